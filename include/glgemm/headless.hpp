@@ -1,0 +1,73 @@
+// An OpenGL context without a window, over EGL. Link glgemm::headless for it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/error.hpp>
+#include <glgemm/export.hpp>
+
+namespace glgemm {
+
+/// One way to a context that EGL offers on this machine, tried or not.
+struct HeadlessDevice {
+  int index = 0;          ///< what GLGEMM_DEVICE may name
+  std::string platform;   ///< "device", "surfaceless" or "default": how EGL reaches it
+  std::string vendor;     ///< GL_VENDOR
+  std::string renderer;   ///< GL_RENDERER, or what EGL calls the device where no context could be made
+  std::string version;    ///< GL_VERSION
+  bool software = false;
+  /// Why no usable OpenGL 4.3 context could be made; empty if one could.
+  std::string failure;
+};
+
+/// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the reason.
+/// The EGL context that was current on this thread is current again afterwards. Any thread.
+GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+
+/// What context a HeadlessContext makes.
+struct HeadlessOptions {
+  /// An index, or a part of the renderer's name (letters' case does not matter). Empty: the variable GLGEMM_DEVICE if it is set, else
+  /// the first device that works.
+  std::string device;
+  bool debug = false;     ///< a debug context
+  bool robust = false;    ///< robust access, and a reset is reported
+  bool no_error = false;  ///< KHR_no_error; excludes debug and robust
+  /// The compatibility profile rather than the core profile.
+  bool compatibility = false;
+  /// Shares objects with this context, on its device (`device` must then be empty).
+  const class HeadlessContext* share = nullptr;
+};
+
+/// An OpenGL context of version 4.3 to 4.6, the newest that the device has, with no window and no display.
+///
+/// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current there.
+/// Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
+class GLGEMM_EXPORT HeadlessContext {
+ public:
+  /// @throws Unsupported            no device gives a usable context; the message lists each and why
+  /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), or the options exclude each other
+  explicit HeadlessContext(const HeadlessOptions& options = {});
+  ~HeadlessContext();
+  HeadlessContext(HeadlessContext&&) noexcept;
+  HeadlessContext& operator=(HeadlessContext&&) noexcept;
+
+  /// Makes the context current on this thread.  @throws GlError  EGL refused, for one because it is current on another thread
+  void make_current();
+  /// Leaves this thread without a current context.
+  void release_current();
+
+  const HeadlessDevice& device() const noexcept;
+
+  /// For Engine: looks OpenGL functions up through EGL.
+  static void (*get_proc_address(const char* name))();
+
+ private:
+  friend GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace glgemm

@@ -1,0 +1,233 @@
+// Deciding what shall run: Problem and Limits in, Plan out. Pure values: no OpenGL, no global state, usable without a GPU.
+//
+// Everything here may be called from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <glgemm/export.hpp>
+#include <glgemm/matrix.hpp>
+
+namespace glgemm {
+
+/// What the elements of the matrices are.
+enum class Type { f32 };
+
+/// The size of one element in bytes.
+GLGEMM_EXPORT std::int64_t element_bytes(Type type) noexcept;
+/// "f32" and so on, as on the command line.
+GLGEMM_EXPORT std::string_view to_string(Type type) noexcept;
+
+/// What is done to a matrix before it is multiplied: op(X) = X or its transpose.
+enum class Op { none, transpose };
+
+/// Which operand a buffer window belongs to.
+enum class Role { a, b, c };
+
+/// How one operand lies in memory.
+struct Operand {
+  Layout layout = Layout::row_major;
+  /// The leading dimension in elements: the distance from one row to the next (row-major) or from one column to the next
+  /// (column-major). 0 stands for the least legal value, a matrix without gaps.
+  std::int64_t ld = 0;
+  /// For A and B; C has none.
+  Op op = Op::none;
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+/// A product C = alpha op(A) op(B) + beta C as far as planning is concerned: op(A) is m x k, op(B) is k x n, C is m x n.
+struct Problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Type type = Type::f32;
+  Operand a, b, c;
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+/// The distance in elements from element (i, j) to (i + 1, j) and to (i, j + 1) of op(A), op(B) or C.
+struct Strides {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
+
+/// Throws what is wrong with a problem, or returns.
+/// @throws std::invalid_argument  a negative size, an ld below the width, or a matrix whose bytes 64 bits cannot count
+GLGEMM_EXPORT void validate(const Problem& problem);
+
+/// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
+struct Limits {
+  /// The most bytes one storage-buffer binding may have.
+  std::int64_t storage_block_bytes = 16 * 1024 * 1024;
+  /// What the offset of a binding must be a multiple of, in bytes.
+  std::int64_t storage_offset_alignment = 256;
+  /// The most workgroups of one dispatch in x, y and z.
+  std::array<std::int64_t, 3> groups{65535, 65535, 65535};
+  /// The most workgroups of one dispatch altogether (llvmpipe multiplies them in an int).
+  std::int64_t groups_product = std::numeric_limits<std::int32_t>::max();
+  /// The most invocations of one workgroup in x, y and z, and altogether.
+  std::array<std::int64_t, 3> workgroup_size{1024, 1024, 64};
+  std::int64_t workgroup_invocations = 1024;
+  /// Bytes of shared memory for one workgroup.
+  std::int64_t shared_bytes = 32 * 1024;
+  /// Iterations of loops after which an invocation's loops silently end, 0 if there is no such limit. All loops that are not
+  /// unrolled draw on it together. llvmpipe before Mesa 25.0 has 65535; a few thousand are left unused here for loops that a
+  /// driver may add.
+  std::int64_t loop_iterations = 0;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+/// The paper's kernel, tiled.comp: a workgroup of tile x tile invocations computes a tile x tile block of C through shared memory.
+struct TiledKernel {
+  int tile = 32;  ///< 2, 4, 8, 16 or 32
+  friend auto operator<=>(const TiledKernel&, const TiledKernel&) = default;
+};
+
+/// naive.comp: one invocation for each element of C, no shared memory. It runs on every driver.
+struct NaiveKernel {
+  int workgroup_x = 8;  ///< columns of C for each workgroup, a power of two up to 32
+  int workgroup_y = 8;  ///< rows of C for each workgroup, a power of two up to 32
+  friend auto operator<=>(const NaiveKernel&, const NaiveKernel&) = default;
+};
+
+/// A kernel and its parameters. Two programs are the same exactly when these, and the type, are equal field by field.
+using Kernel = std::variant<TiledKernel, NaiveKernel>;
+
+/// The kernels that `make_plan` tries, in this order, with their default parameters; the plainest is last and can always run.
+GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
+/// "tiled", "naive": the name of the family, which is also its file's name in shaders/.
+GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
+/// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads it back.
+GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
+/// Reads "tiled", "tiled:tile=16", ...; parameters that are not named keep their defaults.
+/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known ones
+GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
+/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
+GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
+/// The size of a workgroup of the kernel in invocations: x, y, z.
+GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel) noexcept;
+/// The block of C that one workgroup computes.
+struct Tile {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+GLGEMM_EXPORT Tile tile(const Kernel& kernel) noexcept;
+/// Bytes of shared memory that one workgroup needs.
+GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type) noexcept;
+/// The complete GLSL source of the program that runs the problem with this kernel, as the driver gets it.
+GLGEMM_EXPORT std::string source(const Problem& problem, const Kernel& kernel);
+
+/// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
+/// the edges of C).
+struct Traffic {
+  double a_from_buffer = 0;  ///< reads of an element of A from its storage buffer
+  double b_from_buffer = 0;
+  double a_from_shared = 0;  ///< reads of an element of A from a workgroup's shared memory
+  double b_from_shared = 0;
+  double bytes = 0;          ///< bytes read from A's and B's buffers and written to C's, altogether
+  double flops_per_byte = 0; ///< 2 m n k / bytes: arithmetic for each byte of buffer traffic
+};
+GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
+
+/// What the caller (or a tuner) decides; everything else the planner does.
+struct PlanOptions {
+  /// Run this kernel or fail with its `why_not`.
+  std::optional<Kernel> kernel;
+  /// The most workgroups of one dispatch: columns and rows of the grid. The paper's 64 x 64.
+  std::int64_t slice_columns = 64;
+  std::int64_t slice_rows = 64;
+};
+
+/// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
+/// Small however large the product is; `next_slice` enumerates what it stands for. Equal plans give equal bits on one device.
+struct Plan {
+  struct PassedOver {
+    Kernel kernel;
+    std::string reason;
+  };
+
+  Problem problem;
+  Kernel kernel;
+  /// The kernels before `kernel` in the table, and why each was not taken.
+  std::vector<PassedOver> passed_over;
+  /// The sizes of a piece: what one set of buffer windows and one window of k covers. m, n and k themselves if nothing is cut.
+  std::int64_t piece_m = 0;
+  std::int64_t piece_n = 0;
+  std::int64_t piece_k = 0;
+  /// The most columns and rows of workgroups of one dispatch.
+  std::int64_t slice_columns = 0;
+  std::int64_t slice_rows = 0;
+};
+
+/// Chooses a kernel and cuts the product so that every piece is within the limits.
+/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a slice of
+///                                less than one workgroup
+/// @throws Unsupported            no kernel can run it, or the forced one cannot; the message says why
+GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {});
+
+/// A part of an operand's buffer that one step binds, counted from the operand's first element. Binding offsets must be aligned:
+/// the executor rounds down and tells the shader the rest, for which a plan leaves room.
+struct Window {
+  std::int64_t offset_bytes = 0;
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C).
+struct Step {
+  std::array<std::int64_t, 3> groups{};
+  std::int64_t x0 = 0;
+  std::int64_t y0 = 0;
+  /// The sizes of the piece that this step works on.
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Window a, b, c;
+  /// The first window of k: beta applies. Later ones add to what is there.
+  bool first_k = true;
+  /// A GL_SHADER_STORAGE_BARRIER_BIT barrier comes before this step.
+  bool barrier_before = false;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// Where an enumeration stands: the piece, and the workgroup inside its grid. A new one stands at the beginning.
+struct Cursor {
+  std::int64_t m0 = 0;  ///< first row of the piece of C
+  std::int64_t n0 = 0;  ///< first column of the piece of C
+  std::int64_t k0 = 0;
+  std::int64_t group_x = 0;
+  std::int64_t group_y = 0;
+  friend bool operator==(const Cursor&, const Cursor&) = default;
+};
+
+/// A short list of steps, at most as many as fit without an allocation.
+struct Slice {
+  std::array<Step, 4> storage{};
+  int count = 0;
+  double work = 0;  ///< multiply-adds of all steps
+  std::span<const Step> steps() const noexcept { return {storage.data(), static_cast<std::size_t>(count)}; }
+  bool empty() const noexcept { return count == 0; }
+};
+
+/// The next slice of the plan, of about `work` multiply-adds (at least one workgroup, at most one full dispatch), and moves the
+/// cursor past it; an empty slice at the end. How the slices are cut never changes a bit of the result.
+GLGEMM_EXPORT Slice next_slice(const Plan& plan, Cursor& cursor, double work = std::numeric_limits<double>::infinity());
+
+/// How many slices and dispatches the plan has when every slice is as large as it may be.
+struct PlanSize {
+  std::int64_t slices = 0;
+  std::int64_t dispatches = 0;
+  std::int64_t pieces = 0;
+};
+GLGEMM_EXPORT PlanSize size(const Plan& plan);
+
+}  // namespace glgemm

@@ -1,0 +1,87 @@
+// The only room that calls OpenGL: what an engine needs of it, not a wrapper of all of it.
+#pragma once
+
+#include <glad/gl.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/plan.hpp>
+
+namespace glgemm::gl {
+
+/// The functions of one context.
+using Api = GladGLContext;
+
+/// How many storage-buffer bindings the kernels use.
+inline constexpr unsigned storage_bindings = 3;
+
+/// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
+Api load(GetProcAddress get_proc_address);
+DeviceInfo device_info(const Api& api);
+Limits query_limits(const Api& api, const DeviceInfo& device);
+
+/// Saves what a call changes and puts it back: the current program, the storage-buffer bindings and the copy bindings.
+///
+/// An object that was deleted while it was bound can't be bound again; its binding is then left empty.
+class StateGuard {
+ public:
+  explicit StateGuard(const Api& api);
+  ~StateGuard();
+  StateGuard(const StateGuard&) = delete;
+  StateGuard& operator=(const StateGuard&) = delete;
+
+ private:
+  struct Binding {
+    GLint buffer = 0;
+    GLint64 offset = 0;
+    GLint64 size = 0;
+  };
+  const Api& api_;
+  GLint program_ = 0;
+  GLint storage_ = 0;
+  GLint copy_read_ = 0;
+  GLint copy_write_ = 0;
+  std::array<Binding, storage_bindings> indexed_;
+};
+
+/// A linked compute program, and the values of its uniforms so that an unchanged one is not sent again.
+class Program {
+ public:
+  /// @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
+  Program(const Api& api, std::string_view name, const std::string& source, std::array<int, 3> workgroup);
+
+  GLuint id() const noexcept { return id_; }
+  /// Frees the program.
+  void destroy(const Api& api) noexcept;
+
+  void set(const Api& api, GLint location, int value);
+  void set(const Api& api, GLint location, float value);
+  void set(const Api& api, GLint location, std::array<int, 3> value);
+
+ private:
+  /// Whether the value at the location differs from what was sent last; remembers it.
+  bool changes(GLint location, std::array<std::uint32_t, 3> bits);
+
+  GLuint id_ = 0;
+  struct Sent {
+    bool known = false;
+    std::array<std::uint32_t, 3> bits{};
+  };
+  std::array<Sent, 8> sent_{};
+};
+
+/// Makes a buffer of that many bytes, with `data` in it if not null. Leaves the copy-write binding changed.
+/// @throws OutOfMemory
+GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data);
+
+/// The size of a buffer in bytes, or -1 if the name is none of a buffer. Leaves the copy-read binding changed.
+std::int64_t buffer_bytes(const Api& api, GLuint buffer);
+
+/// @throws DeviceLost  the context was reset
+void check_reset(const Api& api);
+
+}  // namespace glgemm::gl

@@ -1,0 +1,358 @@
+// A context without a window: what EGL offers on this machine, each tried until one computes.
+#include <glgemm/headless.hpp>
+
+#define EGL_NO_X11 1  // whose headers define None, Bool and Status
+#include <EGL/egl.h>
+#include <EGL/eglext.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#ifndef EGL_RENDERER_EXT
+#define EGL_RENDERER_EXT 0x335F
+#endif
+
+namespace glgemm {
+namespace {
+
+// ---- EGL's words
+
+/// Whether a list of extensions, which may be null, has this one.
+bool has(const char* list, std::string_view extension) {
+  return list && (" " + std::string(list) + " ").find(" " + std::string(extension) + " ") != std::string::npos;
+}
+
+std::string last_error() {
+  const EGLint error = eglGetError();
+  constexpr const char* names[] = {"EGL_SUCCESS",       "EGL_NOT_INITIALIZED",   "EGL_BAD_ACCESS",        "EGL_BAD_ALLOC",
+                                   "EGL_BAD_ATTRIBUTE", "EGL_BAD_CONFIG",        "EGL_BAD_CONTEXT",       "EGL_BAD_CURRENT_SURFACE",
+                                   "EGL_BAD_DISPLAY",   "EGL_BAD_MATCH",         "EGL_BAD_NATIVE_PIXMAP", "EGL_BAD_NATIVE_WINDOW",
+                                   "EGL_BAD_PARAMETER", "EGL_BAD_SURFACE",       "EGL_CONTEXT_LOST"};
+  static_assert(EGL_CONTEXT_LOST - EGL_SUCCESS + 1 == static_cast<int>(std::size(names)));
+  if (error >= EGL_SUCCESS && error <= EGL_CONTEXT_LOST) return names[error - EGL_SUCCESS];
+  return "EGL error " + std::to_string(error);
+}
+
+template <class Function>
+Function egl_function(const char* name) {
+  return reinterpret_cast<Function>(eglGetProcAddress(name));
+}
+
+/// While it lives, EGL's calls mean OpenGL on this thread and not OpenGL ES.
+class OpenGlApi {
+ public:
+  OpenGlApi() : before_(eglQueryAPI()) { eglBindAPI(EGL_OPENGL_API); }
+  ~OpenGlApi() { eglBindAPI(before_); }
+  OpenGlApi(const OpenGlApi&) = delete;
+  OpenGlApi& operator=(const OpenGlApi&) = delete;
+
+ private:
+  EGLenum before_;
+};
+
+/// Makes current again what was current on this thread, unless it is told to keep what is then.
+class CurrentGuard {
+ public:
+  ~CurrentGuard() {
+    if (!keep_ && context_ != EGL_NO_CONTEXT) eglMakeCurrent(display_, draw_, read_, context_);
+  }
+  CurrentGuard() = default;
+  CurrentGuard(const CurrentGuard&) = delete;
+  CurrentGuard& operator=(const CurrentGuard&) = delete;
+  void keep() { keep_ = true; }
+
+ private:
+  OpenGlApi api_;
+  EGLDisplay display_ = eglGetCurrentDisplay();
+  EGLSurface draw_ = eglGetCurrentSurface(EGL_DRAW);
+  EGLSurface read_ = eglGetCurrentSurface(EGL_READ);
+  EGLContext context_ = eglGetCurrentContext();
+  bool keep_ = false;
+};
+
+// ---- From a device to a context that computes
+
+/// A way to a display, and what is known of it.
+struct Candidate {
+  HeadlessDevice device;
+  EGLenum platform = EGL_NONE;  ///< EGL_NONE: the default display
+  void* native = nullptr;       ///< what the platform takes
+};
+
+/// EGL's own name of a device.
+std::string name_of(EGLDeviceEXT device, PFNEGLQUERYDEVICESTRINGEXTPROC query, const char* extensions) {
+  const std::pair<const char*, EGLint> strings[] = {{"EGL_EXT_device_query_name", EGL_RENDERER_EXT},
+                                                    {"EGL_EXT_device_drm", EGL_DRM_DEVICE_FILE_EXT}};
+  for (const auto& [extension, what] : strings)
+    if (const char* name = has(extensions, extension) ? query(device, what) : nullptr) return name;
+  return has(extensions, "EGL_MESA_device_software") ? "software device" : "unnamed device";
+}
+
+/// In the order in which they are tried, which is that of their indices.
+std::vector<Candidate> candidates() {
+  std::vector<Candidate> list;
+  const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
+  const bool enumerates = has(client, "EGL_EXT_device_base") ||
+                          (has(client, "EGL_EXT_device_enumeration") && has(client, "EGL_EXT_device_query"));
+  if (enumerates && has(client, "EGL_EXT_platform_device")) {
+    const auto query_devices = egl_function<PFNEGLQUERYDEVICESEXTPROC>("eglQueryDevicesEXT");
+    const auto query_string = egl_function<PFNEGLQUERYDEVICESTRINGEXTPROC>("eglQueryDeviceStringEXT");
+    EGLint count = 0;
+    std::vector<EGLDeviceEXT> devices;
+    if (query_devices(0, nullptr, &count) && count > 0) {
+      devices.resize(static_cast<std::size_t>(count));
+      if (!query_devices(count, devices.data(), &count)) count = 0;
+      devices.resize(static_cast<std::size_t>(count));
+    }
+    for (EGLDeviceEXT device : devices) {
+      const char* extensions = query_string(device, EGL_EXTENSIONS);
+      Candidate candidate{{}, EGL_PLATFORM_DEVICE_EXT, device};
+      candidate.device.platform = "device";
+      candidate.device.renderer = name_of(device, query_string, extensions);
+      candidate.device.software = has(extensions, "EGL_MESA_device_software");
+      list.push_back(std::move(candidate));
+    }
+    std::stable_partition(list.begin(), list.end(), [](const Candidate& candidate) { return !candidate.device.software; });
+  }
+  if (has(client, "EGL_MESA_platform_surfaceless")) {
+    list.push_back({{}, EGL_PLATFORM_SURFACELESS_MESA, nullptr});
+    list.back().device.platform = "surfaceless";
+    list.back().device.renderer = "surfaceless platform";
+  }
+  list.push_back({});
+  list.back().device.platform = "default";
+  list.back().device.renderer = "default display";
+  for (std::size_t i = 0; i < list.size(); ++i) list[i].device.index = static_cast<int>(i);
+  return list;
+}
+
+/// The candidate's display, initialised. EGL has one for each platform and device in a process, which the application and other
+/// contexts of ours may be using: it is never terminated.
+EGLDisplay open_display(const Candidate& candidate) {
+  EGLDisplay display = EGL_NO_DISPLAY;
+  if (candidate.platform == EGL_NONE)
+    display = eglGetDisplay(EGL_DEFAULT_DISPLAY);
+  else if (const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYEXTPROC>("eglGetPlatformDisplayEXT"))
+    display = get(candidate.platform, candidate.native, nullptr);
+  if (display == EGL_NO_DISPLAY) throw Unsupported("EGL gives no display (" + last_error() + ")");
+  if (!eglInitialize(display, nullptr, nullptr)) throw Unsupported("the display cannot be initialised (" + last_error() + ")");
+  return display;
+}
+
+/// Owns a context, and its surface where the driver wants one.
+class Context {
+ public:
+  /// Not current yet.
+  Context(EGLDisplay display, const HeadlessOptions& options, EGLContext share) : Context(display) {
+    const OpenGlApi api;
+    const char* extensions = eglQueryString(display, EGL_EXTENSIONS);
+    const bool surfaceless = has(extensions, "EGL_KHR_surfaceless_context");
+    EGLConfig config = EGL_NO_CONFIG_KHR;
+    if (!surfaceless || !has(extensions, "EGL_KHR_no_config_context")) {
+      const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_NONE};
+      EGLint count = 0;
+      if (!eglChooseConfig(display, wanted, &config, 1, &count) || count < 1)
+        throw Unsupported("the display has no configuration for OpenGL without a window (" + last_error() + ")");
+    }
+    if (!surfaceless) {
+      const EGLint size[] = {EGL_WIDTH, 1, EGL_HEIGHT, 1, EGL_NONE};
+      surface_ = eglCreatePbufferSurface(display, config, size);
+      if (surface_ == EGL_NO_SURFACE) throw Unsupported("no surface of one pixel can be made (" + last_error() + ")");
+    }
+
+    // The version comes first: Mesa compares later attributes with it.
+    std::vector<EGLint> attributes{EGL_CONTEXT_MINOR_VERSION, 0, EGL_CONTEXT_MAJOR_VERSION, 4};
+    const auto add = [&](EGLint name, EGLint value) { attributes.insert(attributes.end(), {name, value}); };
+    add(EGL_CONTEXT_OPENGL_PROFILE_MASK,
+        options.compatibility ? EGL_CONTEXT_OPENGL_COMPATIBILITY_PROFILE_BIT : EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT);
+    if (options.debug) add(EGL_CONTEXT_OPENGL_DEBUG, EGL_TRUE);
+    if (options.robust) {
+      add(EGL_CONTEXT_OPENGL_ROBUST_ACCESS, EGL_TRUE);
+      add(EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET);
+    }
+    if (options.no_error) {
+      if (!has(extensions, "EGL_KHR_create_context_no_error"))
+        throw Unsupported("the display lacks EGL_KHR_create_context_no_error");
+      add(EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE);
+    }
+    attributes.push_back(EGL_NONE);
+    for (EGLint minor = 6; minor >= 3 && context_ == EGL_NO_CONTEXT; --minor) {
+      attributes[1] = minor;
+      context_ = eglCreateContext(display, config, share, attributes.data());
+    }
+    if (context_ == EGL_NO_CONTEXT) throw Unsupported("no such context of OpenGL 4.3 to 4.6 can be made (" + last_error() + ")");
+  }
+
+  Context(Context&& other) noexcept
+      : display_(other.display_),
+        surface_(std::exchange(other.surface_, EGL_NO_SURFACE)),
+        context_(std::exchange(other.context_, EGL_NO_CONTEXT)) {}
+  Context& operator=(Context&&) = delete;
+
+  ~Context() {
+    if (context_ != EGL_NO_CONTEXT) {
+      release_current();
+      eglDestroyContext(display_, context_);
+    }
+    if (surface_ != EGL_NO_SURFACE) eglDestroySurface(display_, surface_);
+  }
+
+  EGLContext get() const { return context_; }
+
+  void make_current() {
+    const OpenGlApi api;
+    if (eglMakeCurrent(display_, surface_, surface_, context_)) return;
+    const std::string error = last_error();
+    throw GlError("the context cannot be made current (" + error + ")" +
+                  (error == "EGL_BAD_ACCESS" ? ": it is current on another thread, or a context of GLX is on this one" : ""));
+  }
+
+  void release_current() {
+    const OpenGlApi api;
+    if (eglGetCurrentContext() == context_) eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
+  }
+
+ private:
+  explicit Context(EGLDisplay display) : display_(display) {}
+
+  EGLDisplay display_;
+  EGLSurface surface_ = EGL_NO_SURFACE;
+  EGLContext context_ = EGL_NO_CONTEXT;
+};
+
+/// What became of a candidate: a context, current on this thread, or `device.failure`.
+struct Trial {
+  Candidate candidate;
+  std::optional<Context> context;
+};
+
+Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext share = EGL_NO_CONTEXT) {
+  Trial trial{std::move(candidate), std::nullopt};
+  HeadlessDevice& device = trial.candidate.device;
+  try {
+    trial.context.emplace(open_display(trial.candidate), options, share);
+    trial.context->make_current();
+    Engine engine(HeadlessContext::get_proc_address);
+    device.vendor = engine.device().vendor;
+    device.renderer = engine.device().renderer;
+    device.version = engine.device().version;
+    device.software = engine.device().software;
+    PlanOptions naive;
+    naive.kernel = NaiveKernel{};
+    if (engine.multiply({{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}, naive) != Matrix<float>{{19, 22}, {43, 50}})
+      throw GlError("a product of 2x2 matrices comes out wrong");
+    engine.release();
+  } catch (const std::exception& error) {
+    trial.context.reset();
+    device.failure = error.what();
+  }
+  return trial;
+}
+
+// ---- Choosing
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [&](char a, char b) { return lower(a) == lower(b); }) != text.end();
+}
+
+std::string describe(const std::vector<HeadlessDevice>& devices) {
+  std::string text;
+  for (const HeadlessDevice& device : devices)
+    text += (text.empty() ? "" : "; ") + std::to_string(device.index) + " (" + device.platform + ") " + device.renderer +
+            (device.failure.empty() ? "" : ": " + device.failure);
+  return text;
+}
+
+/// What the caller or the environment asks for: an index or a part of a name, or nothing.
+class Wish {
+ public:
+  explicit Wish(std::string text) : text_(std::move(text)) {
+    const char* end = text_.data() + text_.size();
+    int value = 0;
+    const auto [stop, error] = std::from_chars(text_.data(), end, value);
+    if (!text_.empty() && stop == end && error == std::errc()) index_ = value;
+  }
+
+  bool fits(const HeadlessDevice& device) const {
+    return index_ ? device.index == *index_ : contains_ignoring_case(device.renderer, text_);
+  }
+  /// A name is known only once a device was tried; an index at once.
+  std::vector<Candidate> narrow(std::vector<Candidate> list) const {
+    if (!index_ || *index_ < 0 || static_cast<std::size_t>(*index_) >= list.size()) return list;
+    return {list[static_cast<std::size_t>(*index_)]};
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::optional<int> index_;
+};
+
+Trial share(const Candidate& candidate, EGLContext context, const HeadlessOptions& options) {
+  Trial trial = attempt(candidate, options, context);
+  if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.candidate.device}));
+  return trial;
+}
+
+Trial choose(const HeadlessOptions& options) {
+  const char* variable = options.device.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
+  const Wish wish(variable ? variable : options.device);
+  std::vector<HeadlessDevice> tried;
+  for (Candidate& candidate : wish.narrow(candidates())) {
+    Trial trial = attempt(std::move(candidate), options);
+    if (trial.context && wish.fits(trial.candidate.device)) return trial;
+    tried.push_back(std::move(trial.candidate.device));
+  }
+  if (std::all_of(tried.begin(), tried.end(), [](const HeadlessDevice& device) { return !device.failure.empty(); }))
+    throw Unsupported("no device gives a usable context of OpenGL 4.3 or newer; tried " + describe(tried));
+  throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
+                              "; there are " + describe(tried));
+}
+
+}  // namespace
+
+struct HeadlessContext::State {
+  Candidate candidate;
+  Context context;
+};
+
+std::vector<HeadlessDevice> headless_devices() {
+  const CurrentGuard guard;
+  std::vector<HeadlessDevice> devices;
+  for (Candidate& candidate : candidates()) devices.push_back(attempt(std::move(candidate), {}).candidate.device);
+  return devices;
+}
+
+HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
+  if (options.no_error && (options.debug || options.robust))
+    throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") + " one");
+  if (options.share && !options.device.empty())
+    throw std::invalid_argument("a context that shares is made on the other one's device: device must be empty, not \"" +
+                                options.device + "\"");
+  CurrentGuard guard;
+  const State* other = options.share ? options.share->state_.get() : nullptr;
+  Trial trial = other ? share(other->candidate, other->context.get(), options) : choose(options);
+  state_ = std::make_unique<State>(State{std::move(trial.candidate), std::move(*trial.context)});
+  guard.keep();
+}
+
+HeadlessContext::~HeadlessContext() = default;
+HeadlessContext::HeadlessContext(HeadlessContext&&) noexcept = default;
+HeadlessContext& HeadlessContext::operator=(HeadlessContext&&) noexcept = default;
+
+void HeadlessContext::make_current() { state_->context.make_current(); }
+void HeadlessContext::release_current() { state_->context.release_current(); }
+const HeadlessDevice& HeadlessContext::device() const noexcept { return state_->candidate.device; }
+
+void (*HeadlessContext::get_proc_address(const char* name))() { return eglGetProcAddress(name); }
+
+}  // namespace glgemm

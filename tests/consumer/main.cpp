@@ -1,0 +1,26 @@
+// Multiplies two small matrices with the installed library and checks the product.
+#include <cstdio>
+#include <exception>
+
+#include <glgemm/glgemm.hpp>
+#include <glgemm/headless.hpp>
+
+int main() {
+  try {
+    glgemm::HeadlessContext context;
+    glgemm::Engine engine(glgemm::HeadlessContext::get_proc_address);
+    const glgemm::Matrix<float> a{{1, 4}, {2, 5}, {3, 6}};
+    const glgemm::Matrix<float> b{{7, 8, 9}, {10, 11, 12}};
+    const glgemm::Matrix<float> c = engine.multiply(a, b);
+    engine.release();
+    const bool right = c == glgemm::Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}};
+    std::printf("glgemm %s on %s: %s\n", GLGEMM_VERSION_STRING, context.device().renderer.c_str(), right ? "right" : "WRONG");
+    return right ? 0 : 1;
+  } catch (const glgemm::Unsupported& error) {
+    std::fprintf(stderr, "no device: %s\n", error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,51 @@
+// Makes the context and the engine that all tests on a device share, and frees them at the program's end.
+#include "gl_context.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <memory>
+
+namespace glgemm::test {
+namespace {
+
+struct Shared {
+  HeadlessContext context;
+  Engine engine{HeadlessContext::get_proc_address};
+
+  Shared() = default;
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  ~Shared() {
+    try {
+      context.make_current();
+      engine.release();
+    } catch (const std::exception& error) {
+      std::cerr << "the tests' engine could not be released: " << error.what() << '\n';
+    }
+  }
+};
+
+std::unique_ptr<Shared> make() {
+  try {
+    return std::make_unique<Shared>();
+  } catch (const Unsupported& error) {
+    const char* ci = std::getenv("CI");
+    const bool must_run = ci && *ci;
+    std::cerr << "\n**** " << (must_run ? "FAILED" : "SKIPPED") << ": no test on a device can run: " << error.what() << "\n\n";
+    std::exit(must_run ? 1 : 77);
+  }
+}
+
+Shared& shared() {
+  static const std::unique_ptr<Shared> made = make();
+  made->context.make_current();
+  return *made;
+}
+
+}  // namespace
+
+HeadlessContext& context() { return shared().context; }
+Engine& engine() { return shared().engine; }
+
+}  // namespace glgemm::test

@@ -1,0 +1,252 @@
+// Plans: that the steps of a plan, run on the CPU exactly as a shader would, give the product, within every limit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <glgemm/error.hpp>
+#include <glgemm/plan.hpp>
+#include <random>
+#include <vector>
+
+using namespace glgemm;
+
+namespace {
+
+/// Buffers of small integers for a problem, with everything that is no element of the operand set to a value of its own.
+struct Host {
+  std::vector<double> a, b, c;
+  static constexpr double gap = 1e9;
+
+  explicit Host(const Problem& problem) {
+    std::mt19937 random(7);
+    const auto fill = [&](Role role, std::int64_t rows, std::int64_t columns) {
+      const Strides s = strides(problem, role);
+      std::vector<double> x(rows > 0 && columns > 0 ? static_cast<std::size_t>((rows - 1) * s.row + (columns - 1) * s.column + 1) : 0, gap);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) x[static_cast<std::size_t>(i * s.row + j * s.column)] = static_cast<double>(random() % 9) - 4;
+      return x;
+    };
+    a = fill(Role::a, problem.m, problem.k);
+    b = fill(Role::b, problem.k, problem.n);
+    c = fill(Role::c, problem.m, problem.n);
+  }
+};
+
+/// What the shader does for one step, on windows alone; counts the writes to each element.
+void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
+  const Problem& p = plan.problem;
+  const Strides sa = strides(p, Role::a), sb = strides(p, Role::b), sc = strides(p, Role::c);
+  const Tile block = tile(plan.kernel);
+  const auto element = [&](const Window& window, std::int64_t index) {
+    CHECK(index * element_bytes(p.type) < window.size_bytes);
+    return static_cast<std::size_t>(window.offset_bytes / element_bytes(p.type) + index);
+  };
+  for (std::int64_t row = step.y0; row < std::min(step.m, step.y0 + step.groups[1] * block.rows); ++row)
+    for (std::int64_t column = step.x0; column < std::min(step.n, step.x0 + step.groups[0] * block.columns); ++column) {
+      double sum = 0;
+      for (std::int64_t q = 0; q < step.k; ++q)
+        sum += host.a[element(step.a, row * sa.row + q * sa.column)] * host.b[element(step.b, q * sb.row + column * sb.column)];
+      const std::size_t at = element(step.c, row * sc.row + column * sc.column);
+      c[at] = sum + (step.first_k ? beta : 1) * c[at];
+      ++writes[at];
+    }
+}
+
+/// Enumerates the plan with slices of about `work` and checks limits, coverage and the values.
+void check_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, double work) {
+  const Plan plan = make_plan(problem, limits, options);
+  const Host host(problem);
+  std::vector<double> c = host.c;
+  std::vector<int> writes(c.size(), 0);
+  const double beta = 3;
+  PlanSize counted;
+  Cursor cursor;
+  for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); slice = next_slice(plan, cursor, work)) {
+    ++counted.slices;
+    for (const Step& step : slice.steps()) {
+      ++counted.dispatches;
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        REQUIRE(step.groups[axis] >= 1);
+        REQUIRE(step.groups[axis] <= limits.groups[axis]);
+      }
+      REQUIRE(step.groups[0] <= options.slice_columns);
+      REQUIRE(step.groups[1] <= options.slice_rows);
+      REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
+      for (const Window& window : {step.a, step.b, step.c})
+        REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
+                std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
+      run(plan, step, host, c, writes, beta);
+    }
+  }
+  CHECK(next_slice(plan, cursor, work).empty());
+  if (work == std::numeric_limits<double>::infinity()) {
+    CHECK(counted.slices == size(plan).slices);
+    CHECK(counted.dispatches == size(plan).dispatches);
+  }
+  const Strides sa = strides(problem, Role::a), sb = strides(problem, Role::b), sc = strides(problem, Role::c);
+  const int windows_of_k = problem.k == 0 ? 1 : static_cast<int>((problem.k + plan.piece_k - 1) / plan.piece_k);
+  for (std::int64_t i = 0; i < problem.m; ++i)
+    for (std::int64_t j = 0; j < problem.n; ++j) {
+      const auto at = static_cast<std::size_t>(i * sc.row + j * sc.column);
+      double expected = beta * host.c[at];
+      for (std::int64_t q = 0; q < problem.k; ++q)
+        expected += host.a[static_cast<std::size_t>(i * sa.row + q * sa.column)] * host.b[static_cast<std::size_t>(q * sb.row + j * sb.column)];
+      REQUIRE(c[at] == expected);
+      REQUIRE(writes[at] == windows_of_k);
+      writes[at] = 0;
+      c[at] = Host::gap;
+    }
+  CHECK(std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
+  CHECK(std::all_of(c.begin(), c.end(), [](double value) { return value == Host::gap; }));
+}
+
+Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("a plan's steps give the product, whatever the limits and the slices") {
+  std::mt19937 random(1);
+  const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
+  for (int round = 0; round < 400; ++round) {
+    Problem problem = make_problem(pick({0, 1, 2, 5, 17, 40}), pick({0, 1, 3, 8, 33}), pick({0, 1, 2, 7, 31, 64}));
+    for (Operand* x : {&problem.a, &problem.b, &problem.c}) {
+      x->layout = random() % 2 ? Layout::row_major : Layout::column_major;
+      if (x != &problem.c) x->op = random() % 2 ? Op::none : Op::transpose;
+      if (random() % 2) x->ld = 64 + pick({0, 1, 7});
+    }
+    Limits limits;
+    limits.storage_offset_alignment = pick({4, 16, 256});
+    limits.storage_block_bytes = pick({256, 260, 512, 4096, 1 << 20});
+    limits.groups = {pick({1, 3, 65535}), pick({1, 2, 65535}), 65535};
+    limits.groups_product = pick({1, 4, 1 << 30});
+    limits.loop_iterations = pick({0, 5, 40, 60000});
+    PlanOptions options;
+    options.slice_columns = pick({1, 2, 64});
+    options.slice_rows = pick({1, 3, 64});
+    options.kernel = parse_kernel(random() % 2 ? "naive:workgroup_x=4,workgroup_y=2" : "tiled:tile=4");
+    const auto work = static_cast<double>(pick({0, 100, 1000, 1 << 30}));
+    CAPTURE(round);
+    CAPTURE(problem.m);
+    CAPTURE(problem.n);
+    CAPTURE(problem.k);
+    CAPTURE(limits.storage_block_bytes);
+    CAPTURE(limits.loop_iterations);
+    CAPTURE(to_string(*options.kernel));
+    check_plan(problem, limits, options, work);
+    check_plan(problem, limits, options, std::numeric_limits<double>::infinity());
+  }
+}
+
+TEST_CASE("the plainest plan is the paper's: slices of 64 x 64 workgroups of 32 x 32") {
+  const Plan plan = make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20});
+  CHECK(to_string(plan.kernel) == "tiled:tile=32");
+  CHECK(plan.piece_m == 4096);
+  CHECK(size(plan).slices == 4);
+  Cursor cursor;
+  std::vector<std::array<std::int64_t, 4>> slices;
+  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
+    const Step& step = slice.steps().front();
+    slices.push_back({step.x0, step.y0, step.groups[0], step.groups[1]});
+  }
+  CHECK(slices == std::vector<std::array<std::int64_t, 4>>{{0, 0, 64, 64}, {2048, 0, 2, 64}, {0, 2048, 64, 64}, {2048, 2048, 2, 64}});
+}
+
+TEST_CASE("windows of k stay within the loop budget, nested loops counted together") {
+  Limits limits;
+  limits.loop_iterations = 60000;
+  const Plan tiled = make_plan(make_problem(8, 8, 131072), limits, {.kernel = TiledKernel{32}});
+  CHECK(tiled.piece_k <= 60000 * 32 / 33);
+  CHECK(tiled.piece_k > 50000);
+  CHECK(tiled.piece_k % 32 == 0);
+  const Plan naive = make_plan(make_problem(8, 8, 131072), limits, {.kernel = NaiveKernel{}});
+  CHECK(naive.piece_k == 60000);
+}
+
+TEST_CASE("how slices are cut leaves the pieces alone") {
+  Limits limits;
+  limits.loop_iterations = 100;
+  const Plan plan = make_plan(make_problem(100, 100, 1000), limits);
+  for (const double work : {0.0, 1e4, 1e9}) {
+    std::vector<std::int64_t> ks;
+    Cursor cursor;
+    for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); slice = next_slice(plan, cursor, work))
+      if (const Step& step = slice.steps().front(); step.x0 == 0 && step.y0 == 0) ks.push_back(step.k);
+    CHECK(ks.size() == 11);
+    CHECK(std::all_of(ks.begin(), ks.end() - 1, [](std::int64_t k) { return k == 96; }));
+  }
+}
+
+TEST_CASE("a barrier comes first, and between windows of k of one piece") {
+  Limits limits;
+  limits.loop_iterations = 40;
+  const Plan plan = make_plan(make_problem(5, 5, 100), limits, {.kernel = NaiveKernel{}});
+  std::vector<bool> barriers;
+  Cursor cursor;
+  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor))
+    barriers.push_back(slice.steps().front().barrier_before);
+  CHECK(barriers == std::vector<bool>{true, true, true});
+}
+
+TEST_CASE("enormous products have small plans") {
+  const Plan plan = make_plan(make_problem(1 << 30, 1 << 30, 1 << 20), Limits{});
+  CHECK(size(plan).dispatches > 1'000'000'000);
+  Cursor cursor;
+  CHECK(!next_slice(plan, cursor).empty());
+}
+
+TEST_CASE("bad problems are refused with the numbers") {
+  const auto message = [](const Problem& problem, const PlanOptions& options = {}, const Limits& limits = {}) -> std::string {
+    try {
+      make_plan(problem, limits, options);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    } catch (const Unsupported& error) {
+      return std::string("Unsupported: ") + error.what();
+    }
+    return "";
+  };
+  CHECK(message(make_problem(-1, 2, 3)) == "gemm: m = -1, n = 2, k = 3: a size is negative");
+  Problem narrow = make_problem(4, 5, 6);
+  narrow.b.ld = 4;
+  CHECK(message(narrow) == "gemm: ld of B is 4, less than its width of 5");
+  narrow.b = {Layout::row_major, 5, Op::transpose};
+  CHECK(message(narrow) == "gemm: ld of B is 5, less than its width of 6");
+  CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") != std::string::npos);
+  CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = 0}) == "make_plan: a slice of 0x64 workgroups");
+  CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{7}}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
+  Limits small;
+  small.workgroup_invocations = 128;
+  CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{32}}, small) ==
+        "Unsupported: tiled:tile=32 needs workgroups of 1024 invocations; the driver allows 128");
+  CHECK(to_string(make_plan(make_problem(1, 1, 1), small).kernel) == "naive:workgroup_x=8,workgroup_y=8");
+  CHECK(make_plan(make_problem(1, 1, 1), small).passed_over.size() == 1);
+  small.storage_block_bytes = 255;
+  CHECK(message(make_problem(1, 1, 1), {}, small).find("no room for one element") != std::string::npos);
+}
+
+TEST_CASE("kernels have names that read back") {
+  for (const Kernel& kernel : kernel_table()) CHECK(parse_kernel(to_string(kernel)) == kernel);
+  CHECK(parse_kernel("tiled:tile=16") == Kernel{TiledKernel{16}});
+  CHECK(parse_kernel("naive:workgroup_y=16") == Kernel{NaiveKernel{8, 16}});
+  for (const char* wrong : {"", "tile", "tiled:tile", "tiled:tile=", "tiled:tile=x", "tiled:tile=16x", "tiled:tile=16,y=2", "tiled:size=2"})
+    CHECK_THROWS_AS(parse_kernel(wrong), std::invalid_argument);
+}
+
+TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
+  const Problem problem = make_problem(4, 4, 4);
+  const Traffic naive = traffic(problem, NaiveKernel{});
+  CHECK(naive.a_from_buffer == 4);
+  CHECK(naive.b_from_buffer == 4);
+  CHECK(naive.a_from_shared == 0);
+  const Traffic tiled = traffic(problem, TiledKernel{2});
+  CHECK(tiled.a_from_buffer == 2);
+  CHECK(tiled.b_from_buffer == 2);
+  CHECK(tiled.a_from_shared == 4);
+  CHECK(tiled.b_from_shared == 4);
+  CHECK(tiled.bytes == 4 * (16 * 2 + 16 * 2 + 16));
+}

@@ -1,0 +1,165 @@
+// Sizes on the command line and in CSV files, and what bench and inspect say to bad ones.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench.hpp"
+#include "files.hpp"
+#include "run_tool.hpp"
+#include "shapes.hpp"
+#include "temporary_folder.hpp"
+
+using namespace glgemm;
+using namespace glgemm::tools;
+
+namespace {
+
+/// Status 2, nothing on stdout, one line on stderr that has `text`.
+void refused(const std::string& arguments, const std::string& text) {
+  const ToolRun run = run_tool(arguments);
+  CAPTURE(arguments);
+  CHECK(run.status == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err.find(text) != std::string::npos);
+  CHECK(run.err.rfind("glgemm", 0) == 0);
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  if (run.err.find(text) == std::string::npos) MESSAGE(run.err);
+}
+
+}  // namespace
+
+TEST_CASE("sizes are lists of positive integers") {
+  CHECK(parse_sizes("128", "x") == std::vector<Shape>{{128, 128, 128}});
+  CHECK(parse_sizes("1, 20,3", "x") == std::vector<Shape>{{1, 1, 1}, {20, 20, 20}, {3, 3, 3}});
+  for (const char* bad :
+       {"", "0", "-3", "+3", "1.5", "1e3", "12x", "0x10", "a", " ", "1,", ",1", "1,,2", "1;2", "99999999999999999999"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_sizes(bad, "x"), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH(parse_sizes("12,abc", "--sizes"), "--sizes: 'abc' is not a positive integer");
+  CHECK_THROWS_WITH(parse_sizes("99999999999999999999", "--sizes"),
+                    "--sizes: '99999999999999999999' is too large or too small for a size");
+}
+
+TEST_CASE("a shape is m, n and k") {
+  CHECK(parse_shape("1,2,3", "x") == Shape{1, 2, 3});
+  CHECK(to_string(Shape{1, 2, 3}) == "1x2x3");
+  CHECK(to_string(Shape{7, 7, 7}) == "7");
+  CHECK(flops({10, 20, 30}) == 12000);
+  for (const char* bad : {"", "1", "1,2", "1,2,3,4", "1,2,0", "1,2,x"})
+    CHECK_THROWS_AS(parse_shape(bad, "x"), std::invalid_argument);
+}
+
+TEST_CASE("files of shapes") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& text) { return read_shapes(folder.file("shapes.csv", text)); };
+  const std::string header = "m,n,k,trans_a,trans_b\n";
+
+  const ShapeFile file = read(header + "5124,700,2048,N,N\r\n35,700,2048,T,N\n\n3, 4, 5, N, N\n6,7,8,N,T");
+  CHECK(file.shapes == std::vector<Shape>{{5124, 700, 2048}, {3, 4, 5}});
+  CHECK(file.skipped == 2);
+  CHECK(read(header).shapes.empty());
+
+  const std::string path = "'" + folder.file("shapes.csv") + "'";
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"", " has no header m,n,k,trans_a,trans_b"},
+      {"1,2,3,N,N\n", " line 1: the header is not m,n,k,trans_a,trans_b"},
+      {"m,n,k\n1,2,3\n", " line 1: the header is not m,n,k,trans_a,trans_b"},
+      {header + "1,2,3,N,N\n1,2,3\n", " line 3: 3 fields instead of m,n,k,trans_a,trans_b"},
+      {header + "\n1,2,0,N,N\n", " line 3: '0' is not a positive integer"},
+      {header + "1,two,3,N,N\n", " line 2: 'two' is not a positive integer"},
+      {header + "1,2,3,N,C\n", " line 2: 'C' is neither N nor T"},
+      {header + "1,2,3,N,N,\n", " line 2: 6 fields instead of m,n,k,trans_a,trans_b"},
+  };
+  for (const auto& [text, message] : bad) {
+    const std::string whole = path + message;
+    CHECK_THROWS_WITH_AS(read(text), whole.c_str(), std::invalid_argument);
+  }
+  CHECK_THROWS_AS(read_shapes(folder.file("missing.csv")), FileError);
+}
+
+TEST_CASE("products larger than the machine's memory are refused") {
+  CHECK_NOTHROW(require_memory({1000, 1000, 1000}));
+  CHECK_THROWS_WITH_AS(require_memory({100000000, 100000000, 1}),
+                       doctest::Contains("the product of size 100000000x100000000x1 needs"), std::invalid_argument);
+  CHECK_THROWS_AS(require_memory({1, 1, 1000000000000000}), std::invalid_argument);
+}
+
+TEST_CASE("kernels on the command line") {
+  const auto texts = [](const char* text) {
+    std::vector<std::string> names;
+    for (const RequestedKernel& kernel : parse_kernels(text)) names.push_back(kernel.text);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(texts("auto") == Names{"auto"});
+  CHECK_FALSE(parse_kernels("auto")[0].kernel);
+  CHECK(texts("all").size() == kernel_table().size());
+  CHECK(texts("naive,auto,tiled") == Names{"naive", "auto", "tiled"});
+  CHECK(texts("naive:workgroup_x=4,workgroup_y=2,tiled:tile=16") == Names{"naive:workgroup_x=4,workgroup_y=2", "tiled:tile=16"});
+  CHECK(parse_kernels("naive:workgroup_x=4,workgroup_y=2")[0].kernel == Kernel(NaiveKernel{4, 2}));
+  for (const char* bad : {"", "nosuch", "tiled,", "tile=16", "tiled:tile=x"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_kernels(bad), std::invalid_argument);
+  }
+}
+
+TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
+  refused("bench --sizes 0", "--sizes: '0' is not a positive integer");
+  refused("bench --sizes=-8", "--sizes: '-8' is not a positive integer");
+  refused("bench --sizes 128,abc", "--sizes: 'abc' is not a positive integer");
+  refused("bench --sizes 99999999999999999999", "'99999999999999999999' is too large");
+  refused("bench --sizes ''", "--sizes");
+  refused("bench --kernel nosuch --sizes 8", "nosuch");
+  refused("bench --shapes /nonexistent/shapes.csv", "/nonexistent/shapes.csv");
+  refused("bench --sizes 8 --shapes x.csv", "--sizes");
+  refused("bench --sizes 8 --check never", "--check");
+  refused("bench --sizes 8 --repeats 0", "--repeats");
+  refused("bench --sizes 8 --warmup -1", "--warmup");
+  refused("bench --sizes 8 --cpu-seconds -1", "--cpu-seconds");
+  refused("bench --sizes 8 --cpu-seconds soon", "--cpu-seconds");
+  refused("bench --sizes 8 --image-dir /nonexistent", "--image-dir: '/nonexistent' is not a folder");
+  refused("bench --sizes 8 --json /nonexistent/x.json", "/nonexistent");
+  refused("bench --nosuch", "--nosuch");
+  refused("inspect", "--shape");
+  refused("inspect --no-device --shape 1,2", "--shape: '1,2' is not three sizes m,n,k");
+  refused("inspect --no-device --shape 1,2,0", "--shape: '0' is not a positive integer");
+  refused("inspect --no-device --shape 1,2,3 --kernel nosuch", "nosuch");
+  refused("inspect --no-device --shape 4000000000,4000000000,4000000000", "4000000000");
+  refused("inspect --no-device --device 0 --shape 1,2,3", "--device");
+  const TemporaryFolder folder;
+  refused("bench --shapes " + folder.file("t.csv", "m,n,k,trans_a,trans_b\n1,2,3,T,N\n"), "no shape without transposes");
+  refused("bench --shapes " + folder.file("b.csv", "m,n,k,trans_a,trans_b\n1,2,x,N,N\n"), "b.csv' line 2: 'x'");
+}
+
+TEST_CASE("inspect shows a plan without a device") {
+  const ToolRun run = run_tool("inspect --no-device --shape 70,5000,33 --steps 3 --source");
+  CHECK(run.status == 0);
+  CHECK(run.err.empty());
+  for (const char* part :
+       {"tiled:tile=32, the planner's choice", "not taken   naive", "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
+        "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
+    CAPTURE(part);
+    CHECK(run.out.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("inspect counts what the walkthrough counts: 4 x 4 matrices with and without 2 x 2 tiles") {
+  const auto reads = [](const std::string& kernel) {
+    const ToolRun run = run_tool("inspect --no-device --shape 4,4,4 --kernel " + kernel);
+    CHECK(run.status == 0);
+    const std::size_t at = run.out.find("each of A");
+    REQUIRE(at != std::string::npos);
+    std::istringstream line(run.out.substr(at + 9));
+    std::pair<double, double> counts{-1, -1};
+    line >> counts.first >> counts.second;
+    return counts;
+  };
+  CHECK(reads("naive") == std::pair(4.0, 0.0));
+  CHECK(reads("tiled:tile=2") == std::pair(2.0, 4.0));
+}

@@ -1,0 +1,395 @@
+// The checker checked: it must catch every kind of wrong product and accept every order of summation.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/verify.hpp>
+
+using namespace glgemm;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+using Sum = std::function<float(const std::vector<float>&)>;
+
+/// A B with the products of each element summed in float by `sum`.
+Matrix<float> multiply_in_order(const Matrix<float>& a, const Matrix<float>& b, const Sum& sum) {
+  Matrix<float> c(a.rows(), b.columns());
+  std::vector<float> products(static_cast<std::size_t>(a.columns()));
+  for (std::int64_t i = 0; i < c.rows(); ++i)
+    for (std::int64_t j = 0; j < c.columns(); ++j) {
+      for (std::int64_t p = 0; p < a.columns(); ++p) products[static_cast<std::size_t>(p)] = a(i, p) * b(p, j);
+      c(i, j) = sum(products);
+    }
+  return c;
+}
+
+float forward(const std::vector<float>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0F);
+}
+float reversed(const std::vector<float>& x) {
+  return std::accumulate(x.rbegin(), x.rend(), 0.0F);
+}
+float pairwise(const std::vector<float>& x) {
+  if (x.size() <= 1) return forward(x);
+  const auto half = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
+  return pairwise({x.begin(), half}) + pairwise({half, x.end()});
+}
+float blocked(const std::vector<float>& x) {
+  float total = 0;
+  for (std::size_t p = 0; p < x.size(); p += 32) {
+    float part = 0;
+    for (std::size_t q = p; q < std::min(p + 32, x.size()); ++q) part += x[q];
+    total += part;
+  }
+  return total;
+}
+float largest_first(std::vector<float> x) {
+  std::sort(x.begin(), x.end(), [](float l, float r) { return std::fabs(l) > std::fabs(r); });
+  return forward(x);
+}
+
+struct Case {
+  std::string name;
+  Matrix<float> a, b, c;  // c is right
+};
+
+/// Larger than the probe's samples, so that it uses its vectors too.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const Matrix<float> ia = random_integer_matrix(97, 70, 3, 1);
+  const Matrix<float> ib = random_integer_matrix(70, 97, 3, 2);
+  all.push_back({"integers", ia, ib, multiply_serial(ia, ib)});
+  const Matrix<float> fa = random_matrix(97, 70, 3);
+  const Matrix<float> fb = random_matrix(70, 97, 4);
+  all.push_back({"random floats", fa, fb, multiply_serial(fa, fb)});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the serial loop computes the published examples") {
+  CHECK(multiply_serial({{1, 4}, {2, 5}, {3, 6}}, {{7, 8, 9}, {10, 11, 12}}) ==
+        Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}});
+  const Matrix<float> square{{1, 2, 3, 4}, {5, 6, 7, 8}, {1, 2, 3, 4}, {5, 6, 7, 8}};
+  CHECK(multiply_serial(square, square) ==
+        Matrix<float>{{34, 44, 54, 64}, {82, 108, 134, 160}, {34, 44, 54, 64}, {82, 108, 134, 160}});
+}
+
+TEST_CASE("the serial loop sums in the order of p, in float") {
+  CHECK(multiply_serial({{0x1p24F, 1, 1}}, {{1}, {1}, {1}})(0, 0) == 0x1p24F);
+  CHECK(multiply_serial({{1, 1, 0x1p24F}}, {{1}, {1}, {1}})(0, 0) == 0x1p24F + 2);
+}
+
+TEST_CASE("the serial loop computes a band of rows") {
+  const Matrix<float> a = random_matrix(7, 5, 1);
+  const Matrix<float> b = random_matrix(5, 4, 2);
+  const Matrix<float> whole = multiply_serial(a, b);
+  const Matrix<float> band = multiply_serial(a, b, 2, 5);
+  REQUIRE(band.rows() == 3);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 4; ++j) CHECK(band(i, j) == whole(i + 2, j));
+  CHECK(multiply_serial(a, b, 3, 3).rows() == 0);
+  CHECK_THROWS_AS(multiply_serial(a, b, 2, 8), std::invalid_argument);
+  CHECK_THROWS_AS(multiply_serial(a, b, 5, 2), std::invalid_argument);
+  CHECK_THROWS_AS(multiply_serial(a, b, -1, 2), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(multiply_serial(a, a), doctest::Contains("the inner sizes 5 and 7 differ"), std::invalid_argument);
+}
+
+TEST_CASE("right products pass, whatever the order of summation") {
+  for (const Case& t : cases()) {
+    CAPTURE(t.name);
+    for (const Sum& sum : {Sum(forward), Sum(reversed), Sum(pairwise), Sum(blocked), Sum(largest_first)}) {
+      const Matrix<float> c = multiply_in_order(t.a, t.b, sum);
+      const Check full = check_full(t.a, t.b, c);
+      CHECK(full.passed);
+      CHECK(full.compared == c.size());
+      CHECK(full.worst_ratio <= 1);
+      CHECK(full.worst_ratio_sqrt <= 1);
+      const Check probe = check_probe(t.a, t.b, c);
+      CHECK(probe.passed);
+      CHECK(probe.method == "probe");
+      CHECK(probe.compared > 1000);
+      CHECK(probe.compared <= 4096);
+    }
+  }
+  CHECK(check_full(cases()[0].a, cases()[0].b, cases()[0].c).method == "exact");
+  CHECK(check_full(cases()[1].a, cases()[1].b, cases()[1].c).method == "bound");
+}
+
+TEST_CASE("sums that cancel are held against |A||B|, not against the result") {
+  const Matrix<float> a{{1e6F, 1, -1e6F}};
+  const Matrix<float> b{{1.1F}, {1e-3F}, {1.1F}};
+  CHECK(check_full(a, b, Matrix<float>{{0}}).passed);
+  CHECK_FALSE(check_full(a, b, Matrix<float>{{1}}).passed);
+}
+
+TEST_CASE("one wrong element is caught wherever it is") {
+  for (const Case& t : cases()) {
+    CAPTURE(t.name);
+    for (const std::int64_t i : {0, 31, 32, 50, 96})
+      for (const std::int64_t j : {0, 31, 32, 63, 64, 77, 96}) {
+        Matrix<float> c = t.c;
+        c(i, j) = -c(i, j) + 1;
+        CAPTURE(i);
+        CAPTURE(j);
+        const Check full = check_full(t.a, t.b, c);
+        CHECK_FALSE(full.passed);
+        CHECK(full.row == i);
+        CHECK(full.column == j);
+        CHECK(full.got == static_cast<double>(c(i, j)));
+        CHECK(full.expected == doctest::Approx(static_cast<double>(t.c(i, j))));
+      }
+  }
+}
+
+TEST_CASE("the probe never misses one wrong integer") {
+  const Case t = cases()[0];
+  for (std::uint64_t seed = 0; seed < 50; ++seed)
+    for (const float off : {1.0F, -1.0F, 1024.0F, 0.5F, 0x1p24F}) {
+      Matrix<float> c = t.c;
+      const auto i = static_cast<std::int64_t>(seed * 7 % 97);
+      const auto j = static_cast<std::int64_t>(seed * 31 % 97);
+      c(i, j) += off;
+      const Check probe = check_probe(t.a, t.b, c, seed, 4);  // the corners alone are sampled
+      CHECK_FALSE(probe.passed);
+      CHECK(probe.row == i);
+      CHECK(probe.column == j);
+    }
+}
+
+TEST_CASE("an error of one is caught in exact problems, although the bound would let it pass") {
+  const Matrix<float> a = random_integer_matrix(40, 4000, 60, 1);
+  const Matrix<float> b = random_integer_matrix(4000, 40, 60, 2);
+  Matrix<float> c = multiply_serial(a, b);
+  CHECK(check_full(a, b, c).passed);
+  c(3, 4) += 1;
+  const Check full = check_full(a, b, c);
+  CHECK(full.worst_ratio < 1);
+  CHECK_FALSE(full.passed);
+  CHECK(full.row == 3);
+  CHECK_FALSE(check_probe(a, b, c, 1, 4).passed);
+}
+
+TEST_CASE("gross errors are caught, by the probe too") {
+  for (const Case& t : cases()) {
+    CAPTURE(t.name);
+    const std::int64_t n = t.c.rows();
+    const auto changed = [&](const std::function<void(Matrix<float>&)>& change) {
+      Matrix<float> c = t.c;
+      change(c);
+      return c;
+    };
+    Matrix<float> a_cut = t.a;
+    for (std::int64_t i = 0; i < n; ++i) a_cut(i, a_cut.columns() - 1) = 0;
+    const std::vector<std::pair<const char*, Matrix<float>>> wrong{
+        {"all zeros", Matrix<float>(n, n)},
+        {"transposed", transpose(t.c)},
+        {"the last step of k left out", multiply_serial(a_cut, t.b)},
+        {"a row off by one", changed([&](auto& c) {
+           for (std::int64_t j = 0; j < n; ++j) c(40, j) = t.c(41, j);
+         })},
+        {"all rows off by one", changed([&](auto& c) {
+           for (std::int64_t i = 0; i < n; ++i)
+             for (std::int64_t j = 0; j < n; ++j) c(i, j) = t.c((i + 1) % n, j);
+         })},
+        {"the last column never written", changed([&](auto& c) {
+           for (std::int64_t i = 0; i < n; ++i) c(i, n - 1) = 0;
+         })},
+        {"a 32 x 32 block never written", changed([&](auto& c) {
+           for (std::int64_t i = 32; i < 64; ++i)
+             for (std::int64_t j = 32; j < 64; ++j) c(i, j) = 0;
+         })},
+    };
+    for (const auto& [label, c] : wrong) {
+      const std::string what = label;
+      CAPTURE(what);
+      CHECK_FALSE(check_full(t.a, t.b, c).passed);
+      CHECK_FALSE(check_probe(t.a, t.b, c).passed);
+    }
+  }
+}
+
+TEST_CASE("an element that is not finite is caught, by the probe without samples too") {
+  for (const Case& t : cases())
+    for (const float value : {not_a_number, inf, -inf}) {
+      CAPTURE(t.name);
+      CAPTURE(value);
+      Matrix<float> c = t.c;
+      c(50, 40) = value;
+      for (const Check& check : {check_full(t.a, t.b, c), check_probe(t.a, t.b, c, 1, 4)}) {
+        CHECK_FALSE(check.passed);
+        CHECK(check.worst_ratio == std::numeric_limits<double>::infinity());
+        CHECK(check.row == 50);
+        CHECK(check.column == 40);
+        CHECK(check.summary.find("WRONG") != std::string::npos);
+      }
+    }
+}
+
+TEST_CASE("the probe's vectors raise the alarm without samples") {
+  const Case t = cases()[1];
+  Matrix<float> c = t.c;
+  for (std::int64_t j = 0; j < c.columns(); ++j) c(40, j) = t.c(41, j);
+  const Check probe = check_probe(t.a, t.b, c, 1, 4);
+  CHECK_FALSE(probe.passed);
+  CHECK(probe.row == 40);
+  CHECK(probe.worst_ratio > 1);
+}
+
+TEST_CASE("the probe always looks at the corners") {
+  const Case t = cases()[1];
+  for (const std::int64_t i : {0, 96})
+    for (const std::int64_t j : {0, 96}) {
+      Matrix<float> c = t.c;
+      c(i, j) += 1e-3F;
+      const Check probe = check_probe(t.a, t.b, c, 9, 5);
+      CHECK_FALSE(probe.passed);
+      CHECK(probe.row == i);
+      CHECK(probe.column == j);
+    }
+}
+
+TEST_CASE("wrong shapes are an error") {
+  const Matrix<float> a(3, 4);
+  const Matrix<float> b(4, 5);
+  CHECK_THROWS_WITH_AS(check_full(a, b, Matrix<float>(5, 3)), "check_full: A is 3x4, B is 4x5 and C is 5x3: C must be 3x5",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(check_probe(a, b, Matrix<float>(3, 4)), std::invalid_argument);
+  CHECK_THROWS_AS(check_full(a, a, Matrix<float>(3, 4)), std::invalid_argument);
+  CHECK_THROWS_AS(error_ratios(a, b, Matrix<float>(2, 5)), std::invalid_argument);
+}
+
+TEST_CASE("matrices without elements") {
+  CHECK(check_full(Matrix<float>(0, 3), Matrix<float>(3, 4), Matrix<float>(0, 4)).passed);
+  CHECK(check_probe(Matrix<float>(2, 3), Matrix<float>(3, 0), Matrix<float>(2, 0)).row == -1);
+  CHECK(check_full(Matrix<float>(2, 0), Matrix<float>(0, 2), Matrix<float>(2, 2)).passed);
+  Matrix<float> c(2, 2);
+  c(1, 1) = std::numeric_limits<float>::denorm_min();
+  CHECK_FALSE(check_full(Matrix<float>(2, 0), Matrix<float>(0, 2), c).passed);
+}
+
+TEST_CASE("which problems are exact") {
+  CHECK(is_exact_problem({{3, -4}}, {{5}, {6}}));
+  CHECK_FALSE(is_exact_problem({{3, 0.5F}}, {{5}, {6}}));
+  CHECK_FALSE(is_exact_problem({{3, not_a_number}}, {{5}, {6}}));
+  CHECK_FALSE(is_exact_problem({{3, inf}}, {{5}, {6}}));
+  CHECK(is_exact_problem({{0x1p12F - 1}}, {{0x1p12F}}));
+  CHECK_FALSE(is_exact_problem({{0x1p12F}}, {{0x1p12F}}));
+  CHECK_FALSE(is_exact_problem({{0x1p11F, 1}}, {{0x1p12F}, {1}}));
+  CHECK_FALSE(is_exact_problem({{1e38F}}, {{1e38F}}));
+  CHECK_FALSE(is_exact_problem({{0}}, {{1e38F}}));
+  CHECK_THROWS_AS(is_exact_problem({{1, 2}}, {{1}}), std::invalid_argument);
+}
+
+TEST_CASE("results that must not be finite") {
+  SUBCASE("a NaN in A makes its row NaN") {
+    const Matrix<float> a{{1, not_a_number}, {1, 1}};
+    const Matrix<float> b{{1, 2}, {0, 4}};
+    CHECK(check_full(a, b, {{not_a_number, not_a_number}, {1, 6}}).passed);
+    CHECK_FALSE(check_full(a, b, {{not_a_number, 6}, {1, 6}}).passed);
+    CHECK_FALSE(check_full(a, b, {{not_a_number, not_a_number}, {not_a_number, 6}}).passed);
+  }
+  SUBCASE("an infinity keeps its sign") {
+    const Matrix<float> a{{1, -inf}};
+    const Matrix<float> b{{1}, {2}};
+    CHECK(check_full(a, b, {{-inf}}).passed);
+    CHECK_FALSE(check_full(a, b, {{inf}}).passed);
+    CHECK_FALSE(check_full(a, b, {{not_a_number}}).passed);
+    CHECK_FALSE(check_full(a, b, {{-1e38F}}).passed);
+  }
+  SUBCASE("a sum beyond float's range") {
+    const Matrix<float> b{{3e38F}, {3e38F}};
+    CHECK(check_full({{1, 1}}, b, {{inf}}).passed);
+    CHECK_FALSE(check_full({{1, 1}}, b, {{std::numeric_limits<float>::max()}}).passed);
+    CHECK(check_full({{1, 1, -1}}, {{3e38F}, {3e38F}, {3e38F}}, {{inf}}).passed);  // overflows on the way in this order
+    CHECK(check_full({{1, 1, -1}}, {{3e38F}, {3e38F}, {3e38F}}, {{3e38F}}).passed);
+    CHECK_FALSE(check_full({{1}}, {{3e38F}}, {{inf}}).passed);
+  }
+  SUBCASE("the probe leaves them to the samples and checks the rest") {
+    Matrix<float> a = random_matrix(100, 30, 1);
+    Matrix<float> b = random_matrix(30, 100, 2);
+    a(7, 3) = not_a_number;
+    b(5, 60) = inf;
+    a(20, 1) = b(1, 20) = 3e30F;
+    const Matrix<float> c = multiply_serial(a, b);
+    CHECK(c(20, 20) == inf);
+    CHECK(check_full(a, b, c).passed);
+    CHECK(check_probe(a, b, c, 1, 4).passed);
+    Matrix<float> wrong = c;
+    wrong(50, 50) = not_a_number;
+    CHECK_FALSE(check_probe(a, b, wrong, 1, 4).passed);
+  }
+}
+
+TEST_CASE("flushed denormals pass, and only they") {
+  const float tiny = 0x1p-130F;
+  CHECK(check_full({{tiny}}, {{1}}, {{0}}).passed);             // an input flushed
+  CHECK(check_full({{tiny}}, {{0x1p100F}}, {{0}}).passed);      // an input flushed, the product large
+  CHECK(check_full({{0x1p-70F}}, {{0x1p-70F}}, {{0}}).passed);  // a result flushed
+  CHECK_FALSE(check_full({{0x1p-60F}}, {{0x1p-60F}}, {{0}}).passed);
+  CHECK_FALSE(check_full({{0}}, {{0.5F}}, {{tiny}}).passed);
+}
+
+TEST_CASE("the two ratios") {
+  const Matrix<float> third{{1.0F / 3}};
+  const Check one = check_full(third, third, multiply_serial(third, third));
+  CHECK(one.worst_ratio > 0);
+  CHECK(one.worst_ratio < 1);
+  CHECK(one.worst_ratio_sqrt == doctest::Approx(one.worst_ratio / 2));  // 2 sqrt(1) u beside gamma_1 = u / (1 - u)
+  CHECK(one.bound == doctest::Approx(0x1p-24 / 9));
+}
+
+TEST_CASE("the bound stays finite for any k") {
+  const std::int64_t k = 1 << 24;
+  const Matrix<float> a(1, k, std::vector<float>(static_cast<std::size_t>(k), 1));
+  const Matrix<float> b(k, 1, std::vector<float>(static_cast<std::size_t>(k), 1));
+  CHECK(check_full(a, b, {{0x1p24F}}).passed);
+  CHECK_FALSE(check_full(a, b, {{0x1p26F}}).passed);
+}
+
+TEST_CASE("error ratios are those of the full check") {
+  const Case t = cases()[1];
+  Matrix<float> c = t.c;
+  c(3, 5) += 0.25F;
+  const Matrix<float> ratios = error_ratios(t.a, t.b, c);
+  const Check full = check_full(t.a, t.b, c);
+  CHECK(ratios(3, 5) == static_cast<float>(full.worst_ratio));
+  CHECK(*std::max_element(ratios.elements().begin(), ratios.elements().end()) == ratios(3, 5));
+  CHECK(ratios(3, 6) <= 1);
+}
+
+TEST_CASE("random matrices are the same on every machine") {
+  CHECK(random_matrix(1, 4, 1) ==
+        Matrix<float>{{1116717 * 0x1p-23F, 4123533 * 0x1p-23F, 7902114 * 0x1p-23F, -933498 * 0x1p-23F}});
+  CHECK(random_integer_matrix(1, 6, 5, 1) == Matrix<float>{{4, 3, -5, 2, 2, -4}});
+  CHECK(random_matrix(8, 8, 1) == random_matrix(8, 8, 1));
+  CHECK_FALSE(random_matrix(8, 8, 1) == random_matrix(8, 8, 2));
+  double sum = 0;
+  const Matrix<float> many = random_matrix(300, 300, 5);
+  for (const float x : many.elements()) {
+    if (!(x >= -1 && x < 1)) FAIL("out of range: ", x);
+    sum += static_cast<double>(x);
+  }
+  CHECK(std::fabs(sum / 90000) < 0.01);
+  bool low = false;
+  bool high = false;
+  const Matrix<float> integers = random_integer_matrix(30, 30, 2, 6);
+  for (const float x : integers.elements()) {
+    if (!(x >= -2 && x <= 2 && x == std::trunc(x))) FAIL("out of range: ", x);
+    low |= x == -2;
+    high |= x == 2;
+  }
+  CHECK(low);
+  CHECK(high);
+  CHECK_THROWS_AS(random_integer_matrix(1, 1, -1, 1), std::invalid_argument);
+}

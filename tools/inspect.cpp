@@ -1,0 +1,298 @@
+// glgemm inspect: what would run for a product, without running it.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <nlohmann/json.hpp>
+
+#include "shapes.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string shape;
+  std::string kernel = "auto";
+  std::string device;
+  bool no_device = false;
+  bool source = false;
+  bool json = false;
+  std::int64_t steps = 8;
+};
+
+/// Limits, and whose they are.
+struct Device {
+  std::string name;
+  Limits limits;
+};
+
+Device find_device(const Arguments& arguments) {
+  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}};
+  HeadlessOptions options;
+  options.device = arguments.device;
+  try {
+    const HeadlessContext context(options);
+    Engine engine(HeadlessContext::get_proc_address);
+    Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits()};
+    engine.release();
+    return device;
+  } catch (const Unsupported& error) {
+    std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
+    return {"none usable (OpenGL 4.3's least limits)", {}};
+  }
+}
+
+/// 1234567 as 1,234,567.
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t i = text.size(); i > 3 + (value < 0 ? 1U : 0U);) text.insert(i -= 3, ",");
+  return text;
+}
+
+std::string times(std::initializer_list<std::int64_t> sizes) {
+  std::string text;
+  for (const std::int64_t size : sizes) text += (text.empty() ? "" : " x ") + grouped(size);
+  return text;
+}
+
+/// 20,000 or 7.642.
+std::string decimal(double value) {
+  if (value < 1e15 && (value >= 1000 || value == std::floor(value))) return grouped(std::llround(value));
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
+  return value / step + (value % step != 0);
+}
+
+struct Grid {
+  std::int64_t columns;
+  std::int64_t rows;
+};
+
+/// The workgroups of a whole piece.
+Grid grid(const Plan& plan) {
+  const Tile block = tile(plan.kernel);
+  return {ceil_div(plan.piece_n, block.columns), ceil_div(plan.piece_m, block.rows)};
+}
+
+/// A kernel of the table that was not taken, and why.
+struct NotTaken {
+  Kernel kernel;
+  std::string reason;
+};
+
+std::vector<NotTaken> not_taken(const Plan& plan, const Device& device, bool forced) {
+  std::vector<NotTaken> list;
+  for (const Kernel& kernel : kernel_table()) {
+    if (kernel == plan.kernel) continue;
+    std::string reason = why_not(plan.problem, kernel, device.limits);
+    if (reason.empty())
+      reason = forced ? "it could run, but another was asked for" : "it could run, but comes later in the table";
+    list.push_back({kernel, std::move(reason)});
+  }
+  return list;
+}
+
+/// The plan's first dispatches, in order.
+std::vector<Step> first_steps(const Plan& plan, std::int64_t most) {
+  std::vector<Step> steps;
+  Cursor cursor;
+  while (static_cast<std::int64_t>(steps.size()) < most) {
+    const Slice slice = next_slice(plan, cursor);
+    if (slice.empty()) break;
+    steps.insert(steps.end(), slice.steps().begin(), slice.steps().end());
+  }
+  if (static_cast<std::int64_t>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
+  return steps;
+}
+
+std::string window_text(const Window& window) {
+  return grouped(window.offset_bytes) + " + " + grouped(window.size_bytes);
+}
+
+void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
+  using Row = std::array<std::string, 8>;
+  std::vector<Row> rows{
+      {"dispatch", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
+  for (const Step& step : steps)
+    rows.push_back({std::to_string(rows.size()), times({step.groups[0], step.groups[1], step.groups[2]}), grouped(step.x0),
+                    grouped(step.y0), times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b),
+                    window_text(step.c)});
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      std::cout << "  " << std::string(widths[i] - rows[r][i].size(), ' ') << rows[r][i];
+    if (r > 0)
+      std::cout << (steps[r - 1].first_k ? "" : "  adds to C") << (steps[r - 1].barrier_before ? "  after a barrier" : "");
+    std::cout << '\n';
+  }
+  const std::int64_t more = dispatches - static_cast<std::int64_t>(steps.size());
+  if (more > 0) std::cout << "  and " << grouped(more) << " more\n";
+}
+
+void print(const Plan& plan, const Device& device, const Arguments& arguments) {
+  const Problem& p = plan.problem;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const std::int64_t bytes = element_bytes(p.type);
+  const Grid groups = grid(plan);
+  const PlanSize count = size(plan);
+  const Traffic t = traffic(p, plan.kernel);
+  const auto line = [](std::string_view label, const std::string& text) {
+    std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
+  };
+  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    line(name, times({rows, columns}) + ", " + grouped(rows * columns * bytes) + " bytes");
+  };
+
+  line("device", device.name);
+  line("product", "C = A B in " + std::string(to_string(p.type)) + ", " +
+                      decimal(2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) / 1e9) +
+                      " GFLOP");
+  operand("  A", p.m, p.k);
+  operand("  B", p.k, p.n);
+  operand("  C", p.m, p.n);
+  std::cout << '\n';
+  line("kernel", to_string(plan.kernel) + (arguments.kernel == "auto" ? ", the planner's choice" : ", as asked for"));
+  for (const auto& [kernel, reason] : not_taken(plan, device, arguments.kernel != "auto"))
+    line("  not taken", to_string(kernel) + ": " + reason);
+  line("  tile", times({block.rows, block.columns}) + " elements of C for each workgroup");
+  line("  workgroup", times({group[0], group[1], group[2]}) + " = " + grouped(std::int64_t{group[0]} * group[1] * group[2]) +
+                          " invocations, " + grouped(shared_bytes(plan.kernel, p.type)) + " bytes of shared memory");
+  std::cout << '\n';
+  line("grid", times({groups.columns, groups.rows}) + " workgroups (columns x rows) for each piece");
+  line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
+  line("  slices", grouped(count.slices) + " of at most " + times({plan.slice_columns, plan.slice_rows}) + " workgroups, " +
+                       grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
+  std::cout << '\n';
+  if (arguments.steps > 0) {
+    print_steps(first_steps(plan, arguments.steps), count.dispatches);
+    std::cout << '\n';
+  }
+  const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "%15s %20s", buffer.c_str(), shared.c_str());
+    line(label, text.data());
+  };
+  reads("reads", "from the buffer", "from shared memory");
+  reads("  each of A", decimal(t.a_from_buffer), decimal(t.a_from_shared));
+  reads("  each of B", decimal(t.b_from_buffer), decimal(t.b_from_shared));
+  line("  traffic",
+       decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
+}
+
+Json window_json(const Window& window) {
+  return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
+}
+
+Json to_json(const Plan& plan, const Device& device, const Arguments& arguments) {
+  const Problem& p = plan.problem;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const Grid groups = grid(plan);
+  const PlanSize count = size(plan);
+  const Traffic t = traffic(p, plan.kernel);
+  Json json{{"device", device.name},
+            {"m", p.m},
+            {"n", p.n},
+            {"k", p.k},
+            {"type", std::string(to_string(p.type))},
+            {"requested", arguments.kernel},
+            {"kernel", to_string(plan.kernel)},
+            {"not_taken", Json::array()},
+            {"tile", {block.rows, block.columns}},
+            {"workgroup", {group[0], group[1], group[2]}},
+            {"shared_bytes", shared_bytes(plan.kernel, p.type)},
+            {"grid", {groups.columns, groups.rows}},
+            {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+            {"pieces", count.pieces},
+            {"slices", count.slices},
+            {"dispatches", count.dispatches},
+            {"steps", Json::array()},
+            {"traffic",
+             {{"a_from_buffer", t.a_from_buffer},
+              {"b_from_buffer", t.b_from_buffer},
+              {"a_from_shared", t.a_from_shared},
+              {"b_from_shared", t.b_from_shared},
+              {"bytes", t.bytes},
+              {"flops_per_byte", t.flops_per_byte}}}};
+  for (const auto& [kernel, reason] : not_taken(plan, device, arguments.kernel != "auto"))
+    json["not_taken"].push_back({{"kernel", to_string(kernel)}, {"reason", reason}});
+  for (const Step& step : first_steps(plan, arguments.steps))
+    json["steps"].push_back({{"groups", step.groups},
+                             {"x0", step.x0},
+                             {"y0", step.y0},
+                             {"m", step.m},
+                             {"n", step.n},
+                             {"k", step.k},
+                             {"a", window_json(step.a)},
+                             {"b", window_json(step.b)},
+                             {"c", window_json(step.c)},
+                             {"first_k", step.first_k},
+                             {"barrier_before", step.barrier_before}});
+  if (arguments.source) json["source"] = source(p, plan.kernel);
+  return json;
+}
+
+void inspect(const Arguments& arguments) {
+  const Shape shape = parse_shape(arguments.shape, "--shape");
+  Problem problem;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  PlanOptions options;
+  if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
+  validate(problem);
+  const Device device = find_device(arguments);
+  const Plan plan = make_plan(problem, device.limits, options);
+  if (arguments.json) {
+    std::cout << to_json(plan, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    return;
+  }
+  print(plan, device, arguments);
+  if (arguments.source) std::cout << '\n' << source(problem, plan.kernel);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("inspect", "Show what would run for a product: kernel, dispatches, memory traffic");
+  verb->add_option("--shape", arguments->shape, "m,n,k: A is m x k, B is k x n, C is m x n")->required();
+  verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
+      ->capture_default_str();
+  verb->add_flag("--source", arguments->source, "Show the kernel's GLSL as the driver gets it");
+  verb->add_option("--steps", arguments->steps, "How many dispatches to list")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  verb->add_flag("--json", arguments->json, "Print one JSON object");
+  auto* device =
+      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
+  verb->callback([arguments, &status] {
+    inspect(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace glgemm::tools
