@@ -31,10 +31,10 @@ bool has(const char* list, std::string_view extension) {
 
 std::string last_error() {
   const EGLint error = eglGetError();
-  constexpr const char* names[] = {"EGL_SUCCESS",       "EGL_NOT_INITIALIZED",   "EGL_BAD_ACCESS",        "EGL_BAD_ALLOC",
-                                   "EGL_BAD_ATTRIBUTE", "EGL_BAD_CONFIG",        "EGL_BAD_CONTEXT",       "EGL_BAD_CURRENT_SURFACE",
-                                   "EGL_BAD_DISPLAY",   "EGL_BAD_MATCH",         "EGL_BAD_NATIVE_PIXMAP", "EGL_BAD_NATIVE_WINDOW",
-                                   "EGL_BAD_PARAMETER", "EGL_BAD_SURFACE",       "EGL_CONTEXT_LOST"};
+  constexpr const char* names[] = {"EGL_SUCCESS",       "EGL_NOT_INITIALIZED", "EGL_BAD_ACCESS",        "EGL_BAD_ALLOC",
+                                   "EGL_BAD_ATTRIBUTE", "EGL_BAD_CONFIG",      "EGL_BAD_CONTEXT",       "EGL_BAD_CURRENT_SURFACE",
+                                   "EGL_BAD_DISPLAY",   "EGL_BAD_MATCH",       "EGL_BAD_NATIVE_PIXMAP", "EGL_BAD_NATIVE_WINDOW",
+                                   "EGL_BAD_PARAMETER", "EGL_BAD_SURFACE",     "EGL_CONTEXT_LOST"};
   static_assert(EGL_CONTEXT_LOST - EGL_SUCCESS + 1 == static_cast<int>(std::size(names)));
   if (error >= EGL_SUCCESS && error <= EGL_CONTEXT_LOST) return names[error - EGL_SUCCESS];
   return "EGL error " + std::to_string(error);
@@ -99,8 +99,8 @@ std::string name_of(EGLDeviceEXT device, PFNEGLQUERYDEVICESTRINGEXTPROC query, c
 std::vector<Candidate> candidates() {
   std::vector<Candidate> list;
   const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-  const bool enumerates = has(client, "EGL_EXT_device_base") ||
-                          (has(client, "EGL_EXT_device_enumeration") && has(client, "EGL_EXT_device_query"));
+  const bool enumerates =
+      has(client, "EGL_EXT_device_base") || (has(client, "EGL_EXT_device_enumeration") && has(client, "EGL_EXT_device_query"));
   if (enumerates && has(client, "EGL_EXT_platform_device")) {
     const auto query_devices = egl_function<PFNEGLQUERYDEVICESEXTPROC>("eglQueryDevicesEXT");
     const auto query_string = egl_function<PFNEGLQUERYDEVICESTRINGEXTPROC>("eglQueryDeviceStringEXT");
@@ -260,8 +260,8 @@ Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext sh
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [&](char a, char b) { return lower(a) == lower(b); }) != text.end();
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [&](char a, char b) { return lower(a) == lower(b); }) !=
+         text.end();
 }
 
 std::string describe(const std::vector<HeadlessDevice>& devices) {
@@ -334,7 +334,8 @@ std::vector<HeadlessDevice> headless_devices() {
 
 HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
   if (options.no_error && (options.debug || options.robust))
-    throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") + " one");
+    throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") +
+                                " one");
   if (options.share && !options.device.empty())
     throw std::invalid_argument("a context that shares is made on the other one's device: device must be empty, not \"" +
                                 options.device + "\"");
@@ -349,10 +350,18 @@ HeadlessContext::~HeadlessContext() = default;
 HeadlessContext::HeadlessContext(HeadlessContext&&) noexcept = default;
 HeadlessContext& HeadlessContext::operator=(HeadlessContext&&) noexcept = default;
 
-void HeadlessContext::make_current() { state_->context.make_current(); }
-void HeadlessContext::release_current() { state_->context.release_current(); }
-const HeadlessDevice& HeadlessContext::device() const noexcept { return state_->candidate.device; }
+void HeadlessContext::make_current() {
+  state_->context.make_current();
+}
+void HeadlessContext::release_current() {
+  state_->context.release_current();
+}
+const HeadlessDevice& HeadlessContext::device() const noexcept {
+  return state_->candidate.device;
+}
 
-void (*HeadlessContext::get_proc_address(const char* name))() { return eglGetProcAddress(name); }
+void (*HeadlessContext::get_proc_address(const char* name))() {
+  return eglGetProcAddress(name);
+}
 
 }  // namespace glgemm

@@ -45,7 +45,11 @@ Shared& shared() {
 
 }  // namespace
 
-HeadlessContext& context() { return shared().context; }
-Engine& engine() { return shared().engine; }
+HeadlessContext& context() {
+  return shared().context;
+}
+Engine& engine() {
+  return shared().engine;
+}
 
 }  // namespace glgemm::test

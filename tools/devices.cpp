@@ -71,8 +71,13 @@ void print(const Found& found) {
 
 Json to_json(const Found& found) {
   const HeadlessDevice& device = found.device;
-  Json json{{"index", device.index},     {"platform", device.platform}, {"vendor", device.vendor}, {"renderer", device.renderer},
-            {"version", device.version}, {"software", device.software}, {"usable", found.limits.has_value()}};
+  Json json{{"index", device.index},
+            {"platform", device.platform},
+            {"vendor", device.vendor},
+            {"renderer", device.renderer},
+            {"version", device.version},
+            {"software", device.software},
+            {"usable", found.limits.has_value()}};
   if (!found.limits) {
     json["failure"] = device.failure;
     return json;
@@ -108,7 +113,8 @@ void devices(bool as_json) {
 
 void add_devices(CLI::App& app, int& status) {
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand("devices", "List every device: name, driver, OpenGL version, limits; failed ones with the reason");
+  CLI::App* verb =
+      app.add_subcommand("devices", "List every device: name, driver, OpenGL version, limits; failed ones with the reason");
   verb->add_flag("--json", *as_json, "Print one JSON object");
   verb->callback([as_json, &status] {
     devices(*as_json);

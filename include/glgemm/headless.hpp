@@ -29,8 +29,8 @@ GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
 
 /// What context a HeadlessContext makes.
 struct HeadlessOptions {
-  /// An index, or a part of the renderer's name (letters' case does not matter). Empty: the variable GLGEMM_DEVICE if it is set, else
-  /// the first device that works.
+  /// An index, or a part of the renderer's name (letters' case does not matter; a number is an index). Empty: the variable
+  /// GLGEMM_DEVICE if it is set, else the first device that works.
   std::string device;
   bool debug = false;     ///< a debug context
   bool robust = false;    ///< robust access, and a reset is reported

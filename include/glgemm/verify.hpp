@@ -7,9 +7,9 @@
 // Jeannerod, S. M. Rump, Improved error bounds for inner products in floating-point arithmetic, 2013).
 //
 // A comparison is always !(error <= bound), so that a NaN fails. What is allowed beside rounding:
-//  - Denormals flushed to zero, which OpenGL permits: 2^-126 for each of 2k products and sums, and, where A or B holds denormals, as
-//    often that times the other matrix's greatest element; doubled, since rounding follows. At most 2 |A||B| altogether, so where
-//    |A||B| is 0, C must be 0.
+//  - Denormals flushed to zero, which OpenGL permits: 2^-126 for each of 2k products and sums, and, where A or B holds denormals,
+//    as often that times the other matrix's greatest element; doubled, since rounding follows. At most 2 |A||B| altogether, so
+//    where |A||B| is 0, C must be 0.
 //  - Overflow: where |A||B| reaches the range of float, some order of summation leaves it, and C may be infinite or NaN there.
 //  - Where A or B holds infinities or NaN so that the reference is not finite, C must be the same infinity, or NaN.
 // Zeros of either sign are equal. Everything here may be called from any thread.
@@ -46,8 +46,8 @@ struct Check {
   std::string summary;        ///< one line for a person, with the numbers
 };
 
-/// Whether every sum in A B is exact in float: all elements are integers and k max|a| max|b| < 2^24, where a maximum of 0 counts as
-/// 1. Then each order of summation gives the same float, and C must equal it.
+/// Whether every sum in A B is exact in float: all elements are integers and k max|a| max|b| < 2^24, where a maximum of 0 counts
+/// as 1. Then each order of summation gives the same float, and C must equal it.
 /// @throws std::invalid_argument  the inner sizes differ
 GLGEMM_EXPORT bool is_exact_problem(const Matrix<float>& a, const Matrix<float>& b);
 
