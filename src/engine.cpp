@@ -1,124 +1,232 @@
 // Doing it: from a product to a plan, and from the plan's steps to OpenGL.
 #include <glgemm/engine.hpp>
 
-#include <map>
+#include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
-#include "gl.hpp"
+#include "engine_state.hpp"
+#include "kernels.hpp"
+#include "validate.hpp"
 
 namespace glgemm {
-
-/// What an engine, its device matrices and its stopwatches share.
-struct Engine::State {
-  gl::Api api{};
-  DeviceInfo device;
-  Limits limits;
-  EngineOptions options;
-  std::map<Kernel, gl::Program> programs;
-  /// The engine's own objects may not be used any more; those of its device matrices may, unless `abandoned`.
-  bool released = false;
-  /// OpenGL must not be called any more.
-  bool abandoned = false;
-
-  gl::Program& program(const Problem& problem, const Kernel& kernel) {
-    const auto found = programs.find(kernel);
-    if (found != programs.end()) return found->second;
-    std::string text = source(problem, kernel);
-    if (options.rewrite_source) text = options.rewrite_source(kernel, std::move(text));
-    return programs.emplace(kernel, gl::Program(api, to_string(kernel), text, workgroup(kernel))).first->second;
-  }
-};
-
 namespace {
 
-std::string size_text(std::int64_t rows, std::int64_t columns) { return std::to_string(rows) + "x" + std::to_string(columns); }
+/// A product that has passed every check: what remains is to enqueue it.
+struct Call {
+  const Gemm* product;
+  Plan plan;
+};
 
-std::int64_t width(const BufferView& view) { return view.layout == Layout::row_major ? view.columns : view.rows; }
-std::int64_t lines(const BufferView& view) { return view.layout == Layout::row_major ? view.rows : view.columns; }
-std::int64_t leading_dimension(const BufferView& view) { return view.ld != 0 ? view.ld : std::max<std::int64_t>(1, width(view)); }
-
-/// Bytes from the view's first element to behind its last, 0 for a view without elements; the problem is known to be countable.
-std::int64_t span_bytes(const BufferView& view, Type type) {
-  if (view.rows == 0 || view.columns == 0) return 0;
-  return ((lines(view) - 1) * leading_dimension(view) + width(view)) * element_bytes(type);
-}
-
-/// @throws std::invalid_argument  the view is misaligned or leaves its buffer
-void validate_view(const gl::Api& api, const BufferView& view, Type type, const char* name) {
-  const std::string who = std::string("gemm: ") + name;
-  if (view.offset_bytes < 0 || view.offset_bytes % element_bytes(type) != 0)
-    throw std::invalid_argument(who + " starts at byte " + std::to_string(view.offset_bytes) + ", which is no multiple of its element's " +
-                                std::to_string(element_bytes(type)) + " bytes");
-  const std::int64_t bytes = gl::buffer_bytes(api, view.buffer);
-  if (bytes < 0) throw std::invalid_argument(who + ": " + std::to_string(view.buffer) + " is not the name of a buffer object");
-  const std::int64_t needed = span_bytes(view, type);
-  if (needed > 0 && (view.offset_bytes > bytes || needed > bytes - view.offset_bytes))
-    throw std::invalid_argument(who + " of " + size_text(view.rows, view.columns) + " with ld " + std::to_string(leading_dimension(view)) +
-                                " at byte " + std::to_string(view.offset_bytes) + " needs " + std::to_string(needed) +
-                                " bytes and leaves its buffer of " + std::to_string(bytes));
-}
-
-/// Whether two views of the same buffer have an element in common. Both are sets of lines of `width` bytes, `ld` bytes apart.
-bool overlap(const BufferView& a, const BufferView& b, Type type) {
-  if (a.buffer != b.buffer) return false;
+/// Binds a window of an operand of an item and returns the index, in elements of the binding, at which it begins.
+int bind(const Engine::State& state, GLuint binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes, Type type) {
+  if (size_bytes == 0) return 0;  // never read
   const std::int64_t bytes = element_bytes(type);
-  const std::int64_t a_begin = a.offset_bytes, a_end = a_begin + span_bytes(a, type);
-  const std::int64_t b_begin = b.offset_bytes, b_end = b_begin + span_bytes(b, type);
-  if (a_begin == a_end || b_begin == b_end || a_end <= b_begin || b_end <= a_begin) return false;
-  if (lines(a) > lines(b)) return overlap(b, a, type);
-  // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the least j.
-  const std::int64_t step = leading_dimension(b) * bytes, b_width = width(b) * bytes;
-  for (std::int64_t i = 0; i < lines(a); ++i) {
-    const std::int64_t begin = a_begin + i * leading_dimension(a) * bytes, end = begin + width(a) * bytes;
-    const std::int64_t after = begin - b_width - b_begin;  // b's line starts later than this
-    const std::int64_t j = after < 0 ? 0 : after / step + 1;
-    if (j < lines(b) && b_begin + j * step < end) return true;
-  }
-  return false;
+  const std::int64_t rest = begin % std::max<std::int64_t>(state.limits.storage_offset_alignment, 16);
+  const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
+  state.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest), static_cast<GLsizeiptr>(whole_words));
+  return static_cast<int>(rest / bytes);
 }
 
-/// Binds a window of a view and returns the index, in elements of the binding, at which the window begins.
-int bind(const gl::Api& api, const Limits& limits, GLuint binding, const BufferView& view, Window window, Type type) {
-  if (window.size_bytes == 0) return 0;  // never read
-  const std::int64_t begin = view.offset_bytes + window.offset_bytes;
-  const std::int64_t rest = begin % std::max<std::int64_t>(limits.storage_offset_alignment, element_bytes(type));
-  api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, view.buffer, static_cast<GLintptr>(begin - rest),
-                      static_cast<GLsizeiptr>(window.size_bytes + rest));
-  return static_cast<int>(rest / element_bytes(type));
+/// One operand's uniform: where its window begins and how far apart its elements are.
+std::array<int, 4> place(const Engine::State& state, const Call& call, const Step& step, Role role, GLuint binding, Window window) {
+  const Gemm& product = *call.product;
+  const Problem& problem = call.plan.problem;
+  const BufferView& view = view_of(product, role);
+  std::int64_t begin = view.offset_bytes + window.offset_bytes;
+  if (problem.items && !call.plan.items_in_buffer) begin += item_offset(product.batch, role, step.first_item) * element_bytes(view.type);
+  const Strides stride = strides(problem, role);
+  const std::int64_t item = step.items > 1 || step.z0 > 0 ? stride.item : 0;
+  return {bind(state, binding, view.buffer, begin, window.size_bytes, view.type), static_cast<int>(stride.row), static_cast<int>(stride.column),
+          problem.items ? 0 : static_cast<int>(item)};
 }
 
-std::array<int, 3> placement(int first, Strides stride) {
-  return {first, static_cast<int>(stride.row), static_cast<int>(stride.column)};
-}
+/// The bits of gemm.glsl's `flags`.
+enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64 };
 
-void run(const gl::Api& api, const Limits& limits, gl::Program& program, const Plan& plan, const Step& step, const Gemm& product) {
-  const Problem& problem = plan.problem;
+void run(Engine::State& state, gl::Program& program, const Call& call, const Step& step, GLuint workspace, std::int64_t workspace_offset) {
+  const gl::Api& api = state.api;
+  const Gemm& product = *call.product;
+  const Problem& problem = call.plan.problem;
+  const Type acc = accumulator(problem.type);
+  const Batch& batch = product.batch;
+  const bool own_scalars = problem.items && !call.plan.items_in_buffer;
+  const auto item = static_cast<std::size_t>(step.first_item);
+  const Scalar& alpha = own_scalars && !batch.alphas.empty() ? batch.alphas[item] : product.alpha;
+  const Scalar& beta = own_scalars && !batch.betas.empty() ? batch.betas[item] : product.beta;
+  const bool beta_counts = call.plan.items_in_buffer || beta.value != 0.0;
+
   program.set(api, 0, static_cast<int>(step.x0));
   program.set(api, 1, static_cast<int>(step.y0));
-  program.set(api, 2, std::array{static_cast<int>(step.m), static_cast<int>(step.n), static_cast<int>(step.k)});
-  program.set(api, 3, placement(bind(api, limits, 0, product.a, step.a, problem.type), strides(problem, Role::a)));
-  program.set(api, 4, placement(bind(api, limits, 1, product.b, step.b, problem.type), strides(problem, Role::b)));
-  program.set(api, 5, placement(bind(api, limits, 2, product.c, step.c, problem.type), strides(problem, Role::c)));
-  program.set(api, 6, product.alpha);
-  program.set(api, 7, step.first_k ? product.beta : 1.0f);
+  program.set(api, 2, static_cast<int>(step.z0));
+  program.set(api, 3, std::array{static_cast<int>(step.m), static_cast<int>(step.n), static_cast<int>(step.k), static_cast<int>(step.items)});
+  program.set(api, 4, place(state, call, step, Role::a, gl::binding_a, step.a));
+  program.set(api, 5, place(state, call, step, Role::b, gl::binding_b, step.b));
+  program.set(api, 6, place(state, call, step, Role::c, gl::binding_c, step.c));
+  if (!call.plan.items_in_buffer) {
+    program.set(api, 7, acc, alpha.value);
+    program.set(api, 8, acc, beta.value);
+  }
+  program.set(api, 9, (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) | (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) |
+                          (beta_counts ? read_c : 0) | (step.first_k ? first_k : 0) | (step.last_k ? last_k : 0) |
+                          (problem.residual ? add_d : 0) | (problem.bias != Bias::none ? add_bias : 0));
+  if (call.plan.program().epilogue) {
+    const Epilogue& epilogue = product.epilogue;
+    if (problem.residual) program.set(api, 10, place(state, call, step, Role::d, gl::binding_d, step.d));
+    if (problem.bias != Bias::none) {
+      const int first = bind(state, gl::binding_bias, epilogue.bias_buffer, epilogue.bias_offset_bytes + step.bias.offset_bytes,
+                             step.bias.size_bytes, problem.c_type);
+      program.set(api, 11, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
+    }
+    if (!is_complex(problem.type) && !is_integer(problem.type)) {
+      program.set(api, 12, static_cast<int>(problem.activation));
+      program.set(api, 13, acc, epilogue.low);
+      program.set(api, 14, acc, epilogue.high);
+    }
+  }
+  if (call.plan.workspace_bytes > 0)
+    bind(state, gl::binding_partial, workspace, workspace_offset, step.m * step.n * call.plan.piece_batch * element_bytes(acc), acc);
   if (step.barrier_before) api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);
   api.DispatchCompute(static_cast<GLuint>(step.groups[0]), static_cast<GLuint>(step.groups[1]), static_cast<GLuint>(step.groups[2]));
+}
+
+/// The items of a batch as gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type.
+std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
+  const Type acc = accumulator(problem.type);
+  const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
+  const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes, item_bytes = beta_at + scalar_bytes;  // aligned for each type
+  const Batch& batch = product.batch;
+  std::vector<std::byte> bytes(item_bytes * static_cast<std::size_t>(batch.count));
+  const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
+    const auto put = [&](auto... values) {
+      std::size_t at = 0;
+      ((std::memcpy(to + at, &values, sizeof values), at += sizeof values), ...);
+    };
+    switch (acc) {
+      case Type::f64: put(x.real()); break;
+      case Type::c64: put(static_cast<float>(x.real()), static_cast<float>(x.imag())); break;
+      case Type::c128: put(x.real(), x.imag()); break;
+      case Type::i32: put(static_cast<std::int32_t>(x.real())); break;
+      case Type::u32: put(static_cast<std::uint32_t>(x.real())); break;
+      default: put(static_cast<float>(x.real())); break;
+    }
+  };
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    std::byte* const item = bytes.data() + item_bytes * static_cast<std::size_t>(i);
+    for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
+      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
+      std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
+    }
+    const auto index = static_cast<std::size_t>(i);
+    put_scalar(item + alpha_at, batch.alphas.empty() ? product.alpha.value : batch.alphas[index].value);
+    put_scalar(item + beta_at, batch.betas.empty() ? product.beta.value : batch.betas[index].value);
+  }
+  return bytes;
+}
+
+/// A problem in which no item has a product: nothing of A and B is read.
+bool multiplies_nothing(const Gemm& product) {
+  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
+  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(), [](const Scalar& alpha) { return alpha.value == 0.0; });
+}
+
+Plan plan_of(const Gemm& product, const Limits& limits, const PlanOptions& options) {
+  Problem problem = Engine::problem(product);
+  if (multiplies_nothing(product)) problem.k = 0;  // as BLAS: A and B are not read
+  return make_plan(problem, limits, options);
+}
+
+/// The plan, of another kernel if the chosen one's program would have to be waited for and the caller would rather not.
+Plan ready_plan(Engine::State& state, Plan plan, const PlanOptions& options) {
+  if (!state.options.use_ready_programs || state.is_ready(plan.program())) return plan;
+  state.begin_program(plan.program());
+  for (const Kernel& kernel : kernel_table()) {
+    if (!why_not(plan.problem, kernel, state.limits).empty()) continue;
+    PlanOptions other = options;
+    other.kernel = kernel;
+    if (Plan ready = make_plan(plan.problem, state.limits, other); state.is_ready(ready.program())) return ready;
+  }
+  return plan;
+}
+
+/// The workspace that the plan needs: the caller's, or the engine's own.
+struct Place {
+  GLuint buffer = 0;
+  std::int64_t offset = 0;
+};
+
+Place workspace_for(Engine::State& state, const Call& call) {
+  if (call.plan.workspace_bytes == 0) return {};
+  if (call.product->workspace) return {call.product->workspace->buffer, call.product->workspace->offset_bytes};
+  if (state.workspace_bytes < call.plan.workspace_bytes) {
+    const GLuint grown = gl::create_buffer(state.api, call.plan.workspace_bytes, nullptr);
+    state.api.DeleteBuffers(1, &state.workspace);
+    state.workspace = grown;
+    state.workspace_bytes = call.plan.workspace_bytes;
+    gl::label(state.api, GL_BUFFER, grown, "glgemm workspace");
+  }
+  return {state.workspace, 0};
+}
+
+/// Everything that may fail, before anything is enqueued. Leaves bindings changed.
+Call check(Engine::State& state, const Gemm& product, const PlanOptions& options) {
+  Call call{&product, plan_of(product, state.limits, options)};
+  const std::int64_t workspace_bytes = call.plan.workspace_bytes;
+  validate_product(product, call.plan.problem, workspace_bytes);
+  validate_buffers(product, call.plan.problem, workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+  call.plan = ready_plan(state, std::move(call.plan), options);
+  state.program(call.plan.program());
+  workspace_for(state, call);
+  return call;
+}
+
+/// Enqueues a checked product, slice after slice.
+void enqueue(Engine::State& state, const Call& call, Report* report) {
+  const gl::Api& api = state.api;
+  const Plan& plan = call.plan;
+  gl::Program& program = state.program(plan.program());
+  const Place workspace = workspace_for(state, call);
+  const gl::DebugGroup group(api, "glgemm");
+  if (plan.items_in_buffer && plan.problem.batch > 0) {
+    const std::vector<std::byte> items = pack_items(*call.product, plan.problem);
+    if (state.items == 0) api.GenBuffers(1, &state.items);
+    api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, state.items);
+    api.BufferData(GL_SHADER_STORAGE_BUFFER, static_cast<GLsizeiptr>(items.size()), items.data(), GL_STREAM_DRAW);
+  }
+  api.UseProgram(program.id());
+  Cursor cursor;
+  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
+    for (const Step& step : slice.steps()) run(state, program, call, step, workspace.buffer, workspace.offset);
+    if (!report) continue;
+    ++report->slices;
+    report->dispatches += slice.count;
+  }
 }
 
 }  // namespace
 
 Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(std::make_shared<State>()) {
   if (!get_proc_address) throw std::invalid_argument("Engine: get_proc_address is null");
-  state_->api = gl::load(get_proc_address);
-  state_->device = gl::device_info(state_->api);
-  state_->limits = gl::query_limits(state_->api, state_->device);
-  state_->options = std::move(options);
+  State& state = *state_;
+  state.api = gl::load(get_proc_address);
+  state.device = gl::device_info(state.api);
+  state.limits = gl::query_limits(state.api, state.device);
+  state.options = std::move(options);
+  state.mark_context();
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (state_ && !state_->released) {
+    state_->log("an engine was destroyed without release(): its " + std::to_string(state_->programs.size()) + " programs stay with the context");
+    state_->forget();
+  }
+}
 Engine::Engine(Engine&&) noexcept = default;
-Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
 
 const Limits& Engine::limits() const noexcept { return state_->limits; }
 const DeviceInfo& Engine::device() const noexcept { return state_->device; }
@@ -126,13 +234,16 @@ const DeviceInfo& Engine::device() const noexcept { return state_->device; }
 Problem Engine::problem(const Gemm& product) {
   const auto rows = [](const BufferView& view, Op op) { return op == Op::none ? view.rows : view.columns; };
   const auto columns = [](const BufferView& view, Op op) { return op == Op::none ? view.columns : view.rows; };
+  const Batch& batch = product.batch;
   Problem problem;
   problem.m = rows(product.a, product.op_a);
   problem.n = columns(product.b, product.op_b);
   problem.k = columns(product.a, product.op_a);
-  problem.a = {product.a.layout, product.a.ld, product.op_a};
-  problem.b = {product.b.layout, product.b.ld, product.op_b};
-  problem.c = {product.c.layout, product.c.ld, Op::none};
+  problem.type = product.a.type;
+  problem.c_type = product.c.type;
+  problem.batch = batch.count;
+  problem.items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
+                  !batch.alphas.empty() || !batch.betas.empty();
   const std::int64_t inner = rows(product.b, product.op_b);
   if (problem.k != inner)
     throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " + size_text(inner, problem.n) +
@@ -140,142 +251,127 @@ Problem Engine::problem(const Gemm& product) {
   if (product.c.rows != problem.m || product.c.columns != problem.n)
     throw std::invalid_argument("gemm: op(A) op(B) is " + size_text(problem.m, problem.n) + " and C is " +
                                 size_text(product.c.rows, product.c.columns));
+  if (product.b.type != problem.type)
+    throw std::invalid_argument("gemm: A is " + std::string(to_string(problem.type)) + " and B is " + std::string(to_string(product.b.type)));
+  const auto check_count = [&](auto given, const char* what) {
+    if (!given.empty() && static_cast<std::int64_t>(given.size()) != batch.count)
+      throw std::invalid_argument("gemm: " + std::to_string(given.size()) + " " + what + " for a batch of " + std::to_string(batch.count));
+  };
+  check_count(batch.offsets_a, "offsets of A");
+  check_count(batch.offsets_b, "offsets of B");
+  check_count(batch.offsets_c, "offsets of C");
+  check_count(batch.offsets_d, "offsets of D");
+  check_count(batch.alphas, "alphas");
+  check_count(batch.betas, "betas");
+  const auto operand = [&](const BufferView& view, Op op, Role role) {
+    Operand result{view.layout, view.ld, op, 0};
+    result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
+    return result;
+  };
+  problem.a = operand(product.a, product.op_a, Role::a);
+  problem.b = operand(product.b, product.op_b, Role::b);
+  problem.c = operand(product.c, Op::none, Role::c);
+  const Epilogue& epilogue = product.epilogue;
+  problem.bias = epilogue.bias;
+  problem.activation = epilogue.activation;
+  if (epilogue.residual) {
+    const BufferView& d = *epilogue.residual;
+    if (d.rows != problem.m || d.columns != problem.n)
+      throw std::invalid_argument("gemm: C is " + size_text(problem.m, problem.n) + " and D is " + size_text(d.rows, d.columns));
+    if (d.type != problem.c_type)
+      throw std::invalid_argument("gemm: C is " + std::string(to_string(problem.c_type)) + " and D is " + std::string(to_string(d.type)));
+    problem.residual = true;
+    problem.d = operand(d, Op::none, Role::d);
+  }
   validate(problem);
   return problem;
 }
 
-void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
-  if (state_->released) throw std::invalid_argument("gemm: the engine was released");
-  Problem problem = Engine::problem(product);
-  if (product.alpha == 0.0f) problem.k = 0;  // as BLAS: A and B are not read
-  const Plan plan = make_plan(problem, state_->limits, options);
-
-  const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api);
-  validate_view(api, product.a, problem.type, "A");
-  validate_view(api, product.b, problem.type, "B");
-  validate_view(api, product.c, problem.type, "C");
-  for (const BufferView* input : {&product.a, &product.b})
-    if (overlap(*input, product.c, problem.type))
-      throw std::invalid_argument(std::string("gemm: C overlaps ") + (input == &product.a ? "A" : "B") + " in buffer " +
-                                  std::to_string(product.c.buffer));
-  gl::Program& program = state_->program(problem, plan.kernel);
-  std::optional<Stopwatch> watch;
-  if (report) watch.emplace(*this).start();
-
-  api.UseProgram(program.id());
-  std::int64_t slices = 0, dispatches = 0;
-  Cursor cursor;
-  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
-    for (const Step& step : slice.steps()) run(api, state_->limits, program, plan, step, product);
-    ++slices;
-    dispatches += slice.count;
-  }
-
-  if (report) {
-    watch->stop();
-    *report = {plan, slices, dispatches, watch->elapsed(), {}};
-  }
+std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
+  return plan_of(product, state_->limits, options).workspace_bytes;
 }
 
-Matrix<float> Engine::multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options, Report* report) {
-  const auto begin = std::chrono::steady_clock::now();
-  if (a.columns() != b.rows())
-    throw std::invalid_argument("multiply: A is " + size_text(a.rows(), a.columns()) + " and B is " + size_text(b.rows(), b.columns()) +
-                                ": the inner sizes " + std::to_string(a.columns()) + " and " + std::to_string(b.rows()) + " differ");
+void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
+  state_->check_usable("gemm");
+  std::optional<gl::StateGuard> guard;
+  state_->enter(guard);
+  const Call call = check(*state_, product, options);
+  if (!report) return enqueue(*state_, call, nullptr);
+  *report = {call.plan, 0, 0, {}, {}};
+  Stopwatch watch(*this);
+  watch.start();
+  enqueue(*state_, call, report);
+  watch.stop();
+  report->kernel_time = watch.elapsed();
+}
+
+void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
+  state_->check_usable("gemm");
+  std::optional<gl::StateGuard> guard;
+  state_->enter(guard);
+  std::vector<Call> calls;
+  calls.reserve(products.size());
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    try {
+      calls.push_back(check(*state_, products[i], options));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(products.size()) + ": " + error.what());
+    }
+  }
+  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+}
+
+void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type, const PlanOptions& options) const {
+  if (k != inner)
+    throw std::invalid_argument("multiply: A is " + size_text(m, k) + " and B is " + size_text(inner, n) + ": the inner sizes " +
+                                std::to_string(k) + " and " + std::to_string(inner) + " differ");
   Problem problem;
-  problem.m = a.rows();
-  problem.n = b.columns();
-  problem.k = a.columns();
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.type = type;
+  problem.c_type = accumulator(type);
   make_plan(problem, state_->limits, options);  // refuses before anything is uploaded
-  const DeviceMatrix device_a(*this, a), device_b(*this, b), device_c(*this, a.rows(), b.columns());
-  gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()}, options, report);
-  Matrix<float> c = device_c.download();
+}
+
+void Engine::finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const {
   gl::check_reset(state_->api);
   if (report) report->total_time = std::chrono::steady_clock::now() - begin;
-  return c;
+}
+
+void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
+  state_->check_usable("prepare");
+  std::optional<gl::StateGuard> guard;
+  state_->enter(guard);
+  const gl::Api& api = state_->api;
+  std::vector<ProgramKey> keys;
+  for (const Problem& problem : problems) keys.push_back(make_plan(problem, state_->limits, options).program());
+  for (const ProgramKey& key : keys) state_->begin_program(key);
+  if (state_->scratch == 0) state_->scratch = gl::create_buffer(api, 256, nullptr);
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state_->scratch);
+  for (const ProgramKey& key : keys) {
+    gl::Program& program = state_->program(key);
+    // On a C without elements: some drivers compile at the first dispatch.
+    program.set(api, 3, std::array{0, 0, 0, 0});
+    api.UseProgram(program.id());
+    api.DispatchCompute(1, 1, 1);
+  }
 }
 
 void Engine::release() {
-  if (!state_->abandoned)
-    for (auto& [kernel, program] : state_->programs) program.destroy(state_->api);
-  state_->programs.clear();
-  state_->released = true;
+  if (!state_->abandoned) {
+    const gl::Api& api = state_->api;
+    for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
+    for (const GLuint buffer : {state_->items, state_->workspace, state_->scratch}) api.DeleteBuffers(1, &buffer);
+    state_->staging.destroy(api);
+    api.DeleteProgramPipelines(1, &state_->marker);
+  }
+  state_->forget();
 }
 
 void Engine::abandon() noexcept {
-  state_->programs.clear();
-  state_->released = true;
+  state_->forget();
   state_->abandoned = true;
-}
-
-DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t columns)
-    : state_(engine.state_), rows_(rows), columns_(columns) {
-  Problem countable;  // a matrix is as large as it may be as C of a product
-  countable.m = rows;
-  countable.n = columns;
-  validate(countable);
-  const gl::StateGuard guard(state_->api);
-  buffer_ = gl::create_buffer(state_->api, rows * columns * element_bytes(Type::f32), nullptr);
-}
-
-DeviceMatrix::DeviceMatrix(Engine& engine, const Matrix<float>& host)
-    : state_(engine.state_), rows_(host.rows()), columns_(host.columns()) {
-  const gl::StateGuard guard(state_->api);
-  buffer_ = gl::create_buffer(state_->api, host.size() * element_bytes(Type::f32), host.data());
-}
-
-DeviceMatrix::~DeviceMatrix() {
-  if (buffer_ != 0 && !state_->abandoned) state_->api.DeleteBuffers(1, &buffer_);
-}
-
-DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept
-    : state_(other.state_), rows_(other.rows_), columns_(other.columns_), buffer_(std::exchange(other.buffer_, 0)) {}
-
-DeviceMatrix& DeviceMatrix::operator=(DeviceMatrix&& other) noexcept {
-  std::swap(state_, other.state_);
-  std::swap(rows_, other.rows_);
-  std::swap(columns_, other.columns_);
-  std::swap(buffer_, other.buffer_);
-  return *this;
-}
-
-BufferView DeviceMatrix::view() const noexcept { return {.buffer = buffer_, .rows = rows_, .columns = columns_}; }
-
-void DeviceMatrix::upload(const Matrix<float>& host) {
-  if (host.rows() != rows_ || host.columns() != columns_)
-    throw std::invalid_argument("DeviceMatrix::upload: the matrix is " + size_text(rows_, columns_) + " and the data " +
-                                size_text(host.rows(), host.columns()));
-  if (host.size() == 0) return;
-  const gl::StateGuard guard(state_->api);
-  state_->api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer_);
-  state_->api.BufferSubData(GL_COPY_WRITE_BUFFER, 0, static_cast<GLsizeiptr>(host.elements().size_bytes()), host.data());
-}
-
-Matrix<float> DeviceMatrix::download() const {
-  Matrix<float> host(rows_, columns_);
-  if (host.size() == 0) return host;
-  const gl::StateGuard guard(state_->api);
-  state_->api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
-  state_->api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
-  state_->api.GetBufferSubData(GL_COPY_READ_BUFFER, 0, static_cast<GLsizeiptr>(host.elements().size_bytes()), host.data());
-  return host;
-}
-
-Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) { state_->api.GenQueries(2, queries_); }
-
-Stopwatch::~Stopwatch() {
-  if (!state_->abandoned) state_->api.DeleteQueries(2, queries_);
-}
-
-void Stopwatch::start() { state_->api.QueryCounter(queries_[0], GL_TIMESTAMP); }
-void Stopwatch::stop() { state_->api.QueryCounter(queries_[1], GL_TIMESTAMP); }
-
-std::chrono::nanoseconds Stopwatch::elapsed() const {
-  GLuint64 begin = 0, end = 0;
-  state_->api.GetQueryObjectui64v(queries_[0], GL_QUERY_RESULT, &begin);
-  state_->api.GetQueryObjectui64v(queries_[1], GL_QUERY_RESULT, &end);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(end - begin));
 }
 
 }  // namespace glgemm

@@ -24,6 +24,14 @@ std::int64_t integer(const Api& api, GLenum name, GLuint index) {
   return value;
 }
 
+bool has_extension(const Api& api, std::string_view name) {
+  GLint count = 0;
+  api.GetIntegerv(GL_NUM_EXTENSIONS, &count);
+  for (GLint i = 0; i < count; ++i)
+    if (name == reinterpret_cast<const char*>(api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)))) return true;
+  return false;
+}
+
 /// A driver has one error flag or several; an error of the caller's that glGetError hands out while we clear our own is made again.
 void raise(const Api& api, GLenum error) {
   switch (error) {
@@ -74,6 +82,8 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   }
   limits.workgroup_invocations = integer(api, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS);
   limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
+  // Doubles are core since OpenGL 4.0, but some drivers say so without having them: the extension tells.
+  limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
   // llvmpipe before Mesa 25.0 ends loops after 65535 iterations, zink on it too. Newer ones are held to it as well: one more window of
   // k for each 60,000 costs nothing that can be measured, and the version of a driver below zink can't be asked for.
   if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;
@@ -111,38 +121,50 @@ StateGuard::~StateGuard() {
   api_.BindBuffer(GL_COPY_WRITE_BUFFER, living(copy_write_));
 }
 
-Program::Program(const Api& api, std::string_view name, const std::string& source, std::array<int, 3> workgroup) {
+Program::Program(const Api& api, std::string_view name, const std::string& source) {
   const GLuint shader = api.CreateShader(GL_COMPUTE_SHADER);
   const GLchar* const text = source.data();
   const auto length = static_cast<GLint>(source.size());
   api.ShaderSource(shader, 1, &text, &length);
   api.CompileShader(shader);
-  GLint ok = GL_FALSE;
-  api.GetShaderiv(shader, GL_COMPILE_STATUS, &ok);
-  if (!ok) {
-    const std::string log = log_of(shader, api.GetShaderiv, api.GetShaderInfoLog);
-    api.DeleteShader(shader);
-    throw GlError("kernel " + std::string(name) + ": the driver refuses the shader: " + log);
-  }
   id_ = api.CreateProgram();
   api.AttachShader(id_, shader);
   api.LinkProgram(id_);
+  api.DeleteShader(shader);  // lives on until it is detached
+  label(api, GL_PROGRAM, id_, "glgemm " + std::string(name));
+}
+
+bool Program::done(const Api& api) const {
+  if (!api.KHR_parallel_shader_compile) return true;
+  GLint done = GL_FALSE;
+  api.GetProgramiv(id_, GL_COMPLETION_STATUS_KHR, &done);
+  return done != GL_FALSE;
+}
+
+void Program::check(const Api& api, std::string_view name, std::array<int, 3> workgroup) {
+  GLint ok = GL_FALSE;
+  GLuint shader = 0;
+  GLsizei shaders = 0;
+  api.GetAttachedShaders(id_, 1, &shaders, &shader);
+  api.GetShaderiv(shader, GL_COMPILE_STATUS, &ok);
+  std::string log;
+  if (!ok) log = "the driver refuses the shader: " + log_of(shader, api.GetShaderiv, api.GetShaderInfoLog);
   api.DetachShader(id_, shader);
-  api.DeleteShader(shader);
-  api.GetProgramiv(id_, GL_LINK_STATUS, &ok);
-  if (!ok) {
-    const std::string log = log_of(id_, api.GetProgramiv, api.GetProgramInfoLog);
-    destroy(api);
-    throw GlError("kernel " + std::string(name) + ": the driver cannot link the shader: " + log);
+  if (log.empty()) {
+    api.GetProgramiv(id_, GL_LINK_STATUS, &ok);
+    if (!ok) log = "the driver cannot link the shader: " + log_of(id_, api.GetProgramiv, api.GetProgramInfoLog);
   }
-  std::array<GLint, 3> linked{};
-  api.GetProgramiv(id_, GL_COMPUTE_WORK_GROUP_SIZE, linked.data());
-  if (linked != workgroup) {
-    destroy(api);
-    throw GlError("kernel " + std::string(name) + ": the shader's workgroup is " + std::to_string(linked[0]) + "x" +
-                  std::to_string(linked[1]) + "x" + std::to_string(linked[2]) + " and not " + std::to_string(workgroup[0]) + "x" +
-                  std::to_string(workgroup[1]) + "x" + std::to_string(workgroup[2]));
+  if (log.empty()) {
+    std::array<GLint, 3> linked{};
+    api.GetProgramiv(id_, GL_COMPUTE_WORK_GROUP_SIZE, linked.data());
+    const auto text = [](const std::array<int, 3>& size) {
+      return std::to_string(size[0]) + "x" + std::to_string(size[1]) + "x" + std::to_string(size[2]);
+    };
+    if (linked != workgroup) log = "the shader's workgroup is " + text(linked) + " and not " + text(workgroup);
   }
+  if (log.empty()) return;
+  destroy(api);
+  throw GlError("kernel " + std::string(name) + ": " + log);
 }
 
 void Program::destroy(const Api& api) noexcept {
@@ -150,7 +172,7 @@ void Program::destroy(const Api& api) noexcept {
   id_ = 0;
 }
 
-bool Program::changes(GLint location, std::array<std::uint32_t, 3> bits) {
+bool Program::changes(GLint location, Bits bits) {
   Sent& sent = sent_.at(static_cast<std::size_t>(location));
   if (sent.known && sent.bits == bits) return false;
   sent = {true, bits};
@@ -161,13 +183,25 @@ void Program::set(const Api& api, GLint location, int value) {
   if (changes(location, {std::bit_cast<std::uint32_t>(value)})) api.ProgramUniform1i(id_, location, value);
 }
 
-void Program::set(const Api& api, GLint location, float value) {
-  if (changes(location, {std::bit_cast<std::uint32_t>(value)})) api.ProgramUniform1f(id_, location, value);
+void Program::set(const Api& api, GLint location, std::array<int, 3> value) {
+  if (changes(location, std::bit_cast<Bits>(std::array{value[0], value[1], value[2], 0})))
+    api.ProgramUniform3i(id_, location, value[0], value[1], value[2]);
 }
 
-void Program::set(const Api& api, GLint location, std::array<int, 3> value) {
-  if (changes(location, std::bit_cast<std::array<std::uint32_t, 3>>(value)))
-    api.ProgramUniform3i(id_, location, value[0], value[1], value[2]);
+void Program::set(const Api& api, GLint location, std::array<int, 4> value) {
+  if (changes(location, std::bit_cast<Bits>(value))) api.ProgramUniform4i(id_, location, value[0], value[1], value[2], value[3]);
+}
+
+void Program::set(const Api& api, GLint location, Type type, std::complex<double> value) {
+  if (!changes(location, std::bit_cast<Bits>(std::array{value.real(), value.imag()}))) return;
+  switch (type) {
+    case Type::f64: api.ProgramUniform1d(id_, location, value.real()); break;
+    case Type::c64: api.ProgramUniform2f(id_, location, static_cast<float>(value.real()), static_cast<float>(value.imag())); break;
+    case Type::c128: api.ProgramUniform2d(id_, location, value.real(), value.imag()); break;
+    case Type::i32: api.ProgramUniform1i(id_, location, static_cast<GLint>(value.real())); break;
+    case Type::u32: api.ProgramUniform1ui(id_, location, static_cast<GLuint>(value.real())); break;
+    default: api.ProgramUniform1f(id_, location, static_cast<float>(value.real())); break;
+  }
 }
 
 GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data) {
@@ -193,6 +227,16 @@ std::int64_t buffer_bytes(const Api& api, GLuint buffer) {
   api.GetBufferParameteri64v(GL_COPY_READ_BUFFER, GL_BUFFER_SIZE, &bytes);
   return bytes;
 }
+
+void label(const Api& api, GLenum kind, GLuint object, std::string_view text) {
+  api.ObjectLabel(kind, object, static_cast<GLsizei>(text.size()), text.data());
+}
+
+DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
+  api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
+}
+
+DebugGroup::~DebugGroup() { api_.PopDebugGroup(); }
 
 void check_reset(const Api& api) {
   const auto status = api.GetGraphicsResetStatus      ? api.GetGraphicsResetStatus()

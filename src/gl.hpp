@@ -4,7 +4,9 @@
 #include <glad/gl.h>
 
 #include <array>
+#include <complex>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +18,8 @@ namespace glgemm::gl {
 /// The functions of one context.
 using Api = GladGLContext;
 
-/// How many storage-buffer bindings the kernels use.
-inline constexpr unsigned storage_bindings = 3;
+/// The storage-buffer bindings of the kernels, as in gemm.glsl.
+enum Binding : GLuint { binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, storage_bindings };
 
 /// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
 Api load(GetProcAddress get_proc_address);
@@ -35,7 +37,7 @@ class StateGuard {
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
-  struct Binding {
+  struct Indexed {
     GLint buffer = 0;
     GLint64 offset = 0;
     GLint64 size = 0;
@@ -45,33 +47,41 @@ class StateGuard {
   GLint storage_ = 0;
   GLint copy_read_ = 0;
   GLint copy_write_ = 0;
-  std::array<Binding, storage_bindings> indexed_;
+  std::array<Indexed, storage_bindings> indexed_;
 };
 
 /// A linked compute program, and the values of its uniforms so that an unchanged one is not sent again.
 class Program {
  public:
-  /// @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
-  Program(const Api& api, std::string_view name, const std::string& source, std::array<int, 3> workgroup);
+  Program() = default;
+  /// Hands the source to the driver. Where it compiles in the background, `done` tells when; anything else waits for it.
+  Program(const Api& api, std::string_view name, const std::string& source);
+
+  /// Whether using the program does not have to wait for the compiler. Asked only where KHR_parallel_shader_compile exists; else true.
+  bool done(const Api& api) const;
+  /// Waits for the compiler.  @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
+  void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);
 
   GLuint id() const noexcept { return id_; }
-  /// Frees the program.
   void destroy(const Api& api) noexcept;
 
   void set(const Api& api, GLint location, int value);
-  void set(const Api& api, GLint location, float value);
   void set(const Api& api, GLint location, std::array<int, 3> value);
+  void set(const Api& api, GLint location, std::array<int, 4> value);
+  /// A number in the type that a kernel of that accumulator's type declares.
+  void set(const Api& api, GLint location, Type type, std::complex<double> value);
 
  private:
+  using Bits = std::array<std::uint32_t, 4>;
   /// Whether the value at the location differs from what was sent last; remembers it.
-  bool changes(GLint location, std::array<std::uint32_t, 3> bits);
+  bool changes(GLint location, Bits bits);
 
   GLuint id_ = 0;
   struct Sent {
     bool known = false;
-    std::array<std::uint32_t, 3> bits{};
+    Bits bits{};
   };
-  std::array<Sent, 8> sent_{};
+  std::array<Sent, 16> sent_{};
 };
 
 /// Makes a buffer of that many bytes, with `data` in it if not null. Leaves the copy-write binding changed.
@@ -80,6 +90,21 @@ GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data);
 
 /// The size of a buffer in bytes, or -1 if the name is none of a buffer. Leaves the copy-read binding changed.
 std::int64_t buffer_bytes(const Api& api, GLuint buffer);
+
+/// Names an object for debuggers such as RenderDoc.
+void label(const Api& api, GLenum kind, GLuint object, std::string_view text);
+
+/// A group of commands in a debugger's list.
+class DebugGroup {
+ public:
+  DebugGroup(const Api& api, std::string_view text);
+  ~DebugGroup();
+  DebugGroup(const DebugGroup&) = delete;
+  DebugGroup& operator=(const DebugGroup&) = delete;
+
+ private:
+  const Api& api_;
+};
 
 /// @throws DeviceLost  the context was reset
 void check_reset(const Api& api);

@@ -40,7 +40,7 @@ BenchResult run_changed(const BenchOptions& options, std::function<std::string(s
                         std::string* table = nullptr) {
   test::engine();  // makes the context current
   EngineOptions engine_options;
-  engine_options.rewrite_source = [&](const Kernel&, std::string source) { return change(std::move(source)); };
+  engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return change(std::move(source)); };
   Engine engine(HeadlessContext::get_proc_address, engine_options);
   std::ostringstream out;
   BenchResult result = run_bench(options, engine, out);

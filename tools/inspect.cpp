@@ -250,7 +250,7 @@ Json to_json(const Plan& plan, const Device& device, const Arguments& arguments)
                              {"c", window_json(step.c)},
                              {"first_k", step.first_k},
                              {"barrier_before", step.barrier_before}});
-  if (arguments.source) json["source"] = source(p, plan.kernel);
+  if (arguments.source) json["source"] = source(plan.program());
   return json;
 }
 
@@ -270,7 +270,7 @@ void inspect(const Arguments& arguments) {
     return;
   }
   print(plan, device, arguments);
-  if (arguments.source) std::cout << '\n' << source(problem, plan.kernel);
+  if (arguments.source) std::cout << '\n' << source(plan.program());
 }
 
 }  // namespace

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
@@ -28,6 +33,41 @@ struct DeviceInfo {
   bool software = false;
 };
 
+/// The Type of a host type: float, double, half, bfloat16, std::int32_t, std::uint32_t, std::int8_t, std::complex<float> or
+/// std::complex<double>.
+template <class T>
+constexpr Type type_of() noexcept {
+  if constexpr (std::is_same_v<T, float>) return Type::f32;
+  else if constexpr (std::is_same_v<T, double>) return Type::f64;
+  else if constexpr (std::is_same_v<T, half>) return Type::f16;
+  else if constexpr (std::is_same_v<T, bfloat16>) return Type::bf16;
+  else if constexpr (std::is_same_v<T, std::int32_t>) return Type::i32;
+  else if constexpr (std::is_same_v<T, std::uint32_t>) return Type::u32;
+  else if constexpr (std::is_same_v<T, std::int8_t>) return Type::i8;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return Type::c64;
+  else {
+    static_assert(std::is_same_v<T, std::complex<double>>, "glgemm has no such type");
+    return Type::c128;
+  }
+}
+
+/// The host type in which products of T are summed.
+template <class T>
+using accumulator_t = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float,
+                                         std::conditional_t<std::is_same_v<T, std::int8_t>, std::int32_t, T>>;
+
+/// alpha or beta: a number of any of the types. It must be a value of the product's accumulator type: no imaginary part for real
+/// types, an integer in range for integer types.
+struct Scalar {
+  std::complex<double> value;
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr Scalar(T x) : value(static_cast<double>(x)) {}
+  template <class T>
+  constexpr Scalar(std::complex<T> x) : value(x) {}
+  friend bool operator==(const Scalar&, const Scalar&) = default;
+};
+
 /// A matrix in a buffer object of the application; a name and numbers, owning nothing.
 struct BufferView {
   unsigned buffer = 0;             ///< the name of a buffer object of the engine's context or share group
@@ -36,17 +76,68 @@ struct BufferView {
   std::int64_t ld = 0;             ///< leading dimension in elements; 0: no gaps
   std::int64_t offset_bytes = 0;   ///< of element (0, 0) in the buffer, a multiple of the element's size
   Layout layout = Layout::row_major;
+  Type type = Type::f32;
 };
 
-/// One product C = alpha op(A) op(B) + beta C on buffers of the engine's context.
+/// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
+struct Batch {
+  std::int64_t count = 1;
+  /// Elements from an item's matrix to the next item's, not negative; 0 repeats A, B or D.
+  std::int64_t stride_a = 0;
+  std::int64_t stride_b = 0;
+  std::int64_t stride_c = 0;
+  std::int64_t stride_d = 0;
+  /// Instead of the strides, where not empty: `count` offsets in elements from the view's first element, not negative, in any order.
+  std::span<const std::int64_t> offsets_a;
+  std::span<const std::int64_t> offsets_b;
+  std::span<const std::int64_t> offsets_c;
+  std::span<const std::int64_t> offsets_d;
+  /// Where not empty: `count` scalars that take alpha's and beta's place.
+  std::span<const Scalar> alphas;
+  std::span<const Scalar> betas;
+};
+
+/// What happens to alpha op(A) op(B) + beta C before it is stored, in the same dispatch: D is added, then the bias, then the activation
+/// is applied. All of C's type.
+///
+/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, low x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); tanh; clamp(x) = min(max(x, low), high).
+/// NaN stays NaN. The functions are accurate to a few units in the last place of the accumulator's type, relative to max(1, |x|).
+struct Epilogue {
+  /// The residual D, of C's shape; C itself, or without an element in common with it.
+  std::optional<BufferView> residual;
+  /// One element for each row, or for each column, of C, one after the other from this byte of this buffer on; the same for all items.
+  Bias bias = Bias::none;
+  unsigned bias_buffer = 0;
+  std::int64_t bias_offset_bytes = 0;
+  Activation activation = Activation::none;
+  double low = 0;   ///< leaky_relu: the slope for x < 0; clamp: the lower end
+  double high = 0;  ///< clamp: the upper end
+};
+
+/// A part of a buffer of the application that a product may overwrite.
+struct Workspace {
+  unsigned buffer = 0;
+  std::int64_t offset_bytes = 0;  ///< a multiple of 16
+  std::int64_t size_bytes = 0;
+};
+
+/// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
+///
+/// A and B are of one type; C is of its accumulator's type (f32 for f16 and bf16, i32 for i8) or, for f16 and bf16, of the same type, then
+/// rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
-  float alpha = 1;
+  Scalar alpha = 1;
   BufferView a;
   BufferView b;
-  float beta = 0;
+  Scalar beta = 0;
   BufferView c;
+  Batch batch{};
+  Epilogue epilogue{};
+  /// Used instead of the engine's own workspace.
+  std::optional<Workspace> workspace{};
 };
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
@@ -60,20 +151,72 @@ struct Report {
 
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
-  /// Gets every kernel's source before the driver does; what it returns is compiled instead. For people who try changed shaders. The
+  /// Gets every program's source before the driver does; what it returns is compiled instead. For people who try changed shaders. The
   /// workgroup's size, the uniforms and the buffers must stay as they are.
-  std::function<std::string(const Kernel& kernel, std::string source)> rewrite_source;
+  std::function<std::string(const ProgramKey& key, std::string source)> rewrite_source;
+  /// Where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that one rather
+  /// than wait. The planned one is compiled by prepare(), or in the background where the driver can (KHR_parallel_shader_compile).
+  bool use_ready_programs = false;
+  /// Gets a line for what a developer may want to know: programs compiled, objects left behind. Must not throw or call the engine.
+  std::function<void(std::string_view message)> log;
+  /// Find out at each call whether the engine's context is current, and throw std::invalid_argument if another or none is. By default
+  /// debug builds of glgemm do.
+  std::optional<bool> check_context;
 };
 
 class DeviceMatrix;
+
+/// Tells when the commands that were enqueued before it are done.
+///
+/// Made by Engine::fence(). Used and destroyed with the engine's context, or one that shares with it, current.
+class GLGEMM_EXPORT Fence {
+ public:
+  ~Fence();
+  Fence(Fence&&) noexcept;
+  Fence& operator=(Fence&&) noexcept;
+  /// Whether the commands are done; does not wait. Flushes, so that they will be.
+  bool poll() const;
+  /// Waits until they are done, at most for `timeout`; whether they are.  @throws DeviceLost
+  bool wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) const;
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Fence(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
 class Stopwatch;
+
+/// While it lives, the engine does not save and restore OpenGL state for each call: that is done once, when the scope is made and when
+/// it ends. In between the application may not rely on that state or change it. Scopes do not nest.
+class GLGEMM_EXPORT Scope {
+ public:
+  ~Scope();
+  Scope(Scope&&) noexcept;
+  Scope& operator=(Scope&&) = delete;
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Scope(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 /// Multiplies matrices in one OpenGL context of version 4.3 or newer.
 ///
 /// An engine belongs to the context that was current when it was made; every function but those that say otherwise must be called on
-/// a thread on which that context (and no other) is current. OpenGL state that a call changes is restored when it returns: the
-/// current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read and copy-write
-/// bindings. Programs are compiled when first needed and kept.
+/// a thread on which that context (and no other) is current, not while transform feedback is active (refused) and not under
+/// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored when
+/// it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read and
+/// copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. Programs
+/// are compiled when first needed and kept.
+///
+/// Barriers: what shaders wrote to A, B, C, D or a bias as storage buffers before is seen. After writes by other means, issue what OpenGL
+/// asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform feedback,
+/// glBufferSubData or a copy. After a product, name the use to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT,
+/// GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying),
+/// GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or it is older than OpenGL 4.3; the message has its version
@@ -93,28 +236,53 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic; |C - A B| <= gamma_k |A| |B| componentwise.
+  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(); half and bfloat16 give float, std::int8_t
+  /// gives std::int32_t, others their own type. fp32 arithmetic for float, half and bfloat16: |C - A B| <= gamma_k |A| |B| componentwise.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
-  /// @throws Unsupported            options.kernel cannot run this; nothing has been uploaded
+  /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes
   /// @throws DeviceLost             the context was lost on the way
-  Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {}, Report* report = nullptr);
+  template <class T>
+  Matrix<accumulator_t<T>> multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// Enqueues C = alpha op(A) op(B) + beta C on the context's command stream; does not wait for the GPU.
+  /// The same, for matrices that are written in the call: multiply({{1, 2}}, {{3}, {4}}).
+  Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {}, Report* report = nullptr) {
+    return multiply<float>(a, b, options, report);
+  }
+
+  /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
   ///
-  /// op(A) is m x k, op(B) is k x n, C is m x n. With beta = 0, C is not read; with alpha = 0, A and B are not. The gaps that C's ld
-  /// leaves are not written. What shaders wrote to A, B or C as storage buffers before is seen; name the barrier bits that later
-  /// uses of C need to glMemoryBarrier afterwards (GL_BUFFER_UPDATE_BARRIER_BIT for reading back).
-  /// @throws std::invalid_argument  shapes disagree, a view leaves its buffer or is misaligned, or C overlaps A or B; the message has
-  ///                                the numbers, and nothing has been enqueued
-  /// @throws Unsupported            options.kernel cannot run this; nothing has been enqueued
+  /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha = 0, A and
+  /// B are not. The gaps that C's ld leaves are not written. What was enqueued before is seen as the class comment says.
+  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or another
+  ///                                item's C; the message has the numbers
+  /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
+  /// @throws OutOfMemory            the workspace could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel; the message has its log
+  /// In each case nothing has been enqueued.
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// The problem that gemm() plans for a product: `make_plan(problem(product), limits(), options)` is what it would run.
+  /// The same for products of different shapes, in their order, all or none: each is checked before the first is enqueued.
+  void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
+
+  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run.
   /// @throws std::invalid_argument  the shapes disagree
   /// Any thread.
   static Problem problem(const Gemm& product);
+
+  /// Bytes of workspace that gemm() would need for the product.  @throws as make_plan
+  /// Any thread.
+  std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
+
+  /// Compiles the programs that the problems need and runs each once on nothing, so that no later product of such a problem waits for
+  /// the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
+  void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
+
+  /// A fence behind everything enqueued so far, by whomever.
+  Fence fence();
+
+  /// Saves OpenGL state now and restores it when the scope ends.  @throws std::invalid_argument  a scope is alive already
+  Scope scope();
 
   /// Deletes the engine's OpenGL objects. Afterwards only the destructor, release() and abandon() may be called.
   /// Device matrices free theirs themselves.
@@ -126,11 +294,18 @@ class GLGEMM_EXPORT Engine {
  private:
   friend class DeviceMatrix;
   friend class Stopwatch;
-  struct State;
+  /// The shapes and types agree and a plan exists.
+  void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type, const PlanOptions& options) const;
+  void finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const;
+
+ public:
+  struct State;  ///< glgemm's own
+
+ private:
   std::shared_ptr<State> state_;
 };
 
-/// A rows x columns float matrix in a storage buffer of its own, row-major without gaps.
+/// A rows x columns matrix in a storage buffer of its own, row-major without gaps.
 ///
 /// Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's matrices may be
 /// destroyed anywhere). It may outlive the Engine object, not its context.
@@ -139,9 +314,12 @@ class GLGEMM_EXPORT DeviceMatrix {
   /// Uninitialised elements.
   /// @throws std::invalid_argument  a negative or uncountable size
   /// @throws OutOfMemory            with the bytes asked for
-  DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t columns);
+  DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t columns, Type type = Type::f32);
   /// A copy of `host` on the device.
-  DeviceMatrix(Engine& engine, const Matrix<float>& host);
+  template <class T>
+  DeviceMatrix(Engine& engine, const Matrix<T>& host) : DeviceMatrix(engine, host.rows(), host.columns(), type_of<T>()) {
+    upload(host);
+  }
   ~DeviceMatrix();
   DeviceMatrix(DeviceMatrix&&) noexcept;
   DeviceMatrix& operator=(DeviceMatrix&&) noexcept;
@@ -150,19 +328,50 @@ class GLGEMM_EXPORT DeviceMatrix {
 
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t columns() const noexcept { return columns_; }
+  Type type() const noexcept { return type_; }
+
   /// The whole matrix, for Engine::gemm and for the application's own use of the buffer.
   BufferView view() const noexcept;
+  /// Its section of rows x columns elements from (row, column) on.  @throws std::invalid_argument  it leaves the matrix
+  BufferView view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
-  /// Replaces all elements.
-  /// @throws std::invalid_argument  the sizes differ
-  void upload(const Matrix<float>& host);
-  /// Waits for what writes the matrix and returns its elements.
-  Matrix<float> download() const;
+  /// Replaces the elements from (row, column) on by those of `host`. May return before the device has them; `host` may then be changed.
+  /// @throws std::invalid_argument  the types differ, or the section leaves the matrix
+  template <class T>
+  void upload(const Matrix<T>& host, std::int64_t row = 0, std::int64_t column = 0) {
+    write(host.data(), type_of<T>(), row, column, host.rows(), host.columns());
+  }
+
+  /// Waits for what writes the matrix and returns its elements.  @throws std::invalid_argument  T is not the matrix's type
+  template <class T = float>
+  Matrix<T> download() const {
+    return download<T>(0, 0, rows_, columns_);
+  }
+  /// The same for a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
+  template <class T = float>
+  Matrix<T> download(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
+    check_section("download", type_of<T>(), row, column, rows, columns);
+    Matrix<T> host(rows, columns);
+    read(host.data(), row, column, rows, columns);
+    return host;
+  }
+
+  /// Copies rows x columns elements of `from`, from its (from_row, from_column) on, to (row, column) of this matrix. On the device where
+  /// both belong to one context or share group, as `shared` says; else through the host, and then `from`'s context must be current when
+  /// the call begins and `switch_context` is called to make this matrix's current.
+  /// @throws std::invalid_argument  the types differ, or a section leaves its matrix, or the sections overlap
+  void copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows, std::int64_t columns,
+            std::int64_t row = 0, std::int64_t column = 0, const std::function<void()>& switch_context = {});
 
  private:
+  void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
+  void write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns);
+  void read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
+
   std::shared_ptr<Engine::State> state_;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
+  Type type_ = Type::f32;
   unsigned buffer_ = 0;
 };
 
@@ -184,5 +393,17 @@ class GLGEMM_EXPORT Stopwatch {
   std::shared_ptr<Engine::State> state_;
   unsigned queries_[2] = {0, 0};
 };
+
+template <class T>
+Matrix<accumulator_t<T>> Engine::multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options, Report* report) {
+  const auto begin = std::chrono::steady_clock::now();
+  check_multiply(a.rows(), a.columns(), b.rows(), b.columns(), type_of<T>(), options);
+  const DeviceMatrix device_a(*this, a), device_b(*this, b);
+  const DeviceMatrix device_c(*this, a.rows(), b.columns(), type_of<accumulator_t<T>>());
+  gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()}, options, report);
+  Matrix<accumulator_t<T>> c = device_c.template download<accumulator_t<T>>();
+  finish_multiply(report, begin);
+  return c;
+}
 
 }  // namespace glgemm

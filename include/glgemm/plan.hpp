@@ -18,19 +18,26 @@
 
 namespace glgemm {
 
-/// What the elements of the matrices are.
-enum class Type { f32 };
+/// What the elements of a matrix are. c64 and c128 are NumPy's names for complex numbers of two floats and of two doubles.
+enum class Type { f32, f64, f16, bf16, i32, u32, i8, c64, c128 };
 
 /// The size of one element in bytes.
 GLGEMM_EXPORT std::int64_t element_bytes(Type type) noexcept;
 /// "f32" and so on, as on the command line.
 GLGEMM_EXPORT std::string_view to_string(Type type) noexcept;
+/// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types
+GLGEMM_EXPORT Type parse_type(std::string_view text);
+/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for f16 and bf16, i32 for i8, else the type itself.
+GLGEMM_EXPORT Type accumulator(Type type) noexcept;
+GLGEMM_EXPORT bool is_complex(Type type) noexcept;
+GLGEMM_EXPORT bool is_integer(Type type) noexcept;
 
-/// What is done to a matrix before it is multiplied: op(X) = X or its transpose.
-enum class Op { none, transpose };
+/// What is done to a matrix before it is multiplied: op(X) = X, its transpose, or the transpose of its complex conjugate (the
+/// transpose, for real types).
+enum class Op { none, transpose, conjugate_transpose };
 
-/// Which operand a buffer window belongs to.
-enum class Role { a, b, c };
+/// Which operand a buffer window belongs to: A, B, C, or the residual D.
+enum class Role { a, b, c, d };
 
 /// How one operand lies in memory.
 struct Operand {
@@ -38,30 +45,54 @@ struct Operand {
   /// The leading dimension in elements: the distance from one row to the next (row-major) or from one column to the next
   /// (column-major). 0 stands for the least legal value, a matrix without gaps.
   std::int64_t ld = 0;
-  /// For A and B; C has none.
+  /// For A and B; C and D have none.
   Op op = Op::none;
+  /// In a batch: elements from one item's matrix to the next item's (0 repeats the operand; not for C). With
+  /// Problem::items, the largest offset of any item instead.
+  std::int64_t batch_stride = 0;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// A product C = alpha op(A) op(B) + beta C as far as planning is concerned: op(A) is m x k, op(B) is k x n, C is m x n.
+/// What happens to the sum after beta C, see Problem. The parameters of an activation are not part of the plan.
+enum class Activation { none, relu, leaky_relu, gelu_erf, gelu_tanh, sigmoid, tanh, clamp };
+
+/// A bias has one element for each row of C or for each column of C.
+enum class Bias { none, for_each_row, for_each_column };
+
+/// A product C = act(alpha op(A) op(B) + beta C + D + bias) as far as planning is concerned: op(A) is m x k, op(B) is k x n, C and the
+/// residual D are m x n; in a batch, that for every item.
 struct Problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  /// Of A and B.
   Type type = Type::f32;
-  Operand a, b, c;
+  /// Of C, D and the bias: accumulator(type), or type itself.
+  Type c_type = Type::f32;
+  Operand a{}, b{}, c{}, d{};
+  std::int64_t batch = 1;
+  /// The items' offsets, alphas and betas are given one by one.
+  bool items = false;
+  bool residual = false;
+  Bias bias = Bias::none;
+  Activation activation = Activation::none;
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// The distance in elements from element (i, j) to (i + 1, j) and to (i, j + 1) of op(A), op(B) or C.
+/// The distance in elements from element (i, j) to (i + 1, j) and to (i, j + 1) of op(A), op(B), C or D, and from item to item.
 struct Strides {
   std::int64_t row = 0;
   std::int64_t column = 0;
+  std::int64_t item = 0;
 };
 GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
+/// The type of an operand's elements.
+GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
 
 /// Throws what is wrong with a problem, or returns.
-/// @throws std::invalid_argument  a negative size, an ld below the width, or a matrix whose bytes 64 bits cannot count
+/// @throws std::invalid_argument  a negative size, an ld below the width, a type of C that does not go with that of A and B, a C that
+///                                every item would write, or a matrix whose bytes 64 bits cannot count
+/// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);
 
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
@@ -83,6 +114,8 @@ struct Limits {
   /// unrolled draw on it together. llvmpipe before Mesa 25.0 has 65535; a few thousand are left unused here for loops that a
   /// driver may add.
   std::int64_t loop_iterations = 0;
+  /// Whether shaders can compute with doubles.
+  bool f64 = true;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
@@ -99,8 +132,27 @@ struct NaiveKernel {
   friend auto operator<=>(const NaiveKernel&, const NaiveKernel&) = default;
 };
 
-/// A kernel and its parameters. Two programs are the same exactly when these, and the type, are equal field by field.
-using Kernel = std::variant<TiledKernel, NaiveKernel>;
+/// small.comp: many items of a batch to a workgroup, a tile_m x tile_n block of one item's C for each invocation. For batches whose items
+/// have at most 64 rows and columns.
+struct SmallKernel {
+  int tile_m = 4;      ///< 1 to 8
+  int tile_n = 4;      ///< 1 to 8
+  int workgroup = 64;  ///< invocations, a power of two up to 1024
+  friend auto operator<=>(const SmallKernel&, const SmallKernel&) = default;
+};
+
+/// A kernel and its parameters.
+using Kernel = std::variant<SmallKernel, TiledKernel, NaiveKernel>;
+
+/// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
+struct ProgramKey {
+  Kernel kernel;
+  Type type = Type::f32;
+  Type c_type = Type::f32;
+  bool epilogue = false;  ///< a residual, a bias or an activation may apply
+  bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
+  friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
+};
 
 /// The kernels that `make_plan` tries, in this order, with their default parameters; the plainest is last and can always run.
 GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
@@ -123,8 +175,10 @@ struct Tile {
 GLGEMM_EXPORT Tile tile(const Kernel& kernel) noexcept;
 /// Bytes of shared memory that one workgroup needs.
 GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type) noexcept;
-/// The complete GLSL source of the program that runs the problem with this kernel, as the driver gets it.
-GLGEMM_EXPORT std::string source(const Problem& problem, const Kernel& kernel);
+/// The program's complete GLSL source, as the driver gets it.
+GLGEMM_EXPORT std::string source(const ProgramKey& key);
+/// "tiled:tile=32 f16->f32 epilogue items": for people, and for labels in debuggers.
+GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
 
 /// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
 /// the edges of C).
@@ -141,10 +195,14 @@ GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 /// What the caller (or a tuner) decides; everything else the planner does.
 struct PlanOptions {
   /// Run this kernel or fail with its `why_not`.
-  std::optional<Kernel> kernel;
+  std::optional<Kernel> kernel{};
   /// The most workgroups of one dispatch: columns and rows of the grid. The paper's 64 x 64.
   std::int64_t slice_columns = 64;
   std::int64_t slice_rows = 64;
+  /// The most bytes of workspace that the plan may need; pieces are made small enough for it.
+  std::int64_t workspace_bytes = std::int64_t{256} << 20;
+  /// Plan within these limits rather than the device's: tighter ones, for a product that is to be cut into smaller pieces.
+  std::optional<Limits> limits{};
 };
 
 /// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
@@ -163,15 +221,25 @@ struct Plan {
   std::int64_t piece_m = 0;
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
+  std::int64_t piece_batch = 0;
+  /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each is a
+  /// piece of its own instead, and its offsets and scalars are the executor's.
+  bool items_in_buffer = false;
+  /// Bytes of workspace, for the sums of earlier windows of k where C's own type would round them.
+  std::int64_t workspace_bytes = 0;
   /// The most columns and rows of workgroups of one dispatch.
   std::int64_t slice_columns = 0;
   std::int64_t slice_rows = 0;
+  /// The most items of one dispatch, and the most workgroups of one altogether.
+  std::int64_t slice_items = 0;
+  std::int64_t slice_groups = 0;
+  ProgramKey program() const;
 };
 
 /// Chooses a kernel and cuts the product so that every piece is within the limits.
 /// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a slice of
 ///                                less than one workgroup
-/// @throws Unsupported            no kernel can run it, or the forced one cannot; the message says why
+/// @throws Unsupported            no kernel can run it, or the forced one cannot, or the driver lacks the type; the message says why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {});
 
 /// A part of an operand's buffer that one step binds, counted from the operand's first element. Binding offsets must be aligned:
@@ -182,18 +250,25 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
-/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C).
+/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the items from z0
+/// on (counted in the piece).
 struct Step {
   std::array<std::int64_t, 3> groups{};
   std::int64_t x0 = 0;
   std::int64_t y0 = 0;
-  /// The sizes of the piece that this step works on.
+  std::int64_t z0 = 0;
+  /// The sizes of the piece that this step works on, and how many items of it this step has.
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  Window a, b, c;
-  /// The first window of k: beta applies. Later ones add to what is there.
+  std::int64_t items = 0;
+  /// The first item of the piece, counted in the whole batch. Windows include its offset where items are strided.
+  std::int64_t first_item = 0;
+  Window a, b, c, d, bias;
+  /// The first window of k: beta C and D come in. Later ones add to what is there.
   bool first_k = true;
+  /// The last window of k: the bias and the activation apply.
+  bool last_k = true;
   /// A GL_SHADER_STORAGE_BARRIER_BIT barrier comes before this step.
   bool barrier_before = false;
   friend bool operator==(const Step&, const Step&) = default;
@@ -201,9 +276,11 @@ struct Step {
 
 /// Where an enumeration stands: the piece, and the workgroup inside its grid. A new one stands at the beginning.
 struct Cursor {
-  std::int64_t m0 = 0;  ///< first row of the piece of C
-  std::int64_t n0 = 0;  ///< first column of the piece of C
+  std::int64_t batch0 = 0;  ///< first item of the piece
+  std::int64_t m0 = 0;      ///< first row of the piece of C
+  std::int64_t n0 = 0;      ///< first column of the piece of C
   std::int64_t k0 = 0;
+  std::int64_t item = 0;  ///< in the piece
   std::int64_t group_x = 0;
   std::int64_t group_y = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;

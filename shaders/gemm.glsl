@@ -1,0 +1,327 @@
+// What every kernel of C = act(alpha op(A) op(B) + beta C + D + bias) shares: element types, placement, the epilogue.
+//
+// Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums; each a window of the operand
+// Macros    TYPE: the element type of A and B; TYPE_C: that of C, D and the bias (codes below)
+//           EPILOGUE: 1 if D, a bias or an activation may apply; ITEMS: 1 if each item has offsets and scalars of its own
+
+#define F32 0
+#define F64 1
+#define F16 2
+#define BF16 3
+#define I32 4
+#define U32 5
+#define I8 6
+#define C64 7
+#define C128 8
+
+#ifndef TYPE
+#define TYPE F32
+#endif
+#ifndef TYPE_C
+#define TYPE_C F32
+#endif
+#ifndef EPILOGUE
+#define EPILOGUE 0
+#endif
+#ifndef ITEMS
+#define ITEMS 0
+#endif
+
+// ACC is what sums are made in.
+#if TYPE == F32 || TYPE == F16 || TYPE == BF16
+#define ACC float
+#elif TYPE == F64
+#define ACC double
+#elif TYPE == I32 || TYPE == I8
+#define ACC int
+#elif TYPE == U32
+#define ACC uint
+#elif TYPE == C64
+#define ACC vec2
+#elif TYPE == C128
+#define ACC dvec2
+#else
+#error "gemm: TYPE must be 0 to 8"
+#endif
+#define IS_COMPLEX (TYPE == C64 || TYPE == C128)
+#define ZERO ACC(0)
+// What a buffer is made of: elements, or words of several 16- or 8-bit ones.
+#if TYPE == F16 || TYPE == BF16 || TYPE == I8
+#define WORD uint
+#else
+#define WORD ACC
+#endif
+// C is stored as it is summed, or for 16-bit inputs in the inputs' type.
+#define NARROW_C (TYPE_C == F16 || TYPE_C == BF16)
+#if NARROW_C
+#define WORD_C uint
+#else
+#define WORD_C ACC
+#endif
+#if TYPE == F16 || TYPE == BF16
+#if TYPE_C != TYPE && TYPE_C != F32
+#error "gemm: C must be float or of the inputs' type"
+#endif
+#elif TYPE == I8
+#if TYPE_C != I32
+#error "gemm: C of 8-bit integers must be 32-bit integers"
+#endif
+#elif TYPE_C != TYPE
+#error "gemm: C must be of the inputs' type"
+#endif
+
+layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
+layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
+layout(std430, binding = 2) buffer BufferC { WORD_C C[]; };
+
+layout(location = 0) uniform int x0;      // first column of C of this dispatch
+layout(location = 1) uniform int y0;      // first row of C of this dispatch
+layout(location = 2) uniform int z0;      // first item of the batch of this dispatch
+layout(location = 3) uniform ivec4 size;  // m, n, k of the piece; the items of the batch
+// Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w.
+layout(location = 4) uniform ivec4 a_at;
+layout(location = 5) uniform ivec4 b_at;
+layout(location = 6) uniform ivec4 c_at;
+layout(location = 7) uniform ACC alpha;
+layout(location = 8) uniform ACC beta;
+layout(location = 9) uniform int flags;
+
+#define CONJUGATE_A 1
+#define CONJUGATE_B 2
+#define READ_C 4     // beta is not 0
+#define FIRST_K 8    // the first window of k: beta C and D come in
+#define LAST_K 16    // the last window of k: bias and activation apply
+#define ADD_D 32
+#define ADD_BIAS 64
+
+bool has(int flag) { return (flags & flag) != 0; }
+
+#if ITEMS
+struct Item {
+  int a, b, c, d;  // added to the placement
+  ACC alpha, beta;
+};
+layout(std430, binding = 5) readonly buffer BufferItems { Item items[]; };
+#define ALPHA(z) items[z].alpha
+#define BETA(z) items[z].beta
+#define OFFSET(z, operand, at) items[z].operand
+#else
+#define ALPHA(z) alpha
+#define BETA(z) beta
+#define OFFSET(z, operand, at) (z) * at.w
+#endif
+
+ACC multiply_add(ACC sum, ACC a, ACC b) {
+#if IS_COMPLEX
+  return sum + ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+#else
+  return sum + a * b;
+#endif
+}
+
+ACC multiply(ACC a, ACC b) {
+#if IS_COMPLEX
+  return ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+#else
+  return a * b;
+#endif
+}
+
+ACC conjugate_if(int flag, ACC value) {
+#if IS_COMPLEX
+  if (has(flag)) value.y = -value.y;
+#endif
+  return value;
+}
+
+// The 16 bits of element `index`, of the word that holds it, as a float.
+float from_16_bits(uint word, int index, bool brain) {
+  uint bits = (word >> ((index & 1) * 16)) & 0xffffu;
+  return brain ? uintBitsToFloat(bits << 16) : unpackHalf2x16(bits).x;
+}
+
+ACC load_a(int index) {
+#if TYPE == F16 || TYPE == BF16
+  return from_16_bits(A[index >> 1], index, TYPE == BF16);
+#elif TYPE == I8
+  return bitfieldExtract(int(A[index >> 2]), (index & 3) * 8, 8);
+#else
+  return conjugate_if(CONJUGATE_A, A[index]);
+#endif
+}
+
+ACC load_b(int index) {
+#if TYPE == F16 || TYPE == BF16
+  return from_16_bits(B[index >> 1], index, TYPE == BF16);
+#elif TYPE == I8
+  return bitfieldExtract(int(B[index >> 2]), (index & 3) * 8, 8);
+#else
+  return conjugate_if(CONJUGATE_B, B[index]);
+#endif
+}
+
+// Where op(A)(row, 0) and op(B)(0, column) of item z are; the distance to the next p is a_at.z and b_at.y.
+int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
+int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }
+
+#if NARROW_C
+// The 16 bits of `value`, rounded to nearest even; NaN stays NaN. Done in integers: packHalf2x16 leaves the rounding to the driver.
+uint to_16_bits(float value) {
+  uint bits = floatBitsToUint(value);
+  bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+#if TYPE_C == BF16
+  return nan ? (bits >> 16) | 0x40u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+#else
+  uint sign = (bits >> 16) & 0x8000u;
+  uint magnitude = bits & 0x7fffffffu;
+  if (nan) return sign | 0x7e00u;
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
+  if (magnitude >= 0x38800000u)                         // 2^-14 and more: a normal number
+    return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13);
+  uint shift = 126u - (magnitude >> 23);  // a subnormal one counts in units of 2^-24
+  if (shift > 24u) return sign;
+  uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+  uint whole = mantissa >> shift;
+  uint rest = mantissa & ((1u << shift) - 1u);
+  uint half_way = 1u << (shift - 1u);
+  return sign | (rest > half_way || (rest == half_way && (whole & 1u) == 1u) ? whole + 1u : whole);
+#endif
+}
+#define ELEMENT_C(array, index) from_16_bits(array[(index) >> 1], index, TYPE_C == BF16)
+
+// Sums of earlier windows of k: C's own type would round each of them.
+layout(std430, binding = 6) buffer BufferPartial { float Partial[]; };
+#else
+#define ELEMENT_C(array, index) array[index]
+#endif
+
+void store_c(int index, ACC value) {
+#if NARROW_C
+  // Two elements share a word, and perhaps two invocations: each changes its own bits alone.
+  int shift = (index & 1) * 16;
+  atomicAnd(C[index >> 1], ~(0xffffu << shift));
+  atomicOr(C[index >> 1], to_16_bits(value) << shift);
+#else
+  C[index] = value;
+#endif
+}
+
+#if EPILOGUE
+layout(std430, binding = 3) readonly buffer BufferD { WORD_C D[]; };
+layout(std430, binding = 4) readonly buffer BufferBias { WORD_C Bias[]; };
+
+layout(location = 10) uniform ivec4 d_at;
+layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
+layout(location = 12) uniform int activation;
+
+#if TYPE == F32 || TYPE == F16 || TYPE == BF16 || TYPE == F64
+layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu
+layout(location = 14) uniform ACC act_high;  // the upper end of clamp
+
+#define RELU 1
+#define LEAKY_RELU 2
+#define GELU_ERF 3
+#define GELU_TANH 4
+#define SIGMOID 5
+#define TANH 6
+#define CLAMP 7
+
+// e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
+ACC expm1_small(ACC y) {
+  ACC sum = ACC(0.0);
+  for (int i = 18; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
+  return sum;
+}
+
+ACC exponential(ACC x) {
+#if TYPE == F64
+  if (isnan(x)) return x;
+  if (x > 709.8lf) return x * 1.0e308lf * 1.0e308lf;
+  if (x < -745.2lf) return 0.0lf;
+  double n = floor(x * 1.4426950408889634lf + 0.5lf);
+  // ln 2 in two parts, the first short enough for n times it to be exact.
+  double rest = x - n * 6.93147180369123816490e-01lf - n * 1.90821492927058770002e-10lf;
+  double half_way = floor(n * 0.5lf);  // 2^n in two factors: subnormal results have an n below the least exponent
+  return ldexp(ldexp(1.0lf + expm1_small(rest), int(half_way)), int(n - half_way));
+#else
+  return exp(x);
+#endif
+}
+
+// 1 - erf(x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued fraction of erfc above
+// (7.1.14).
+ACC erfc_positive(ACC x) {
+  ACC square = x * x;
+  if (x < ACC(2.5)) {
+    ACC sum = ACC(0.0);
+    for (int i = 60; i > 0; --i) sum = ACC(2.0) * square / ACC(2 * i + 1) * (ACC(1.0) + sum);
+    return ACC(1.0) - ACC(1.1283791670955126LF) * exponential(-square) * x * (ACC(1.0) + sum);
+  }
+  ACC fraction = x;
+  for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
+  return exponential(-square) / (fraction * ACC(1.7724538509055160LF));
+}
+
+ACC hyperbolic_tangent(ACC x) {
+  ACC size = abs(x);
+  if (!(size < ACC(0.3))) {  // NaN goes this way
+    ACC e = exponential(ACC(-2.0) * size);
+    return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e)) + (isnan(x) ? x : ACC(0.0));
+  }
+  ACC e = expm1_small(ACC(2.0) * x);
+  return e / (e + ACC(2.0));
+}
+
+ACC activate(ACC x) {
+  switch (activation) {
+    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;  // this way round keeps NaN
+    case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
+    case GELU_ERF: {
+      ACC z = abs(x) * ACC(0.7071067811865476LF);
+      ACC tail = ACC(0.5) * erfc_positive(z);
+      return x * (x < ACC(0.0) ? tail : ACC(1.0) - tail);
+    }
+    case GELU_TANH:
+      return ACC(0.5) * x * (ACC(1.0) + hyperbolic_tangent(ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x)));
+    case SIGMOID: return ACC(1.0) / (ACC(1.0) + exponential(-x));
+    case TANH: return hyperbolic_tangent(x);
+    case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
+  }
+  return x;
+}
+#else
+ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers
+#endif
+#endif
+
+// Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
+void finish(int z, int row, int column, ACC sum) {
+  int at = c_at.x + row * c_at.y + column * c_at.z + OFFSET(z, c, c_at);
+#if NARROW_C
+  int partial = (z * size.x + row) * size.y + column;
+  if (!has(FIRST_K)) sum += Partial[partial];
+  if (!has(LAST_K)) {
+    Partial[partial] = sum;
+    return;
+  }
+  const bool take_c = true;
+#else
+  bool take_c = has(FIRST_K);
+#endif
+  ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
+  if (take_c) {
+    if (has(READ_C) && BETA(z) != ZERO) value += multiply(BETA(z), ELEMENT_C(C, at));
+#if EPILOGUE
+    if (has(ADD_D)) value += ELEMENT_C(D, d_at.x + row * d_at.y + column * d_at.z + OFFSET(z, d, d_at));
+#endif
+  } else {
+    value += ELEMENT_C(C, at);
+  }
+#if EPILOGUE
+  if (has(LAST_K)) {
+    if (has(ADD_BIAS)) value += ELEMENT_C(Bias, bias_at.x + row * bias_at.y + column * bias_at.z);
+    value = activate(value);
+  }
+#endif
+  store_c(at, value);
+}

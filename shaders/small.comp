@@ -1,0 +1,58 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// small: C = act(alpha op(A) op(B) + beta C + D + bias) for the many small items of a batch.
+//
+// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes a TM x TN block of one item's C in registers. The blocks of all
+// items are numbered one after the other, so that a workgroup takes as many items as it has room for.
+//
+// Grid      ceil(items * ceil(m / TM) * ceil(n / TN) / WORKGROUP) workgroups along x, for the items from z0 on
+// Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024; buffers, uniforms and the other macros: gemm.glsl
+
+#ifndef TM
+#define TM 4
+#endif
+#ifndef TN
+#define TN 4
+#endif
+#ifndef WORKGROUP
+#define WORKGROUP 64
+#endif
+#if TM < 1 || TM > 8 || TN < 1 || TN > 8
+#error "small: TM and TN must be 1 to 8"
+#endif
+#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "small: WORKGROUP must be a power of two up to 1024"
+#endif
+
+#include "gemm.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+
+void main() {
+  int blocks_x = (size.y + TN - 1) / TN;
+  int blocks = blocks_x * ((size.x + TM - 1) / TM);
+  int task = int(gl_GlobalInvocationID.x);
+  if (blocks == 0 || task / blocks >= size.w) return;
+  int z = z0 + task / blocks;
+  int row = task % blocks / blocks_x * TM;
+  int column = task % blocks_x * TN;
+
+  // Rows and columns beyond the edge repeat the last one: they are loaded without a branch and never stored.
+  int a[TM], b[TN];
+  for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i, size.x - 1));
+  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(column + j, size.y - 1));
+  ACC sum[TM][TN];
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < TN; ++j) sum[i][j] = ZERO;
+  for (int p = 0; p < size.z; ++p) {
+    ACC bs[TN];
+    for (int j = 0; j < TN; ++j) bs[j] = load_b(b[j] + p * b_at.y);
+    for (int i = 0; i < TM; ++i) {
+      ACC as = load_a(a[i] + p * a_at.z);
+      for (int j = 0; j < TN; ++j) sum[i][j] = multiply_add(sum[i][j], as, bs[j]);
+    }
+  }
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < TN; ++j)
+      if (row + i < size.x && column + j < size.y) finish(z, row + i, column + j, sum[i][j]);
+}

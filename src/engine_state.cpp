@@ -1,0 +1,201 @@
+// What lives as long as an engine: programs, the mark of its context, the staging ring; and the small things made from it.
+#include "engine_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+namespace glgemm {
+
+void StagingRing::upload(const gl::Api& api, const void* data, std::int64_t bytes, GLuint target, std::int64_t offset) {
+  if (buffer_ == 0) {
+    constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
+    api.GenBuffers(1, &buffer_);
+    api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
+    api.BufferStorage(GL_COPY_READ_BUFFER, size_bytes, nullptr, access);
+    memory_ = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_READ_BUFFER, 0, size_bytes, access));
+    gl::label(api, GL_BUFFER, buffer_, "glgemm staging");
+  }
+  if (head_ + bytes > size_bytes) head_ = 0;
+  const std::int64_t begin = head_, end = head_ + bytes;
+  // In the order of their use: everything up to the last part that is in the way is waited for and forgotten.
+  const auto in_the_way = std::find_if(used_.rbegin(), used_.rend(), [&](const Used& used) { return used.begin < end && begin < used.end; });
+  while (in_the_way != used_.rend() && used_.begin() != in_the_way.base()) {
+    api.ClientWaitSync(used_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, GL_TIMEOUT_IGNORED);
+    api.DeleteSync(used_.front().fence);
+    const bool last = std::next(used_.begin()) == in_the_way.base();
+    used_.pop_front();
+    if (last) break;
+  }
+  std::memcpy(memory_ + begin, data, static_cast<std::size_t>(bytes));
+  api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, target);
+  api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(begin), static_cast<GLintptr>(offset),
+                        static_cast<GLsizeiptr>(bytes));
+  used_.push_back({begin, end, api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)});
+  head_ = (end + 15) / 16 * 16;
+}
+
+void StagingRing::destroy(const gl::Api& api) noexcept {
+  for (const Used& used : used_) api.DeleteSync(used.fence);
+  used_.clear();
+  api.DeleteBuffers(1, &buffer_);  // unmaps it
+  buffer_ = 0;
+}
+
+void Engine::State::mark_context() {
+  std::ostringstream text;
+  text << "glgemm engine " << static_cast<const void*>(this);
+  marker_label = text.str();
+  GLint bound = 0;
+  api.GetIntegerv(GL_PROGRAM_PIPELINE_BINDING, &bound);
+  api.GenProgramPipelines(1, &marker);
+  api.BindProgramPipeline(marker);  // the name becomes an object when it is first bound
+  api.BindProgramPipeline(static_cast<GLuint>(bound));
+  gl::label(api, GL_PROGRAM_PIPELINE, marker, marker_label);
+}
+
+void Engine::State::check_usable(const char* what) const {
+  if (released) throw std::invalid_argument(std::string(what) + ": the engine was released or abandoned");
+#ifdef NDEBUG
+  constexpr bool by_default = false;
+#else
+  constexpr bool by_default = true;
+#endif
+  if (!options.check_context.value_or(by_default)) return;
+  // Pipelines are not shared between contexts: another context has none of this name, or one without this label.
+  char label[64] = "";
+  if (api.IsProgramPipeline(marker)) api.GetObjectLabel(GL_PROGRAM_PIPELINE, marker, sizeof label, nullptr, label);
+  if (marker_label != label) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+}
+
+void Engine::State::enter(std::optional<gl::StateGuard>& guard) const {
+  GLboolean active = GL_FALSE, paused = GL_FALSE;
+  api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
+  if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
+  if (active && !paused)
+    throw Unsupported("gemm: transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
+  if (!scoped) guard.emplace(api);
+}
+
+void Engine::State::log(const std::string& message) const {
+  if (options.log) options.log(message);
+}
+
+void Engine::State::begin_program(const ProgramKey& key) {
+  if (api.KHR_parallel_shader_compile) entry(key);
+}
+
+bool Engine::State::is_ready(const ProgramKey& key) {
+  const auto found = programs.find(key);
+  return found != programs.end() && (found->second.ready || (api.KHR_parallel_shader_compile && found->second.program.done(api)));
+}
+
+Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
+  if (const auto found = programs.find(key); found != programs.end()) return found->second;
+  std::string text = source(key);
+  if (options.rewrite_source) text = options.rewrite_source(key, std::move(text));
+  return programs.emplace(key, Entry{gl::Program(api, to_string(key), text), false}).first->second;
+}
+
+gl::Program& Engine::State::program(const ProgramKey& key) {
+  Entry& found = entry(key);
+  if (found.ready) return found.program;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    found.program.check(api, to_string(key), workgroup(key.kernel));
+  } catch (...) {
+    programs.erase(key);
+    throw;
+  }
+  found.ready = true;
+  if (options.log) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    log("compiled " + to_string(key) + " in " + std::to_string(ms.count()) + " ms");
+  }
+  return found.program;
+}
+
+void Engine::State::forget() noexcept {
+  programs.clear();
+  released = true;
+}
+
+// ---- Fences and scopes
+
+struct Fence::State {
+  std::shared_ptr<Engine::State> engine;
+  GLsync sync;
+};
+
+Fence::Fence(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Fence::Fence(Fence&&) noexcept = default;
+Fence& Fence::operator=(Fence&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+Fence::~Fence() {
+  if (state_ && !state_->engine->abandoned) state_->engine->api.DeleteSync(state_->sync);
+}
+
+bool Fence::poll() const { return wait(std::chrono::nanoseconds(0)); }
+
+bool Fence::wait(std::chrono::nanoseconds timeout) const {
+  const gl::Api& api = state_->engine->api;
+  const auto nanoseconds = static_cast<GLuint64>(std::max<std::int64_t>(0, timeout.count()));
+  const GLenum result = api.ClientWaitSync(state_->sync, GL_SYNC_FLUSH_COMMANDS_BIT, nanoseconds);
+  if (result == GL_WAIT_FAILED) {
+    gl::check_reset(api);
+    throw GlError("Fence: OpenGL could not wait; is a context current that shares with the engine's?");
+  }
+  return result != GL_TIMEOUT_EXPIRED;
+}
+
+Fence Engine::fence() {
+  state_->check_usable("fence");
+  return Fence(std::make_unique<Fence::State>(Fence::State{state_, state_->api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)}));
+}
+
+struct Scope::State {
+  std::shared_ptr<Engine::State> engine;
+  std::optional<gl::StateGuard> guard;
+};
+
+Scope::Scope(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Scope::Scope(Scope&&) noexcept = default;
+
+Scope::~Scope() {
+  if (state_) state_->engine->scoped = false;
+}
+
+Scope Engine::scope() {
+  state_->check_usable("scope");
+  if (state_->scoped) throw std::invalid_argument("scope: a scope of this engine is alive already");
+  auto state = std::make_unique<Scope::State>();
+  state->engine = state_;
+  state_->enter(state->guard);
+  state_->scoped = true;
+  return Scope(std::move(state));
+}
+
+// ---- Stopwatches
+
+Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) { state_->api.GenQueries(2, queries_); }
+
+Stopwatch::~Stopwatch() {
+  if (!state_->abandoned) state_->api.DeleteQueries(2, queries_);
+}
+
+void Stopwatch::start() { state_->api.QueryCounter(queries_[0], GL_TIMESTAMP); }
+void Stopwatch::stop() { state_->api.QueryCounter(queries_[1], GL_TIMESTAMP); }
+
+std::chrono::nanoseconds Stopwatch::elapsed() const {
+  GLuint64 begin = 0, end = 0;
+  state_->api.GetQueryObjectui64v(queries_[0], GL_QUERY_RESULT, &begin);
+  state_->api.GetQueryObjectui64v(queries_[1], GL_QUERY_RESULT, &end);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(end - begin));
+}
+
+}  // namespace glgemm

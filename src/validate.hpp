@@ -1,0 +1,32 @@
+// Whether the views of a product are what they must be.
+#pragma once
+
+#include <functional>
+
+#include <glgemm/engine.hpp>
+
+namespace glgemm {
+
+/// The offset in elements of one operand of one item, from its view's first element.
+std::int64_t item_offset(const Batch& batch, Role role, std::int64_t item);
+
+/// The greatest offset of any item of an operand, 0 without items.
+std::int64_t largest_offset(const Batch& batch, Role role);
+
+/// The batch's stride of an operand.
+std::int64_t stride_of(const Batch& batch, Role role);
+
+/// The view of an operand of a product; the residual must exist.
+const BufferView& view_of(const Gemm& product, Role role);
+
+/// Checks all that can be known without OpenGL: the scalars, the batch, the epilogue, alignment, overlap.
+/// @throws std::invalid_argument  with the numbers
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes);
+
+/// Checks that each view lies inside its buffer.
+/// @param buffer_bytes  gives the size of a buffer, -1 for a name that is none
+/// @throws std::invalid_argument  with the numbers
+void validate_buffers(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+                      const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
+
+}  // namespace glgemm

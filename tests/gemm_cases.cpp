@@ -1,0 +1,372 @@
+// Products of every kind, made from a seed, run on an engine and compared with a reference.
+#include "gemm_cases.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <random>
+#include <sstream>
+
+#include "gl_buffers.hpp"
+
+namespace glgemm::test {
+namespace {
+
+using Number = std::complex<long double>;
+
+Number load(const std::byte* at, Type type) {
+  const auto get = [&]<class T>(T value) {
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  switch (type) {
+    case Type::f32: return static_cast<long double>(get(float{}));
+    case Type::f64: return static_cast<long double>(get(double{}));
+    case Type::f16: return static_cast<long double>(float(get(half{})));
+    case Type::bf16: return static_cast<long double>(float(get(bfloat16{})));
+    case Type::i32: return static_cast<long double>(get(std::int32_t{}));
+    case Type::u32: return static_cast<long double>(get(std::uint32_t{}));
+    case Type::i8: return static_cast<long double>(get(std::int8_t{}));
+    case Type::c64: return Number(get(std::complex<float>{}));
+    case Type::c128: break;
+  }
+  return Number(get(std::complex<double>{}));
+}
+
+/// Rounds to the type; integers wrap.
+void store(std::byte* at, Type type, Number value) {
+  const auto put = [&](auto x) { std::memcpy(at, &x, sizeof x); };
+  const long double x = value.real();
+  const auto wrapped = [&] { return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<std::int64_t>(x))); };
+  switch (type) {
+    case Type::f32: put(static_cast<float>(x)); break;
+    case Type::f64: put(static_cast<double>(x)); break;
+    case Type::f16: put(half(static_cast<float>(x))); break;
+    case Type::bf16: put(bfloat16(static_cast<float>(x))); break;
+    case Type::i32:
+    case Type::u32: put(wrapped()); break;
+    case Type::i8: put(static_cast<std::int8_t>(wrapped())); break;
+    case Type::c64: put(std::complex<float>(static_cast<float>(x), static_cast<float>(value.imag()))); break;
+    case Type::c128: put(std::complex<double>(static_cast<double>(x), static_cast<double>(value.imag()))); break;
+  }
+}
+
+long double unit_roundoff(Type type) {
+  switch (type) {
+    case Type::f64:
+    case Type::c128: return 0x1p-53L;
+    case Type::f16: return 0x1p-11L;
+    case Type::bf16: return 0x1p-8L;
+    default: return 0x1p-24L;
+  }
+}
+
+long double activate(Activation activation, long double x, long double low, long double high) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return x < 0 ? 0 : x;
+    case Activation::leaky_relu: return x < 0 ? low * x : x;
+    case Activation::gelu_erf: return x / 2 * std::erfc(-x / std::sqrt(2.0L));
+    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::tanh: return std::tanh(x);
+    case Activation::clamp: break;
+  }
+  return x < low ? low : x > high ? high : x;
+}
+
+/// How far an error in x may be carried.
+long double slope(Activation activation, long double low) {
+  if (activation == Activation::leaky_relu) return std::max(1.0L, std::abs(low));
+  return activation == Activation::gelu_erf || activation == Activation::gelu_tanh ? 1.2L : 1.0L;
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  std::int64_t below(std::int64_t end) { return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(end)); }
+  bool coin() { return below(2) == 1; }
+  template <class T>
+  T pick(std::initializer_list<T> values) {
+    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
+  }
+  long double uniform() { return static_cast<long double>(engine_() >> 11) * 0x1p-52L - 1; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+std::int64_t at(const BufferView& view, std::int64_t offset, std::int64_t i, std::int64_t j) {
+  const std::int64_t index = view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i;
+  return view.offset_bytes + (offset + index) * element_bytes(view.type);
+}
+
+std::string hex_seed(std::uint64_t seed) {
+  std::ostringstream text;
+  text << seed;
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits) {
+  std::vector<ProgramKey> result;
+  for (const Kernel& kernel : kernels)
+    for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
+      for (const Type c_type : {type, accumulator(type)})
+        for (const bool epilogue : {false, true})
+          for (const bool items : {false, true}) {
+            if (c_type != accumulator(type) && type == Type::i8) continue;  // C is never 8 bits
+            const ProgramKey key{kernel, type, c_type, epilogue, items};
+            if (!limits.f64 && (type == Type::f64 || type == Type::c128)) continue;
+            if (std::find(result.begin(), result.end(), key) == result.end()) result.push_back(key);
+          }
+  return result;
+}
+
+std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) {
+  Random random(seed);
+  const Type type = key.type, c_type = key.c_type, acc = accumulator(type);
+  const bool integers = is_integer(type), exact = integers || random.coin();
+  const Tile block = tile(key.kernel);
+
+  // Shapes around the kernel's edges.
+  const auto edge = [&](std::int64_t step, std::int64_t most) {
+    return std::min(most, random.pick<std::int64_t>({0, 1, 2, 3, step - 1, step, step + 1, 2 * step + 1, 3 * step, 1 + random.below(most)}));
+  };
+  const std::int64_t m = edge(block.rows, 40), n = edge(block.columns, 40), k = edge(8, 50);
+  const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
+
+  Gemm gemm;
+  const auto draw_op = [&] { return random.pick({Op::none, Op::transpose, Op::conjugate_transpose}); };
+  gemm.op_a = draw_op();
+  gemm.op_b = draw_op();
+  gemm.batch.count = batch;
+
+  // The operands, one after the other in one buffer or each in its own, with gaps of all kinds.
+  const bool one_buffer = random.coin();
+  std::vector<std::vector<std::byte>> memory;
+  const auto new_memory = [&] {
+    memory.emplace_back();
+    memory.back().resize(static_cast<std::size_t>(4 * random.below(20)));
+  };
+  std::vector<std::int64_t> offsets[4];
+  std::vector<std::pair<BufferView*, std::size_t>> placed;
+  const auto place = [&](BufferView& view, Role role, Type element, std::int64_t rows, std::int64_t columns, bool has_items = true) {
+    view.rows = rows;
+    view.columns = columns;
+    view.type = element;
+    view.layout = random.coin() ? Layout::row_major : Layout::column_major;
+    const std::int64_t width = view.layout == Layout::row_major ? columns : rows, lines = view.layout == Layout::row_major ? rows : columns;
+    view.ld = std::max<std::int64_t>(1, width) + random.pick<std::int64_t>({0, 0, 1, 3, 8});
+    if (memory.empty() || !one_buffer) new_memory();
+    std::vector<std::byte>& bytes = memory.back();
+    const std::int64_t size = element_bytes(element);
+    view.offset_bytes = (static_cast<std::int64_t>(bytes.size()) + size - 1) / size * size + size * random.below(5);
+    const std::int64_t span = lines * view.ld + random.below(6);
+    if (has_items) {
+      const bool repeats = role != Role::c && random.below(4) == 0;
+      const std::int64_t stride = repeats ? 0 : span;
+      std::int64_t& given = role == Role::a   ? gemm.batch.stride_a
+                            : role == Role::b ? gemm.batch.stride_b
+                            : role == Role::c ? gemm.batch.stride_c
+                                              : gemm.batch.stride_d;
+      given = stride;
+      auto& list = offsets[static_cast<int>(role)];
+      for (std::int64_t i = 0; i < batch; ++i) list.push_back(i * stride);
+      if (key.items && random.coin()) {
+        std::reverse(list.begin(), list.end());
+        (role == Role::a   ? gemm.batch.offsets_a
+         : role == Role::b ? gemm.batch.offsets_b
+         : role == Role::c ? gemm.batch.offsets_c
+                           : gemm.batch.offsets_d) = list;
+      }
+    }
+    const std::int64_t end = view.offset_bytes + (std::max<std::int64_t>(1, batch) * span + random.below(9)) * size;
+    bytes.resize(static_cast<std::size_t>((end + 3) / 4 * 4));
+    placed.emplace_back(&view, memory.size() - 1);
+  };
+  const auto stored = [](Op op, std::int64_t rows, std::int64_t columns) { return op == Op::none ? std::pair{rows, columns} : std::pair{columns, rows}; };
+  const auto [a_rows, a_columns] = stored(gemm.op_a, m, k);
+  const auto [b_rows, b_columns] = stored(gemm.op_b, k, n);
+  place(gemm.a, Role::a, type, a_rows, a_columns);
+  place(gemm.b, Role::b, type, b_rows, b_columns);
+  place(gemm.c, Role::c, c_type, m, n);
+  BufferView d, bias;
+  bool d_is_c = false;
+  Epilogue& epilogue = gemm.epilogue;
+  if (key.epilogue) {
+    epilogue.bias = random.pick({Bias::none, Bias::for_each_row, Bias::for_each_column});
+    if (const auto what = random.below(3); what > 0) {
+      d_is_c = what == 2;
+      if (!d_is_c) place(d, Role::d, c_type, m, n);
+    } else if (epilogue.bias == Bias::none && (integers || is_complex(type))) {
+      epilogue.bias = Bias::for_each_row;  // something of an epilogue there must be
+    }
+    if (!integers && !is_complex(type)) {
+      epilogue.activation = exact ? random.pick({Activation::none, Activation::relu, Activation::leaky_relu, Activation::clamp})
+                                  : static_cast<Activation>(random.below(8));
+      epilogue.low = epilogue.activation == Activation::clamp ? -5 : 0.5;
+      epilogue.high = 7;
+      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.type != c_type) epilogue.bias = Bias::for_each_column;
+      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.rows == 0) epilogue.bias = Bias::for_each_column;
+    }
+    if (epilogue.bias != Bias::none) {
+      place(bias, Role::d, c_type, 1, epilogue.bias == Bias::for_each_row ? m : n, false);
+      bias.layout = Layout::row_major;
+      bias.ld = std::max<std::int64_t>(1, bias.columns);
+      const std::int64_t end = bias.offset_bytes + bias.columns * element_bytes(c_type) + 8;
+      if (static_cast<std::int64_t>(memory.back().size()) < end) memory.back().resize(static_cast<std::size_t>((end + 3) / 4 * 4));
+    }
+  }
+  if (d_is_c) {
+    gemm.batch.stride_d = gemm.batch.stride_c;
+    gemm.batch.offsets_d = gemm.batch.offsets_c;
+    offsets[3] = offsets[2];
+  }
+
+  // Every byte something, then the elements of the operands.
+  for (auto& bytes : memory)
+    for (std::byte& x : bytes) x = static_cast<std::byte>(random.below(256));
+  const auto value = [&] {
+    const auto real = [&] { return exact ? static_cast<long double>(random.below(type == Type::u32 ? 7 : 13) - (type == Type::u32 ? 0 : 6)) : random.uniform(); };
+    return is_complex(type) ? Number(real(), real()) : Number(real());
+  };
+  const auto fill = [&](const BufferView& view, std::size_t where, const std::vector<std::int64_t>& items) {
+    for (const std::int64_t item : items)
+      for (std::int64_t i = 0; i < view.rows; ++i)
+        for (std::int64_t j = 0; j < view.columns; ++j) store(memory[where].data() + at(view, item, i, j), view.type, value());
+  };
+  const auto memory_of = [&](const BufferView& view) {
+    return std::find_if(placed.begin(), placed.end(), [&](const auto& p) { return p.first == &view; })->second;
+  };
+  const bool has_d = key.epilogue && (d_is_c || d.ld != 0), has_bias = epilogue.bias != Bias::none;
+  fill(gemm.a, memory_of(gemm.a), offsets[0]);
+  fill(gemm.b, memory_of(gemm.b), offsets[1]);
+  fill(gemm.c, memory_of(gemm.c), offsets[2]);
+  if (has_d && !d_is_c) fill(d, memory_of(d), offsets[3]);
+  if (has_bias) fill(bias, memory_of(bias), {0});
+
+  const auto scalar = [&]() -> Scalar {
+    const double values[] = {0, 1, 2, -1, 3};
+    const auto draw = [&] { return std::abs(values[random.below(5)]) * (type == Type::u32 || random.coin() ? 1 : -1); };
+    if (is_complex(type)) return std::complex<double>(draw(), draw());
+    return exact ? draw() : random.pick({0.0, 1.0, static_cast<double>(random.uniform())});
+  };
+  gemm.alpha = random.coin() ? Scalar(1) : scalar();
+  gemm.beta = random.coin() ? Scalar(0) : scalar();
+  std::vector<Scalar> alphas, betas;
+  if (key.items) {
+    if (random.coin() || (gemm.batch.offsets_a.empty() && gemm.batch.offsets_b.empty() && gemm.batch.offsets_c.empty()))
+      for (std::int64_t i = 0; i < batch; ++i) alphas.push_back(scalar());
+    if (random.coin())
+      for (std::int64_t i = 0; i < batch; ++i) betas.push_back(scalar());
+    gemm.batch.alphas = alphas;
+    gemm.batch.betas = betas;
+  }
+  const auto alpha_of = [&](std::int64_t i) { return Number((alphas.empty() ? gemm.alpha : alphas[static_cast<std::size_t>(i)]).value); };
+  const auto beta_of = [&](std::int64_t i) { return Number((betas.empty() ? gemm.beta : betas[static_cast<std::size_t>(i)]).value); };
+  // With beta = 0 C is not read, so it may be anything.
+  if (c_type == Type::f32 && !d_is_c)
+    for (std::int64_t z = 0; z < batch; ++z)
+      if (beta_of(z) == Number(0))
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) store(memory[memory_of(gemm.c)].data() + at(gemm.c, offsets[2][static_cast<std::size_t>(z)], i, j), c_type, std::nanl(""));
+
+  PlanOptions options;
+  options.kernel = key.kernel;
+  if (random.below(3) == 0) {  // many pieces
+    Limits limits = engine.limits();
+    limits.storage_offset_alignment = std::max<std::int64_t>(limits.storage_offset_alignment, 16);
+    limits.storage_block_bytes = limits.storage_offset_alignment + random.pick<std::int64_t>({400, 1000, 4000});
+    limits.loop_iterations = random.pick<std::int64_t>({10, 300, 60000});
+    limits.groups = {random.pick<std::int64_t>({1, 3, 65535}), random.pick<std::int64_t>({1, 2, 65535}), random.pick<std::int64_t>({1, 2, 65535})};
+    options.limits = limits;
+    options.workspace_bytes = random.pick<std::int64_t>({100, 1000, 1 << 20});
+  }
+  if (!why_not({.m = m, .n = n, .k = k, .type = type}, key.kernel, options.limits.value_or(engine.limits())).empty()) options.limits.reset();
+
+  // Run it.
+  std::vector<Buffer> buffers;
+  for (const auto& bytes : memory) buffers.emplace_back(bytes);
+  for (const auto& [view, where] : placed) view->buffer = buffers[where].name();
+  if (has_d) epilogue.residual = d_is_c ? gemm.c : d;
+  if (has_bias) {
+    epilogue.bias_buffer = bias.buffer;
+    epilogue.bias_offset_bytes = bias.offset_bytes;
+  }
+  std::ostringstream what;
+  what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch << (exact ? ", exact" : "")
+       << (options.limits ? ", small limits" : "") << ": ";
+  try {
+    Report report;
+    engine.gemm(gemm, options, &report);
+    if (!(report.plan.kernel == key.kernel) || report.plan.program().epilogue != key.epilogue)
+      return what.str() + "another program ran: " + to_string(report.plan.program());
+    if (report.dispatches != size(report.plan).dispatches) return what.str() + "not the dispatches of the plan";
+  } catch (const std::exception& error) {
+    return what.str() + error.what();
+  }
+
+  // The reference, and the bound for each element; whatever is no element of C must not have changed.
+  const std::vector<std::byte> before = memory[memory_of(gemm.c)];
+  std::vector<std::vector<std::byte>> got;
+  for (const Buffer& buffer : buffers) got.push_back(buffer.read());
+  std::vector<std::byte>& c_got = got[memory_of(gemm.c)];
+  const auto read = [&](const BufferView& view, const std::vector<std::byte>& bytes, std::int64_t item, std::int64_t i, std::int64_t j) {
+    return load(bytes.data() + at(view, item, i, j), view.type);
+  };
+  const auto apply = [](Op op, Number x) { return op == Op::conjugate_transpose ? std::conj(x) : x; };
+  const std::vector<std::byte>&a_bytes = memory[memory_of(gemm.a)], &b_bytes = memory[memory_of(gemm.b)];
+  for (std::int64_t z = 0; z < batch; ++z) {
+    const auto item = [&](int role) { return offsets[role][static_cast<std::size_t>(z)]; };
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        Number sum = 0;
+        long double size = 0;
+        for (std::int64_t p = 0; p < k && alpha_of(z) != Number(0); ++p) {
+          const Number x = apply(gemm.op_a, gemm.op_a == Op::none ? read(gemm.a, a_bytes, item(0), i, p) : read(gemm.a, a_bytes, item(0), p, i));
+          const Number y = apply(gemm.op_b, gemm.op_b == Op::none ? read(gemm.b, b_bytes, item(1), p, j) : read(gemm.b, b_bytes, item(1), j, p));
+          sum += x * y;
+          size += std::abs(x) * std::abs(y);
+        }
+        sum *= alpha_of(z);
+        size *= std::abs(alpha_of(z));
+        const auto add = [&](Number x) {
+          sum += x;
+          size += std::abs(x);
+        };
+        if (beta_of(z) != Number(0)) add(beta_of(z) * read(gemm.c, before, item(2), i, j));
+        if (has_d) add(read(d_is_c ? gemm.c : d, d_is_c ? before : memory[memory_of(d)], item(3), i, j));
+        if (has_bias) add(read(bias, memory[memory_of(bias)], 0, 0, epilogue.bias == Bias::for_each_row ? i : j));
+        const long double u = unit_roundoff(acc);
+        long double bound = static_cast<long double>(k + 8) * u * size * (is_complex(type) ? 4 : 1) + 0x1p-126L;
+        if (epilogue.activation != Activation::none) {
+          const long double x = sum.real();
+          sum = activate(epilogue.activation, x, epilogue.low, epilogue.high);
+          bound = bound * slope(epilogue.activation, epilogue.low) + (exact ? 0 : 16 * u * std::max(1.0L, std::abs(x)));
+        }
+        std::byte* const place_in_c = c_got.data() + at(gemm.c, item(2), i, j);
+        const Number found = load(place_in_c, c_type);
+        bool right;
+        std::vector<std::byte> expected(static_cast<std::size_t>(element_bytes(c_type)));
+        store(expected.data(), c_type, sum);
+        if (exact) {
+          right = load(expected.data(), c_type) == found;
+        } else {
+          if (c_type != acc) bound += unit_roundoff(c_type) * (std::abs(sum) + bound) + 0x1p-25L;
+          right = std::abs(found - sum) <= bound;
+        }
+        if (!right) {
+          what << "C(" << i << ", " << j << ") of item " << z << " is " << found << " and not " << sum << " within " << (exact ? 0 : bound);
+          return what.str();
+        }
+        std::memcpy(place_in_c, before.data() + at(gemm.c, item(2), i, j), expected.size());
+      }
+  }
+  if (got != memory) return what.str() + "bytes that are no elements of C have changed";
+  return {};
+}
+
+}  // namespace glgemm::test

@@ -1,0 +1,13 @@
+// OpenGL's functions for what tests do themselves.
+#pragma once
+
+#include <glgemm/headless.hpp>
+
+#include "gl.hpp"
+
+namespace glgemm::test {
+
+/// The functions of the context that was current at the first call; all contexts of a test run have the same.
+const gl::Api& gl_functions();
+
+}  // namespace glgemm::test
