@@ -14,6 +14,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 /// A parameter of a kernel: its name for people, its macro in the shader, its place in the struct.
 template <class K>

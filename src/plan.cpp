@@ -227,11 +227,12 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   }
   if (!found) throw Unsupported("gemm: no kernel can run this: " + plan.passed_over.back().reason);
 
-  // Windows start at aligned offsets, so up to one alignment comes on top; 16-bit and 8-bit elements are bound in whole words; and
-  // shaders index with an int.
+  // Windows start at aligned offsets, so up to one alignment less one element comes on top; and shaders index with an int.
   constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t most_bytes = std::min(limits.storage_block_bytes, int_max) - std::max<std::int64_t>(limits.storage_offset_alignment, 16);
-  if (most_bytes < 16)
+  const std::int64_t least_element = std::min(element_bytes(problem.type), element_bytes(problem.c_type));
+  const std::int64_t slack = std::max<std::int64_t>(limits.storage_offset_alignment, 16) - least_element;
+  const std::int64_t most_bytes = std::min(limits.storage_block_bytes, int_max) / 4 * 4 - slack;
+  if (most_bytes < element_bytes(accumulator(problem.type)))
     throw Unsupported("gemm: storage blocks of " + std::to_string(limits.storage_block_bytes) + " bytes at offsets aligned to " +
                       std::to_string(limits.storage_offset_alignment) + " have no room for one element");
   const Tile block = tile(plan.kernel);

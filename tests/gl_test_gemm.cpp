@@ -193,14 +193,14 @@ TEST_CASE("bad products are refused with the numbers, nothing is changed, and th
   CHECK(message([](Gemm& g) { g.op_b = Op::transpose; }) == "gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ");
   CHECK(message([](Gemm& g) { g.c.rows = 3; }) == "gemm: op(A) op(B) is 4x5 and C is 3x5");
   CHECK(message([](Gemm& g) { g.a.ld = 2; }) == "gemm: ld of A is 2, less than its width of 3");
-  CHECK(message([](Gemm& g) { g.a.ld = 4; }) == "gemm: A of 4x3 with ld 4 at byte 0 needs 60 bytes and leaves its buffer of 48");
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) == "gemm: B of 3x5 with ld 5 at byte 4 needs 60 bytes and leaves its buffer of 60");
+  CHECK(message([](Gemm& g) { g.a.ld = 4; }) == "gemm: A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48");
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) == "gemm: B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60");
   CHECK(message([](Gemm& g) { g.b.offset_bytes = 2; }).find("no multiple") != std::string::npos);
   CHECK(message([](Gemm& g) { g.b.offset_bytes = -4; }).find("-4") != std::string::npos);
   CHECK(message([](Gemm& g) { g.b.offset_bytes = std::numeric_limits<std::int64_t>::max() / 4 * 4; }).find("leaves") != std::string::npos);
   CHECK(message([](Gemm& g) { g.a.ld = std::int64_t{1} << 61; }).find("more bytes than 64 bits count") != std::string::npos);
-  CHECK(message([](Gemm& g) { g.c.buffer = 0; }) == "gemm: C: 0 is not the name of a buffer object");
-  CHECK(message([](Gemm& g) { g.c.buffer = 987654; }) == "gemm: C: 987654 is not the name of a buffer object");
+  CHECK(message([](Gemm& g) { g.c.buffer = 0; }) == "gemm: C of 4x5 with ld 5: 0 is not the name of a buffer object");
+  CHECK(message([](Gemm& g) { g.c.buffer = 987654; }) == "gemm: C of 4x5 with ld 5: 987654 is not the name of a buffer object");
   CHECK(message([](Gemm& g) { g.a.rows = -4; g.c.rows = -4; }).find("negative") != std::string::npos);
   const DeviceMatrix square(engine, random_matrix(4, 4, 1));
   CHECK(message([&](Gemm& g) { g.a = g.b = g.c = square.view(); }).find("C overlaps A") != std::string::npos);
@@ -246,25 +246,31 @@ TEST_CASE("host matrices whose inner sizes differ") {
 }
 
 TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the driver's log") {
+  const auto replace = [](std::string source, const std::string& by) {
+    const std::size_t at = source.rfind("finish(z, row, column, sum)");
+    REQUIRE(at != std::string::npos);
+    return source.replace(at, 27, by);
+  };
   EngineOptions options;
-  options.rewrite_source = [](const ProgramKey&, std::string source) {
-    return source.replace(source.find("alpha * sum"), 11, "alpha * sum + 1.0");
+  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+    return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
   };
   Engine changed(HeadlessContext::get_proc_address, options);
   CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}) == Matrix<float>{{7}});
   changed.release();
   CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
 
-  options.rewrite_source = [](const ProgramKey&, std::string source) { return source.replace(source.find("alpha * sum"), 5, "alphabet"); };
+  std::string text;
+  options.rewrite_source = [&](const ProgramKey&, std::string source) { return text = replace(std::move(source), "finish(alphabet)"); };
   Engine broken(HeadlessContext::get_proc_address, options);
   try {
     broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}});
     FAIL("compiled");
   } catch (const GlError& error) {
-    // The driver's log names the .comp file's own line.
-    const std::string text = source(make_plan({.m = 1, .n = 1, .k = 1}, changed.limits()).program());
-    const std::string head = text.substr(text.find("#line 2\n") + 8, text.find("alpha * sum") - text.find("#line 2\n") - 8);
-    const auto line = 2 + std::count(head.begin(), head.end(), '\n');
+    // The driver's log names the .comp file's own line, which the last #line before it and the lines since then tell.
+    const std::size_t at = text.find("alphabet"), directive = text.rfind("#line ", at), after = text.find('\n', directive) + 1;
+    const auto line = std::stoi(text.substr(directive + 6)) + std::count(text.begin() + static_cast<std::ptrdiff_t>(after),
+                                                                         text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     CHECK(std::string(error.what()).find("0:" + std::to_string(line)) != std::string::npos);
     CHECK(std::string(error.what()).find("alphabet") != std::string::npos);
   }
