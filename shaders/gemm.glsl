@@ -235,7 +235,6 @@ ACC expm1_small(ACC y) {
 
 ACC exponential(ACC x) {
 #if TYPE == F64
-  if (isnan(x)) return x;
   if (x > 709.8lf) return x * 1.0e308lf * 1.0e308lf;
   if (x < -745.2lf) return 0.0lf;
   double n = floor(x * 1.4426950408889634lf + 0.5lf);
@@ -264,17 +263,28 @@ ACC erfc_positive(ACC x) {
 
 ACC hyperbolic_tangent(ACC x) {
   ACC size = abs(x);
-  if (!(size < ACC(0.3))) {  // NaN goes this way
+  if (size >= ACC(0.3)) {
     ACC e = exponential(ACC(-2.0) * size);
-    return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e)) + (isnan(x) ? x : ACC(0.0));
+    return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e));
   }
   ACC e = expm1_small(ACC(2.0) * x);
   return e / (e + ACC(2.0));
 }
 
+// By its bits: drivers turn comparisons with NaN into minima and maxima that lose it.
+bool is_nan(ACC x) {
+#if TYPE == F64
+  uvec2 bits = unpackDouble2x32(x);
+  return (bits.y & 0x7fffffffu) > 0x7ff00000u || ((bits.y & 0x7fffffffu) == 0x7ff00000u && bits.x != 0u);
+#else
+  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+#endif
+}
+
 ACC activate(ACC x) {
+  if (is_nan(x)) return x;
   switch (activation) {
-    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;  // this way round keeps NaN
+    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
     case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
     case GELU_ERF: {
       ACC z = abs(x) * ACC(0.7071067811865476LF);

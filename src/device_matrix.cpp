@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine_state.hpp"
+#include "validate.hpp"
 
 namespace glgemm {
 
@@ -18,7 +19,7 @@ DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t colum
   validate(countable);
   // Whole words, so that shaders reach the last elements of 16 and 8 bits.
   const std::int64_t bytes = (rows * columns * element_bytes(type) + 3) / 4 * 4;
-  const gl::StateGuard guard(state_->api);
+  const gl::CopyGuard guard(state_->api);
   buffer_ = gl::create_buffer(state_->api, bytes, nullptr);
   gl::label(state_->api, GL_BUFFER, buffer_, "glgemm " + size_text(rows, columns) + " " + std::string(to_string(type)));
 }
@@ -63,9 +64,10 @@ void DeviceMatrix::check_section(const char* what, Type type, std::int64_t row, 
 
 void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
   check_section("upload", type, row, column, rows, columns);
+  state_->check_context("DeviceMatrix::upload");
   if (rows == 0 || columns == 0) return;
   const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api);
+  const gl::CopyGuard guard(api);
   const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
   // A section of whole rows is one line.
   const bool whole_rows = columns == columns_;
@@ -84,9 +86,10 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
 }
 
 void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
+  state_->check_context("DeviceMatrix::download");
   if (rows == 0 || columns == 0) return;
   const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api);
+  const gl::CopyGuard guard(api);
   api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
   const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
   GLuint source = buffer_, packed = 0;
@@ -119,8 +122,9 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
   if (buffer_ == from.buffer_ && !apart(row, from_row, rows) && !apart(column, from_column, columns))
     throw std::invalid_argument("DeviceMatrix::copy: the sections of " + size_text(rows, columns) + " at (" + std::to_string(from_row) + ", " +
                                 std::to_string(from_column) + ") and (" + std::to_string(row) + ", " + std::to_string(column) + ") overlap");
+  state_->check_context("DeviceMatrix::copy");
   const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api);
+  const gl::CopyGuard guard(api);
   api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
   api.BindBuffer(GL_COPY_READ_BUFFER, from.buffer_);
   api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer_);
@@ -131,6 +135,37 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
                           static_cast<GLintptr>(((from_row + i) * from.columns_ + from_column) * element),
                           static_cast<GLintptr>(((row + i) * columns_ + column) * element),
                           static_cast<GLsizeiptr>((whole_rows ? rows : 1) * columns * element));
+}
+
+PackedOperand Engine::prepack(const BufferView& b, Op op) {
+  state_->check_usable("prepack");
+  // As if it were B of a product without rows.
+  Gemm product;
+  product.op_b = op;
+  product.a = {.buffer = b.buffer, .rows = 0, .columns = op == Op::none ? b.rows : b.columns, .type = b.type};
+  product.b = b;
+  product.c = {.buffer = b.buffer, .rows = 0, .columns = op == Op::none ? b.columns : b.rows, .type = accumulator(b.type)};
+  std::optional<gl::StateGuard> guard;
+  state_->enter("prepack", guard);
+  validate_product(product, problem(product), 0, [&](unsigned buffer) { return gl::buffer_bytes(state_->api, buffer); });
+
+  const bool by_rows = b.layout == Layout::row_major;
+  const std::int64_t lines = by_rows ? b.rows : b.columns, width = by_rows ? b.columns : b.rows;
+  const std::int64_t bytes = element_bytes(b.type), ld = b.ld != 0 ? b.ld : width;
+  DeviceMatrix copy(*this, lines, width, b.type);
+  const gl::Api& api = state_->api;
+  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  api.BindBuffer(GL_COPY_READ_BUFFER, b.buffer);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, copy.view().buffer);
+  const bool one_block = ld == width;
+  for (std::int64_t i = 0; width > 0 && i < (one_block ? std::min<std::int64_t>(lines, 1) : lines); ++i)
+    api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(b.offset_bytes + i * ld * bytes),
+                          static_cast<GLintptr>(i * width * bytes), static_cast<GLsizeiptr>((one_block ? lines : 1) * width * bytes));
+  BufferView view = b;
+  view.buffer = copy.view().buffer;
+  view.offset_bytes = 0;
+  view.ld = std::max<std::int64_t>(1, width);
+  return {std::move(copy), view, op};
 }
 
 }  // namespace glgemm

@@ -91,13 +91,33 @@ void run(Engine::State& state, gl::Program& program, const Call& call, const Ste
   api.DispatchCompute(static_cast<GLuint>(step.groups[0]), static_cast<GLuint>(step.groups[1]), static_cast<GLuint>(step.groups[2]));
 }
 
-/// The items of a batch as gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type.
+/// Binds C's first element where the program declares a block that this product never reads: what is left bound from elsewhere may be
+/// gone, and zink then drops dispatches.
+void bind_unused(const Engine::State& state, const Call& call) {
+  const Problem& problem = call.plan.problem;
+  if (problem.m == 0 || problem.n == 0 || problem.batch == 0) return;  // no dispatch, and perhaps no such element
+  const ProgramKey key = call.plan.program();
+  const auto bind_if = [&](bool unused, GLuint binding) {
+    if (unused) bind(state, binding, call.product->c.buffer, call.product->c.offset_bytes, element_bytes(problem.c_type), problem.c_type);
+  };
+  bind_if(problem.k == 0, gl::binding_a);
+  bind_if(problem.k == 0, gl::binding_b);
+  bind_if(key.epilogue && !problem.residual, gl::binding_d);
+  bind_if(key.epilogue && problem.bias == Bias::none, gl::binding_bias);
+  bind_if(key.c_type != accumulator(key.type) && call.plan.workspace_bytes == 0, gl::binding_partial);
+}
+
+/// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
+std::int64_t item_bytes(Type acc) { return 16 + 2 * element_bytes(acc); }
+
+/// The items of a batch as those.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const Type acc = accumulator(problem.type);
   const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
-  const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes, item_bytes = beta_at + scalar_bytes;  // aligned for each type
+  const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes;
+  const auto step = static_cast<std::size_t>(item_bytes(acc));
   const Batch& batch = product.batch;
-  std::vector<std::byte> bytes(item_bytes * static_cast<std::size_t>(batch.count));
+  std::vector<std::byte> bytes(step * static_cast<std::size_t>(batch.count));
   const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
     const auto put = [&](auto... values) {
       std::size_t at = 0;
@@ -113,7 +133,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
     }
   };
   for (std::int64_t i = 0; i < batch.count; ++i) {
-    std::byte* const item = bytes.data() + item_bytes * static_cast<std::size_t>(i);
+    std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
     for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
       const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
       std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
@@ -156,28 +176,45 @@ struct Place {
   std::int64_t offset = 0;
 };
 
-Place workspace_for(Engine::State& state, const Call& call) {
+Place workspace_for(const Engine::State& state, const Call& call) {
   if (call.plan.workspace_bytes == 0) return {};
   if (call.product->workspace) return {call.product->workspace->buffer, call.product->workspace->offset_bytes};
-  if (state.workspace_bytes < call.plan.workspace_bytes) {
-    const GLuint grown = gl::create_buffer(state.api, call.plan.workspace_bytes, nullptr);
-    state.api.DeleteBuffers(1, &state.workspace);
-    state.workspace = grown;
-    state.workspace_bytes = call.plan.workspace_bytes;
-    gl::label(state.api, GL_BUFFER, grown, "glgemm workspace");
-  }
   return {state.workspace, 0};
+}
+
+/// Replaces a buffer of the engine's by a larger one if need be.
+void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
+  if (had >= needed) return;
+  const GLuint grown = gl::create_buffer(api, needed, nullptr);
+  api.DeleteBuffers(1, &buffer);
+  buffer = grown;
+  had = needed;
+  gl::label(api, GL_BUFFER, grown, label);
+}
+
+/// The storage-buffer bindings that a product may use.
+gl::Bindings bindings_of(const Gemm& product) {
+  const Batch& batch = product.batch;
+  const bool items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
+                     !batch.alphas.empty() || !batch.betas.empty();
+  const Epilogue& e = product.epilogue;
+  const bool epilogue = e.residual || e.bias != Bias::none || e.activation != Activation::none;
+  return bit(gl::binding_a) | bit(gl::binding_b) | bit(gl::binding_c) | (epilogue ? bit(gl::binding_d) | bit(gl::binding_bias) : 0) |
+         (items ? bit(gl::binding_items) : 0) |
+         (product.c.type != accumulator(product.a.type) ? bit(gl::binding_partial) : 0);
 }
 
 /// Everything that may fail, before anything is enqueued. Leaves bindings changed.
 Call check(Engine::State& state, const Gemm& product, const PlanOptions& options) {
   Call call{&product, plan_of(product, state.limits, options)};
   const std::int64_t workspace_bytes = call.plan.workspace_bytes;
-  validate_product(product, call.plan.problem, workspace_bytes);
-  validate_buffers(product, call.plan.problem, workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+  validate_product(product, call.plan.problem, workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
   call.plan = ready_plan(state, std::move(call.plan), options);
   state.program(call.plan.program());
-  workspace_for(state, call);
+  if (!product.workspace)
+    grow(state.api, state.workspace, state.workspace_bytes, call.plan.workspace_bytes, "glgemm workspace");
+  if (call.plan.items_in_buffer)
+    grow(state.api, state.items, state.items_bytes, product.batch.count * item_bytes(accumulator(call.plan.problem.type)), "glgemm items");
   return call;
 }
 
@@ -187,14 +224,15 @@ void enqueue(Engine::State& state, const Call& call, Report* report) {
   const Plan& plan = call.plan;
   gl::Program& program = state.program(plan.program());
   const Place workspace = workspace_for(state, call);
-  const gl::DebugGroup group(api, "glgemm");
+  const gl::DebugGroup group(api, "glgemm", state.most_debug_groups);
   if (plan.items_in_buffer && plan.problem.batch > 0) {
     const std::vector<std::byte> items = pack_items(*call.product, plan.problem);
-    if (state.items == 0) api.GenBuffers(1, &state.items);
+    api.InvalidateBufferData(state.items);  // an earlier product may still read what was there
     api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, state.items);
-    api.BufferData(GL_SHADER_STORAGE_BUFFER, static_cast<GLsizeiptr>(items.size()), items.data(), GL_STREAM_DRAW);
+    api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
   }
   api.UseProgram(program.id());
+  bind_unused(state, call);
   Cursor cursor;
   for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
     for (const Step& step : slice.steps()) run(state, program, call, step, workspace.buffer, workspace.offset);
@@ -213,6 +251,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
   state.options = std::move(options);
+  state.api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &state.most_debug_groups);
   state.mark_context();
 }
 
@@ -294,7 +333,7 @@ std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& opt
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm");
   std::optional<gl::StateGuard> guard;
-  state_->enter(guard);
+  state_->enter("gemm", guard, bindings_of(product));
   const Call call = check(*state_, product, options);
   if (!report) return enqueue(*state_, call, nullptr);
   *report = {call.plan, 0, 0, {}, {}};
@@ -308,7 +347,9 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm");
   std::optional<gl::StateGuard> guard;
-  state_->enter(guard);
+  gl::Bindings bindings = 0;
+  for (const Gemm& product : products) bindings |= bindings_of(product);
+  state_->enter("gemm", guard, bindings);
   std::vector<Call> calls;
   calls.reserve(products.size());
   for (std::size_t i = 0; i < products.size(); ++i) {
@@ -342,7 +383,7 @@ void Engine::finish_multiply(Report* report, std::chrono::steady_clock::time_poi
 void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
   state_->check_usable("prepare");
   std::optional<gl::StateGuard> guard;
-  state_->enter(guard);
+  state_->enter("prepare", guard);
   const gl::Api& api = state_->api;
   std::vector<ProgramKey> keys;
   for (const Problem& problem : problems) keys.push_back(make_plan(problem, state_->limits, options).program());
@@ -359,13 +400,13 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
 }
 
 void Engine::release() {
-  if (!state_->abandoned) {
-    const gl::Api& api = state_->api;
-    for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
-    for (const GLuint buffer : {state_->items, state_->workspace, state_->scratch}) api.DeleteBuffers(1, &buffer);
-    state_->staging.destroy(api);
-    api.DeleteProgramPipelines(1, &state_->marker);
-  }
+  if (state_->released) return;
+  state_->check_usable("release");
+  const gl::Api& api = state_->api;
+  for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
+  for (const GLuint buffer : {state_->items, state_->workspace, state_->scratch}) api.DeleteBuffers(1, &buffer);
+  state_->staging.destroy(api);
+  api.DeleteQueries(1, &state_->marker);
   state_->forget();
 }
 

@@ -2,8 +2,8 @@
 #include "engine_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <sstream>
 #include <stdexcept>
 
 namespace glgemm {
@@ -14,7 +14,13 @@ void StagingRing::upload(const gl::Api& api, const void* data, std::int64_t byte
     api.GenBuffers(1, &buffer_);
     api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
     api.BufferStorage(GL_COPY_READ_BUFFER, size_bytes, nullptr, access);
-    memory_ = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_READ_BUFFER, 0, size_bytes, access));
+    GLint64 got = 0;
+    api.GetBufferParameteri64v(GL_COPY_READ_BUFFER, GL_BUFFER_SIZE, &got);
+    if (got == size_bytes) memory_ = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_READ_BUFFER, 0, size_bytes, access));
+    if (!memory_) {
+      destroy(api);
+      gl::refuse_memory(api, size_bytes);
+    }
     gl::label(api, GL_BUFFER, buffer_, "glgemm staging");
   }
   if (head_ + bytes > size_bytes) head_ = 0;
@@ -42,41 +48,45 @@ void StagingRing::destroy(const gl::Api& api) noexcept {
   used_.clear();
   api.DeleteBuffers(1, &buffer_);  // unmaps it
   buffer_ = 0;
+  memory_ = nullptr;
 }
 
 void Engine::State::mark_context() {
-  std::ostringstream text;
-  text << "glgemm engine " << static_cast<const void*>(this);
-  marker_label = text.str();
-  GLint bound = 0;
-  api.GetIntegerv(GL_PROGRAM_PIPELINE_BINDING, &bound);
-  api.GenProgramPipelines(1, &marker);
-  api.BindProgramPipeline(marker);  // the name becomes an object when it is first bound
-  api.BindProgramPipeline(static_cast<GLuint>(bound));
-  gl::label(api, GL_PROGRAM_PIPELINE, marker, marker_label);
+  static std::atomic<std::uint64_t> engines = 0;
+  marker_label = "glgemm engine " + std::to_string(++engines);
+  api.GenQueries(1, &marker);
+  api.QueryCounter(marker, GL_TIMESTAMP);  // the name becomes an object when it is first used
+  gl::label(api, GL_QUERY, marker, marker_label);
 }
 
 void Engine::State::check_usable(const char* what) const {
   if (released) throw std::invalid_argument(std::string(what) + ": the engine was released or abandoned");
+  check_context(what);
+}
+
+void Engine::State::check_context(const char* what) const {
+  if (abandoned) throw std::invalid_argument(std::string(what) + ": the engine was abandoned");
+  if (released) return;  // the mark is gone with the rest
 #ifdef NDEBUG
   constexpr bool by_default = false;
 #else
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  // Pipelines are not shared between contexts: another context has none of this name, or one without this label.
+  // Queries are not shared between contexts: another context has none of this name, or one without this label.
   char label[64] = "";
-  if (api.IsProgramPipeline(marker)) api.GetObjectLabel(GL_PROGRAM_PIPELINE, marker, sizeof label, nullptr, label);
+  if (api.IsQuery && api.IsQuery(marker)) api.GetObjectLabel(GL_QUERY, marker, sizeof label, nullptr, label);
   if (marker_label != label) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
-void Engine::State::enter(std::optional<gl::StateGuard>& guard) const {
+void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
+  if (scoped) return;
   GLboolean active = GL_FALSE, paused = GL_FALSE;
   api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
   if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
   if (active && !paused)
-    throw Unsupported("gemm: transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
-  if (!scoped) guard.emplace(api);
+    throw Unsupported(std::string(what) + ": transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
+  guard.emplace(api, bindings);
 }
 
 void Engine::State::log(const std::string& message) const {
@@ -143,6 +153,7 @@ Fence::~Fence() {
 bool Fence::poll() const { return wait(std::chrono::nanoseconds(0)); }
 
 bool Fence::wait(std::chrono::nanoseconds timeout) const {
+  if (state_->engine->abandoned) throw std::invalid_argument("Fence: the engine was abandoned");
   const gl::Api& api = state_->engine->api;
   const auto nanoseconds = static_cast<GLuint64>(std::max<std::int64_t>(0, timeout.count()));
   const GLenum result = api.ClientWaitSync(state_->sync, GL_SYNC_FLUSH_COMMANDS_BIT, nanoseconds);
@@ -167,7 +178,9 @@ Scope::Scope(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Scope::Scope(Scope&&) noexcept = default;
 
 Scope::~Scope() {
-  if (state_) state_->engine->scoped = false;
+  if (!state_) return;
+  state_->engine->scoped = false;
+  if (state_->engine->abandoned && state_->guard) state_->guard->forget();
 }
 
 Scope Engine::scope() {
@@ -175,26 +188,42 @@ Scope Engine::scope() {
   if (state_->scoped) throw std::invalid_argument("scope: a scope of this engine is alive already");
   auto state = std::make_unique<Scope::State>();
   state->engine = state_;
-  state_->enter(state->guard);
+  state_->enter("scope", state->guard);
   state_->scoped = true;
   return Scope(std::move(state));
 }
 
 // ---- Stopwatches
 
-Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) { state_->api.GenQueries(2, queries_); }
+Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
+  state_->check_usable("Stopwatch");
+  state_->api.GenQueries(2, queries_);
+}
 
 Stopwatch::~Stopwatch() {
   if (!state_->abandoned) state_->api.DeleteQueries(2, queries_);
 }
 
-void Stopwatch::start() { state_->api.QueryCounter(queries_[0], GL_TIMESTAMP); }
-void Stopwatch::stop() { state_->api.QueryCounter(queries_[1], GL_TIMESTAMP); }
+void Stopwatch::start() {
+  state_->check_context("Stopwatch");
+  state_->api.QueryCounter(queries_[0], GL_TIMESTAMP);
+}
+
+void Stopwatch::stop() {
+  state_->check_context("Stopwatch");
+  state_->api.QueryCounter(queries_[1], GL_TIMESTAMP);
+}
 
 std::chrono::nanoseconds Stopwatch::elapsed() const {
+  state_->check_context("Stopwatch");
+  const gl::Api& api = state_->api;
   GLuint64 begin = 0, end = 0;
-  state_->api.GetQueryObjectui64v(queries_[0], GL_QUERY_RESULT, &begin);
-  state_->api.GetQueryObjectui64v(queries_[1], GL_QUERY_RESULT, &end);
+  GLint bound = 0;
+  if (api.VERSION_4_4) api.GetIntegerv(GL_QUERY_BUFFER_BINDING, &bound);
+  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, 0);  // where the result would go
+  api.GetQueryObjectui64v(queries_[0], GL_QUERY_RESULT, &begin);
+  api.GetQueryObjectui64v(queries_[1], GL_QUERY_RESULT, &end);
+  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, static_cast<GLuint>(bound));
   return std::chrono::nanoseconds(static_cast<std::int64_t>(end - begin));
 }
 

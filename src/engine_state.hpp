@@ -11,6 +11,13 @@
 
 #include "gl.hpp"
 
+// What is nested in an exported class is exported with it, unless it says otherwise.
+#if defined(__GNUC__)
+#define GLGEMM_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define GLGEMM_HIDDEN
+#endif
+
 namespace glgemm {
 
 /// A persistently mapped buffer through which uploads go, so that they wait neither for the GPU nor for a copy by the driver. A part of
@@ -34,7 +41,7 @@ class StagingRing {
   std::list<Used> used_;
 };
 
-struct Engine::State {
+struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
     bool ready = false;  ///< compiled and checked
@@ -46,12 +53,14 @@ struct Engine::State {
   EngineOptions options;
   std::map<ProgramKey, Entry> programs;
   StagingRing staging;
-  GLuint marker = 0;  ///< an object that only this context has, by which it is known
+  GLuint marker = 0;  ///< a query object, which only this context has and by which it is known
   std::string marker_label;
-  GLuint items = 0;      ///< the buffer with the items of a batch
+  GLuint items = 0;      ///< the buffer with the items of a batch, grown as needed
+  std::int64_t items_bytes = 0;
   GLuint workspace = 0;  ///< the engine's own workspace, grown as needed
   std::int64_t workspace_bytes = 0;
   GLuint scratch = 0;  ///< bound where a program is run on nothing
+  GLint most_debug_groups = 0;
   bool scoped = false;
   /// The engine's own objects may not be used any more; those of its device matrices may, unless `abandoned`.
   bool released = false;
@@ -62,8 +71,11 @@ struct Engine::State {
   void mark_context();
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   void check_usable(const char* what) const;
+  /// The same for what may outlive the engine's release.
+  /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
+  void check_context(const char* what) const;
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
-  void enter(std::optional<gl::StateGuard>& guard) const;
+  void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings = gl::all_bindings) const;
   void log(const std::string& message) const;
   /// The program, compiled now if need be.
   gl::Program& program(const ProgramKey& key);

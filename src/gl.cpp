@@ -32,12 +32,28 @@ bool has_extension(const Api& api, std::string_view name) {
   return false;
 }
 
+/// The buffer if it is one still, else 0.
+GLuint living(const Api& api, GLint buffer) {
+  return buffer != 0 && api.IsBuffer(static_cast<GLuint>(buffer)) ? static_cast<GLuint>(buffer) : 0u;
+}
+
 /// A driver has one error flag or several; an error of the caller's that glGetError hands out while we clear our own is made again.
 void raise(const Api& api, GLenum error) {
   switch (error) {
+    case GL_INVALID_FRAMEBUFFER_OPERATION: {  // by clearing one that has no attachment
+      GLint bound = 0;
+      GLuint incomplete = 0;
+      api.GetIntegerv(GL_DRAW_FRAMEBUFFER_BINDING, &bound);
+      api.GenFramebuffers(1, &incomplete);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
+      api.Clear(GL_COLOR_BUFFER_BIT);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, static_cast<GLuint>(bound));
+      api.DeleteFramebuffers(1, &incomplete);
+      break;
+    }
     case GL_INVALID_ENUM: api.Enable(0xFFFFFFFF); break;
     case GL_INVALID_VALUE: api.Viewport(0, 0, -1, -1); break;
-    case GL_INVALID_OPERATION: api.UseProgram(0xFFFFFFFF); break;
+    case GL_INVALID_OPERATION: api.BindVertexArray(0xFFFFFFFF); break;
     default: break;
   }
 }
@@ -90,35 +106,47 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   return limits;
 }
 
-StateGuard::StateGuard(const Api& api) : api_(api) {
+CopyGuard::CopyGuard(const Api& api) : api_(api) {
+  api.GetIntegerv(GL_COPY_READ_BUFFER_BINDING, &read_);
+  api.GetIntegerv(GL_COPY_WRITE_BUFFER_BINDING, &write_);
+}
+
+CopyGuard::~CopyGuard() {
+  if (forgotten_) return;
+  api_.BindBuffer(GL_COPY_READ_BUFFER, living(api_, read_));
+  api_.BindBuffer(GL_COPY_WRITE_BUFFER, living(api_, write_));
+}
+
+StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), copy_(api), bindings_(bindings) {
   api.GetIntegerv(GL_CURRENT_PROGRAM, &program_);
   api.GetIntegerv(GL_SHADER_STORAGE_BUFFER_BINDING, &storage_);
-  api.GetIntegerv(GL_COPY_READ_BUFFER_BINDING, &copy_read_);
-  api.GetIntegerv(GL_COPY_WRITE_BUFFER_BINDING, &copy_write_);
   for (GLuint i = 0; i < storage_bindings; ++i) {
+    if (!(bindings >> i & 1u)) continue;
     api.GetIntegeri_v(GL_SHADER_STORAGE_BUFFER_BINDING, i, &indexed_[i].buffer);
     api.GetInteger64i_v(GL_SHADER_STORAGE_BUFFER_START, i, &indexed_[i].offset);
     api.GetInteger64i_v(GL_SHADER_STORAGE_BUFFER_SIZE, i, &indexed_[i].size);
   }
 }
 
+void StateGuard::forget() noexcept {
+  forgotten_ = true;
+  copy_.forget();
+}
+
 StateGuard::~StateGuard() {
-  const auto living = [&](GLint buffer) {
-    return buffer != 0 && api_.IsBuffer(static_cast<GLuint>(buffer)) ? static_cast<GLuint>(buffer) : 0u;
-  };
+  if (forgotten_) return;
   const auto program = static_cast<GLuint>(program_);
   api_.UseProgram(program != 0 && api_.IsProgram(program) ? program : 0u);
   for (GLuint i = 0; i < storage_bindings; ++i) {
-    const GLuint buffer = living(indexed_[i].buffer);
+    if (!(bindings_ >> i & 1u)) continue;
+    const GLuint buffer = living(api_, indexed_[i].buffer);
     if (buffer != 0 && indexed_[i].size > 0)
       api_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, i, buffer, static_cast<GLintptr>(indexed_[i].offset),
                            static_cast<GLsizeiptr>(indexed_[i].size));
     else
       api_.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffer);
   }
-  api_.BindBuffer(GL_SHADER_STORAGE_BUFFER, living(storage_));  // after the indexed ones, which change it
-  api_.BindBuffer(GL_COPY_READ_BUFFER, living(copy_read_));
-  api_.BindBuffer(GL_COPY_WRITE_BUFFER, living(copy_write_));
+  api_.BindBuffer(GL_SHADER_STORAGE_BUFFER, living(api_, storage_));  // after the indexed ones, which change it
 }
 
 Program::Program(const Api& api, std::string_view name, const std::string& source) {
@@ -213,11 +241,15 @@ GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data) {
   api.GetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &got);
   if (got != bytes) {
     api.DeleteBuffers(1, &buffer);
-    // The driver's GL_OUT_OF_MEMORY is ours to clear. Where an error of the caller's was pending, it is what comes out: put it back.
-    if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
-    throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes", bytes);
+    refuse_memory(api, bytes);
   }
   return buffer;
+}
+
+void refuse_memory(const Api& api, std::int64_t bytes) {
+  // The driver's GL_OUT_OF_MEMORY is ours to clear. Where an error of the caller's was pending, it is what comes out: put it back.
+  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes", bytes);
 }
 
 std::int64_t buffer_bytes(const Api& api, GLuint buffer) {
@@ -232,11 +264,16 @@ void label(const Api& api, GLenum kind, GLuint object, std::string_view text) {
   api.ObjectLabel(kind, object, static_cast<GLsizei>(text.size()), text.data());
 }
 
-DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
-  api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
+DebugGroup::DebugGroup(const Api& api, std::string_view text, GLint most) : api_(api) {
+  GLint depth = 0;
+  api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
+  pushed_ = depth < most;
+  if (pushed_) api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
 }
 
-DebugGroup::~DebugGroup() { api_.PopDebugGroup(); }
+DebugGroup::~DebugGroup() {
+  if (pushed_) api_.PopDebugGroup();
+}
 
 void check_reset(const Api& api) {
   const auto status = api.GetGraphicsResetStatus      ? api.GetGraphicsResetStatus()

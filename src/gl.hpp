@@ -21,20 +21,44 @@ using Api = GladGLContext;
 /// The storage-buffer bindings of the kernels, as in gemm.glsl.
 enum Binding : GLuint { binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, storage_bindings };
 
+/// A set of them, one bit for each.
+using Bindings = unsigned;
+constexpr Bindings bit(Binding binding) { return 1u << binding; }
+constexpr Bindings all_bindings = (1u << storage_bindings) - 1;
+
 /// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
 Api load(GetProcAddress get_proc_address);
 DeviceInfo device_info(const Api& api);
 Limits query_limits(const Api& api, const DeviceInfo& device);
 
-/// Saves what a call changes and puts it back: the current program, the storage-buffer bindings and the copy bindings.
+/// Saves the copy-read and copy-write bindings and puts them back.
+class CopyGuard {
+ public:
+  explicit CopyGuard(const Api& api);
+  ~CopyGuard();
+  CopyGuard(const CopyGuard&) = delete;
+  CopyGuard& operator=(const CopyGuard&) = delete;
+  /// Puts nothing back: the context is gone.
+  void forget() noexcept { forgotten_ = true; }
+
+ private:
+  const Api& api_;
+  GLint read_ = 0;
+  GLint write_ = 0;
+  bool forgotten_ = false;
+};
+
+/// Saves what a call changes and puts it back: the current program, those storage-buffer bindings and the copy bindings.
 ///
 /// An object that was deleted while it was bound can't be bound again; its binding is then left empty.
 class StateGuard {
  public:
-  explicit StateGuard(const Api& api);
+  StateGuard(const Api& api, Bindings bindings);
   ~StateGuard();
   StateGuard(const StateGuard&) = delete;
   StateGuard& operator=(const StateGuard&) = delete;
+  /// Puts nothing back: the context is gone.
+  void forget() noexcept;
 
  private:
   struct Indexed {
@@ -43,10 +67,11 @@ class StateGuard {
     GLint64 size = 0;
   };
   const Api& api_;
+  CopyGuard copy_;
+  Bindings bindings_;
   GLint program_ = 0;
   GLint storage_ = 0;
-  GLint copy_read_ = 0;
-  GLint copy_write_ = 0;
+  bool forgotten_ = false;
   std::array<Indexed, storage_bindings> indexed_;
 };
 
@@ -88,22 +113,26 @@ class Program {
 /// @throws OutOfMemory
 GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data);
 
+/// Throws OutOfMemory for a buffer that the driver could not give, whose error, and no other, is cleared.
+[[noreturn]] void refuse_memory(const Api& api, std::int64_t bytes);
+
 /// The size of a buffer in bytes, or -1 if the name is none of a buffer. Leaves the copy-read binding changed.
 std::int64_t buffer_bytes(const Api& api, GLuint buffer);
 
 /// Names an object for debuggers such as RenderDoc.
 void label(const Api& api, GLenum kind, GLuint object, std::string_view text);
 
-/// A group of commands in a debugger's list.
+/// A group of commands in a debugger's list; none where the application has used up the context's stack of `most` groups.
 class DebugGroup {
  public:
-  DebugGroup(const Api& api, std::string_view text);
+  DebugGroup(const Api& api, std::string_view text, GLint most);
   ~DebugGroup();
   DebugGroup(const DebugGroup&) = delete;
   DebugGroup& operator=(const DebugGroup&) = delete;
 
  private:
   const Api& api_;
+  bool pushed_;
 };
 
 /// @throws DeviceLost  the context was reset

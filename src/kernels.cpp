@@ -200,7 +200,7 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
   const double batch = static_cast<double>(problem.batch);
   result.bytes = batch * (static_cast<double>(element_bytes(problem.type)) * (m * k * result.a_from_buffer + k * n * result.b_from_buffer) +
                           static_cast<double>(element_bytes(problem.c_type)) * m * n);
-  result.flops_per_byte = result.bytes > 0 ? batch * 2 * m * n * k / result.bytes : 0;
+  result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(problem.type) ? 8 : 2) * m * n * k / result.bytes : 0;
   return result;
 }
 

@@ -114,6 +114,13 @@ Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t 
   return {(row * stride.row + column * stride.column + item * stride.item) * bytes, extent(problem, role, piece) * bytes};
 }
 
+/// The product of counts, or the largest number if it is larger.
+std::int64_t product_of(std::initializer_list<std::int64_t> counts) {
+  std::int64_t result = 1;
+  for (const std::int64_t count : counts) result = count != 0 && result > int64_max / count ? int64_max : result * count;
+  return result;
+}
+
 std::string times(std::int64_t a, std::int64_t b) { return std::to_string(a) + "x" + std::to_string(b); }
 
 }  // namespace
@@ -395,7 +402,8 @@ PlanSize size(const Plan& plan) {
   const Tile block = tile(plan.kernel);
   const std::int64_t windows_of_k = problem.k == 0 ? 1 : ceil_div(problem.k, plan.piece_k);
   PlanSize result;
-  result.pieces = ceil_div(problem.m, plan.piece_m) * ceil_div(problem.n, plan.piece_n) * ceil_div(problem.batch, plan.piece_batch) * windows_of_k;
+  result.pieces = product_of({ceil_div(problem.m, plan.piece_m), ceil_div(problem.n, plan.piece_n), ceil_div(problem.batch, plan.piece_batch),
+                              windows_of_k});
   /// The whole pieces along one axis and the rest, as sizes and how many there are.
   struct Kind {
     std::int64_t size, count;
@@ -404,15 +412,16 @@ PlanSize size(const Plan& plan) {
   for (const Kind& m : kinds(problem.m, plan.piece_m))
     for (const Kind& n : kinds(problem.n, plan.piece_n))
       for (const Kind& batch : kinds(problem.batch, plan.piece_batch)) {
-        if (m.count * n.count * batch.count == 0) continue;
+        if (m.count == 0 || n.count == 0 || batch.count == 0) continue;
         const std::int64_t grid_x = ceil_div(n.size, block.columns), grid_y = ceil_div(m.size, block.rows);
         const std::int64_t rectangles = ceil_div(grid_x, plan.slice_columns) * ceil_div(grid_y, plan.slice_rows);
-        std::int64_t dispatches = rectangles * batch.size;
+        std::int64_t dispatches = product_of({rectangles, batch.size});
         if (kernels::packs_items(plan.kernel))
           dispatches = ceil_div(batch.size, plan.slice_items);
         else if (rectangles == 1)
           dispatches = ceil_div(batch.size, std::max<std::int64_t>(1, std::min(plan.slice_items, plan.slice_groups / (grid_x * grid_y))));
-        result.dispatches += m.count * n.count * batch.count * windows_of_k * dispatches;
+        const std::int64_t more = product_of({m.count, n.count, batch.count, windows_of_k, dispatches});
+        result.dispatches += std::min(more, int64_max - result.dispatches);
       }
   result.slices = result.dispatches;
   return result;

@@ -135,6 +135,9 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
     throw std::invalid_argument(std::string("gemm: ") + name + " is " + value_text(x) + why);
   };
   if (!is_complex(type) && x.imag() != 0) refuse(", and the product is of the real type " + std::string(to_string(type)));
+  if ((type == Type::f32 || type == Type::c64) && std::max(std::abs(x.real()), std::abs(x.imag())) > std::numeric_limits<float>::max() &&
+      std::isfinite(x.real()) && std::isfinite(x.imag()))
+    refuse(", more than the type " + std::string(to_string(type)) + " can hold");
   if (!is_integer(type)) return;
   const double least = type == Type::u32 ? 0.0 : -2147483648.0, most = type == Type::u32 ? 4294967295.0 : 2147483647.0;
   if (!(x.real() >= least && x.real() <= most) || x.real() != std::floor(x.real()))
@@ -182,7 +185,9 @@ std::int64_t stride_of(const Batch& batch, Role role) {
 std::int64_t largest_offset(const Batch& batch, Role role) {
   const auto given = offsets(batch, role);
   if (!given.empty()) return *std::max_element(given.begin(), given.end());
-  return batch.count > 1 ? (batch.count - 1) * stride_of(batch, role) : 0;
+  const std::int64_t stride = stride_of(batch, role);
+  if (batch.count <= 1 || stride < 0) return std::min<std::int64_t>(stride, 0);  // a negative one is refused as it is
+  return stride > int64_max / (batch.count - 1) ? int64_max : (batch.count - 1) * stride;
 }
 
 std::int64_t item_offset(const Batch& batch, Role role, std::int64_t item) {
@@ -200,67 +205,79 @@ const BufferView& view_of(const Gemm& product, Role role) {
   return *product.epilogue.residual;
 }
 
-void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes) {
-  const Type acc = accumulator(problem.type);
+namespace {
+
+void check_offsets(const Batch& batch, Role role) {
+  for (const std::int64_t offset : offsets(batch, role))
+    if (offset < 0) throw std::invalid_argument("gemm: an item's offset of " + letter(role) + " is " + std::to_string(offset) + "; it is not negative");
+}
+
+void check_scalars(const Gemm& product, Type acc) {
   check_scalar(product.alpha, acc, "alpha");
   check_scalar(product.beta, acc, "beta");
   for (const Scalar& alpha : product.batch.alphas) check_scalar(alpha, acc, "alpha");
   for (const Scalar& beta : product.batch.betas) check_scalar(beta, acc, "beta");
+}
+
+}  // namespace
+
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  check_scalars(product, accumulator(problem.type));
   const Epilogue& epilogue = product.epilogue;
   if (epilogue.activation == Activation::clamp && !(epilogue.low <= epilogue.high))
     throw std::invalid_argument("gemm: clamp from " + std::to_string(epilogue.low) + " to " + std::to_string(epilogue.high));
+  for (const Role role : {Role::a, Role::b, Role::c, Role::d}) check_offsets(product.batch, role);
 
   std::vector<Role> views{Role::a, Role::b, Role::c};
   if (epilogue.residual) views.push_back(Role::d);
   for (const Role role : views) check_alignment("gemm: " + letter(role), view_of(product, role));
+  if (problem.k == 0) views.erase(views.begin(), views.begin() + 2);  // A and B are not read
+
+  // First that everything lies inside its buffer: after that, no sum of offsets overflows and no batch is longer than its buffer.
+  const auto check = [&](const std::string& who, const BufferView& view, std::int64_t largest) {
+    const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
+    const std::string what = "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " + std::to_string(leading_dimension(view));
+    if (largest > (int64_max - span) / bytes) throw std::invalid_argument(what + ": an item's offset of " + std::to_string(largest) + " is not usable");
+    check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span, view.type);
+  };
+  for (const Role role : views) check(std::string(letter(role)), view_of(product, role), largest_offset(product.batch, role));
+  const BufferView bias = problem.bias != Bias::none ? bias_view(product, problem) : BufferView{};
+  if (problem.bias != Bias::none) {
+    check_alignment("gemm: the bias", bias);
+    check("the bias", bias, 0);
+  }
+  const auto meet = [](const BufferView& view, Range range, unsigned buffer, Range other) { return view.buffer == buffer && ranges_meet(range, other); };
+  const Range bias_range{bias.offset_bytes, bias.offset_bytes + span_bytes(bias)};
+  if (product.workspace) {
+    const Workspace& workspace = *product.workspace;
+    if (workspace.offset_bytes < 0 || workspace.offset_bytes % 16 != 0)
+      throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) + ", which is no multiple of 16");
+    if (workspace.size_bytes < workspace_bytes)
+      throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
+                                  std::to_string(workspace_bytes) + " are needed");
+    if (workspace_bytes > 0) {
+      check_inside("gemm: the workspace", workspace.buffer, buffer_bytes(workspace.buffer), workspace.offset_bytes, workspace.size_bytes, Type::f32);
+      const Range used{workspace.offset_bytes, workspace.offset_bytes + workspace_bytes};
+      for (const Role role : views)
+        if (meet(view_of(product, role), range_of(product, role), workspace.buffer, used))
+          throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " + std::to_string(workspace.buffer));
+      if (meet(bias, bias_range, workspace.buffer, used))
+        throw std::invalid_argument("gemm: the workspace overlaps the bias in buffer " + std::to_string(workspace.buffer));
+    }
+  }
+
   const Range c = range_of(product, Role::c);
   for (const Role role : views) {
     const BufferView& x = view_of(product, role);
-    if (role == Role::c || x.buffer != product.c.buffer || !ranges_meet(c, range_of(product, role))) continue;
+    if (role == Role::c || !meet(x, range_of(product, role), product.c.buffer, c)) continue;
     if (role == Role::d && residual_is_c(product)) continue;
     if (items_overlap(items_of(product, Role::c), items_of(product, role)))
       throw std::invalid_argument("gemm: C overlaps " + letter(role) + " in buffer " + std::to_string(x.buffer));
   }
   if (items_of_c_overlap(product)) throw std::invalid_argument("gemm: items of the batch overlap in C");
-  if (problem.bias != Bias::none) {
-    const BufferView bias = bias_view(product, problem);
-    check_alignment("gemm: the bias", bias);
-    if (bias.buffer == product.c.buffer && ranges_meet(c, {bias.offset_bytes, bias.offset_bytes + span_bytes(bias)}) &&
-        items_overlap(items_of(product, Role::c), {&bias, {bias.offset_bytes}}))
-      throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
-  }
-  if (!product.workspace) return;
-  const Workspace& workspace = *product.workspace;
-  if (workspace.offset_bytes < 0 || workspace.offset_bytes % 16 != 0)
-    throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) + ", which is no multiple of 16");
-  if (workspace.size_bytes < workspace_bytes)
-    throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
-                                std::to_string(workspace_bytes) + " are needed");
-  for (const Role role : views)
-    if (view_of(product, role).buffer == workspace.buffer &&
-        ranges_meet(range_of(product, role), {workspace.offset_bytes, workspace.offset_bytes + workspace_bytes}))
-      throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " + std::to_string(workspace.buffer));
-}
-
-void validate_buffers(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
-                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
-  const auto check = [&](const std::string& who, const BufferView& view, std::int64_t largest) {
-    const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
-    const std::string what = "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " +
-                             std::to_string(leading_dimension(view));
-    if (largest > (int64_max - span) / bytes) throw std::invalid_argument(what + ": an item's offset of " + std::to_string(largest) + " is not usable");
-    check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span, view.type);
-  };
-  if (problem.k > 0) {
-    check("A", product.a, largest_offset(product.batch, Role::a));
-    check("B", product.b, largest_offset(product.batch, Role::b));
-  }
-  check("C", product.c, largest_offset(product.batch, Role::c));
-  if (product.epilogue.residual) check("D", *product.epilogue.residual, largest_offset(product.batch, Role::d));
-  if (problem.bias != Bias::none) check("the bias", bias_view(product, problem), 0);
-  if (product.workspace && workspace_bytes > 0)
-    check_inside("gemm: the workspace", product.workspace->buffer, buffer_bytes(product.workspace->buffer), product.workspace->offset_bytes,
-                 product.workspace->size_bytes, Type::f32);
+  if (meet(bias, bias_range, product.c.buffer, c) && items_overlap(items_of(product, Role::c), {&bias, {bias.offset_bytes}}))
+    throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
 }
 
 }  // namespace glgemm

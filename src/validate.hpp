@@ -19,14 +19,11 @@ std::int64_t stride_of(const Batch& batch, Role role);
 /// The view of an operand of a product; the residual must exist.
 const BufferView& view_of(const Gemm& product, Role role);
 
-/// Checks all that can be known without OpenGL: the scalars, the batch, the epilogue, alignment, overlap.
-/// @throws std::invalid_argument  with the numbers
-void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes);
-
-/// Checks that each view lies inside its buffer.
+/// Checks what a problem leaves open: the scalars, the items' offsets, the epilogue, alignment, that each view lies inside its buffer, and
+/// that C shares no element with what is read.
 /// @param buffer_bytes  gives the size of a buffer, -1 for a name that is none
 /// @throws std::invalid_argument  with the numbers
-void validate_buffers(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
                       const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
 
 }  // namespace glgemm

@@ -36,7 +36,7 @@ elements() {
   length=$(od -An -tu2 -j8 -N2 "$1")
   od -An -v -tx1 -j$((10 + length)) "$1" | tr -d ' \n'
 }
-shape() { head -c 128 "$1" | tr -d '\0' | grep -a -o "([0-9]*, [0-9]*)"; }
+shape() { head -c 128 "$1" | tr -d '\0' | grep -a -o "([0-9, ]*)"; }
 
 one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100' four='\000\000\200\100' five='\000\000\240\100'
 six='\000\000\300\100' seven='\000\000\340\100' eight='\000\000\000\101' nine='\000\000\020\101' ten='\000\000\040\101'
@@ -88,8 +88,31 @@ npy F.npy '<f4' '(3, 2)' "$one$two$three$four$five$six" True
 good 'Fortran order' '(3, 3)' $product multiply F.npy B.npy
 grep -q 'note: .*Fortran order' stderr || fail "Fortran order: no note: $(cat stderr)"
 npy A8.npy '<f8' '(3, 2)' '\0\0\0\0\0\0\360\077\0\0\0\0\0\0\020\100\0\0\0\0\0\0\0\100\0\0\0\0\0\0\024\100\0\0\0\0\0\0\010\100\0\0\0\0\0\0\030\100'
-good 'float64' '(3, 3)' $product multiply A8.npy B.npy
+good 'float64 as float32' '(3, 3)' $product multiply A8.npy B.npy --type f32
 grep -q 'note: .*float64' stderr || fail "float64: no note: $(cat stderr)"
+npy A2.npy '<f2' '(3, 2)' '\0\074\0\104\0\100\0\105\0\102\0\106'
+npy B2.npy '<f2' '(2, 3)' '\0\107\0\110\200\110\0\111\200\111\0\112'
+good 'float16' '(3, 3)' $product multiply A2.npy B2.npy --check full
+good 'float16 to float16' '(3, 3)' e0518052205300547054e0541055a0553056 multiply A2.npy B2.npy --c-type f16 --check full
+for type in f16 bf16; do good "storage $type" '(3, 3)' $product multiply A.npy B.npy --type $type; done
+integers=2f000000340000003900000040000000470000004e000000510000005a00000063000000
+for type in i8 i32 u32; do good "type $type" '(3, 3)' $integers multiply A.npy B.npy --type $type --check full; done
+npy I1.npy '|i1' '(3, 2)' '\001\004\002\005\003\006'
+npy J1.npy '|i1' '(2, 3)' '\007\010\011\012\013\014'
+good 'int8' '(3, 3)' $integers multiply I1.npy J1.npy
+good 'transpose of int8' '(2, 3)' 010203040506 transpose I1.npy
+npy half.npy '<f4' '(1, 2)' '\0\0\0\077\0\0\200\077'
+npy complex.npy '<c8' '(1, 1)' "$one$two"
+# (1 + 2i) (1 - 2i) = 5, times 1i plus 2 (1 + 2i)
+good 'complex' '(1, 1)' 0000a04000000000 multiply complex.npy complex.npy --op-b c --check full
+good 'complex scalars' '(1, 1)' 0000004000001041 multiply complex.npy complex.npy --op-b C --alpha 1i --beta 2 --c complex.npy --check full
+good 'ops' '(2, 2)' 00004842000088420000f44200002743 multiply A.npy B.npy --op-a t --op-b t --alpha 1
+npy S.npy '<f4' '(2, 2)' "$one$two$three$four"
+good 'scalars' '(2, 2)' 0000c64200000643000071430000a543 multiply A.npy B.npy --op-a T --op-b T --alpha 2 --beta -1 --c S.npy
+npy S3.npy '<f4' '(2, 1, 2)' "$one$two$three$four"
+# (1, 2) B and (3, 4) B
+good 'batch' '(2, 1, 3)' 0000d8410000f04100000442000074420000884200009642 multiply S3.npy B.npy --batch 2 --check full
+rm -f S.npy
 good 'transpose' '(2, 3)' 0000803f0000004000004040000080400000a0400000c040 transpose A.npy
 npy none_by_2.npy '<f4' '(0, 2)' ''
 npy two_by_0.npy '<f4' '(2, 0)' ''
@@ -119,8 +142,21 @@ head -c -1 A.npy >cut_data.npy
 bad 'data cut off' 'truncated' multiply cut_data.npy B.npy -o C.npy
 echo 'hello, this is text' >text.npy
 bad 'not .npy' 'something else than an .npy array' multiply text.npy B.npy -o C.npy
-npy int.npy '<i4' '(3, 2)' "$one$four$two$five$three$six"
-bad 'wrong type' 'holds int32' multiply int.npy B.npy -o C.npy
+npy int64.npy '<i8' '(3, 1)' "$one$four$two$five$three$six"
+bad 'wrong type' 'holds int64; ' multiply int64.npy B.npy -o C.npy
+bad 'two types' "'A8.npy' holds f64 and 'B.npy' holds f32: --type says" multiply A8.npy B.npy -o C.npy
+bad 'unknown type' 'unknown type "f8"' $m --type f8
+bad 'no integers' 'which is no value of the type i8' multiply half.npy B.npy -o C.npy --type i8
+bad 'complex to real' 'complex64, which cannot be converted to the real type f32' multiply complex.npy B.npy -o C.npy --type f32
+bad 'unknown op' "--op-a: 'q' is none of n, t and c" $m --op-a q
+bad 'inner sizes after op' "op('A.npy') is 2x3 and 'B.npy' is 2x3: the inner sizes 3 and 2 differ" $m --op-a t
+bad 'alpha' "--alpha: 'two' is not a number" $m --alpha two
+bad 'complex alpha' "--alpha: '2i' is no value of the type f32" $m --alpha 2i
+bad 'beta without C' 'no --c says which 3x3 matrix' $m --beta 2
+bad 'C of another size' "'A.npy' is 3x2, and the product is 3x3" $m --beta 2 --c A.npy
+bad 'C type' 'cannot be written as i8' $m --c-type i8
+bad 'batch of none' "--batch: '0' is not a positive integer" $m --batch 0
+bad 'batch of another size' "'S3.npy' has 2 matrices, and --batch says 3" multiply S3.npy B.npy -o C.npy --batch 3
 npy one_d.npy '<f4' '(6,)' "$one$four$two$five$three$six"
 bad '1-d' '1-dimensional' multiply one_d.npy B.npy -o C.npy
 npy three_d.npy '<f4' '(1, 3, 2)' "$one$four$two$five$three$six"

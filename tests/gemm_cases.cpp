@@ -279,7 +279,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
   if (random.below(3) == 0) {  // many pieces
     Limits limits = engine.limits();
     limits.storage_offset_alignment = std::max<std::int64_t>(limits.storage_offset_alignment, 16);
-    limits.storage_block_bytes = limits.storage_offset_alignment + random.pick<std::int64_t>({400, 1000, 4000});
+    limits.storage_block_bytes = limits.storage_offset_alignment + random.pick<std::int64_t>({400, 1000, 4000, 1 << 20});
     limits.loop_iterations = random.pick<std::int64_t>({10, 300, 60000});
     limits.groups = {random.pick<std::int64_t>({1, 3, 65535}), random.pick<std::int64_t>({1, 2, 65535}), random.pick<std::int64_t>({1, 2, 65535})};
     options.limits = limits;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 #include <limits>
@@ -160,14 +161,46 @@ TEST_CASE("bench reads shapes, and writes JSON and images to files") {
                                " --kernel naive --repeats 1");
   CAPTURE(run.err);
   CHECK(run.status == 0);
-  CHECK(run.out.find("Skipped 1 of 3 shapes") != std::string::npos);
   CHECK(run.out.find("20x10x30") != std::string::npos);
+  CHECK(run.out.find("5-tn") != std::string::npos);
   const json all = json::parse(TemporaryFolder::contents(file));
-  REQUIRE(all["results"].size() == 2);
+  REQUIRE(all["results"].size() == 3);
   CHECK(all["results"][0]["n"] == 10);
-  for (const char* name : {"bench-20x10x30-naive-8x8.png", "bench-20x10x30-naive-8x8-error.png", "bench-1x7x2-naive-8x8.png"})
+  CHECK(all["results"][1]["op_a"] == "t");
+  CHECK(all["results"][1]["op_b"] == "n");
+  for (const char* name : {"bench-20x10x30-naive-8x8.png", "bench-20x10x30-naive-8x8-error.png", "bench-5-tn-naive-8x8.png",
+                           "bench-1x7x2-naive-8x8.png"})
     CHECK(TemporaryFolder::contents(folder.file(name)).substr(1, 3) == "PNG");
-  CHECK(folder.count() == 6);
+  CHECK(folder.count() == 8);
+}
+
+TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {
+  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128}) {
+    CAPTURE(to_string(type));
+    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    BenchOptions options = small_options();
+    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
+    options.kernels = parse_kernels("naive");
+    options.type = type;
+    options.batch = 3;
+    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    options.beta = 3;
+    options.repeats = 2;
+    const BenchResult result = run_changed(options, [](std::string source) { return source; });
+    CHECK(result.status == 0);
+    const json x = json::parse(result.json)["results"][0];
+    CHECK(x["type"] == std::string(to_string(type)));
+    CHECK(x["op_a"] == "t");
+    CHECK(x["op_b"] == "c");
+    CHECK(x["batch"] == 3);
+    CHECK(x["check"]["method"] == (is_integer(type) ? "exact" : "bound"));
+    CHECK(x["gflops"].get<double>() ==
+          doctest::Approx((is_complex(type) ? 8e-6 : 2e-6) * 3 * 20 * 33 * 17 / x["kernel_ms"].get<double>()));
+    // A kernel that forgets beta C is caught.
+    const BenchResult wrong = run_changed(
+        options, [](std::string source) { return replaced(std::move(source), "if (has(READ_C)", "if (false && has(READ_C)"); });
+    CHECK(wrong.status == 1);
+  }
 }
 
 TEST_CASE("bench refuses what this device or machine cannot do") {

@@ -2,14 +2,18 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <glgemm/engine.hpp>
 
 #include "npy.hpp"
 #include "temporary_folder.hpp"
@@ -53,15 +57,17 @@ std::string bytes_of(const std::vector<T>& values, bool big_endian = false) {
 }
 
 const std::vector<float> six{1, 2, 3, 4, 5, 6};
-const Matrix<float> six_matrix{{1, 2, 3}, {4, 5, 6}};
+const AnyMatrix six_matrix = Matrix<float>{{1, 2, 3}, {4, 5, 6}};
 
 struct Reader {
   TemporaryFolder folder;
 
-  NpyMatrix read(const std::string& contents) { return read_matrix(folder.file("A.npy", contents)); }
+  NpyMatrix read(const std::string& contents, std::optional<Type> as = {}, bool batch = false) {
+    return read_matrix(folder.file("A.npy", contents), as, batch);
+  }
   /// The error without the name of the file, which it must begin with.
-  std::string error(const std::string& contents) {
-    const std::string message = message_of<FileError>([&] { read(contents); });
+  std::string error(const std::string& contents, std::optional<Type> as = {}, bool batch = false) {
+    const std::string message = message_of<FileError>([&] { read(contents, as, batch); });
     const std::string start = "'" + folder.file("A.npy") + "' holds ";
     return message.starts_with(start) ? message.substr(start.size()) : "(unexpected) " + message;
   }
@@ -97,7 +103,7 @@ TEST_CASE("npy: what is written is read back, aligned, whatever the size") {
     OutputFile output(reader.folder.file("C.npy"));
     write_npy(output, matrix);
     output.commit();
-    CHECK(read_matrix(reader.folder.file("C.npy")).values == matrix);
+    CHECK(read_matrix(reader.folder.file("C.npy")).values == AnyMatrix(matrix));
     InputFile input(reader.folder.file("C.npy"));
     CHECK(read_header(input).data_offset % 64 == 0);
   }
@@ -112,47 +118,132 @@ TEST_CASE("npy: versions, orders of the keys, and spellings of the dictionary") 
     CHECK(reader.read(npy(text, bytes_of(six))).values == six_matrix);
 }
 
-TEST_CASE("npy: Fortran order, float64 and big-endian are converted and noted") {
+TEST_CASE("npy: Fortran order and big-endian are converted and noted, another type on demand") {
   Reader reader;
   const std::string name = "'" + reader.folder.file("A.npy") + "'";
   const auto fortran = reader.read(npy(dictionary("<f4", "(2, 3)", "True"), bytes_of(std::vector<float>{1, 4, 2, 5, 3, 6})));
   CHECK(fortran.values == six_matrix);
   CHECK(fortran.notes == std::vector<std::string>{name + " is converted from Fortran order to float32 in C order"});
-  const auto wide = reader.read(npy(dictionary("<f8", "(2, 3)"), bytes_of(std::vector<double>{1, 2, 3, 4, 5, 6})));
+  const auto wide = reader.read(npy(dictionary("<f8", "(2, 3)"), bytes_of(std::vector<double>{1, 2, 3, 4, 5, 6})), Type::f32);
   CHECK(wide.values == six_matrix);
   CHECK(wide.notes == std::vector<std::string>{name + " is converted from float64 to float32 in C order"});
   const auto big = reader.read(npy(dictionary(">f4", "(2, 3)"), bytes_of(six, true)));
   CHECK(big.values == six_matrix);
   CHECK(big.notes == std::vector<std::string>{name + " is converted from float32, big-endian to float32 in C order"});
-  const auto all = reader.read(npy(dictionary(">f8", "(2, 3)", "True"), bytes_of(std::vector<double>{1, 4, 2, 5, 3, 6}, true)));
+  const auto all =
+      reader.read(npy(dictionary(">f8", "(2, 3)", "True"), bytes_of(std::vector<double>{1, 4, 2, 5, 3, 6}, true)), Type::f32);
   CHECK(all.values == six_matrix);
   CHECK(all.notes.size() == 1);
+  const auto complex = reader.read(npy(dictionary(">c8", "(1, 2)"), bytes_of(std::vector<float>{1, 2, 3, 4}, true)));
+  CHECK(complex.values == AnyMatrix(Matrix<std::complex<float>>{{{1, 2}, {3, 4}}}));
+}
+
+TEST_CASE("npy: each type is written as NumPy writes it, and read back") {
+  Reader reader;
+  const auto check = [&]<class T>(const char* descr, const Matrix<T>& values) {
+    CAPTURE(descr);
+    OutputFile output(reader.folder.file("C.npy"));
+    write_npy(output, values);
+    output.commit();
+    const std::string bytes = TemporaryFolder::contents(reader.folder.file("C.npy"));
+    if constexpr (std::endian::native == std::endian::little)
+      CHECK(bytes.find("{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (2, 2), }") == 10);
+    CHECK(bytes.size() == 128 + 4 * sizeof(T));
+    const NpyMatrix read = read_matrix(reader.folder.file("C.npy"));
+    CHECK(read.values == AnyMatrix(values));
+    CHECK(type(read.values) == type_of<T>());
+    CHECK(read.notes.empty());
+  };
+  check("<f4", Matrix<float>{{1, 2}, {3, -0.1F}});
+  check("<f8", Matrix<double>{{1, 2}, {3, -0.1}});
+  check("<f2", Matrix<half>{{half(1), half(2)}, {half(3), half(-0.1F)}});
+  check("<i4", Matrix<std::int32_t>{{1, 2}, {INT32_MIN, INT32_MAX}});
+  check("<u4", Matrix<std::uint32_t>{{1, 2}, {0, UINT32_MAX}});
+  check("|i1", Matrix<std::int8_t>{{1, 2}, {-128, 127}});
+  check("<c8", Matrix<std::complex<float>>{{{1, 2}, {3, 4}}, {{5, 6}, {0.1F, -0.1F}}});
+  check("<c16", Matrix<std::complex<double>>{{{1, 2}, {3, 4}}, {{5, 6}, {0.1, -0.1}}});
+  OutputFile output(reader.folder.file("C.npy"));
+  CHECK_THROWS_WITH_AS(write_npy(output, Matrix<bfloat16>(2, 2)), doctest::Contains("NumPy has no bfloat16"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("npy: conversions to integers do not change a number") {
+  Reader reader;
+  const auto numbers = [](const std::vector<double>& values) {
+    return npy(dictionary("<f8", "(1, " + std::to_string(values.size()) + ")"), bytes_of(values));
+  };
+  CHECK(reader.read(numbers({-128, 127, -0.0}), Type::i8).values == AnyMatrix(Matrix<std::int8_t>{{-128, 127, 0}}));
+  CHECK(reader.read(numbers({4294967295.0, 0}), Type::u32).values == AnyMatrix(Matrix<std::uint32_t>{{4294967295U, 0}}));
+  CHECK(reader.error(numbers({1, 128}), Type::i8) == "the element 128 in row 0, column 1, which is no value of the type i8");
+  for (const double bad : {-129.0, 0.5, std::nan(""), std::numeric_limits<double>::infinity()})
+    CHECK(reader.error(numbers({bad}), Type::i8).ends_with("which is no value of the type i8"));
+  CHECK(reader.error(numbers({-1}), Type::u32).ends_with("which is no value of the type u32"));
+  CHECK(reader.error(numbers({2147483648.0}), Type::i32).ends_with("which is no value of the type i32"));
+}
+
+TEST_CASE("npy: conversions to 16 bits round once") {
+  Reader reader;
+  // Just above half-way between 1 and the next half: rounded to float first, it would be half-way and go to even.
+  const auto values = bytes_of(std::vector<double>{1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11, -1 - 0x1p-11 - 0x1p-40, 70000});
+  const NpyMatrix matrix = reader.read(npy(dictionary("<f8", "(1, 4)"), values), Type::f16);
+  const auto& halves = std::get<Matrix<half>>(matrix.values);
+  CHECK(float(halves(0, 0)) == 1 + 0x1p-10F);
+  CHECK(float(halves(0, 1)) == 1);
+  CHECK(float(halves(0, 2)) == -1 - 0x1p-10F);
+  CHECK(float(halves(0, 3)) == std::numeric_limits<float>::infinity());
+  CHECK(matrix.notes.size() == 2);
+  const NpyMatrix brain = reader.read(npy(dictionary("<f8", "(1, 4)"), values), Type::bf16);
+  CHECK(float(std::get<Matrix<bfloat16>>(brain.values)(0, 3)) == 70144);
+  CHECK(brain.notes[0].ends_with("is converted from float64 to bfloat16 in C order"));
+}
+
+TEST_CASE("npy: real to complex, but not back") {
+  Reader reader;
+  const auto real = reader.read(npy(dictionary("<f4", "(1, 2)"), bytes_of(std::vector<float>{1, 2})), Type::c128);
+  CHECK(real.values == AnyMatrix(Matrix<std::complex<double>>{{{1, 0}, {2, 0}}}));
+  CHECK(reader.error(npy(dictionary("<c8", "(1, 1)"), bytes_of(std::vector<float>{1, 0})), Type::f32) ==
+        "complex64, which cannot be converted to the real type f32");
+}
+
+TEST_CASE("npy: three dimensions, where allowed, are matrices below each other") {
+  Reader reader;
+  const auto c_order = reader.read(npy(dictionary("<f4", "(3, 1, 2)"), bytes_of(six)), {}, true);
+  CHECK(c_order.items == 3);
+  CHECK(c_order.values == AnyMatrix(Matrix<float>{{1, 2}, {3, 4}, {5, 6}}));
+  const auto fortran =
+      reader.read(npy(dictionary("<f4", "(2, 2, 2)", "True"), bytes_of(std::vector<float>{1, 5, 3, 7, 2, 6, 4, 8})), {}, true);
+  CHECK(fortran.items == 2);
+  CHECK(fortran.values == AnyMatrix(Matrix<float>{{1, 2}, {3, 4}, {5, 6}, {7, 8}}));
+  CHECK_FALSE(reader.read(npy(dictionary("<f4", "(2, 3)"), bytes_of(six)), {}, true).items);
+  CHECK(reader.error(npy(dictionary("<f4", "(1, 1, 2, 3)"), bytes_of(six)), {}, true) ==
+        "a 4-dimensional array, not a matrix: it must have two dimensions, or three");
+  CHECK(reader.error(npy(dictionary("<f4", "(3, 1, 3)"), bytes_of(six)), {}, true) ==
+        "a truncated .npy array: its header says 3x1x3 float32, which is 36 bytes, and the file has 24");
+  CHECK(reader.error(npy(dictionary("<f4", "(4294967296, 4294967296, 2)"), bytes_of(six)), {}, true).find("64 bits can count") !=
+        std::string::npos);
+  CHECK(reader.error(npy(dictionary("<f4", "(4294967296, 4294967296, 0)"), ""), {}, true) ==
+        "a header that says 4294967296x4294967296x0 float32, more rows than 64 bits can count");
+  OutputFile output(reader.folder.file("C.npy"));
+  write_npy(output, Matrix<float>{{1, 2}, {3, 4}, {5, 6}}, 3);
+  output.commit();
+  CHECK(TemporaryFolder::contents(reader.folder.file("C.npy")).find("'shape': (3, 1, 2), }") != std::string::npos);
 }
 
 TEST_CASE("npy: float64 rounds to nearest, and what overflows is counted") {
   Reader reader;
   const double inf = std::numeric_limits<double>::infinity();
   const auto matrix = reader.read(
-      npy(dictionary("<f8", "(1, 6)"), bytes_of(std::vector<double>{0.1, 1e300, -1e39, inf, std::nan(""), 1 + 0x1p-24})));
-  CHECK(matrix.values(0, 0) == 0.1F);
-  CHECK(matrix.values(0, 1) == std::numeric_limits<float>::infinity());
-  CHECK(matrix.values(0, 2) == -std::numeric_limits<float>::infinity());
-  CHECK(matrix.values(0, 3) == std::numeric_limits<float>::infinity());
-  CHECK(std::isnan(matrix.values(0, 4)));
-  CHECK(matrix.values(0, 5) == 1.0F);
+      npy(dictionary("<f8", "(1, 6)"), bytes_of(std::vector<double>{0.1, 1e300, -1e39, inf, std::nan(""), 1 + 0x1p-24})),
+      Type::f32);
+  const auto& values = std::get<Matrix<float>>(matrix.values);
+  CHECK(values(0, 0) == 0.1F);
+  CHECK(values(0, 1) == std::numeric_limits<float>::infinity());
+  CHECK(values(0, 2) == -std::numeric_limits<float>::infinity());
+  CHECK(values(0, 3) == std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(values(0, 4)));
+  CHECK(values(0, 5) == 1.0F);
   REQUIRE(matrix.notes.size() == 2);
   CHECK(matrix.notes[1].starts_with("2 elements of "));
-}
-
-TEST_CASE("npy: more elements than one block of the conversion") {
-  Reader reader;
-  const std::size_t count = (1 << 18) + 5;
-  std::vector<double> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<double>(i);
-  const auto matrix = reader.read(npy(dictionary("<f8", "(1, " + std::to_string(count) + ")"), bytes_of(values)));
-  bool equal = true;
-  for (std::size_t i = 0; i < count; ++i) equal = equal && matrix.values.elements()[i] == static_cast<float>(i);
-  CHECK(equal);
 }
 
 TEST_CASE("npy: no rows or no columns") {
@@ -161,8 +252,8 @@ TEST_CASE("npy: no rows or no columns") {
        {std::pair<std::int64_t, std::int64_t>{0, 0}, {0, 5}, {5, 0}, {0, INT64_MAX}, {INT64_MAX, 0}}) {
     const auto matrix =
         reader.read(npy(dictionary("<f4", "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")"), ""));
-    CHECK(matrix.values.rows() == rows);
-    CHECK(matrix.values.columns() == columns);
+    CHECK(std::get<Matrix<float>>(matrix.values).rows() == rows);
+    CHECK(std::get<Matrix<float>>(matrix.values).columns() == columns);
   }
 }
 
@@ -223,20 +314,20 @@ TEST_CASE("npy: arrays that are no matrices") {
   const auto shape = [&](const std::string& text) { return reader.error(npy(dictionary("<f4", text), bytes_of(six))); };
   CHECK(shape("()") == "a single number, not a matrix: it must have two dimensions");
   CHECK(shape("(6,)") == "a 1-dimensional array, not a matrix: it must have two dimensions");
-  CHECK(shape("(1, 2, 3)") == "a 3-dimensional array, not a matrix: it must have two dimensions");
+  CHECK(shape("(1, 2, 3)") == "a 3-dimensional array, not a matrix: it must have two dimensions (--batch takes three)");
 }
 
-TEST_CASE("npy: types that are not float32 or float64") {
+TEST_CASE("npy: types that cannot be read") {
   Reader reader;
   const auto type = [&](const std::string& descr, const std::string& data) {
     return reader.error(npy(dictionary(descr, "(1, 2)"), data));
   };
-  CHECK(type("<i8", std::string(16, '\0')).starts_with("(unexpected)") == false);
-  CHECK(type("<i8", std::string(16, '\0')) == "int64; float32 and float64 can be read");
-  CHECK(type("<f2", std::string(4, '\0')) == "float16; float32 and float64 can be read");
-  CHECK(type("<c8", std::string(16, '\0')) == "complex64; float32 and float64 can be read");
-  CHECK(type("|u1", std::string(2, '\0')) == "uint8; float32 and float64 can be read");
-  CHECK(type("|b1", std::string(2, '\0')) == "bool; float32 and float64 can be read");
+  const std::string known = "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read";
+  CHECK(type("<i8", std::string(16, '\0')) == "int64" + known);
+  CHECK(type("<i2", std::string(4, '\0')) == "int16" + known);
+  CHECK(type("<c32", std::string(64, '\0')) == "complex256" + known);
+  CHECK(type("|u1", std::string(2, '\0')) == "uint8" + known);
+  CHECK(type("|b1", std::string(2, '\0')) == "bool" + known);
   CHECK(type("|O", "pickle") == "Python objects, not numbers");
   for (const char* descr : {"<U5", "|S3", "<M8[ns]", "f4", "<f", "<f4x", "<f-4", "|f4", "<f999999999999", "", "<"})
     CHECK(type(descr, std::string(8, '\0')) ==

@@ -250,3 +250,90 @@ TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
   CHECK(tiled.b_from_shared == 4);
   CHECK(tiled.bytes == 4 * (16 * 2 + 16 * 2 + 16));
 }
+
+TEST_CASE("a batch's steps cover each element of each item once for each window of k, inside their windows") {
+  std::mt19937 random(2);
+  const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
+  for (int round = 0; round < 600; ++round) {
+    Problem problem = make_problem(pick({1, 2, 5, 17, 40}), pick({1, 3, 8, 33}), pick({0, 1, 7, 64}));
+    problem.batch = pick({0, 1, 2, 9, 50});
+    problem.type = random() % 2 ? Type::f32 : Type::f16;
+    problem.c_type = random() % 2 ? Type::f32 : problem.type;
+    problem.items = random() % 3 == 0;
+    problem.residual = random() % 2;
+    problem.bias = static_cast<Bias>(random() % 3);
+    problem.a.batch_stride = pick({0, 2560, 5000});
+    problem.b.batch_stride = pick({0, 2200});
+    problem.c.batch_stride = 1400;
+    problem.d.batch_stride = pick({0, 1400});
+    Limits limits;
+    limits.storage_offset_alignment = pick({16, 64});
+    limits.storage_block_bytes = pick({300, 4096, 1 << 20});
+    limits.groups = {pick({70, 65535}), pick({1, 65535}), pick({1, 4, 65535})};
+    limits.groups_product = pick({64, 1 << 30});
+    limits.loop_iterations = pick({0, 25, 60000});
+    PlanOptions options;
+    options.slice_columns = pick({2, 64});
+    options.workspace_bytes = pick({4, 1000, 1 << 20});
+    options.kernel = parse_kernel(std::array{"naive:workgroup_x=4,workgroup_y=2", "tiled:tile=4", "small"}[random() % 3]);
+    if (!why_not(problem, *options.kernel, limits).empty()) continue;
+    CAPTURE(round);
+    CAPTURE(to_string(*options.kernel));
+    const Plan plan = make_plan(problem, limits, options);
+    REQUIRE(plan.workspace_bytes <= options.workspace_bytes);
+    const double work = static_cast<double>(pick({0, 500, 1 << 30}));
+    const std::int64_t windows_of_k = problem.k == 0 ? 1 : (problem.k + plan.piece_k - 1) / plan.piece_k;
+    std::vector<int> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
+    const Tile block = tile(plan.kernel);
+    PlanSize counted;
+    Cursor cursor, before;
+    for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); before = cursor, slice = next_slice(plan, cursor, work)) {
+      const Step& step = slice.steps().front();
+      ++counted.dispatches;
+      for (std::size_t axis = 0; axis < 3; ++axis) REQUIRE(step.groups[axis] <= limits.groups[axis]);
+      REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
+      for (const Window& window : {step.a, step.b, step.c, step.d, step.bias})
+        REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <= limits.storage_block_bytes);
+      const bool packed = std::holds_alternative<SmallKernel>(plan.kernel);
+      const std::int64_t items = packed ? step.items : step.groups[2];
+      REQUIRE(items == step.items);
+      if (packed) REQUIRE(step.groups[0] * 64 >= items * ((step.m + 3) / 4) * ((step.n + 3) / 4));
+      const std::int64_t rows = packed ? step.m : step.groups[1] * block.rows, columns = packed ? step.n : step.groups[0] * block.columns;
+      // The last element of the last item that the step reaches lies in C's window.
+      const Strides stride = strides(problem, Role::c);
+      const std::int64_t last = (step.m - 1) * stride.row + (step.n - 1) * stride.column +
+                                (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
+      REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
+      for (std::int64_t z = step.first_item + step.z0; z < step.first_item + step.z0 + items; ++z)
+        for (std::int64_t i = step.y0; i < std::min(step.m, step.y0 + rows); ++i)
+          for (std::int64_t j = step.x0; j < std::min(step.n, step.x0 + columns); ++j)
+            ++seen.at(static_cast<std::size_t>((z * problem.m + before.m0 + i) * problem.n + before.n0 + j));
+    }
+    CHECK(std::all_of(seen.begin(), seen.end(), [&](int count) { return count == windows_of_k; }));
+    if (work >= 1 << 30) CHECK(counted.dispatches == size(plan).dispatches);
+  }
+}
+
+TEST_CASE("problems that no device can run are refused with the reason") {
+  const auto message = [](const Problem& problem, const Limits& limits = {}) -> std::string {
+    try {
+      make_plan(problem, limits);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f16, .c_type = Type::bf16}) ==
+        "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) == "gemm: A and B are i8 and C is i8; it must be i32");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = Activation::relu}) ==
+        "gemm: activations are for real floating-point types, and this is i32");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
+        "gemm: this driver has no doubles, and the product is c128");
+  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
+    CHECK(parse_type(to_string(type)) == type);
+  CHECK_THROWS_AS(parse_type("f8"), std::invalid_argument);
+}

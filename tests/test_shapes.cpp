@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <complex>
+#include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -50,7 +52,11 @@ TEST_CASE("a shape is m, n and k") {
   CHECK(parse_shape("1,2,3", "x") == Shape{1, 2, 3});
   CHECK(to_string(Shape{1, 2, 3}) == "1x2x3");
   CHECK(to_string(Shape{7, 7, 7}) == "7");
+  CHECK(to_string(Shape{1, 2, 3, Op::transpose, Op::none}) == "1x2x3-tn");
+  CHECK(to_string(Shape{7, 7, 7, Op::none, Op::conjugate_transpose}) == "7-nc");
   CHECK(flops({10, 20, 30}) == 12000);
+  CHECK(flops({10, 20, 30}, Type::i8, 5) == 60000);
+  CHECK(flops({10, 20, 30}, Type::c64) == 48000);
   for (const char* bad : {"", "1", "1,2", "1,2,3,4", "1,2,0", "1,2,x"})
     CHECK_THROWS_AS(parse_shape(bad, "x"), std::invalid_argument);
 }
@@ -60,10 +66,10 @@ TEST_CASE("files of shapes") {
   const auto read = [&](const std::string& text) { return read_shapes(folder.file("shapes.csv", text)); };
   const std::string header = "m,n,k,trans_a,trans_b\n";
 
-  const ShapeFile file = read(header + "5124,700,2048,N,N\r\n35,700,2048,T,N\n\n3, 4, 5, N, N\n6,7,8,N,T");
-  CHECK(file.shapes == std::vector<Shape>{{5124, 700, 2048}, {3, 4, 5}});
-  CHECK(file.skipped == 2);
-  CHECK(read(header).shapes.empty());
+  const std::vector<Shape> shapes = read(header + "5124,700,2048,N,N\r\n35,700,2048,T,N\n\n3, 4, 5, N, N\n6,7,8,N,T");
+  CHECK(shapes ==
+        std::vector<Shape>{{5124, 700, 2048}, {35, 700, 2048, Op::transpose}, {3, 4, 5}, {6, 7, 8, Op::none, Op::transpose}});
+  CHECK(read(header).empty());
 
   const std::string path = "'" + folder.file("shapes.csv") + "'";
   const std::vector<std::pair<std::string, std::string>> bad{
@@ -83,11 +89,47 @@ TEST_CASE("files of shapes") {
   CHECK_THROWS_AS(read_shapes(folder.file("missing.csv")), FileError);
 }
 
+TEST_CASE("ops on the command line") {
+  CHECK(parse_op("n", "x") == Op::none);
+  CHECK(parse_op("T", "x") == Op::transpose);
+  CHECK(parse_op("c", "x") == Op::conjugate_transpose);
+  for (const char* bad : {"", "x", "tt", "none"}) CHECK_THROWS_AS(parse_op(bad, "x"), std::invalid_argument);
+  CHECK_THROWS_WITH(parse_op("h", "--op-a"), "--op-a: 'h' is none of n, t and c");
+}
+
+TEST_CASE("scalars on the command line") {
+  using Number = std::complex<double>;
+  CHECK(parse_scalar("1.5", Type::f32, "x") == Number(1.5));
+  CHECK(parse_scalar("-2e-3", Type::f16, "x") == Number(-2e-3));
+  CHECK(parse_scalar("+3", Type::i32, "x") == Number(3));
+  CHECK(parse_scalar("2i", Type::c64, "x") == Number(0, 2));
+  CHECK(parse_scalar("1-2.5j", Type::c128, "x") == Number(1, -2.5));
+  CHECK(parse_scalar("-1e2+1e-1i", Type::c128, "x") == Number(-100, 0.1));
+  CHECK(parse_scalar("4294967295", Type::u32, "x") == Number(4294967295.0));
+  CHECK(parse_scalar("-2147483648", Type::i8, "x") == Number(-2147483648.0));
+  for (const char* bad :
+       {"", "x", "1x", "nan", "inf", "1e999", "--1", "+-1", "1+", "1+2", "i", "1+i2", "1 2", "0x10", "1,2", "1+2i3"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(parse_scalar(bad, Type::c128, "--alpha"), doctest::Contains("is not a number"), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH(parse_scalar("2i", Type::f16, "--beta"), "--beta: '2i' is no value of the type f32");
+  CHECK_THROWS_AS(parse_scalar("1e39", Type::f32, "x"), std::invalid_argument);
+  CHECK_NOTHROW(parse_scalar("1e39", Type::f64, "x"));
+  for (const char* bad : {"0.5", "2147483648", "-2147483649"})
+    CHECK_THROWS_AS(parse_scalar(bad, Type::i8, "x"), std::invalid_argument);
+  CHECK_THROWS_AS(parse_scalar("-1", Type::u32, "x"), std::invalid_argument);
+  CHECK(scalar_as<std::complex<float>>(Number(1, 2)) == std::complex<float>(1, 2));
+  CHECK(scalar_as<std::int32_t>(Number(-7)) == -7);
+}
+
 TEST_CASE("products larger than the machine's memory are refused") {
   CHECK_NOTHROW(require_memory({1000, 1000, 1000}));
   CHECK_THROWS_WITH_AS(require_memory({100000000, 100000000, 1}),
                        doctest::Contains("the product of size 100000000x100000000x1 needs"), std::invalid_argument);
   CHECK_THROWS_AS(require_memory({1, 1, 1000000000000000}), std::invalid_argument);
+  CHECK_NOTHROW(require_memory({100, 100, 100}, Type::c128, 10));
+  CHECK_THROWS_WITH_AS(require_memory({100, 100, 100}, Type::c128, 1000000000),
+                       doctest::Contains("a batch of 1000000000 products of size 100 needs"), std::invalid_argument);
 }
 
 TEST_CASE("kernels on the command line") {
@@ -133,7 +175,17 @@ TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
   refused("inspect --no-device --shape 4000000000,4000000000,4000000000", "4000000000");
   refused("inspect --no-device --device 0 --shape 1,2,3", "--device");
   const TemporaryFolder folder;
-  refused("bench --shapes " + folder.file("t.csv", "m,n,k,trans_a,trans_b\n1,2,3,T,N\n"), "no shape without transposes");
+  refused("bench --shapes " + folder.file("t.csv", "m,n,k,trans_a,trans_b\n"), "has no shapes");
+  refused("bench --shapes x.csv --op-a t", "--op-a");
+  refused("bench --sizes 8 --type f8", "unknown type");
+  refused("bench --sizes 8 --op-b q", "--op-b: 'q' is none of n, t and c");
+  refused("bench --sizes 8 --alpha one", "--alpha: 'one' is not a number");
+  refused("bench --sizes 8 --type i8 --beta 0.5", "--beta: '0.5' is no value of the type i32");
+  refused("bench --sizes 8 --batch 0", "--batch: '0' is not a positive integer");
+  refused("bench --sizes 8 --type f64 --paper", "--paper");
+  refused("inspect --no-device --shape 1,2,3 --type f8", "unknown type");
+  refused("inspect --no-device --shape 1,2,3 --op-a q", "--op-a: 'q' is none of n, t and c");
+  refused("inspect --no-device --shape 1,2,3 --batch -1", "--batch: '-1' is not a positive integer");
   refused("bench --shapes " + folder.file("b.csv", "m,n,k,trans_a,trans_b\n1,2,x,N,N\n"), "b.csv' line 2: 'x'");
 }
 
@@ -144,6 +196,16 @@ TEST_CASE("inspect shows a plan without a device") {
   for (const char* part :
        {"tiled:tile=32, the planner's choice", "not taken   naive", "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
         "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
+    CAPTURE(part);
+    CHECK(run.out.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("inspect shows types, ops and batches") {
+  const ToolRun run = run_tool("inspect --no-device --shape 70,50,33 --type c64 --op-a t --op-b c --batch 100");
+  CHECK(run.status == 0);
+  for (const char* part : {"C = op(A) op(B) in c64, a batch of 100", "33 x 70, 1,848,000 bytes, transposed",
+                           "50 x 33, 1,320,000 bytes, its conjugate transposed", "70 x 50, 2,800,000 bytes"}) {
     CAPTURE(part);
     CHECK(run.out.find(part) != std::string::npos);
   }

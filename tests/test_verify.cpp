@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -392,4 +396,245 @@ TEST_CASE("random matrices are the same on every machine") {
   CHECK(low);
   CHECK(high);
   CHECK_THROWS_AS(random_integer_matrix(1, 1, -1, 1), std::invalid_argument);
+}
+
+namespace {
+
+template <class T>
+constexpr bool complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+template <class T>
+constexpr double roundoff() {
+  if constexpr (complex_v<T>)
+    return roundoff<typename T::value_type>();
+  else
+    return std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
+}
+
+/// alpha op(A) op(B) + beta C0 by the plainest loop, in the accumulator's own arithmetic; integers wrap.
+template <class T>
+Matrix<accumulator_t<T>> plain(const Matrix<T>& a_stored, const Matrix<T>& b_stored, const Terms<T>& terms) {
+  using A = accumulator_t<T>;
+  const Matrix<T> a = apply_op(terms.op_a, a_stored), b = apply_op(terms.op_b, b_stored);
+  Matrix<A> c(a.rows(), b.columns());
+  for (std::int64_t i = 0; i < c.rows(); ++i)
+    for (std::int64_t j = 0; j < c.columns(); ++j) {
+      if constexpr (std::is_integral_v<T>) {
+        std::uint64_t sum = 0;
+        const auto wide = [](auto x) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(x)); };
+        for (std::int64_t p = 0; p < a.columns(); ++p) sum += wide(a(i, p)) * wide(b(p, j));
+        c(i, j) = static_cast<A>(wide(terms.alpha) * sum + (terms.beta != 0 ? wide(terms.beta) * wide((*terms.c0)(i, j)) : 0));
+      } else {
+        A sum(0);
+        for (std::int64_t p = 0; p < a.columns(); ++p) sum += static_cast<A>(a(i, p)) * static_cast<A>(b(p, j));
+        c(i, j) = terms.alpha * sum;
+        if (terms.beta != A(0)) c(i, j) += terms.beta * (*terms.c0)(i, j);
+      }
+    }
+  return c;
+}
+
+/// For every type: f(T()).
+template <class F>
+void for_each_type(F f) {
+  f(float());
+  f(double());
+  f(half());
+  f(bfloat16());
+  f(std::int32_t());
+  f(std::uint32_t());
+  f(std::int8_t());
+  f(std::complex<float>());
+  f(std::complex<double>());
+}
+
+template <class A>
+A scalar(int real, int imaginary) {
+  if constexpr (complex_v<A>)
+    return A(static_cast<typename A::value_type>(real), static_cast<typename A::value_type>(imaginary));
+  else
+    return static_cast<A>(real);
+}
+
+}  // namespace
+
+TEST_CASE("every type: right products pass and one wrong element is caught, with ops and scalars") {
+  for_each_type([]<class T>(T) {
+    using A = accumulator_t<T>;
+    CAPTURE(std::string(typeid(T).name()));
+    for (const bool integers : {true, false})
+      for (const bool scaled : {false, true}) {
+        CAPTURE(integers);
+        CAPTURE(scaled);
+        const std::int64_t m = 70, n = 66, k = 40;
+        const auto random = [&](auto type, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+          using X = decltype(type);
+          return integers ? random_integer_matrix<X>(rows, columns, 5, seed) : random_matrix<X>(rows, columns, seed);
+        };
+        const Matrix<T> a = scaled ? random(T(), k, m, 1) : random(T(), m, k, 1),
+                        b = scaled ? random(T(), n, k, 2) : random(T(), k, n, 2);
+        const Matrix<A> c0 = random(A(), m, n, 3);
+        Terms<T> terms;
+        if (scaled) terms = {Op::conjugate_transpose, Op::transpose, scalar<A>(-3, 2), scalar<A>(2, -1), &c0};
+        const Matrix<A> c = plain(a, b, terms);
+        const bool exact = integers || std::is_integral_v<T>;
+        CHECK(is_exact_problem(a, b, terms) == exact);
+        const Check full = check_full(a, b, c, terms);
+        CAPTURE(full.summary);
+        CHECK(full.passed);
+        CHECK(full.method == (exact ? "exact" : "bound"));
+        CHECK(full.worst_ratio <= 0.5);
+        CHECK(full.compared == c.size());
+        CHECK((full.worst_ratio == 0) == exact);
+        for (const std::int64_t samples : {4, 4096}) CHECK(check_probe(a, b, c, 1, samples, terms).passed);
+
+        for (const auto& [i, j] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {m - 1, n - 1}, {33, 31}, {m - 1, 5}}) {
+          Matrix<A> wrong = c;
+          // Integers are off by one, in complex ones the imaginary part; the rest by four times the bound.
+          const double size = 45 * static_cast<double>(k + 4) * roundoff<A>() * (scaled ? 6 : 1) * 4;
+          if constexpr (std::is_integral_v<T>)
+            wrong(i, j) = static_cast<A>(static_cast<std::uint32_t>(c(i, j)) + 1U);
+          else if constexpr (complex_v<T>) {
+            using R = typename T::value_type;
+            wrong(i, j) += T(0, exact ? R(1) : static_cast<R>(4 * size));
+          } else
+            wrong(i, j) += exact ? A(1) : static_cast<A>(size);
+          const Check caught = check_full(a, b, wrong, terms);
+          CHECK_FALSE(caught.passed);
+          CHECK(caught.row == i);
+          CHECK(caught.column == j);
+          CHECK(caught.summary.find("WRONG") != std::string::npos);
+          CHECK((caught.summary.find("imaginary") != std::string::npos) == complex_v<T>);
+          if (exact) CHECK_FALSE(check_probe(a, b, wrong, 7, 4, terms).passed);
+        }
+        if (!scaled) continue;
+        // Each of the terms counts.
+        for (int what = 0; what < 5; ++what) {
+          Terms<T> other = terms;
+          const Matrix<A> zeros(m, n);
+          if (what == 0) other.alpha = scalar<A>(-3, 3) + scalar<A>(1, 0);
+          if (what == 1) other.beta = scalar<A>(2, 1) + scalar<A>(1, 0);
+          if (what == 2) other.c0 = &zeros;
+          if (what == 3) other.beta = A(0);
+          if (what == 4 && !complex_v<T>) continue;
+          if (what == 4) other.op_a = Op::transpose;
+          CAPTURE(what);
+          CHECK_FALSE(check_full(a, b, c, other).passed);
+          CHECK_FALSE(check_probe(a, b, c, 1, 4, other).passed);
+        }
+      }
+  });
+}
+
+TEST_CASE("every type: the serial loop is the product") {
+  for_each_type([]<class T>(T) {
+    const Matrix<T> a = random_integer_matrix<T>(9, 7, 5, 1), b = random_integer_matrix<T>(7, 8, 5, 2);
+    CHECK(multiply_serial(a, b) == plain(a, b, {}));
+  });
+  const Matrix<std::int32_t> large = random_matrix<std::int32_t>(20, 20, 1);
+  CHECK(multiply_serial(large, large) == plain(large, large, {}));
+}
+
+TEST_CASE("integers wrap") {
+  const Matrix<std::int32_t> a{{65536, 1}}, b{{65536}, {7}};
+  CHECK(check_full(a, b, {{7}}).passed);
+  CHECK_FALSE(check_full(a, b, {{8}}).passed);
+  const Matrix<std::int32_t> minus{{-2}}, three{{3}};
+  CHECK(check_full(minus, three, {{-6}}).passed);
+  const Check signed_check = check_full(minus, three, {{-5}});
+  CHECK(signed_check.got == -5);
+  CHECK(signed_check.expected == -6);
+  const Matrix<std::uint32_t> most{{0xffffffffU}}, two{{2}};
+  CHECK(check_full(most, two, {{0xfffffffeU}}).passed);
+  CHECK(check_full(most, two, {{1}}).expected == 4294967294.0);
+  CHECK(check_full(Matrix<std::int8_t>{{-128}}, Matrix<std::int8_t>{{-128}}, {{16384}}).passed);
+}
+
+TEST_CASE("the probe of integers never misses one wrong element, however even") {
+  const Matrix<std::int32_t> a = random_matrix<std::int32_t>(80, 9, 1), b = random_matrix<std::int32_t>(9, 80, 2),
+                             c = multiply_serial(a, b);
+  CHECK(check_probe(a, b, c, 1, 4).passed);
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const std::uint32_t off : {1U, 0x10000U, 0x80000000U}) {
+      Matrix<std::int32_t> wrong = c;
+      wrong(40, 33) = static_cast<std::int32_t>(static_cast<std::uint32_t>(c(40, 33)) + off);
+      const Check probe = check_probe(a, b, wrong, seed, 4);
+      CHECK_FALSE(probe.passed);
+      CHECK(probe.row == 40);
+      CHECK(probe.column == 33);
+    }
+}
+
+TEST_CASE("doubles are held to double's bound") {
+  const Matrix<double> a = random_matrix<double>(20, 30, 1), b = random_matrix<double>(30, 20, 2);
+  Matrix<double> c = multiply_serial(a, b);
+  const Check right = check_full(a, b, c);
+  CHECK(right.passed);
+  CHECK(right.worst_ratio > 0.001);
+  for (double& x : c.elements()) x = static_cast<double>(static_cast<float>(x));
+  CHECK_FALSE(check_full(a, b, c).passed);
+  CHECK_FALSE(check_probe(a, b, c, 1, 4).passed);
+  const Matrix<double> large{{0x1p52}}, one{{1}};
+  CHECK(is_exact_problem(large, one));
+  CHECK_FALSE(is_exact_problem(Matrix<double>{{0x1p53}}, one));
+}
+
+TEST_CASE("C of 16 bits is rounded once more") {
+  const Matrix<half> a = random_matrix<half>(70, 50, 1), b = random_matrix<half>(50, 70, 2);
+  const Matrix<float> wide = multiply_serial(a, b);
+  Matrix<half> c(70, 70);
+  for (std::size_t i = 0; i < 4900; ++i) c.elements()[i] = half(wide.elements()[i]);
+  CHECK(check_full(a, b, c).passed);
+  CHECK(check_full(a, b, c).worst_ratio <= 1);
+  CHECK(check_probe(a, b, c, 1, 4).passed);
+  c(40, 50) = half(float(c(40, 50)) * 1.003F);
+  CHECK_FALSE(check_full(a, b, c).passed);
+  for (std::int64_t j = 0; j < 70; ++j) c(40, j) = c(41, j);
+  CHECK_FALSE(check_probe(a, b, c, 1, 4).passed);
+  // 60 * 60 * 20 = 72000 is beyond a half; 2049 is rounded to even.
+  const Matrix<half> row_of_60(1, 20, std::vector<half>(20, half(60))), column_of_60(20, 1, std::vector<half>(20, half(60)));
+  CHECK(check_full(row_of_60, column_of_60, Matrix<half>{{half(inf)}}).passed);
+  CHECK_FALSE(check_full(row_of_60, column_of_60, Matrix<half>{{half(-inf)}}).passed);
+  CHECK_FALSE(check_full(row_of_60, column_of_60, Matrix<half>{{half(65504)}}).passed);
+  const Matrix<half> odd{{half(2047), half(2)}}, ones{{half(1)}, {half(1)}};
+  CHECK(check_full(odd, ones, Matrix<half>{{half(2048)}}).passed);
+  CHECK_FALSE(check_full(odd, ones, Matrix<half>{{half(2050)}}).passed);
+}
+
+TEST_CASE("alpha of 0 hides A and B, beta of 0 hides C0") {
+  const Matrix<float> a{{not_a_number}}, b{{1}}, c0{{5}}, hidden{{not_a_number}};
+  CHECK(check_full(a, b, {{10}}, {.alpha = 0, .beta = 2, .c0 = &c0}).passed);
+  CHECK_FALSE(check_full(a, b, {{not_a_number}}, {.alpha = 0, .beta = 2, .c0 = &c0}).passed);
+  CHECK(check_full(b, b, {{3}}, {.alpha = 3, .c0 = &hidden}).passed);
+  CHECK(check_full(b, b, {{not_a_number}}, {.alpha = 3, .beta = 1, .c0 = &hidden}).passed);
+}
+
+TEST_CASE("complex elements that are not finite") {
+  using C = std::complex<float>;
+  const Matrix<C> a{{C(inf, 0)}}, b{{C(1, 1)}};
+  CHECK(check_full(a, b, {{C(inf, inf)}}).passed);
+  CHECK(check_full(a, b, {{C(inf, not_a_number)}}).passed);
+  CHECK_FALSE(check_full(a, b, {{C(1, 1)}}).passed);
+  CHECK_FALSE(check_full(b, b, {{C(not_a_number, 2)}}).passed);
+  CHECK_FALSE(check_full(b, b, {{C(0, inf)}}).passed);
+}
+
+TEST_CASE("shapes with ops") {
+  const Matrix<float> a(3, 4), b(5, 3), c(4, 5);
+  CHECK(check_full(a, b, c, {.op_a = Op::transpose, .op_b = Op::transpose}).passed);
+  CHECK_THROWS_WITH_AS(check_full(a, b, c, {.op_b = Op::transpose}),
+                       "check_full: A is 3x4 and op(B) is 3x5: the inner sizes 4 and 3 differ", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(check_full(a, b, a, {.op_a = Op::transpose, .op_b = Op::transpose}),
+                       "check_full: op(A) is 4x3, op(B) is 3x5 and C is 3x4: C must be 4x5", std::invalid_argument);
+  const Matrix<float> x(2, 2);
+  CHECK_THROWS_WITH_AS(check_full(x, x, x, {.beta = 1}), "check_full: beta is not 0, and there is no C0", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(check_probe(x, x, x, 1, 4, {.beta = 1, .c0 = &a}), doctest::Contains("C0 must be 2x2"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("apply_op") {
+  using C = std::complex<double>;
+  const Matrix<C> x{{C(1, 2), C(3, 4)}};
+  CHECK(apply_op(Op::none, x) == x);
+  CHECK(apply_op(Op::transpose, x) == Matrix<C>{{C(1, 2)}, {C(3, 4)}});
+  CHECK(apply_op(Op::conjugate_transpose, x) == Matrix<C>{{C(1, -2)}, {C(3, -4)}});
 }

@@ -11,7 +11,9 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include <glgemm/headless.hpp>
@@ -20,7 +22,9 @@
 
 #include "files.hpp"
 #include "image.hpp"
+#include "npy.hpp"
 #include "paper.hpp"
+#include "product.hpp"
 #include "progress.hpp"
 #include "verbs.hpp"
 
@@ -40,7 +44,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// 2 m n k in 10^9 per second. A time of 0, from a clock too coarse for the work, is taken as a nanosecond.
+/// Operations in 10^9 per second. A time of 0, from a clock too coarse for the work, is taken as a nanosecond.
 double gflops(double flops, double milliseconds) {
   return flops / std::max(milliseconds, 1e-6) / 1e6;
 }
@@ -69,9 +73,14 @@ struct Baseline {
   std::int64_t rows_measured = 0;
 };
 
-/// The serial loop's time: of the whole product, or, where that would exceed `seconds`, of a band of its first rows, worth at
-/// most two seconds, and extrapolated from there.
-Baseline measure_serial(const Matrix<float>& a, const Matrix<float>& b, double seconds) {
+/// The serial loop's time for op(A) op(B): of the whole product, or, where that would exceed `seconds`, of a band of its first
+/// rows, worth at most two seconds, and extrapolated from there. Of a batch, the first product is measured, and its time
+/// multiplied.
+template <class T>
+Baseline measure_serial(const HostProduct<T>& p, double seconds) {
+  const Matrix<T> a = apply_op(p.op_a, p.batch == 1 ? p.a : item_of(p.a, 0, p.a_rows()));
+  const Matrix<T> b = apply_op(p.op_b, p.batch == 1 ? p.b : item_of(p.b, 0, p.b_rows()));
+  const auto items = static_cast<double>(p.batch);
   constexpr double enough_ms = 50;  // to tell how long the rest will take
   const double limit_ms = 1000 * seconds;
   double elapsed = 0;
@@ -91,7 +100,7 @@ Baseline measure_serial(const Matrix<float>& a, const Matrix<float>& b, double s
   const std::int64_t wanted =
       whole ? a.rows() - rows : static_cast<std::int64_t>(std::max(0.0, left_ms / std::max(row_ms, 1e-6)));
   if (const std::int64_t count = std::min(wanted, a.rows() - rows); count > 0) run(count);
-  if (rows < a.rows()) return {elapsed / static_cast<double>(rows) * static_cast<double>(a.rows()), rows};
+  if (rows < a.rows()) return {items * elapsed / static_cast<double>(rows) * static_cast<double>(a.rows()), rows};
 
   // A whole product that took no time to speak of is worth repeating, in one piece.
   std::vector<double> times;
@@ -100,7 +109,7 @@ Baseline measure_serial(const Matrix<float>& a, const Matrix<float>& b, double s
     multiply_serial(a, b);
     times.push_back(milliseconds_since(begin));
   }
-  return {times.empty() ? elapsed : median(times), rows};
+  return {items * (times.empty() ? elapsed : median(times)), rows};
 }
 
 /// Calls `run` `count` times; or, without a count, until `budget_ms` is spent, at least `least` times and at most 50.
@@ -114,9 +123,19 @@ struct Measurement {
   double kernel_ms = 0;
   double total_ms = 0;
   std::string clock_note;  ///< why kernel_ms is not the GPU's own time; empty if it is
-  Matrix<float> c;
   Check check;
 };
+
+/// What no product is expected to be, so that no check lets an element pass that was not written: NaN, or a large odd integer.
+template <class C>
+C unlikely() {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(0x5bd1e995);
+  else if constexpr (requires(C x) { x.imag(); })
+    return {unlikely<typename C::value_type>(), unlikely<typename C::value_type>()};
+  else
+    return std::numeric_limits<C>::quiet_NaN();
+}
 
 /// The GPU's time between two timestamps lies inside the host's time around them and, but for the call's own costs, fills it.
 /// Drivers are known whose timestamps do not do so for compute; then the host's time is taken.
@@ -126,33 +145,35 @@ std::string doubt_about_clock(double gpu_ms, double host_ms) {
          " ms; the host's is taken";
 }
 
-Measurement measure(Engine& engine, const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& plan_options,
-                    const BenchOptions& options, bool full_check) {
+/// `c` gets the product.
+template <class T, class C = accumulator_t<T>>
+Measurement measure(Engine& engine, const HostProduct<T>& p, const PlanOptions& plan_options, const BenchOptions& options,
+                    bool full_check, Matrix<C>& c) {
   Measurement result;
   std::vector<double> total;
-  Matrix<float> c_of_total;
+  Matrix<C> c_of_total;
   std::vector<double> gpu;
   std::vector<double> host;
+  const bool adds = p.beta != C(0);
   {
-    const DeviceMatrix device_a(engine, a);
-    const DeviceMatrix device_b(engine, b);
-    // Elements that no kernel writes stay NaN, and no check lets them pass.
-    Matrix<float> unwritten(a.rows(), b.columns());
-    std::fill(unwritten.elements().begin(), unwritten.elements().end(), std::numeric_limits<float>::quiet_NaN());
-    const DeviceMatrix device_c(engine, unwritten);
-    Gemm product;
-    product.a = device_a.view();
-    product.b = device_b.view();
-    product.c = device_c.view();
-    const auto run = [&] { engine.gemm(product, plan_options, &result.report); };
+    const DeviceMatrix device_a(engine, p.a);
+    const DeviceMatrix device_b(engine, p.b);
+    Matrix<C> unwritten(p.batch * p.m(), p.n());
+    std::fill(unwritten.elements().begin(), unwritten.elements().end(), unlikely<C>());
+    DeviceMatrix device_c(engine, unwritten);
+    const Gemm product = p.gemm(device_a, device_b, device_c);
+    const auto run = [&] {
+      if (adds) device_c.upload(p.c0);
+      const auto begin = Clock::now();
+      engine.gemm(product, plan_options, &result.report);
+      return milliseconds_since(begin);
+    };
     repeat(options.warmup, 1, 100, run);
     repeat(options.repeats, 3, 500, [&] {
-      const auto begin = Clock::now();
-      run();
-      host.push_back(milliseconds_since(begin));
+      host.push_back(run());
       gpu.push_back(Milliseconds(result.report.kernel_time).count());
     });
-    result.c = device_c.download();
+    c = device_c.template download<C>();
   }
   const double gpu_ms = median(gpu);
   const double host_ms = median(host);
@@ -161,16 +182,15 @@ Measurement measure(Engine& engine, const Matrix<float>& a, const Matrix<float>&
 
   repeat(options.repeats, 1, 500, [&] {
     Report report;
-    c_of_total = engine.multiply(a, b, plan_options, &report);
+    c_of_total = tools::run(engine, p, plan_options, report);
     total.push_back(Milliseconds(report.total_time).count());
   });
   result.total_ms = median(total);
 
-  const auto check = [&](const Matrix<float>& c) { return full_check ? check_full(a, b, c) : check_probe(a, b, c); };
-  result.check = check(result.c);
-  if (result.check.passed && c_of_total != result.c) {  // both were computed alike, so as a rule they are equal
-    result.c = std::move(c_of_total);
-    result.check = check(result.c);
+  result.check = check(p, c, full_check);
+  if (result.check.passed && c_of_total != c) {  // both were computed alike, so as a rule they are equal
+    c = std::move(c_of_total);
+    result.check = check(p, c, full_check);
   }
   return result;
 }
@@ -178,15 +198,25 @@ Measurement measure(Engine& engine, const Matrix<float>& a, const Matrix<float>&
 /// The rows of the table: its header is here, so that the two agree.
 class Table {
  public:
-  Table(std::ostream& out, const BenchOptions& options) : out_(out) {
+  Table(std::ostream& out, const BenchOptions& options) : out_(out), options_(options) {
     for (const Shape& shape : options.shapes) size_width_ = std::max(size_width_, static_cast<int>(to_string(shape).size()));
   }
 
   void header(const DeviceInfo& device) {
+    const bool transposes = std::any_of(options_.shapes.begin(), options_.shapes.end(),
+                                        [](const Shape& shape) { return shape.op_a != Op::none || shape.op_b != Op::none; });
     out_ << device.renderer << (device.software ? ", a software device" : "") << "; OpenGL " << device.version << '\n'
-         << "C = A B in f32, elements random in [-1, 1). Times are medians; total is with the copies to and from the device.\n"
-            "GFLOP/s: 2 m n k / time. Speed-up: the serial loop's time / the kernel's. Error: the worst, as a part of its proven "
-            "bound.\n\n";
+         << "C = " << (options_.alpha == 1.0 ? "" : "alpha ") << (transposes ? "op(A) op(B)" : "A B")
+         << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(options_.type)
+         << (is_integer(options_.type) ? ", elements random" : ", elements random in [-1, 1)")
+         << ". Times are medians; total is with the copies to and from the device.\n"
+         << (options_.batch > 1
+                 ? "Each line is a batch of " + std::to_string(options_.batch) + " products; times and rates are of them all.\n"
+                 : "")
+         << (is_complex(options_.type)   ? "GFLOP/s: 8 m n k / time, the operations of real numbers."
+             : is_integer(options_.type) ? "GFLOP/s: 2 m n k / time, operations of integers here."
+                                         : "GFLOP/s: 2 m n k / time.")
+         << " Speed-up: the serial loop's time / the kernel's. Error: the worst, as a part of its proven bound.\n\n";
     line("size", "serial ms", "GFLOP/s", "kernel", "kernel ms", "GFLOP/s", "total ms", "speed-up", "error", "check");
     rule();
   }
@@ -195,11 +225,12 @@ class Table {
 
   /// The size and the baseline stand in the first row of a shape only.
   void row(const Shape& shape, bool first, const Baseline& baseline, const std::string& kernel, const Measurement& x) {
-    const std::string serial_ms = (baseline.rows_measured < shape.m ? "~" : "") + digits(baseline.ms);
+    const std::string serial_ms = (baseline.rows_measured < shape.m || options_.batch > 1 ? "~" : "") + digits(baseline.ms);
     const std::string kernel_ms = (x.clock_note.empty() ? "" : "*") + digits(x.kernel_ms);
     const auto once = [&](const std::string& text) { return first ? text : std::string(); };
-    line(once(to_string(shape)), once(serial_ms), once(digits(gflops(flops(shape), baseline.ms))), kernel, kernel_ms,
-         digits(gflops(flops(shape), x.kernel_ms)), digits(x.total_ms), speed_up(baseline.ms, x.kernel_ms),
+    const double work = flops(shape, options_.type, options_.batch);
+    line(once(to_string(shape)), once(serial_ms), once(digits(gflops(work, baseline.ms))), kernel, kernel_ms,
+         digits(gflops(work, x.kernel_ms)), digits(x.total_ms), speed_up(baseline.ms, x.kernel_ms),
          format("%.2g", x.check.worst_ratio), (x.check.passed ? "ok, " : "WRONG, ") + x.check.method);
   }
 
@@ -219,6 +250,7 @@ class Table {
   }
 
   std::ostream& out_;
+  const BenchOptions& options_;
   int size_width_ = 6;
   std::vector<std::string> notes_;
 };
@@ -265,14 +297,25 @@ double finite(double x) {
   return std::min(x, std::numeric_limits<double>::max());
 }
 
-nlohmann::ordered_json result_json(const Shape& shape, const RequestedKernel& requested, const Baseline& baseline,
-                                   const Measurement& x) {
+nlohmann::ordered_json scalar_json(std::complex<double> value, Type type) {
+  if (is_complex(type)) return {value.real(), value.imag()};
+  return value.real();
+}
+
+nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& options, const RequestedKernel& requested,
+                                   const Baseline& baseline, const Measurement& x) {
   const Kernel& kernel = x.report.plan.kernel;
   const Tile block = tile(kernel);
+  const double work = flops(shape, options.type, options.batch);
   return {{"m", shape.m},
           {"n", shape.n},
           {"k", shape.k},
-          {"type", std::string(to_string(Type::f32))},
+          {"type", std::string(to_string(options.type))},
+          {"op_a", std::string(to_string(shape.op_a))},
+          {"op_b", std::string(to_string(shape.op_b))},
+          {"alpha", scalar_json(options.alpha, options.type)},
+          {"beta", scalar_json(options.beta, options.type)},
+          {"batch", options.batch},
           {"requested", requested.text},
           {"kernel", std::string(name(kernel))},
           {"tile", {block.rows, block.columns}},
@@ -280,11 +323,11 @@ nlohmann::ordered_json result_json(const Shape& shape, const RequestedKernel& re
           {"dispatches", x.report.dispatches},
           {"kernel_ms", x.kernel_ms},
           {"total_ms", x.total_ms},
-          {"gflops", gflops(flops(shape), x.kernel_ms)},
+          {"gflops", gflops(work, x.kernel_ms)},
           {"baseline",
            {{"name", "serial"},
             {"ms", baseline.ms},
-            {"gflops", gflops(flops(shape), baseline.ms)},
+            {"gflops", gflops(work, baseline.ms)},
             {"rows_measured", baseline.rows_measured}}},
           {"check", {{"method", x.check.method}, {"worst_ratio", finite(x.check.worst_ratio)}, {"passed", x.check.passed}}}};
 }
@@ -334,15 +377,31 @@ PlanOptions plan_options(const RequestedKernel& requested) {
   return options;
 }
 
+/// @throws std::invalid_argument  sizes that cannot be counted
+Problem problem_of(const Shape& shape, const BenchOptions& options) {
+  Problem problem;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.type = options.type;
+  problem.c_type = accumulator(options.type);
+  problem.a.op = shape.op_a;
+  problem.b.op = shape.op_b;
+  validate(problem);  // the sizes can be multiplied
+  if (options.batch == 1) return problem;
+  problem.batch = options.batch;
+  problem.a.batch_stride = shape.m * shape.k;
+  problem.b.batch_stride = shape.k * shape.n;
+  problem.c.batch_stride = shape.m * shape.n;
+  validate(problem);
+  return problem;
+}
+
 std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
   std::vector<Job> jobs;
   for (const Shape& shape : options.shapes) {
-    Problem problem;
-    problem.m = shape.m;
-    problem.n = shape.n;
-    problem.k = shape.k;
-    validate(problem);
-    require_memory(shape);
+    const Problem problem = problem_of(shape, options);
+    require_memory(shape, options.type, options.batch);
     Job job{shape, {}};
     for (const RequestedKernel& requested : options.kernels) {
       const std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
@@ -360,11 +419,71 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
 
 }  // namespace
 
+namespace {
+
+/// Random matrices of a shape.
+template <class T>
+HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
+  using Accumulator = accumulator_t<T>;
+  HostProduct<T> p;
+  p.op_a = shape.op_a;
+  p.op_b = shape.op_b;
+  p.alpha = scalar_as<Accumulator>(options.alpha);
+  p.beta = scalar_as<Accumulator>(options.beta);
+  p.batch = options.batch;
+  const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t seed) {
+    if (op != Op::none) std::swap(rows, columns);
+    return random_matrix<T>(options.batch * rows, columns, seed);
+  };
+  p.a = random(shape.m, shape.k, shape.op_a, 1);
+  p.b = random(shape.k, shape.n, shape.op_b, 2);
+  if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
+  return p;
+}
+
+/// A product of some type: what does not depend on the type is compiled once.
+class Trial {
+ public:
+  Trial() = default;
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  virtual ~Trial() = default;
+  virtual Baseline serial(double seconds) const = 0;
+  virtual Measurement run(Engine& engine, const PlanOptions& plan_options, const BenchOptions& options, bool full_check) = 0;
+  /// Of the last run.
+  virtual Picture picture(const std::string& title) const = 0;
+  virtual Picture error_picture(const std::string& title) const = 0;
+};
+
+template <class T>
+class TypedTrial final : public Trial {
+ public:
+  TypedTrial(const Shape& shape, const BenchOptions& options) : product_(random_product<T>(shape, options)) {}
+  Baseline serial(double seconds) const override { return measure_serial(product_, seconds); }
+  Measurement run(Engine& engine, const PlanOptions& plan_options, const BenchOptions& options, bool full_check) override {
+    return measure(engine, product_, plan_options, options, full_check, c_);
+  }
+  Picture picture(const std::string& title) const override { return heat_map(as_float(c_), title); }
+  Picture error_picture(const std::string& title) const override { return error_map(error_ratios(product_, c_), title); }
+
+ private:
+  HostProduct<T> product_;
+  Matrix<accumulator_t<T>> c_;
+};
+
+std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
+  return with_type(options.type,
+                   [&]<class T>(T) -> std::unique_ptr<Trial> { return std::make_unique<TypedTrial<T>>(shape, options); });
+}
+
+}  // namespace
+
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& out) {
   Table table(out, options);
   const std::vector<Job> jobs = make_jobs(options, engine.limits(), table);
+  const auto work = [&](const Shape& shape) { return flops(shape, options.type, options.batch); };
   double total_work = 0;
-  for (const auto& [shape, kernels] : jobs) total_work += flops(shape) * static_cast<double>(1 + kernels.size());
+  for (const auto& [shape, kernels] : jobs) total_work += work(shape) * static_cast<double>(1 + kernels.size());
 
   const DeviceInfo& device = engine.device();
   nlohmann::ordered_json json{
@@ -378,24 +497,27 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   std::vector<Ours> ours;
   std::vector<std::string> images;
   for (const auto& [shape, kernels] : jobs) {
-    const Matrix<float> a = random_matrix(shape.m, shape.k, 1);
-    const Matrix<float> b = random_matrix(shape.k, shape.n, 2);
+    const std::unique_ptr<Trial> trial = make_trial(shape, options);
     progress.show(work_done, to_string(shape) + ", serial loop");
-    const Baseline baseline = measure_serial(a, b, options.cpu_seconds);
+    const Baseline baseline = trial->serial(options.cpu_seconds);
     const bool band = baseline.rows_measured < shape.m;
+    const bool too_long = band || baseline.ms > 1000 * options.cpu_seconds;
     if (band)
       table.note("~  size " + to_string(shape) + ": the serial loop was measured on " + std::to_string(baseline.rows_measured) +
                  " of " + std::to_string(shape.m) + " rows and extrapolated");
-    work_done += flops(shape);
+    else if (options.batch > 1)
+      table.note("~  size " + to_string(shape) + ": the serial loop was measured on one of " + std::to_string(options.batch) +
+                 " products");
+    work_done += work(shape);
 
     bool first = true;
     for (const RequestedKernel& requested : kernels) {
       progress.show(work_done, to_string(shape) + ", " + requested.text);
-      const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !band);
-      const Measurement x = measure(engine, a, b, plan_options(requested), options, full_check);
+      const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !too_long);
+      const Measurement x = trial->run(engine, plan_options(requested), options, full_check);
       const Kernel& kernel = x.report.plan.kernel;
       const std::string ran = std::string(name(kernel)) + " " + tile_text(kernel);
-      work_done += flops(shape);
+      work_done += work(shape);
       progress.clear();
       table.row(shape, first, baseline, ran, x);
       first = false;
@@ -405,17 +527,17 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       if (!x.check.passed) table.note("WRONG  " + place + x.check.summary);
       passed &= x.check.passed;
       if (shape.m == shape.n && shape.n == shape.k) ours.push_back({shape.n, ran, baseline.ms, x.kernel_ms});
-      json["results"].push_back(result_json(shape, requested, baseline, x));
+      json["results"].push_back(result_json(shape, options, requested, baseline, x));
       if (options.image_dir.empty()) continue;
       const std::string path = (std::filesystem::path(options.image_dir) / ("bench-" + to_string(shape) + "-")).string() +
                                std::string(name(kernel)) + "-" + tile_text(kernel);
-      write_image(path + ".png", heat_map(x.c, "C, " + what));
+      write_image(path + ".png", trial->picture("C, " + what));
       images.push_back(path + ".png");
       if (!full_check) {
         table.note("   " + place + "no image of the error, which would need the full check");
         continue;
       }
-      write_image(path + "-error.png", error_map(error_ratios(a, b, x.c), "Error of C, " + what));
+      write_image(path + "-error.png", trial->error_picture("Error of C, " + what));
       images.push_back(path + "-error.png");
     }
     table.rule();
@@ -436,23 +558,33 @@ struct Arguments {
   std::string json;
   std::string device;
   std::string check = "auto";
+  std::string type = "f32";
+  std::string op_a = "n";
+  std::string op_b = "n";
+  std::string alpha = "1";
+  std::string beta = "0";
+  std::string batch = "1";
   BenchOptions options;
 };
 
 int bench(Arguments& arguments) {
   BenchOptions& options = arguments.options;
   std::ostream& out = arguments.json == "-" ? std::cerr : std::cout;
-  std::string skipped;
+  options.type = parse_type(arguments.type);
+  options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
+  options.beta = parse_scalar(arguments.beta, options.type, "--beta");
+  options.batch = parse_size(arguments.batch, "--batch");
+  if (options.paper && (options.type != Type::f32 || options.batch > 1))
+    throw std::invalid_argument("--paper: the published figures are of single products in f32");
   if (arguments.shapes.empty()) {
     options.shapes = parse_sizes(arguments.sizes, "--sizes");
+    for (Shape& shape : options.shapes) {
+      shape.op_a = parse_op(arguments.op_a, "--op-a");
+      shape.op_b = parse_op(arguments.op_b, "--op-b");
+    }
   } else {
-    ShapeFile file = read_shapes(arguments.shapes);
-    options.shapes = std::move(file.shapes);
-    if (file.skipped > 0)
-      skipped = "Skipped " + std::to_string(file.skipped) + " of " +
-                std::to_string(file.skipped + static_cast<std::int64_t>(options.shapes.size())) + " shapes in '" +
-                arguments.shapes + "': they have a transposed operand.\n";
-    if (options.shapes.empty()) throw std::invalid_argument("'" + arguments.shapes + "' has no shape without transposes");
+    options.shapes = read_shapes(arguments.shapes);
+    if (options.shapes.empty()) throw std::invalid_argument("'" + arguments.shapes + "' has no shapes");
   }
   options.kernels = parse_kernels(arguments.kernel);
   options.check = arguments.check == "full"    ? CheckMethod::full
@@ -469,7 +601,6 @@ int bench(Arguments& arguments) {
   Engine engine(HeadlessContext::get_proc_address);
   const BenchResult result = run_bench(options, engine, out);
   engine.release();
-  out << skipped;
   if (json) {
     json->write(result.json);
     json->commit();
@@ -486,8 +617,19 @@ void add_bench(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("bench", "Measure kernels against the serial loop, and check every result");
   auto* sizes = verb->add_option("--sizes", arguments->sizes, "Sizes N of square products, as N[,N...]")->capture_default_str();
-  verb->add_option("--shapes", arguments->shapes, "CSV file of products: m,n,k,trans_a,trans_b (transposes are skipped)")
-      ->excludes(sizes);
+  auto* op_a =
+      verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
+          ->capture_default_str();
+  auto* op_b = verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
+  verb->add_option("--shapes", arguments->shapes, "CSV file of products: m,n,k,trans_a,trans_b")
+      ->excludes(sizes)
+      ->excludes(op_a)
+      ->excludes(op_b);
+  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
+  verb->add_option("--alpha", arguments->alpha, "A number that products are multiplied by; complex as in 1-2i")
+      ->capture_default_str();
+  verb->add_option("--beta", arguments->beta, "A number that C is multiplied by before it is added")->capture_default_str();
+  verb->add_option("--batch", arguments->batch, "How many products of each shape, in one call")->capture_default_str();
   verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), all, or NAME[,NAME...]")->capture_default_str();
   verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
   verb->add_flag("--paper", arguments->options.paper, "Show the published figures beside ours");

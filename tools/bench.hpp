@@ -1,6 +1,7 @@
 // glgemm bench, apart from its command line: measuring kernels against the serial loop, and checking every result.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -32,6 +33,10 @@ std::vector<RequestedKernel> parse_kernels(std::string_view text);
 struct BenchOptions {
   std::vector<Shape> shapes;
   std::vector<RequestedKernel> kernels;
+  Type type = Type::f32;
+  std::int64_t batch = 1;  ///< products of each shape, in one call
+  std::complex<double> alpha = 1;
+  std::complex<double> beta = 0;
   double cpu_seconds = 20;     ///< a serial loop that would take longer is measured on a band of rows
   std::optional<int> repeats;  ///< none: as many as half a second allows, at least 3 and at most 50
   std::optional<int> warmup;   ///< none: as many as a tenth of a second allows, at least 1 and at most 50
@@ -49,7 +54,7 @@ struct BenchResult {
 ///
 /// The context must be current. What cannot run, or does not fit into memory, is refused before anything runs.
 /// @throws std::invalid_argument  a shape or kernel that cannot be planned, or the matrices do not fit into memory
-/// @throws Unsupported            a kernel asked for by name cannot run a shape
+/// @throws Unsupported            a kernel asked for by name cannot run a shape, or the driver lacks the type
 /// @throws FileError              an image cannot be written
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& table);
 

@@ -38,6 +38,19 @@ std::string size_text(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + "x" + std::to_string(columns);
 }
 
+constexpr int line_height(int scale) {
+  return 13 * scale;
+}
+
+/// The font has printable ASCII only.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+}  // namespace
+
 void fill(Picture& picture, int x0, int y0, int width, int height, std::uint32_t rgb) {
   const int x1 = std::min(x0 + width, picture.width);
   const int y1 = std::min(y0 + height, picture.height);
@@ -52,17 +65,6 @@ void fill(Picture& picture, int x0, int y0, int width, int height, std::uint32_t
 }
 
 // Text in stb's font: glyphs of rectangles, 7 units high above the line and 2 below, of `scale` pixels each.
-
-constexpr int line_height(int scale) {
-  return 13 * scale;
-}
-
-/// The font has printable ASCII only.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
 
 int text_width(const std::string& text, int scale) {
   std::string copy = printable(text);
@@ -86,6 +88,8 @@ void draw_text(Picture& picture, int x, int y, const std::string& text, int scal
          scale * static_cast<int>(to.x - from.x), scale * static_cast<int>(to.y - from.y), rgb);
   }
 }
+
+namespace {
 
 /// The text in lines no wider than `width`, broken at spaces; a longer word loses its middle.
 std::vector<std::string> wrapped(const std::string& text, int scale, int width) {

@@ -18,6 +18,13 @@ struct Picture {
   std::vector<unsigned char> rgb;
 };
 
+/// Fills a rectangle of the picture, as far as it lies in it; colours are 0xRRGGBB.
+void fill(Picture& picture, int x0, int y0, int width, int height, std::uint32_t rgb);
+/// Draws a line of text (what is not printable ASCII is drawn as ?) from its upper left corner on, in glyphs that are 9 * scale pixels
+/// high, what reaches below the line included. It is cut off at the picture's edge.
+void draw_text(Picture& picture, int x, int y, const std::string& text, int scale, std::uint32_t rgb);
+int text_width(const std::string& text, int scale);
+
 /// A heat map of the elements, row 0 at the top, from the least (dark violet) to the greatest (yellow); elements that are not
 /// finite are red, and their number is stated. Small matrices are enlarged by whole factors, those over 2048 reduced: a cell then
 /// is the mean of a block of elements.

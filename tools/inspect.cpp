@@ -27,6 +27,10 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string shape;
+  std::string type = "f32";
+  std::string op_a = "n";
+  std::string op_b = "n";
+  std::string batch = "1";
   std::string kernel = "auto";
   std::string device;
   bool no_device = false;
@@ -154,24 +158,29 @@ void print(const Plan& plan, const Device& device, const Arguments& arguments) {
   const Problem& p = plan.problem;
   const Tile block = tile(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
-  const std::int64_t bytes = element_bytes(p.type);
   const Grid groups = grid(plan);
   const PlanSize count = size(plan);
   const Traffic t = traffic(p, plan.kernel);
   const auto line = [](std::string_view label, const std::string& text) {
     std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
   };
-  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    line(name, times({rows, columns}) + ", " + grouped(rows * columns * bytes) + " bytes");
+  const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
+    const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
+    if (op != Op::none) std::swap(rows, columns);
+    line(name, times({rows, columns}) + ", " + grouped(p.batch * rows * columns * element_bytes(type(p, role))) + " bytes" +
+                   (op == Op::none        ? ""
+                    : op == Op::transpose ? ", transposed"
+                                          : ", its conjugate transposed"));
   };
 
   line("device", device.name);
-  line("product", "C = A B in " + std::string(to_string(p.type)) + ", " +
-                      decimal(2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) / 1e9) +
-                      " GFLOP");
-  operand("  A", p.m, p.k);
-  operand("  B", p.k, p.n);
-  operand("  C", p.m, p.n);
+  const auto factor = [](char name, Op op) { return op == Op::none ? std::string(1, name) : "op(" + std::string(1, name) + ")"; };
+  line("product", "C = " + factor('A', p.a.op) + " " + factor('B', p.b.op) + " in " + std::string(to_string(p.type)) +
+                      (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " +
+                      decimal(flops({p.m, p.n, p.k}, p.type, p.batch) / 1e9) + " GFLOP");
+  operand("  A", Role::a, p.m, p.k);
+  operand("  B", Role::b, p.k, p.n);
+  operand("  C", Role::c, p.m, p.n);
   std::cout << '\n';
   line("kernel", to_string(plan.kernel) + (arguments.kernel == "auto" ? ", the planner's choice" : ", as asked for"));
   for (const auto& [kernel, reason] : not_taken(plan, device, arguments.kernel != "auto"))
@@ -217,6 +226,9 @@ Json to_json(const Plan& plan, const Device& device, const Arguments& arguments)
             {"n", p.n},
             {"k", p.k},
             {"type", std::string(to_string(p.type))},
+            {"op_a", std::string(to_string(p.a.op))},
+            {"op_b", std::string(to_string(p.b.op))},
+            {"batch", p.batch},
             {"requested", arguments.kernel},
             {"kernel", to_string(plan.kernel)},
             {"not_taken", Json::array()},
@@ -260,9 +272,21 @@ void inspect(const Arguments& arguments) {
   problem.m = shape.m;
   problem.n = shape.n;
   problem.k = shape.k;
+  problem.type = parse_type(arguments.type);
+  problem.c_type = accumulator(problem.type);
+  problem.a.op = parse_op(arguments.op_a, "--op-a");
+  problem.b.op = parse_op(arguments.op_b, "--op-b");
   PlanOptions options;
   if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
-  validate(problem);
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  validate(problem);  // the sizes can be multiplied
+  if (batch > 1) {
+    problem.batch = batch;
+    problem.a.batch_stride = problem.m * problem.k;
+    problem.b.batch_stride = problem.k * problem.n;
+    problem.c.batch_stride = problem.m * problem.n;
+    validate(problem);
+  }
   const Device device = find_device(arguments);
   const Plan plan = make_plan(problem, device.limits, options);
   if (arguments.json) {
@@ -278,7 +302,12 @@ void inspect(const Arguments& arguments) {
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("inspect", "Show what would run for a product: kernel, dispatches, memory traffic");
-  verb->add_option("--shape", arguments->shape, "m,n,k: A is m x k, B is k x n, C is m x n")->required();
+  verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
+  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
+  verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
+      ->capture_default_str();
+  verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
+  verb->add_option("--batch", arguments->batch, "How many products of this shape, in one call")->capture_default_str();
   verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
       ->capture_default_str();
   verb->add_flag("--source", arguments->source, "Show the kernel's GLSL as the driver gets it");

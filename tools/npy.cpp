@@ -6,12 +6,18 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+
+#include <glgemm/engine.hpp>
 
 namespace glgemm::tools {
 namespace {
@@ -139,7 +145,7 @@ class Parser {
   std::string_view rest_;
 };
 
-NpyType parse_type(const std::string& descr) {
+NpyType parse_descr(const std::string& descr) {
   if (descr.size() >= 2 && (descr[1] == 'O' || descr == "O")) throw Content("Python objects, not numbers");
   NpyType type;
   const char* const end = descr.data() + descr.size();
@@ -155,7 +161,7 @@ NpyType parse_type(const std::string& descr) {
   throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
 }
 
-NpyHeader header_of(InputFile& file) {
+NpyHeader header_of(InputFile& file, bool batch) {
   const std::int64_t size = file.size();
   if (size == 0) throw Content("nothing: it is empty");
   std::array<unsigned char, 12> start{};
@@ -181,21 +187,32 @@ NpyHeader header_of(InputFile& file) {
 
   const Dictionary dictionary = Parser(text).dictionary();
   NpyHeader header;
-  header.type = parse_type(*dictionary.descr);
+  header.type = parse_descr(*dictionary.descr);
   header.fortran_order = *dictionary.fortran_order;
   header.data_offset = text_offset + length;
   const auto& shape = *dictionary.shape;
-  if (shape.size() != 2)
+  if (shape.size() != 2 && !(batch && shape.size() == 3))
     throw Content((shape.empty() ? "a single number" : "a " + std::to_string(shape.size()) + "-dimensional array") +
-                  ", not a matrix: it must have two dimensions");
-  header.rows = shape[0];
-  header.columns = shape[1];
+                  ", not a matrix: it must have two dimensions" +
+                  (batch               ? ", or three"
+                   : shape.size() == 3 ? " (--batch takes three)"
+                                       : ""));
+  if (shape.size() == 3) header.items = shape[0];
+  header.rows = shape[shape.size() - 2];
+  header.columns = shape[shape.size() - 1];
 
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const std::string what = size_text(header.rows, header.columns) + " " + to_string(header.type);
-  if (header.columns > 0 && header.rows > most / header.type.bytes / header.columns)
-    throw Content("a header that says " + what + ", more bytes than 64 bits can count");
-  const std::int64_t expected = header.rows * header.columns * header.type.bytes;
+  const std::string what = (header.items ? std::to_string(*header.items) + "x" : "") + size_text(header.rows, header.columns) +
+                           " " + to_string(header.type);
+  std::int64_t expected = header.type.bytes;
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (const std::int64_t size_here : shape) {
+    if (!empty && expected > most / size_here)
+      throw Content("a header that says " + what + ", more bytes than 64 bits can count");
+    expected = empty ? 0 : expected * size_here;
+  }
+  if (header.items && header.rows > 0 && *header.items > most / header.rows)
+    throw Content("a header that says " + what + ", more rows than 64 bits can count");
   const std::int64_t present = size - header.data_offset;
   if (present < expected)
     throw Content("a truncated .npy array: its header says " + what + ", which is " + std::to_string(expected) +
@@ -206,17 +223,117 @@ NpyHeader header_of(InputFile& file) {
   return header;
 }
 
-float load_float(const unsigned char* bytes, bool reversed) {
-  std::array<unsigned char, 4> ordered{bytes[0], bytes[1], bytes[2], bytes[3]};
-  if (reversed) std::reverse(ordered.begin(), ordered.end());
-  return std::bit_cast<float>(ordered);
+template <class T>
+constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// The type of glgemm's that a file's type is, none if there is none.
+std::optional<Type> type_in(const NpyType& type) {
+  switch (type.kind) {
+    case 'f':
+      return type.bytes == 4   ? Type::f32
+             : type.bytes == 8 ? Type::f64
+             : type.bytes == 2 ? std::optional(Type::f16)
+                               : std::nullopt;
+    case 'i':
+      return type.bytes == 4 ? Type::i32 : type.bytes == 1 ? std::optional(Type::i8) : std::nullopt;
+    case 'u':
+      return type.bytes == 4 ? std::optional(Type::u32) : std::nullopt;
+    case 'c':
+      return type.bytes == 8 ? Type::c64 : type.bytes == 16 ? std::optional(Type::c128) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
 }
 
-double load_double(const unsigned char* bytes, bool reversed) {
-  std::array<unsigned char, 8> ordered{};
-  std::copy_n(bytes, 8, ordered.begin());
-  if (reversed) std::reverse(ordered.begin(), ordered.end());
-  return std::bit_cast<double>(ordered);
+/// NumPy's name of a type, or a like one for bfloat16.
+std::string_view numpy_name(Type type) {
+  constexpr std::array<std::string_view, 9> names{"float32", "float64", "float16",   "bfloat16",  "int32",
+                                                  "uint32",  "int8",    "complex64", "complex128"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+/// Reverses the bytes of each number; a complex element is two.
+template <class T>
+void reverse_bytes(std::span<T> elements) {
+  constexpr std::size_t width = is_complex_v<T> ? sizeof(T) / 2 : sizeof(T);
+  const std::span<std::byte> bytes = std::as_writable_bytes(elements);
+  for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(&bytes[i], &bytes[i] + width);
+}
+
+/// The elements of a Fortran array in C order. Index (z, i, j) is at z + items * (i + rows * j).
+template <class T>
+Matrix<T> in_c_order(const Matrix<T>& fortran, std::int64_t items, std::int64_t rows, std::int64_t columns) {
+  Matrix<T> result(items * rows, columns);
+  if (items == 1) return transpose(fortran);
+  for (std::int64_t z = 0; z < items; ++z)
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) result(z * rows + i, j) = fortran.data()[z + items * (i + rows * j)];
+  return result;
+}
+
+template <class T>
+Matrix<T> load(InputFile& file, const NpyHeader& header) {
+  const std::int64_t items = header.items.value_or(1);
+  // A Fortran array holds its transpose, row after row.
+  Matrix<T> values =
+      header.fortran_order ? Matrix<T>(header.columns, items * header.rows) : Matrix<T>(items * header.rows, header.columns);
+  file.read(header.data_offset, values.data(), values.elements().size_bytes());
+  if (header.type.big_endian != (std::endian::native == std::endian::big)) reverse_bytes(values.elements());
+  return header.fortran_order ? in_c_order(values, items, header.rows, header.columns) : values;
+}
+
+template <class T>
+bool is_finite(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
+  else
+    return std::isfinite(static_cast<double>(x));
+}
+
+/// To a 16-bit type by way of float, but rounded to nearest once: the float on the way is rounded to odd.
+template <class To>
+To rounded_once(double value) {
+  auto way = static_cast<float>(value);
+  if (static_cast<double>(way) != value && std::isfinite(way) && std::isfinite(value)) {
+    if (std::fabs(static_cast<double>(way)) > std::fabs(value)) way = std::nextafter(way, 0.0F);
+    way = std::bit_cast<float>(std::bit_cast<std::uint32_t>(way) | 1U);
+  }
+  return To(way);
+}
+
+/// @throws Content  complex to real, or not a value of an integer type
+template <class To, class From>
+Matrix<To> convert(const Matrix<From>& from, std::int64_t& overflowed) {
+  Matrix<To> to(from.rows(), from.columns());
+  for (std::int64_t i = 0; i < from.size(); ++i) {
+    const From x = from.elements()[static_cast<std::size_t>(i)];
+    To& y = to.elements()[static_cast<std::size_t>(i)];
+    if constexpr (std::is_integral_v<To>) {
+      const auto value = static_cast<double>(x);
+      if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
+            value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value)) {
+        std::array<char, 32> text{};
+        std::snprintf(text.data(), text.size(), "%.9g", value);
+        throw Content("the element " + std::string(text.data()) + " in row " + std::to_string(i / from.columns()) + ", column " +
+                      std::to_string(i % from.columns()) + ", which is no value of the type " +
+                      std::string(to_string(type_of<To>())));
+      }
+      y = static_cast<To>(value);
+      continue;
+    } else if constexpr (is_complex_v<To>) {
+      using R = typename To::value_type;
+      if constexpr (is_complex_v<From>)
+        y = To(static_cast<R>(x.real()), static_cast<R>(x.imag()));
+      else
+        y = To(static_cast<R>(x), 0);
+    } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
+      y = rounded_once<To>(static_cast<double>(x));
+    } else {
+      y = static_cast<To>(x);
+    }
+    overflowed += is_finite(x) && !is_finite(y);
+  }
+  return to;
 }
 
 }  // namespace
@@ -230,76 +347,78 @@ std::string to_string(const NpyType& type) {
   return std::string(word) + (type.kind == 'b' ? "" : std::to_string(8 * type.bytes)) + (type.big_endian ? ", big-endian" : "");
 }
 
-NpyHeader read_header(InputFile& file) {
+NpyHeader read_header(InputFile& file, bool batch) {
   try {
-    return header_of(file);
+    return header_of(file, batch);
   } catch (const Content& content) {
     throw FileError("'" + file.path() + "' holds " + content.what());
   }
 }
 
-NpyMatrix read_matrix(const std::string& path) {
+NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batch) {
   InputFile file(path);
-  const NpyHeader header = read_header(file);
-  const NpyType& type = header.type;
-  if (type.kind != 'f' || (type.bytes != 4 && type.bytes != 8))
-    throw FileError("'" + path + "' holds " + to_string(type) + "; float32 and float64 can be read");
+  const NpyHeader header = read_header(file, batch);
+  const std::optional<Type> from = type_in(header.type);
+  if (!from)
+    throw FileError("'" + path + "' holds " + to_string(header.type) +
+                    "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read");
+  const Type to = as.value_or(*from);
+  if (is_complex(*from) && !is_complex(to))
+    throw FileError("'" + path + "' holds " + to_string(header.type) + ", which cannot be converted to the real type " +
+                    std::string(to_string(to)));
 
-  // In Fortran order the file holds the transpose, row after row.
-  NpyMatrix result{header.fortran_order ? Matrix<float>(header.columns, header.rows) : Matrix<float>(header.rows, header.columns),
-                   {}};
-  const std::span<float> elements = result.values.elements();
-  const bool reversed = type.big_endian != (std::endian::native == std::endian::big);
+  NpyMatrix result{Matrix<float>(), header.items, {}};
   std::int64_t overflowed = 0;
-  if (type.bytes == 4 && !reversed) {
-    file.read(header.data_offset, elements.data(), elements.size_bytes());
-  } else {
-    const auto width = static_cast<std::size_t>(type.bytes);
-    std::vector<unsigned char> bytes(std::min<std::size_t>(elements.size(), 1 << 18) * width);
-    for (std::size_t done = 0; done < elements.size();) {
-      const std::size_t count = std::min(elements.size() - done, bytes.size() / width);
-      file.read(header.data_offset + static_cast<std::int64_t>(done * width), bytes.data(), count * width);
-      for (std::size_t i = 0; i < count; ++i) {
-        float& element = elements[done + i];
-        if (width == 4) {
-          element = load_float(bytes.data() + i * width, reversed);
-        } else {
-          const double value = load_double(bytes.data() + i * width, reversed);
-          element = static_cast<float>(value);
-          overflowed += std::isfinite(value) && !std::isfinite(element);
+  with_type(*from, [&]<class From>(From) {
+    Matrix<From> values = load<From>(file, header);
+    with_type(to, [&]<class To>(To) {
+      if constexpr (std::is_same_v<From, To>) {
+        result.values = std::move(values);
+      } else if constexpr (!is_complex_v<From> || is_complex_v<To>) {
+        try {
+          result.values = convert<To>(values, overflowed);
+        } catch (const Content& content) {
+          throw FileError("'" + path + "' holds " + content.what());
         }
       }
-      done += count;
-    }
-  }
+    });
+  });
 
-  std::string from;
-  if (type.bytes != 4 || type.big_endian) from = to_string(type);
-  if (header.fortran_order) {
-    result.values = transpose(result.values);
-    from += from.empty() ? "Fortran order" : " in Fortran order";
-  }
-  if (!from.empty()) result.notes.push_back("'" + path + "' is converted from " + from + " to float32 in C order");
+  std::string how;
+  if (to != *from || header.type.big_endian) how = to_string(header.type);
+  if (header.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
+  if (!how.empty())
+    result.notes.push_back("'" + path + "' is converted from " + how + " to " + std::string(numpy_name(to)) + " in C order");
   if (overflowed > 0)
     result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" + path +
-                           "' are beyond the range of float32 and become infinite");
+                           "' are beyond the range of " + std::string(numpy_name(to)) + " and become infinite");
   return result;
 }
 
-void write_npy(OutputFile& file, const Matrix<float>& matrix) {
-  std::string header = std::string("{'descr': '") + (std::endian::native == std::endian::little ? '<' : '>') +
-                       "f4', 'fortran_order': False, 'shape': (" + std::to_string(matrix.rows()) + ", " +
-                       std::to_string(matrix.columns()) + "), }";
-  constexpr std::size_t prefix = 10;
-  constexpr std::size_t alignment = 64;
-  header.append(alignment - 1 - (prefix + header.size()) % alignment, ' ');
-  header += '\n';
-  file.write(magic);
-  const std::array<unsigned char, 4> version_and_length{1, 0, static_cast<unsigned char>(header.size() % 256),
-                                                        static_cast<unsigned char>(header.size() / 256)};
-  file.write(version_and_length.data(), version_and_length.size());
-  file.write(header);
-  file.write(matrix.data(), matrix.elements().size_bytes());
+void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
+  if (type(matrix) == Type::bf16)
+    throw std::invalid_argument("NumPy has no bfloat16, so '" + file.path() + "' cannot be written");
+  constexpr std::array<std::string_view, 9> codes{"f4", "f8", "f2", "", "i4", "u4", "i1", "c8", "c16"};
+  const std::string_view code = codes[matrix.index()];
+  const char order = code == "i1" ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::visit(
+      [&](const auto& values) {
+        const std::int64_t rows = items && *items > 0 ? values.rows() / *items : values.rows();
+        std::string header = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
+                             (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " +
+                             std::to_string(values.columns()) + "), }";
+        constexpr std::size_t prefix = 10;
+        constexpr std::size_t alignment = 64;
+        header.append(alignment - 1 - (prefix + header.size()) % alignment, ' ');
+        header += '\n';
+        file.write(magic);
+        const std::array<unsigned char, 4> version_and_length{1, 0, static_cast<unsigned char>(header.size() % 256),
+                                                              static_cast<unsigned char>(header.size() / 256)};
+        file.write(version_and_length.data(), version_and_length.size());
+        file.write(header);
+        file.write(values.data(), values.elements().size_bytes());
+      },
+      matrix);
 }
 
 }  // namespace glgemm::tools

@@ -1,11 +1,15 @@
 // NumPy's .npy files: reads the format's versions 1.0, 2.0 and 3.0, writes version 1.0.
 #pragma once
 
+#include <complex>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <glgemm/matrix.hpp>
+#include <glgemm/plan.hpp>
 
 #include "files.hpp"
 
@@ -21,33 +25,75 @@ struct NpyType {
 /// "float32", "complex64", ...; ", big-endian" follows where it is.
 std::string to_string(const NpyType& type);
 
-/// The header of an .npy file that holds a matrix.
+/// The header of an .npy file that holds a matrix, or several of one size.
 struct NpyHeader {
   NpyType type;
-  bool fortran_order = false;  ///< column after column
-  std::int64_t rows = 0;
+  bool fortran_order = false;         ///< the first index runs fastest
+  std::optional<std::int64_t> items;  ///< how many matrices, if the array has three dimensions
+  std::int64_t rows = 0;              ///< of each
   std::int64_t columns = 0;
   std::int64_t data_offset = 0;  ///< where the first element lies, in bytes from the beginning of the file
 };
 
 /// Reads the header and compares it with the file's length.
-/// @throws FileError  it is no .npy file, malformed, truncated, followed by further bytes, not two-dimensional, or too large to
-/// be
-///                    counted; or its elements are no numbers of a fixed size
-NpyHeader read_header(InputFile& file);
+/// @throws FileError  it is no .npy file, malformed, truncated, followed by further bytes, not two-dimensional (nor, if `batch`,
+///                    three-dimensional), or too large to be counted; or its elements are no numbers of a fixed size
+NpyHeader read_header(InputFile& file, bool batch = false);
+
+/// A matrix of any of the types, in the order of `Type`.
+using AnyMatrix =
+    std::variant<Matrix<float>, Matrix<double>, Matrix<half>, Matrix<bfloat16>, Matrix<std::int32_t>, Matrix<std::uint32_t>,
+                 Matrix<std::int8_t>, Matrix<std::complex<float>>, Matrix<std::complex<double>>>;
+inline Type type(const AnyMatrix& matrix) noexcept {
+  return static_cast<Type>(matrix.index());
+}
+/// Calls f(T()) with the host type of `type`.
+template <class F>
+decltype(auto) with_type(Type type, F&& f) {
+  switch (type) {
+    case Type::f32:
+      return f(float());
+    case Type::f64:
+      return f(double());
+    case Type::f16:
+      return f(half());
+    case Type::bf16:
+      return f(bfloat16());
+    case Type::i32:
+      return f(std::int32_t());
+    case Type::u32:
+      return f(std::uint32_t());
+    case Type::i8:
+      return f(std::int8_t());
+    case Type::c64:
+      return f(std::complex<float>());
+    case Type::c128:
+      break;
+  }
+  return f(std::complex<double>());
+}
 
 /// A matrix from a file, and what had to be converted on the way.
 struct NpyMatrix {
-  Matrix<float> values;
-  std::vector<std::string> notes;  ///< sentences that name the file
+  AnyMatrix values;                   ///< several stand below each other
+  std::optional<std::int64_t> items;  ///< how many, if the array has three dimensions
+  std::vector<std::string> notes;     ///< sentences that name the file
 };
 
-/// Reads a matrix of float32 or float64 elements of either byte order, in C or Fortran order. float64 is rounded to float32.
-/// @throws FileError       as read_header, or the type is another one
+/// Reads float16, float32, float64, int8, int32, uint32, complex64 or complex128 elements of either byte order, in C or Fortran
+/// order.
+///
+/// With `as`, they are converted to that type: floats are rounded to nearest, where what is beyond the range becomes infinite and
+/// is counted in a note; integers are not changed, so that a number that is no value of an integer type is an error. Without,
+/// they keep their type. `batch` allows three dimensions.
+/// @throws FileError       as read_header; the type is another one; or an element cannot be converted, or complex ones to a real
+/// type
 /// @throws std::bad_alloc  the memory could not be had
-NpyMatrix read_matrix(const std::string& path);
+NpyMatrix read_matrix(const std::string& path, std::optional<Type> as = {}, bool batch = false);
 
-/// Writes a float32 matrix in C order; the data begin at a multiple of 64 bytes.  @throws FileError  as OutputFile::write
-void write_npy(OutputFile& file, const Matrix<float>& matrix);
+/// Writes a matrix in C order, as `items` matrices of equal size if given; the data begin at a multiple of 64 bytes.
+/// @throws FileError              as OutputFile::write
+/// @throws std::invalid_argument  the elements are of bfloat16, which NumPy does not have
+void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items = {});
 
 }  // namespace glgemm::tools

@@ -1,11 +1,14 @@
-// Sizes of products: see shapes.hpp.
+// Products in words: see shapes.hpp.
 #include "shapes.hpp"
 
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "files.hpp"
@@ -30,20 +33,79 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-bool parse_transposed(std::string_view text, const std::string& what) {
-  if (text == "N" || text == "T") return text == "T";
+Op parse_transposed(std::string_view text, const std::string& what) {
+  if (text == "N" || text == "T") return text == "T" ? Op::transpose : Op::none;
   throw std::invalid_argument(what + ": '" + std::string(text) + "' is neither N nor T");
+}
+
+/// Takes a finite number off the beginning of `text`; a sign may precede it.
+std::optional<double> take_number(std::string_view& text) {
+  const bool plus = text.starts_with('+');
+  const char* const begin = text.data() + (plus ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  double value = 0;
+  const auto [rest, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || !std::isfinite(value) || (plus && *begin == '-')) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return value;
+}
+
+bool is_imaginary_unit(std::string_view text) {
+  return text == "i" || text == "j";
 }
 
 }  // namespace
 
-std::string to_string(const Shape& shape) {
-  if (shape.m == shape.n && shape.n == shape.k) return std::to_string(shape.m);
-  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+std::string_view to_string(Op op) noexcept {
+  return op == Op::none ? "n" : op == Op::transpose ? "t" : "c";
 }
 
-double flops(const Shape& shape) {
-  return 2 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+std::string to_string(const Shape& shape) {
+  std::string text = std::to_string(shape.m);
+  if (shape.m != shape.n || shape.n != shape.k) text += "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+  if (shape.op_a != Op::none || shape.op_b != Op::none)
+    text.append("-").append(to_string(shape.op_a)).append(to_string(shape.op_b));
+  return text;
+}
+
+double flops(const Shape& shape, Type type, std::int64_t batch) {
+  return (is_complex(type) ? 8 : 2) * static_cast<double>(batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+         static_cast<double>(shape.k);
+}
+
+Op parse_op(std::string_view text, std::string_view what) {
+  if (text == "n" || text == "N") return Op::none;
+  if (text == "t" || text == "T") return Op::transpose;
+  if (text == "c" || text == "C") return Op::conjugate_transpose;
+  throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is none of n, t and c");
+}
+
+std::complex<double> parse_scalar(std::string_view text, Type type, std::string_view what) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is " + why);
+  };
+  std::string_view rest = text;
+  std::complex<double> value;
+  const std::optional<double> first = take_number(rest);
+  if (first && is_imaginary_unit(rest)) {
+    value = {0, *first};
+  } else if (first && rest.empty()) {
+    value = *first;
+  } else {
+    const bool second_follows = rest.starts_with('+') || rest.starts_with('-');
+    const std::optional<double> second = first && second_follows ? take_number(rest) : std::nullopt;
+    if (!second || !is_imaginary_unit(rest)) refuse("not a number");
+    value = {*first, *second};
+  }
+  const Type sums = accumulator(type);
+  const auto fits = [&](double x) {
+    if (sums == Type::i32) return x >= -2147483648.0 && x <= 2147483647.0 && x == std::trunc(x);
+    if (sums == Type::u32) return x >= 0 && x <= 4294967295.0 && x == std::trunc(x);
+    return sums == Type::f64 || sums == Type::c128 || std::fabs(x) <= static_cast<double>(std::numeric_limits<float>::max());
+  };
+  if (!fits(value.real()) || !fits(value.imag()) || (value.imag() != 0 && !is_complex(sums)))
+    refuse("no value of the type " + std::string(to_string(sums)));
+  return value;
 }
 
 std::int64_t parse_size(std::string_view text, std::string_view what) {
@@ -72,12 +134,12 @@ Shape parse_shape(std::string_view text, std::string_view what) {
   return {parse_size(parts[0], what), parse_size(parts[1], what), parse_size(parts[2], what)};
 }
 
-ShapeFile read_shapes(const std::string& path) {
+std::vector<Shape> read_shapes(const std::string& path) {
   InputFile input(path);
   std::string text(static_cast<std::size_t>(input.size()), '\0');
   input.read(0, text.data(), text.size());
 
-  ShapeFile file;
+  std::vector<Shape> shapes;
   bool header = true;
   std::int64_t number = 0;
   for (const std::string_view line : split(text, '\n')) {
@@ -93,29 +155,27 @@ ShapeFile read_shapes(const std::string& path) {
     }
     if (fields.size() != 5)
       throw std::invalid_argument(where + ": " + std::to_string(fields.size()) + " fields instead of m,n,k,trans_a,trans_b");
-    const Shape shape{parse_size(fields[0], where), parse_size(fields[1], where), parse_size(fields[2], where)};
-    const bool transposed_a = parse_transposed(fields[3], where);
-    const bool transposed_b = parse_transposed(fields[4], where);
-    if (transposed_a || transposed_b)
-      ++file.skipped;
-    else
-      file.shapes.push_back(shape);
+    shapes.push_back({parse_size(fields[0], where), parse_size(fields[1], where), parse_size(fields[2], where),
+                      parse_transposed(fields[3], where), parse_transposed(fields[4], where)});
   }
   if (header) throw std::invalid_argument("'" + path + "' has no header m,n,k,trans_a,trans_b");
-  return file;
+  return shapes;
 }
 
-void require_memory(const Shape& shape) {
+void require_memory(const Shape& shape, Type type, std::int64_t batch) {
   const double m = static_cast<double>(shape.m);
   const double n = static_cast<double>(shape.n);
   const double k = static_cast<double>(shape.k);
-  const double bytes = 4 * (m * k + k * n + 3 * m * n);
+  const double bytes = static_cast<double>(batch) * (static_cast<double>(element_bytes(type)) * (m * k + k * n) +
+                                                     static_cast<double>(element_bytes(accumulator(type))) * 3 * m * n);
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes <= memory) return;
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), " needs %.3g GB for its matrices, and this machine has %.3g GB of memory", bytes / 1e9,
                 memory / 1e9);
-  throw std::invalid_argument("the product of size " + to_string(shape) + text.data());
+  throw std::invalid_argument(
+      (batch == 1 ? "the product of size " : "a batch of " + std::to_string(batch) + " products of size ") + to_string(shape) +
+      text.data());
 }
 
 }  // namespace glgemm::tools

@@ -1,26 +1,33 @@
-// Sizes of products as the command line and CSV files name them.
+// Products as the command line and CSV files name them: sizes, ops, types, scalars.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <glgemm/plan.hpp>
+
 namespace glgemm::tools {
 
-/// C is m x n, A is m x k, B is k x n; all positive.
+/// C is m x n, op(A) is m x k, op(B) is k x n; all positive.
 struct Shape {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  Op op_a = Op::none;
+  Op op_b = Op::none;
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// "1024" for a square product, else "5124x700x2048" (m, n, k).
+/// "1024" for a square product, else "5124x700x2048" (m, n, k); "-tn" follows where A is transposed, and so on.
 std::string to_string(const Shape& shape);
+/// "n", "t" or "c".
+std::string_view to_string(Op op) noexcept;
 
-/// 2 m n k.
-double flops(const Shape& shape);
+/// Real operations: 2 m n k for each of `batch` products, or 8 m n k for complex types.
+double flops(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 
 /// A positive integer; `what` opens the message.  @throws std::invalid_argument  it is not; the message has the text
 std::int64_t parse_size(std::string_view text, std::string_view what);
@@ -31,19 +38,28 @@ std::vector<Shape> parse_sizes(std::string_view text, std::string_view what);
 /// "m,n,k".  @throws std::invalid_argument  as parse_size, or there are not three
 Shape parse_shape(std::string_view text, std::string_view what);
 
-/// What a file of shapes holds.
-struct ShapeFile {
-  std::vector<Shape> shapes;
-  std::int64_t skipped = 0;  ///< rows with a transposed operand
-};
+/// n, t or c, or the capital letter.  @throws std::invalid_argument  another text; `what` opens the message
+Op parse_op(std::string_view text, std::string_view what);
+
+/// A number; for complex types also 2i, 1+2i and -1.5-2e3j.
+/// @throws std::invalid_argument  it is none, or no value of the accumulator of `type`; `what` opens the message
+std::complex<double> parse_scalar(std::string_view text, Type type, std::string_view what);
+/// The same number as the host type of the accumulator.
+template <class A>
+A scalar_as(std::complex<double> value) {
+  if constexpr (requires(A x) { x.imag(); })
+    return A(static_cast<typename A::value_type>(value.real()), static_cast<typename A::value_type>(value.imag()));
+  else
+    return static_cast<A>(value.real());
+}
 
 /// Reads a CSV file with the header m,n,k,trans_a,trans_b, where trans_a and trans_b are N or T. Blank lines do not count.
 /// @throws FileError              it cannot be read
 /// @throws std::invalid_argument  the header is another, or a line is malformed; the message has the file and the line's number
-ShapeFile read_shapes(const std::string& path);
+std::vector<Shape> read_shapes(const std::string& path);
 
-/// @throws std::invalid_argument  the matrices of the product, with the copies that a measurement needs, exceed this machine's
+/// @throws std::invalid_argument  the matrices of the products, with the copies that a measurement needs, exceed this machine's
 /// memory
-void require_memory(const Shape& shape);
+void require_memory(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 
 }  // namespace glgemm::tools

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <glgemm/error.hpp>
@@ -51,11 +52,6 @@ constexpr Type type_of() noexcept {
   }
 }
 
-/// The host type in which products of T are summed.
-template <class T>
-using accumulator_t = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float,
-                                         std::conditional_t<std::is_same_v<T, std::int8_t>, std::int32_t, T>>;
-
 /// alpha or beta: a number of any of the types. It must be a value of the product's accumulator type: no imaginary part for real
 /// types, an integer in range for integer types.
 struct Scalar {
@@ -88,13 +84,13 @@ struct Batch {
   std::int64_t stride_c = 0;
   std::int64_t stride_d = 0;
   /// Instead of the strides, where not empty: `count` offsets in elements from the view's first element, not negative, in any order.
-  std::span<const std::int64_t> offsets_a;
-  std::span<const std::int64_t> offsets_b;
-  std::span<const std::int64_t> offsets_c;
-  std::span<const std::int64_t> offsets_d;
+  std::span<const std::int64_t> offsets_a{};
+  std::span<const std::int64_t> offsets_b{};
+  std::span<const std::int64_t> offsets_c{};
+  std::span<const std::int64_t> offsets_d{};
   /// Where not empty: `count` scalars that take alpha's and beta's place.
-  std::span<const Scalar> alphas;
-  std::span<const Scalar> betas;
+  std::span<const Scalar> alphas{};
+  std::span<const Scalar> betas{};
 };
 
 /// What happens to alpha op(A) op(B) + beta C before it is stored, in the same dispatch: D is added, then the bias, then the activation
@@ -105,7 +101,7 @@ struct Batch {
 /// NaN stays NaN. The functions are accurate to a few units in the last place of the accumulator's type, relative to max(1, |x|).
 struct Epilogue {
   /// The residual D, of C's shape; C itself, or without an element in common with it.
-  std::optional<BufferView> residual;
+  std::optional<BufferView> residual{};
   /// One element for each row, or for each column, of C, one after the other from this byte of this buffer on; the same for all items.
   Bias bias = Bias::none;
   unsigned bias_buffer = 0;
@@ -130,10 +126,10 @@ struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
   Scalar alpha = 1;
-  BufferView a;
-  BufferView b;
+  BufferView a{};
+  BufferView b{};
   Scalar beta = 0;
-  BufferView c;
+  BufferView c{};
   Batch batch{};
   Epilogue epilogue{};
   /// Used instead of the engine's own workspace.
@@ -161,10 +157,11 @@ struct EngineOptions {
   std::function<void(std::string_view message)> log;
   /// Find out at each call whether the engine's context is current, and throw std::invalid_argument if another or none is. By default
   /// debug builds of glgemm do.
-  std::optional<bool> check_context;
+  std::optional<bool> check_context{};
 };
 
 class DeviceMatrix;
+class PackedOperand;
 
 /// Tells when the commands that were enqueued before it are done.
 ///
@@ -209,8 +206,9 @@ class GLGEMM_EXPORT Scope {
 /// a thread on which that context (and no other) is current, not while transform feedback is active (refused) and not under
 /// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored when
 /// it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read and
-/// copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. Programs
-/// are compiled when first needed and kept.
+/// copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. An OpenGL
+/// error that was pending stays pending; the one of glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when first needed
+/// and kept.
 ///
 /// Barriers: what shaders wrote to A, B, C, D or a bias as storage buffers before is seen. After writes by other means, issue what OpenGL
 /// asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform feedback,
@@ -254,10 +252,21 @@ class GLGEMM_EXPORT Engine {
   ///
   /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha = 0, A and
   /// B are not. The gaps that C's ld leaves are not written. What was enqueued before is seen as the class comment says.
+  ///
+  /// A product whose like ran before makes these OpenGL calls and no others; none allocates, waits or asks for errors:
+  /// - for each buffer of the product, its size: glIsBuffer, glBindBuffer, glGetBufferParameteri64v;
+  /// - glGetIntegerv (is there room for a debug group?), glPushDebugGroup, glUseProgram, glPopDebugGroup;
+  /// - where a batch gives its items one by one: glInvalidateBufferData, glBindBufferBase, glBufferSubData;
+  /// - for each dispatch: glBindBufferRange for each operand, glProgramUniform* for what differs from the last dispatch of the program,
+  ///   glMemoryBarrier (not where only pieces of C that are apart are in flight), glDispatchCompute;
+  /// - outside a scope, to save and restore: glGetBooleanv, 4 glGetIntegerv, and for each of the kernel's bindings glGetIntegeri_v and
+  ///   2 glGetInteger64i_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, 3 glBindBuffer, and glIsProgram or glIsBuffer
+  ///   for each object that is bound again;
+  /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or another
   ///                                item's C; the message has the numbers
   /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
-  /// @throws OutOfMemory            the workspace could not be had; the message has the bytes
+  /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel; the message has its log
   /// In each case nothing has been enqueued.
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
@@ -278,6 +287,12 @@ class GLGEMM_EXPORT Engine {
   /// the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
 
+  /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth it for a
+  /// B that is used again and again. Enqueues; does not wait.
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned
+  /// @throws OutOfMemory            with the bytes asked for
+  PackedOperand prepack(const BufferView& b, Op op = Op::none);
+
   /// A fence behind everything enqueued so far, by whomever.
   Fence fence();
 
@@ -286,6 +301,7 @@ class GLGEMM_EXPORT Engine {
 
   /// Deletes the engine's OpenGL objects. Afterwards only the destructor, release() and abandon() may be called.
   /// Device matrices free theirs themselves.
+  /// @throws std::invalid_argument  the engine checks, and its context is not current: abandon() is for a context that is gone
   void release();
   /// Forgets the engine's OpenGL objects, and those of its device matrices, without calling OpenGL: for a context that is lost or
   /// gone. Any thread.
@@ -294,6 +310,7 @@ class GLGEMM_EXPORT Engine {
  private:
   friend class DeviceMatrix;
   friend class Stopwatch;
+  friend struct CAccess;  // the C interface
   /// The shapes and types agree and a plan exists.
   void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type, const PlanOptions& options) const;
   void finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const;
@@ -357,13 +374,14 @@ class GLGEMM_EXPORT DeviceMatrix {
   }
 
   /// Copies rows x columns elements of `from`, from its (from_row, from_column) on, to (row, column) of this matrix. On the device where
-  /// both belong to one context or share group, as `shared` says; else through the host, and then `from`'s context must be current when
-  /// the call begins and `switch_context` is called to make this matrix's current.
+  /// both belong to one context or share group and `switch_context` is empty; else through the host, and then `from`'s context must be current
+  /// when the call begins and `switch_context` is called to make this matrix's current.
   /// @throws std::invalid_argument  the types differ, or a section leaves its matrix, or the sections overlap
   void copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows, std::int64_t columns,
             std::int64_t row = 0, std::int64_t column = 0, const std::function<void()>& switch_context = {});
 
  private:
+  friend struct CAccess;  // the C interface knows an element's type at run time only
   void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
   void write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns);
   void read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
@@ -373,6 +391,21 @@ class GLGEMM_EXPORT DeviceMatrix {
   std::int64_t columns_ = 0;
   Type type_ = Type::f32;
   unsigned buffer_ = 0;
+};
+
+/// What Engine::prepack made: an operand with the op that belongs to it, as in
+/// engine.gemm({.op_b = packed.op(), .a = a, .b = packed.view(), .c = c}). What was written to the original since then is not seen.
+class GLGEMM_EXPORT PackedOperand {
+ public:
+  Op op() const noexcept { return op_; }
+  BufferView view() const noexcept { return view_; }
+
+ private:
+  friend class Engine;
+  PackedOperand(DeviceMatrix matrix, BufferView view, Op op) : matrix_(std::move(matrix)), view_(view), op_(op) {}
+  DeviceMatrix matrix_;
+  BufferView view_;
+  Op op_;
 };
 
 /// Measures the time that commands take on the GPU, by a pair of GL_TIMESTAMP queries.

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,27 @@ struct half {
     return result(whole + (rest > half_way || (rest == half_way && (whole & 1u)) ? 1u : 0u));
   }
 };
+
+/// The host type in which products of T are summed: float for half and bfloat16, std::int32_t for std::int8_t, else T itself.
+/// (A struct, since compilers spell conditions in exported names differently.)
+template <class T>
+struct Accumulator {
+  using type = T;
+};
+template <>
+struct Accumulator<half> {
+  using type = float;
+};
+template <>
+struct Accumulator<bfloat16> {
+  using type = float;
+};
+template <>
+struct Accumulator<std::int8_t> {
+  using type = std::int32_t;
+};
+template <class T>
+using accumulator_t = typename Accumulator<T>::type;
 
 /// A dense matrix in host memory: rows x columns elements of T, row-major, without gaps.
 ///

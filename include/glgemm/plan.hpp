@@ -188,7 +188,7 @@ struct Traffic {
   double a_from_shared = 0;  ///< reads of an element of A from a workgroup's shared memory
   double b_from_shared = 0;
   double bytes = 0;          ///< bytes read from A's and B's buffers and written to C's, altogether
-  double flops_per_byte = 0; ///< 2 m n k / bytes: arithmetic for each byte of buffer traffic
+  double flops_per_byte = 0; ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
 };
 GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 
@@ -299,7 +299,7 @@ struct Slice {
 /// cursor past it; an empty slice at the end. How the slices are cut never changes a bit of the result.
 GLGEMM_EXPORT Slice next_slice(const Plan& plan, Cursor& cursor, double work = std::numeric_limits<double>::infinity());
 
-/// How many slices and dispatches the plan has when every slice is as large as it may be.
+/// How many slices and dispatches the plan has when every slice is as large as it may be (2^63 - 1 if there are more).
 struct PlanSize {
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;

@@ -1,42 +1,72 @@
-// Whether a product is right. No OpenGL; the standard library only.
+// Whether a product C = alpha op(A) op(B) + beta C0 is right, in any of the element types. No OpenGL; the standard library only.
 //
-// Error bounds: with u = 2^-24 and gamma_k = k u / (1 - k u), a float product computed in any order of summation satisfies
-// |C - A B| <= gamma_k |A| |B| componentwise (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-// section 3.5). That is a proof but lax; 2 sqrt(k) u |A| |B| is what rounding errors that behave like random ones stay within, so
-// it is reported too. From k = 2^23 on, where gamma_k is lax or undefined, k u takes its place, which holds for every k (C.-P.
-// Jeannerod, S. M. Rump, Improved error bounds for inner products in floating-point arithmetic, 2013).
+// T is the type of the elements of A and B; C and C0 are of accumulator_t<T>, or for half and bfloat16 of T itself. Integers wrap
+// and must be equal. For the rest let u be the unit roundoff of the accumulator (2^-24 for float, 2^-53 for double),
+// gamma_K = K u / (1 - K u), and K = k, or 2 k for complex elements, whose real and imaginary parts are sums of 2 k real products
+// each and are checked one by one. A scalar alpha other than 1, and a beta other than 0, each add one operation to K (two, if
+// complex). Computed in any order of summation, with alpha applied to the whole sum or to its parts, the product then satisfies
+//     |C - ref| <= gamma_K M    with M = |alpha| |op(A)| |op(B)| + |beta| |C0|
+// componentwise (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.5); for complex elements M
+// adds up the magnitudes of the real products. That is a proof but lax; 2 sqrt(K) u M is what rounding errors that behave like
+// random ones stay within, so it is reported too. From K u = 1/2 on, where gamma_K is lax or undefined, K u takes its place,
+// which holds for every K (C.-P. Jeannerod, S. M. Rump, Improved error bounds for inner products in floating-point arithmetic,
+// 2013).
+// The reference is computed in double for float accumulators and in long double for double ones, and its own rounding is added to
+// the bound; that counts only where long double is no wider than double.
 //
 // A comparison is always !(error <= bound), so that a NaN fails. What is allowed beside rounding:
-//  - Denormals flushed to zero, which OpenGL permits: 2^-126 for each of 2k products and sums, and, where A or B holds denormals,
-//    as often that times the other matrix's greatest element; doubled, since rounding follows. At most 2 |A||B| altogether, so
-//    where |A||B| is 0, C must be 0.
-//  - Overflow: where |A||B| reaches the range of float, some order of summation leaves it, and C may be infinite or NaN there.
-//  - Where A or B holds infinities or NaN so that the reference is not finite, C must be the same infinity, or NaN.
-// Zeros of either sign are equal. Everything here may be called from any thread.
+//  - Denormals flushed to zero, which OpenGL permits: the accumulator's least normal number for each of 2 K operations, and where
+//    A, B or C0 hold denormals, as often that times the greatest element that they meet; doubled, since rounding follows.
+//    At most 2 M altogether, so where M is 0, C must be 0. (A denormal half is a normal float, and not flushed.)
+//  - Overflow: where M reaches the accumulator's range, some order of summation leaves it, and C may be infinite or NaN there.
+//  - Where A, B or C0 hold infinities or NaN so that the reference is not finite, C must be the same infinity, or NaN. If either
+//    part of a complex reference is not finite, one part of C must not be.
+//  - C of half or bfloat16 is rounded once more: the roundoff of that type is added to the bound, and C may be infinite where the
+//    reference, give or take its bound, rounds to infinity.
+// With alpha = 0, A and B do not count (nor do NaN in them), and with beta = 0, C0. Zeros of either sign are equal. Everything
+// here may be called from any thread. The templates are compiled for the types of type_of() (glgemm/engine.hpp).
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <string>
 
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/plan.hpp>
 
 namespace glgemm {
 
-/// C = A B by the serial triple loop over i, j and p, in float, each element summed in the order of p: the published baseline.
-/// The rows [first_row, last_row) of C alone are computed and returned (so the result has last_row - first_row rows); the whole
-/// by default (last_row = -1).
-/// @throws std::invalid_argument  the inner sizes differ, or the rows are not rows of C
-GLGEMM_EXPORT Matrix<float> multiply_serial(const Matrix<float>& a, const Matrix<float>& b, std::int64_t first_row = 0,
-                                            std::int64_t last_row = -1);
+/// What the product is, beside A and B: C = alpha op(A) op(B) + beta C0.
+template <class T = float, class C = accumulator_t<T>>
+struct Terms {
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  accumulator_t<T> alpha = accumulator_t<T>(1);
+  accumulator_t<T> beta = accumulator_t<T>(0);
+  /// C before the product, of C's shape; not looked at where beta is 0.
+  const Matrix<C>* c0 = nullptr;
+};
 
-/// What a check found.
+/// op(X): X itself, its transpose, or the transpose of its complex conjugate.
+template <class T>
+GLGEMM_EXPORT Matrix<T> apply_op(Op op, const Matrix<T>& x);
+
+/// C = A B by the serial triple loop over i, j and p, in the accumulator's type, each element summed in the order of p: the
+/// published baseline. Integers wrap. The rows [first_row, last_row) of C alone are computed and returned (so the result has
+/// last_row - first_row rows); the whole by default (last_row = -1).
+/// @throws std::invalid_argument  the inner sizes differ, or the rows are not rows of C
+template <class T = float>
+GLGEMM_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a, const Matrix<T>& b, std::int64_t first_row = 0,
+                                                       std::int64_t last_row = -1);
+
+/// What a check found. Numbers of a complex element are those of one of its parts.
 struct Check {
   std::string method;  ///< "exact", "bound" or "probe"
   bool passed = false;
-  double worst_ratio = 0;       ///< greatest |C - ref| over its bound, gamma_k |A||B| and what flushed denormals may add (0 where
-                                ///< both are 0; infinite where only the bound is, or for NaN; 0 for an overflow that is allowed)
-  double worst_ratio_sqrt = 0;  ///< the same with 2 sqrt(k) u in the place of gamma_k
+  double worst_ratio = 0;  ///< greatest |C - ref| over its bound (0 where both are 0; infinite where only the bound is, as for
+                           ///< integers, or for NaN; 0 for an overflow that is allowed)
+  double worst_ratio_sqrt = 0;  ///< the same with 2 sqrt(K) u in the place of gamma_K
   std::int64_t row = -1;        ///< where worst_ratio is, -1 for a matrix without elements
   std::int64_t column = -1;
   double got = 0;             ///< C there
@@ -46,36 +76,50 @@ struct Check {
   std::string summary;        ///< one line for a person, with the numbers
 };
 
-/// Whether every sum in A B is exact in float: all elements are integers and k max|a| max|b| < 2^24, where a maximum of 0 counts
-/// as 1. Then each order of summation gives the same float, and C must equal it.
-/// @throws std::invalid_argument  the inner sizes differ
-GLGEMM_EXPORT bool is_exact_problem(const Matrix<float>& a, const Matrix<float>& b);
-
-/// Compares every element of C with a reference in double, against gamma_k |A||B| (and, where the problem is exact, for equality:
-/// the method is then "exact"). O(m n k).
+/// Whether every order of summation gives the same result, which C must then equal: always for integers; for the rest where all
+/// elements and scalars are integers and |alpha| K max|a| max|b| + |beta| max|c0| < 1 / u, where a maximum of 0 counts as 1 (for
+/// complex numbers the greatest part is the maximum, and a scalar's magnitude the sum of its parts' magnitudes).
 /// @throws std::invalid_argument  the shapes disagree
-GLGEMM_EXPORT Check check_full(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c);
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_EXPORT bool is_exact_problem(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
+
+/// Compares every element of C with a reference, against the bound (and, where the problem is exact, for equality: the method is
+/// then "exact"). O(m n k).
+/// @throws std::invalid_argument  the shapes disagree
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, const Terms<T, C>& terms = {});
 
 /// Checks C without computing the whole product, in O(m n + m k + k n + samples k) time.
 ///
-/// `samples` entries are compared as in check_full: the four corners, and random ones of which three quarters lie on edges of 32
-/// x 32 blocks (all elements if C has no more). Equal seeds check equal entries. Beside them stands C t = A (B t) for random
-/// vectors t: for exact problems in integers, where a single wrong element in a row is never missed and any wrong C with
-/// probability 2^-64 at most; else in double within the bound, summed over the row (Freivalds), as an alarm for gross errors: it
-/// finds a wrong row or block, not always a wrong element, and passes over rows and columns that are not finite or could
-/// overflow. A row that fails is then compared element by element, so that the place is known.
+/// `samples` entries are compared as in check_full: the four corners, and random ones of which three quarters lie on edges of
+/// 32 x 32 blocks (all elements if C has no more). Equal seeds check equal entries. Beside them stands, for random vectors t,
+/// C t = alpha A (B t) + beta C0 t (Freivalds).
+///  - For exact problems with C of the accumulator's type: in integers modulo 2^64, or 2^32 for integer types, with 8 vectors. A
+///    single wrong element in a row is never missed. Rows with several wrong ones are missed with probability 2^-280 at most for
+///    floats, 2^-77 for doubles, and for integer types, where the row's errors are all multiples of 2^s, 2^-(7 (32 - s)).
+///  - For others: in the reference's arithmetic within the bound, summed over the row, as an alarm for gross errors: it finds a
+///    wrong row or block, not always a wrong element, and passes over rows and columns that are not finite or could overflow.
+/// A row that fails is then compared element by element, so that the place is known.
 /// @throws std::invalid_argument  the shapes disagree
-GLGEMM_EXPORT Check check_probe(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c, std::uint64_t seed = 1,
-                                std::int64_t samples = 4096);
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_EXPORT Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, std::uint64_t seed = 1,
+                                std::int64_t samples = 4096, const Terms<T, C>& terms = {});
 
-/// |C - ref| over its bound, as Check::worst_ratio, for every element of C: what an image of the error shows. O(m n k).
+/// |C - ref| over its bound, as Check::worst_ratio, for every element of C (of a complex one, the greater of its parts'): what an
+/// image of the error shows. O(m n k).
 /// @throws std::invalid_argument  the shapes disagree
-GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c);
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c,
+                                         const Terms<T, C>& terms = {});
 
-/// Uniform random elements in [-1, 1), the same for the same seed on every machine.
-GLGEMM_EXPORT Matrix<float> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
-/// Uniform random integers in [-largest, largest], as floats, the same for the same seed on every machine.
+/// Uniform random elements, the same for the same seed on every machine: in [-1, 1), both parts of complex ones, rounded to T for
+/// half and bfloat16; of all values for integers.
+template <class T = float>
+GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
+/// Uniform random integers in [-largest, largest] (both parts of complex elements) as elements of T, the same for the same seed
+/// on every machine; std::uint32_t wraps, and T must hold the rest.
 /// @throws std::invalid_argument  largest is negative
-GLGEMM_EXPORT Matrix<float> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed);
+template <class T = float>
+GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed);
 
 }  // namespace glgemm

@@ -1,5 +1,5 @@
-# Installs the build into an empty folder, moves that elsewhere, and configures, builds and runs the consumer project there.
-# cmake -D BUILD=FOLDER -D CONFIG=Release -D WORK=FOLDER -D GENERATOR=NAME -D CXX=COMPILER -D FLAGS=FLAGS -P run.cmake
+# Installs the build into an empty folder, moves that elsewhere, and configures, builds and runs the consumer project's programs there.
+# cmake -D BUILD=FOLDER -D CONFIG=Release -D WORK=FOLDER -D GENERATOR=NAME -D CC=COMPILER -D CXX=COMPILER -D FLAGS=FLAGS -P run.cmake
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -11,14 +11,17 @@ run("${CMAKE_COMMAND}" --install "${BUILD}" --config "${CONFIG}" --prefix "${WOR
 # A package that held absolute paths would no longer be found.
 file(RENAME "${WORK}/installed" "${WORK}/moved")
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/build" -G "${GENERATOR}" -D "CMAKE_PREFIX_PATH=${WORK}/moved"
-  -D "CMAKE_BUILD_TYPE=${CONFIG}" -D "CMAKE_CXX_COMPILER=${CXX}" -D "CMAKE_CXX_FLAGS=${FLAGS}")
+  -D "CMAKE_BUILD_TYPE=${CONFIG}" -D "CMAKE_C_COMPILER=${CC}" -D "CMAKE_CXX_COMPILER=${CXX}"
+  -D "CMAKE_CXX_FLAGS=${FLAGS}")
 run("${CMAKE_COMMAND}" --build "${WORK}/build" --config "${CONFIG}")
 
-find_program(consumer consumer PATHS "${WORK}/build" "${WORK}/build/${CONFIG}" NO_DEFAULT_PATH REQUIRED)
-execute_process(COMMAND "${consumer}" RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-message(STATUS "${output}")
-if(output MATCHES "no device: " AND NOT DEFINED ENV{CI})
-  message(FATAL_ERROR "SKIPPED: the package is found and linked, but no OpenGL device is here to run on")
-elseif(NOT status STREQUAL "0")
-  message(FATAL_ERROR "the consumer ended with ${status}")
-endif()
+foreach(program IN ITEMS consumer consumer_c)
+  find_program(${program} ${program} PATHS "${WORK}/build" "${WORK}/build/${CONFIG}" NO_DEFAULT_PATH REQUIRED)
+  execute_process(COMMAND "${${program}}" RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  message(STATUS "${output}")
+  if(output MATCHES "no device: " AND NOT DEFINED ENV{CI})
+    message(FATAL_ERROR "SKIPPED: the package is found and linked, but no OpenGL device is here to run on")
+  elseif(NOT status STREQUAL "0")
+    message(FATAL_ERROR "${program} ended with ${status}")
+  endif()
+endforeach()

@@ -1,0 +1,409 @@
+// glgemm's interface for C99 and for what calls C: multiplies matrices in the OpenGL context that is current when an engine is made.
+//
+// Every function that can fail returns GLGEMM_OK or another glgemm_status, and then has changed nothing that it was given but results
+// that it sets to NULL; glgemm_last_error() says in a sentence what was wrong. A pointer that may be NULL is described so; any other that is
+// NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function.
+//
+// Structs that may grow begin with struct_size: call the struct's _init function, which sets it and the defaults, then change what
+// differs. A program keeps working with a later library of the same GLGEMM_API_VERSION.
+//
+// Linking: a static glgemm needs the C++ library, so a CMake project of C alone enables CXX too; a shared one does not.
+//
+// Threads: glgemm_last_error(), numbers and conversions, and what says so may be called on any thread; all else on a thread on which the
+// engine's OpenGL context (or for matrices and fences one that shares with it) is current, one thread at a time for each engine.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glgemm/export.hpp>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- Errors and versions
+
+/// What glgemm.h and the library must agree on. It changes when a function or a struct changes so that older programs break.
+#define GLGEMM_API_VERSION 1
+
+typedef int32_t glgemm_status;
+enum {
+  GLGEMM_OK = 0,
+  GLGEMM_INVALID_ARGUMENT = 1,    ///< the caller's mistake: null pointers, shapes, types, views, handles used too late
+  GLGEMM_UNSUPPORTED = 2,         ///< this context or driver cannot do it; nothing has been enqueued
+  GLGEMM_OUT_OF_MEMORY = 3,       ///< the driver refused memory; all that exists lives on
+  GLGEMM_DEVICE_LOST = 4,         ///< the context was reset or lost: call glgemm_engine_abandon() and make a new engine
+  GLGEMM_GL_ERROR = 5,            ///< the driver failed otherwise, for one in compiling a kernel
+  GLGEMM_HOST_OUT_OF_MEMORY = 6,  ///< the host has no memory left
+  GLGEMM_INTERNAL_ERROR = 7       ///< what should not happen; worth a report
+};
+
+/// What was wrong in this thread's last call that failed, or "". Valid until this thread's next call that fails. Any thread.
+GLGEMM_EXPORT const char* glgemm_last_error(void);
+/// The library's GLGEMM_API_VERSION. Any thread.
+GLGEMM_EXPORT int32_t glgemm_api_version(void);
+/// The library's version, "1.2.3". Any thread.
+GLGEMM_EXPORT const char* glgemm_version(void);
+
+// ---- Types
+
+/// What the elements of a matrix are: C's float, double, (two formats of 16 bits,) int32_t, uint32_t, int8_t, and complex numbers as a real
+/// part with an imaginary part behind it, of floats (c64) or of doubles (c128).
+enum {
+  GLGEMM_F32 = 0,
+  GLGEMM_F64 = 1,
+  GLGEMM_F16 = 2,   ///< IEEE 754's binary16
+  GLGEMM_BF16 = 3,  ///< bfloat16
+  GLGEMM_I32 = 4,
+  GLGEMM_U32 = 5,
+  GLGEMM_I8 = 6,
+  GLGEMM_C64 = 7,
+  GLGEMM_C128 = 8
+};
+
+/// The size of an element of the type in bytes, 0 for a number that is no type. Any thread.
+GLGEMM_EXPORT int64_t glgemm_element_bytes(int32_t type);
+/// The type in which products of such elements are summed: GLGEMM_F32 for GLGEMM_F16 and GLGEMM_BF16, GLGEMM_I32 for GLGEMM_I8, else the
+/// type itself; -1 for a number that is no type. Any thread.
+GLGEMM_EXPORT int32_t glgemm_accumulator(int32_t type);
+
+/// Conversions of elements of 16 bits; from float by rounding to nearest even, NaN stays NaN. Any thread.
+GLGEMM_EXPORT uint16_t glgemm_f16_from_float(float value);
+GLGEMM_EXPORT float glgemm_f16_to_float(uint16_t bits);
+GLGEMM_EXPORT uint16_t glgemm_bf16_from_float(float value);
+GLGEMM_EXPORT float glgemm_bf16_to_float(uint16_t bits);
+
+/// op(X) = X, its transpose, or the transpose of its complex conjugate (the transpose, for real types).
+enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOSE = 2 };
+/// Which elements are neighbours in memory: those of a row, or those of a column.
+enum { GLGEMM_ROW_MAJOR = 0, GLGEMM_COLUMN_MAJOR = 1 };
+/// A bias has one element for each row of C or for each column of C.
+enum { GLGEMM_BIAS_NONE = 0, GLGEMM_BIAS_FOR_EACH_ROW = 1, GLGEMM_BIAS_FOR_EACH_COLUMN = 2 };
+/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, low x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); clamp(x) = min(max(x, low), high).
+enum {
+  GLGEMM_ACTIVATION_NONE = 0,
+  GLGEMM_ACTIVATION_RELU = 1,
+  GLGEMM_ACTIVATION_LEAKY_RELU = 2,
+  GLGEMM_ACTIVATION_GELU_ERF = 3,
+  GLGEMM_ACTIVATION_GELU_TANH = 4,
+  GLGEMM_ACTIVATION_SIGMOID = 5,
+  GLGEMM_ACTIVATION_TANH = 6,
+  GLGEMM_ACTIVATION_CLAMP = 7
+};
+
+/// alpha or beta: a value of the product's accumulator type, so im = 0 for real types and an integer in range for integer types.
+typedef struct glgemm_scalar {
+  double re;
+  double im;
+} glgemm_scalar;
+
+/// A matrix in a buffer object of the application. All zeros but buffer, rows and columns: row-major floats without gaps from the
+/// buffer's beginning on. This struct does not grow.
+typedef struct glgemm_view {
+  uint32_t buffer;       ///< the name of a buffer object of the engine's context or share group
+  int64_t rows;          ///< of the matrix as stored, before any op
+  int64_t columns;
+  int64_t ld;            ///< leading dimension in elements; 0: no gaps
+  int64_t offset_bytes;  ///< of element (0, 0) in the buffer, a multiple of the element's size
+  int32_t layout;        ///< GLGEMM_ROW_MAJOR, ...
+  int32_t type;          ///< GLGEMM_F32, ...
+} glgemm_view;
+
+/// A part of a buffer of the application that a product may overwrite. This struct does not grow.
+typedef struct glgemm_workspace {
+  uint32_t buffer;       ///< 0: the engine's own workspace
+  int64_t offset_bytes;  ///< a multiple of 16
+  int64_t size_bytes;
+} glgemm_workspace;
+
+/// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
+typedef struct glgemm_batch {
+  size_t struct_size;
+  int64_t count;  ///< 1 by default
+  /// Elements from an item's matrix to the next item's, not negative; 0 repeats A, B or D.
+  int64_t stride_a;
+  int64_t stride_b;
+  int64_t stride_c;
+  int64_t stride_d;
+  /// Instead of the strides, where not NULL: `count` offsets in elements from the view's first element, not negative, in any order.
+  const int64_t* offsets_a;
+  const int64_t* offsets_b;
+  const int64_t* offsets_c;
+  const int64_t* offsets_d;
+  /// Where not NULL: `count` scalars that take alpha's and beta's place.
+  const glgemm_scalar* alphas;
+  const glgemm_scalar* betas;
+} glgemm_batch;
+
+/// What happens to alpha op(A) op(B) + beta C before it is stored: D is added, then the bias, then the activation is applied. All of C's
+/// type; activations are for real floating types alone.
+typedef struct glgemm_epilogue {
+  size_t struct_size;
+  /// The residual D, of C's shape: C itself, or without an element in common with it. NULL: none.
+  const glgemm_view* residual;
+  /// One element for each row or column of C, one after the other from this byte of this buffer on; the same for all items of a batch.
+  int32_t bias;  ///< GLGEMM_BIAS_NONE, ...
+  uint32_t bias_buffer;
+  int64_t bias_offset_bytes;
+  int32_t activation;  ///< GLGEMM_ACTIVATION_NONE, ...
+  double low;          ///< leaky_relu: the slope for x < 0; clamp: the lower end
+  double high;         ///< clamp: the upper end
+} glgemm_epilogue;
+
+/// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
+///
+/// A and B are of one type; C is of its accumulator's type or, for f16 and bf16, of the same type, then rounded to nearest even. Integers
+/// wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
+typedef struct glgemm_product {
+  size_t struct_size;
+  int32_t op_a;  ///< GLGEMM_OP_NONE, ...
+  int32_t op_b;
+  glgemm_scalar alpha;  ///< 1 by default
+  glgemm_view a;
+  glgemm_view b;
+  glgemm_scalar beta;  ///< 0 by default
+  glgemm_view c;
+  const glgemm_batch* batch;        ///< NULL: one product
+  const glgemm_epilogue* epilogue;  ///< NULL: none
+  glgemm_workspace workspace;       ///< all zeros by default: the engine's own
+} glgemm_product;
+
+/// What a device and its driver can do.
+typedef struct glgemm_limits {
+  size_t struct_size;
+  int64_t storage_block_bytes;       ///< the most bytes that one storage-buffer binding may have
+  int64_t storage_offset_alignment;  ///< what the offset of a binding must be a multiple of, in bytes
+  int64_t groups[3];                 ///< the most workgroups of one dispatch in x, y and z
+  int64_t groups_product;            ///< the same altogether
+  int64_t workgroup_size[3];         ///< the most invocations of one workgroup in x, y and z
+  int64_t workgroup_invocations;     ///< the same altogether
+  int64_t shared_bytes;              ///< bytes of shared memory for one workgroup
+  int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
+  int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
+} glgemm_limits;
+
+/// What the caller decides of how a product is run; everything else the planner does.
+typedef struct glgemm_options {
+  size_t struct_size;
+  const char* kernel;            ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
+  int64_t slice_columns;         ///< the most columns of workgroups of one dispatch, 64 by default
+  int64_t slice_rows;            ///< the most rows, 64 by default
+  int64_t workspace_bytes;       ///< the most bytes of workspace that may be needed, 256 MiB by default
+  const glgemm_limits* limits;   ///< plan within these limits; NULL: the device's
+} glgemm_options;
+
+/// What ran, and how long it took. Filling it makes the call wait for the GPU.
+typedef struct glgemm_report {
+  size_t struct_size;
+  int64_t slices;
+  int64_t dispatches;
+  int64_t kernel_time_ns;  ///< on the GPU, from before the first dispatch to after the last
+  int64_t total_time_ns;   ///< glgemm_multiply: on the host's clock, uploads and download included; 0 else
+  char kernel[128];        ///< the kernel that ran, as glgemm_options takes it
+} glgemm_report;
+
+/// What the context says of itself. The strings live as long as the engine.
+typedef struct glgemm_device_info {
+  size_t struct_size;
+  const char* vendor;
+  const char* renderer;
+  const char* version;
+  int32_t software;  ///< 1 for a driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe; 0 else
+} glgemm_device_info;
+
+/// How an engine works, beyond what the context decides. Callbacks are called inside of calls to the engine, must not call it, and must not
+/// throw or jump out.
+typedef struct glgemm_engine_options {
+  size_t struct_size;
+  void* user;  ///< handed to the callbacks
+  /// Gets a line for what a developer may want to know: programs compiled, objects left behind. NULL: nobody does.
+  void (*log)(const char* message, void* user);
+  /// Gets every program's description and source before the driver does; what it returns (copied at once) is compiled instead, with NULL the
+  /// source itself. The workgroup's size, the uniforms and the buffers must stay as they are. NULL: none.
+  const char* (*rewrite_source)(const char* program, const char* source, void* user);
+  /// 1: where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that one
+  /// rather than wait. 0 by default.
+  int32_t use_ready_programs;
+  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug builds of
+  /// glgemm do.
+  int32_t check_context;
+} glgemm_engine_options;
+
+/// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a size that this
+/// library does not know: the program was compiled with a newer glgemm.h. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_report_init(glgemm_report* report, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_device_info_init(glgemm_device_info* info, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t size);
+
+// ---- The engine
+
+/// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that a call
+/// changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the
+/// copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again. Not while transform feedback is
+/// active (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot be asked).
+///
+/// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
+/// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a product, name
+/// the use of C to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture),
+/// GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT,
+/// GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+typedef struct glgemm_engine glgemm_engine;
+/// A rows x columns matrix in a storage buffer of its own, row-major without gaps. It may outlive the engine, not its context.
+typedef struct glgemm_matrix glgemm_matrix;
+/// An operand copied into the form that the engine's kernels read fastest.
+typedef struct glgemm_packed glgemm_packed;
+/// Tells when the commands that were enqueued before it are done.
+typedef struct glgemm_fence glgemm_fence;
+/// While it lives, an engine saves and restores no OpenGL state for each call.
+typedef struct glgemm_scope glgemm_scope;
+
+/// Looks an OpenGL function up by name: glfwGetProcAddress, SDL_GL_GetProcAddress, eglGetProcAddress, glgemm_headless_get_proc_address, cast
+/// to this type where theirs differs in spelling only.
+typedef void (*glgemm_proc)(void);
+typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
+
+/// Makes an engine in the current context.
+/// @param options  NULL: the defaults
+/// @return GLGEMM_UNSUPPORTED  no context is current, or it is older than OpenGL 4.3; the message has its version
+GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
+                                                 glgemm_engine** engine);
+/// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called. Matrices free theirs
+/// themselves.
+GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
+/// Forgets the engine's OpenGL objects, and those of its matrices, fences and scopes, without calling OpenGL: for a context that is
+/// lost or gone. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
+/// Frees the engine's memory; what was not released is abandoned: OpenGL is not called. NULL is passed over. Any thread.
+GLGEMM_EXPORT void glgemm_engine_destroy(glgemm_engine* engine);
+
+/// What the context says of itself. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_info* info);
+/// What the device can do. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_engine_limits(const glgemm_engine* engine, glgemm_limits* limits);
+
+/// C = A B for matrices in host memory, row-major without gaps: A is m x k, B is k x n, C is m x n; m, n or k may be 0.
+///
+/// A and B are of `type`, C of glgemm_accumulator(type). Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic for f32, f16
+/// and bf16: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
+/// @param options, report  may be NULL
+/// @return GLGEMM_INVALID_ARGUMENT  a negative size, or a number that is no type
+/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, or the driver lacks the type; nothing has been uploaded
+/// @return GLGEMM_OUT_OF_MEMORY     a buffer could not be had; the message has the bytes
+/// @return GLGEMM_DEVICE_LOST       the context was lost on the way; C may hold anything
+GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a,
+                                            const void* b, void* c, const glgemm_options* options, glgemm_report* report);
+
+/// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
+///
+/// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha = 0, A and B are
+/// not. The gaps that C's ld leaves are not written.
+/// @param options  NULL: the defaults
+/// @param report   NULL: none, and the call does not wait
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or another
+///                                  item's C; the message has the numbers
+/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
+/// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
+/// @return GLGEMM_GL_ERROR          the driver refused to compile the kernel; the message has its log
+/// In each case nothing has been enqueued.
+GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+                                        glgemm_report* report);
+/// The same for `count` products of different shapes, in their order, all or none: each is checked before the first is enqueued.
+/// @param products  an array; may be NULL if count is 0
+GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
+                                                const glgemm_options* options);
+
+/// Bytes of workspace that glgemm_gemm() would need for the product. The buffers need not exist.
+/// @return GLGEMM_INVALID_ARGUMENT, GLGEMM_UNSUPPORTED  as glgemm_gemm
+/// Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, const glgemm_product* product,
+                                                   const glgemm_options* options, int64_t* bytes);
+
+/// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes and types waits
+/// for the driver's compiler. The buffers need not exist. Blocks.
+/// @param products  an array; may be NULL if count is 0
+/// @return as glgemm_gemm
+GLGEMM_EXPORT glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* products, size_t count,
+                                           const glgemm_options* options);
+
+// ---- Packed operands, fences and scopes
+
+/// Copies an operand B of products to come, with its op, into a matrix of its own. Worth it for one that is used again and again; what was
+/// written to the original since then is not seen. Enqueues; does not wait.
+/// @return GLGEMM_INVALID_ARGUMENT  the view leaves its buffer or is misaligned
+/// @return GLGEMM_OUT_OF_MEMORY     with the bytes asked for
+GLGEMM_EXPORT glgemm_status glgemm_prepack(glgemm_engine* engine, const glgemm_view* b, int32_t op, glgemm_packed** packed);
+/// What a product's `b` and `op_b` shall be to use the packed operand. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_packed_operand(const glgemm_packed* packed, glgemm_view* b, int32_t* op_b);
+/// Frees it. NULL is passed over.
+GLGEMM_EXPORT void glgemm_packed_destroy(glgemm_packed* packed);
+
+/// A time-out that never comes, in nanoseconds.
+#define GLGEMM_FOREVER UINT64_MAX
+
+/// Makes a fence behind everything enqueued so far, by whomever.
+GLGEMM_EXPORT glgemm_status glgemm_fence_create(glgemm_engine* engine, glgemm_fence** fence);
+/// *done = whether the commands are done, 1 or 0; does not wait. Flushes, so that they will be.  @return GLGEMM_DEVICE_LOST
+GLGEMM_EXPORT glgemm_status glgemm_fence_poll(const glgemm_fence* fence, int32_t* done);
+/// Waits until they are done, at most for `timeout_ns` nanoseconds; *done = whether they are, 1 or 0.  @return GLGEMM_DEVICE_LOST
+GLGEMM_EXPORT glgemm_status glgemm_fence_wait(const glgemm_fence* fence, uint64_t timeout_ns, int32_t* done);
+/// Frees it. NULL is passed over.
+GLGEMM_EXPORT void glgemm_fence_destroy(glgemm_fence* fence);
+
+/// Saves OpenGL state now; glgemm_scope_end() restores it. In between the application may not rely on that state or change it. Scopes do
+/// not nest.
+/// @return GLGEMM_INVALID_ARGUMENT  a scope of this engine is alive already
+GLGEMM_EXPORT glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_scope** scope);
+/// Restores the state and frees the scope. NULL is passed over.
+GLGEMM_EXPORT void glgemm_scope_end(glgemm_scope* scope);
+
+// ---- Matrices on the device
+
+/// A matrix of uninitialised elements.
+/// @return GLGEMM_INVALID_ARGUMENT  a negative or uncountable size, or a number that is no type
+/// @return GLGEMM_OUT_OF_MEMORY     with the bytes asked for
+GLGEMM_EXPORT glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t rows, int64_t columns, int32_t type,
+                                                 glgemm_matrix** matrix);
+/// Frees the matrix and its buffer (without calling OpenGL if its engine was abandoned, then on any thread). NULL is passed over.
+GLGEMM_EXPORT void glgemm_matrix_destroy(glgemm_matrix* matrix);
+
+/// The whole matrix, for glgemm_gemm() and for the application's own use of the buffer. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glgemm_view* view);
+/// Its section of rows x columns elements from (row, column) on. Any thread.  @return GLGEMM_INVALID_ARGUMENT  it leaves the matrix
+GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
+                                                       int64_t columns, glgemm_view* view);
+
+/// Replaces all elements by those of `data`, of the matrix's type, row-major without gaps. May return before the device has them; `data` may
+/// then be changed. For a matrix without elements `data` may be NULL.
+GLGEMM_EXPORT glgemm_status glgemm_matrix_upload(glgemm_matrix* matrix, const void* data);
+/// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
+/// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
+GLGEMM_EXPORT glgemm_status glgemm_matrix_upload_section(glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows, int64_t columns,
+                                                         const void* data);
+/// Waits for what writes the matrix and copies its elements to `data`, row-major without gaps. For a matrix without elements `data` may be
+/// NULL.
+GLGEMM_EXPORT glgemm_status glgemm_matrix_download(const glgemm_matrix* matrix, void* data);
+/// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
+/// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
+GLGEMM_EXPORT glgemm_status glgemm_matrix_download_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
+                                                           int64_t columns, void* data);
+
+/// Copies rows x columns elements of `from`, from (from_row, from_column) on, to (row, column) of `to`.
+///
+/// On the device if both belong to one context or share group, and then `switch_context` is NULL. Else through the host: `from`'s context
+/// must be current when the call begins, and switch_context(user) makes `to`'s current and returns 0, or fails and returns another number.
+/// @return GLGEMM_INVALID_ARGUMENT  the types differ, a section leaves its matrix, or the sections overlap
+/// @return GLGEMM_GL_ERROR          switch_context failed; the message has its number
+GLGEMM_EXPORT glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, int64_t from_column, int64_t rows,
+                                               int64_t columns, glgemm_matrix* to, int64_t row, int64_t column,
+                                               int32_t (*switch_context)(void* user), void* user);
+
+#ifdef __cplusplus
+}
+#endif

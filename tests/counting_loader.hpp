@@ -1,0 +1,23 @@
+// A loader whose OpenGL functions count their calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace glgemm::test {
+
+/// For Engine: HeadlessContext's functions behind wrappers. All engines of the program that use it count together, on any thread.
+void (*counting_loader(const char* name))();
+
+/// How often each function was called since reset_calls(), without those that were not. A function that the wrappers' list does
+/// not have does nothing but count, with " (unknown)" behind its name.
+std::map<std::string, std::int64_t> calls();
+void reset_calls();
+/// The calls of all functions together.
+std::int64_t all_calls();
+
+/// Buffers of more bytes are refused by the driver, with its GL_OUT_OF_MEMORY, from now on.
+void limit_buffers(std::int64_t bytes);
+
+}  // namespace glgemm::test

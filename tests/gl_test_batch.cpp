@@ -1,0 +1,195 @@
+// Batches past a dispatch's limits, groups of products, programs ready and not, workspace, fences.
+#include <doctest/doctest.h>
+
+#include <glgemm/glgemm.hpp>
+#include <numeric>
+
+#include "gl_context.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// Item i of the batch, times the next: all items in one matrix, one below the other.
+Matrix<float> serial(const Matrix<float>& a, const Matrix<float>& b, std::int64_t count) {
+  const std::int64_t m = a.rows() / count, k = a.columns(), n = b.columns();
+  Matrix<float> c(count * m, n);
+  for (std::int64_t z = 0; z < count; ++z)
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t p = 0; p < k; ++p) c(z * m + i, j) += a(z * m + i, p) * b(z * k + p, j);
+  return c;
+}
+
+BufferView item(const DeviceMatrix& all, std::int64_t rows) {
+  BufferView view = all.view();
+  view.rows = rows;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("more items than a dispatch has workgroups along z, with every kernel") {
+  Engine& engine = test::engine();
+  const std::int64_t count = 70001, m = 2, n = 3, k = 2;
+  const Matrix<float> a = random_integer_matrix(count * m, k, 9, 1), b = random_integer_matrix(count * k, n, 9, 2);
+  const DeviceMatrix device_a(engine, a), device_b(engine, b);
+  const Matrix<float> expected = serial(a, b, count);
+  for (const char* kernel : {"small", "naive:workgroup_x=4,workgroup_y=2", "tiled:tile=2"}) {
+    const DeviceMatrix c(engine, Matrix<float>(count * m, n));
+    Gemm gemm{.a = item(device_a, m), .b = item(device_b, k), .c = item(c, m)};
+    gemm.batch = {.count = count, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n};
+    PlanOptions options;
+    options.kernel = parse_kernel(kernel);
+    Report report;
+    engine.gemm(gemm, options, &report);
+    CHECK(c.download() == expected);
+    CHECK(report.dispatches == (std::string_view(kernel) == "small" ? 1 : 2));
+  }
+}
+
+TEST_CASE("a batch takes the small kernel by itself, one product does not") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, 64, 4), b(engine, 64, 4), c(engine, 64, 4);
+  Gemm gemm{.a = item(a, 4), .b = item(b, 4), .c = item(c, 4)};
+  gemm.batch = {.count = 16, .stride_a = 16, .stride_b = 16, .stride_c = 16};
+  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "small");
+  gemm.batch.count = 1;
+  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "tiled");
+}
+
+TEST_CASE("a group of products of different shapes, all or none") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_integer_matrix(10, 12, 9, 1)), b(engine, random_integer_matrix(12, 7, 9, 2));
+  const DeviceMatrix c(engine, Matrix<float>(10, 7)), d(engine, Matrix<float>(10, 10));
+  const Gemm first{.a = a.view(), .b = b.view(), .c = c.view()};
+  const Gemm second{.op_b = Op::transpose, .a = c.view(), .b = c.view(), .c = d.view()};  // of the first one's result
+  Gemm wrong = second;
+  wrong.c.rows = 9;
+  CHECK_THROWS_WITH_AS(engine.gemm(std::vector{first, wrong}), doctest::Contains("product 1 of 2"), std::invalid_argument);
+  CHECK(c.download() == Matrix<float>(10, 7));
+  engine.gemm(std::vector{first, second});
+  const Matrix<float> expected = multiply_serial(a.download(), b.download());
+  CHECK(c.download() == expected);
+  CHECK(d.download() == multiply_serial(expected, transpose(expected)));
+}
+
+TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the workspace that was asked for") {
+  Engine& engine = test::engine();
+  // 4096 + 0.25 * 8192: rounding the sum to half after each window would lose the quarters.
+  const std::int64_t k = 200000;
+  Matrix<half> ones(1, k), quarters(k, 1);
+  for (std::int64_t p = 0; p < k; ++p) {
+    ones(0, p) = half(p == 0 ? 4096.0f : 0.25f);
+    quarters(p, 0) = half(p == 0 || p % 2 ? 1.0f / 8 : -1.0f / 8);
+  }
+  const DeviceMatrix a(engine, ones), b(engine, quarters), c(engine, 1, 1, Type::f16);
+  const Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
+  double expected = 0;
+  for (std::int64_t p = 0; p < k; ++p) expected += double(float(ones(0, p))) * double(float(quarters(p, 0)));
+  PlanOptions options;
+  Limits limits = engine.limits();
+  limits.loop_iterations = 1000;  // many windows on every driver
+  options.limits = limits;
+  CHECK(engine.workspace_bytes(gemm, options) == 4);
+  engine.gemm(gemm, options);
+  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+
+  const DeviceMatrix space(engine, 1, 16);
+  Gemm with_space = gemm;
+  with_space.workspace = Workspace{space.view().buffer, 16, 4};
+  engine.gemm(with_space, options);
+  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  with_space.workspace = Workspace{space.view().buffer, 16, 3};
+  CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed", std::invalid_argument);
+  options.workspace_bytes = 3;
+  CHECK_THROWS_AS(engine.gemm(gemm, options), std::invalid_argument);
+}
+
+TEST_CASE("a workspace limit cuts C into pieces that fit it") {
+  Limits limits;
+  limits.loop_iterations = 50;
+  PlanOptions options;
+  options.workspace_bytes = 1000;
+  Problem problem{.m = 100, .n = 90, .k = 400, .type = Type::f16, .c_type = Type::f16};
+  options.kernel = NaiveKernel{};
+  const Plan plan = make_plan(problem, limits, options);
+  CHECK(plan.workspace_bytes <= 1000);
+  CHECK(plan.workspace_bytes == plan.piece_m * plan.piece_n * 4);
+  problem.c_type = Type::f32;
+  CHECK(make_plan(problem, limits, options).workspace_bytes == 0);
+}
+
+TEST_CASE("prepare compiles, and a ready program may step in for one that is not") {
+  test::engine();
+  std::vector<std::string> lines;
+  EngineOptions options;
+  options.use_ready_programs = true;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  Engine engine(HeadlessContext::get_proc_address, options);
+  const Problem problem{.m = 40, .n = 40, .k = 40};
+  PlanOptions naive;
+  naive.kernel = NaiveKernel{};
+  engine.prepare(std::span(&problem, 1), naive);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("compiled naive:") == 0);
+  {
+    const DeviceMatrix a(engine, random_integer_matrix(40, 40, 5, 1)), c(engine, 40, 40);
+    Report report;
+    const auto run = [&] { engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, {}, &report); };
+    run();
+    const bool background = report.plan.kernel != Kernel{NaiveKernel{}};  // it may have been compiled in the background already
+    if (!background) CHECK(lines.size() == 1);
+    engine.prepare(std::span(&problem, 1));
+    run();
+    CHECK(name(report.plan.kernel) == "tiled");
+    CHECK(c.download() == multiply_serial(a.download(), a.download()));
+    CHECK(lines.size() == 2);  // nothing was compiled twice
+  }
+  engine.release();
+}
+
+TEST_CASE("a fence tells when the products before it are done") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_matrix(100, 100, 1)), c(engine, 100, 100);
+  engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()});
+  Fence fence = engine.fence();
+  CHECK(fence.wait(std::chrono::seconds(60)));
+  CHECK(fence.poll());
+  fence = engine.fence();
+  CHECK(fence.wait());
+}
+
+TEST_CASE("offsets of items in any order and scalars of their own; items that lie too far apart for one window") {
+  Engine& engine = test::engine();
+  const std::int64_t m = 5, n = 4, k = 3, count = 4;
+  const DeviceMatrix a(engine, random_integer_matrix(40, 40, 5, 1)), b(engine, random_integer_matrix(40, 40, 5, 2));
+  const Matrix<float> before = random_integer_matrix(40, 40, 5, 3);
+  const std::vector<std::int64_t> offsets_a{900, 0, 900, 333}, offsets_b{7, 1000, 7, 0}, offsets_c{1200, 100, 0, 600};
+  const std::vector<Scalar> alphas{1, 0, -2, 3}, betas{0, 1, 2, 0};
+  for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
+    const DeviceMatrix c(engine, before);
+    Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
+              .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
+              .c = {.buffer = c.view().buffer, .rows = m, .columns = n, .ld = 40}};
+    gemm.batch = {.count = count, .offsets_a = offsets_a, .offsets_b = offsets_b, .offsets_c = offsets_c, .alphas = alphas, .betas = betas};
+    PlanOptions options;
+    Limits limits = engine.limits();
+    limits.storage_block_bytes = block;
+    options.limits = limits;
+    Report report;
+    engine.gemm(gemm, options, &report);
+    CHECK(report.plan.items_in_buffer == (block > 2000));
+    Matrix<float> expected = before;
+    for (std::size_t z = 0; z < 4; ++z)
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = 0;
+          for (std::int64_t p = 0; p < k; ++p)
+            sum += double(a.download().data()[offsets_a[z] + i * 40 + p]) * b.download().data()[offsets_b[z] + p * 40 + j];
+          float& x = expected.data()[offsets_c[z] + i * 40 + j];
+          x = static_cast<float>(alphas[z].value.real() * sum + betas[z].value.real() * x);
+        }
+    CHECK(c.download() == expected);
+  }
+}

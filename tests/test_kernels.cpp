@@ -1,0 +1,44 @@
+// Kernels and their shaders: the two sides agree on macros and on what is legal.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <glgemm/plan.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "kernels.hpp"
+#include "shaders.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+std::set<std::string> defaults_in(const std::string& source) {
+  std::set<std::string> names;
+  const std::regex pattern("#ifndef (\\w+)");
+  for (auto it = std::sregex_iterator(source.begin(), source.end(), pattern); it != std::sregex_iterator(); ++it) names.insert((*it)[1]);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
+  for (const Kernel& kernel : kernel_table()) {
+    std::set<std::string> emitted;
+    for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) emitted.insert(macro);
+    CHECK(emitted == defaults_in(std::string(shaders::text(name(kernel)))));
+  }
+}
+
+TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {
+  for (const Kernel& kernel : kernel_table()) {
+    const std::string text = source({.kernel = kernel, .type = Type::f16, .c_type = Type::f32, .epilogue = true, .items = true});
+    CHECK(text.starts_with("#version 430 core\n#define "));
+    CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define ITEMS 1\n") != std::string::npos);
+    CHECK(text.find("#include") == std::string::npos);
+    CHECK(text.find("#extension") == std::string::npos);
+  }
+}

@@ -1,0 +1,176 @@
+// Products of host matrices, one or a batch: run on an engine, and checked.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/verify.hpp>
+
+namespace glgemm::tools {
+
+/// C = alpha op(A) op(B) + beta C0. The matrices of a batch stand below each other; one that repeats stands there once.
+template <class T, class C = accumulator_t<T>>
+struct HostProduct {
+  using Accumulator = accumulator_t<T>;
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  Accumulator alpha = Accumulator(1);
+  Accumulator beta = Accumulator(0);
+  Matrix<T> a;
+  Matrix<T> b;
+  Matrix<C> c0;  ///< without elements where beta is 0
+  std::int64_t batch = 1;
+  bool a_repeats = false;
+  bool b_repeats = false;
+
+  std::int64_t a_rows() const { return a_repeats ? a.rows() : a.rows() / batch; }
+  std::int64_t b_rows() const { return b_repeats ? b.rows() : b.rows() / batch; }
+  std::int64_t m() const { return op_a == Op::none ? a_rows() : a.columns(); }
+  std::int64_t k() const { return op_a == Op::none ? a.columns() : a_rows(); }
+  std::int64_t inner_b() const { return op_b == Op::none ? b_rows() : b.columns(); }
+  std::int64_t n() const { return op_b == Op::none ? b.columns() : b_rows(); }
+
+  /// What Engine::gemm gets, but for the names of the buffers.
+  Gemm gemm() const {
+    const auto view = [](std::int64_t rows, std::int64_t columns, Type type) {
+      BufferView result;
+      result.rows = rows;
+      result.columns = columns;
+      result.type = type;
+      return result;
+    };
+    Gemm product;
+    product.op_a = op_a;
+    product.op_b = op_b;
+    product.alpha = alpha;
+    product.beta = beta;
+    product.a = view(a_rows(), a.columns(), type_of<T>());
+    product.b = view(b_rows(), b.columns(), type_of<T>());
+    product.c = view(m(), n(), type_of<C>());
+    product.batch.count = batch;
+    product.batch.stride_a = a_repeats ? 0 : a_rows() * a.columns();
+    product.batch.stride_b = b_repeats ? 0 : b_rows() * b.columns();
+    product.batch.stride_c = m() * n();
+    return product;
+  }
+  Gemm gemm(const DeviceMatrix& device_a, const DeviceMatrix& device_b, const DeviceMatrix& device_c) const {
+    Gemm product = gemm();
+    product.a.buffer = device_a.view().buffer;
+    product.b.buffer = device_b.view().buffer;
+    product.c.buffer = device_c.view().buffer;
+    return product;
+  }
+};
+
+/// Uploads, multiplies and downloads; the report's total time is that of all three.  @throws as Engine::gemm
+template <class T, class C>
+Matrix<C> run(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& options, Report& report) {
+  const auto begin = std::chrono::steady_clock::now();
+  make_plan(Engine::problem(p.gemm()), engine.limits(), options);  // what cannot run is refused before anything is uploaded
+  const DeviceMatrix a(engine, p.a), b(engine, p.b);
+  DeviceMatrix c(engine, p.batch * p.m(), p.n(), type_of<C>());
+  if (p.beta != typename HostProduct<T, C>::Accumulator(0)) c.upload(p.c0);
+  engine.gemm(p.gemm(a, b, c), options, &report);
+  Matrix<C> result = c.template download<C>();
+  report.total_time = std::chrono::steady_clock::now() - begin;
+  return result;
+}
+
+/// Matrix `item` of those of `rows` rows that stand below each other in x.
+template <class T>
+Matrix<T> item_of(const Matrix<T>& x, std::int64_t item, std::int64_t rows) {
+  const auto first = x.elements().begin() + item * rows * x.columns();
+  return Matrix<T>(rows, x.columns(), {first, first + rows * x.columns()});
+}
+
+/// Calls f(a, b, c, terms) for each item of the batch, with op(A) and op(B) still to be applied.
+template <class T, class C, class F>
+void for_each_item(const HostProduct<T, C>& p, const Matrix<C>& c, const F& f) {
+  Terms<T, C> terms;
+  terms.op_a = p.op_a;
+  terms.op_b = p.op_b;
+  terms.alpha = p.alpha;
+  terms.beta = p.beta;
+  terms.c0 = &p.c0;
+  if (p.batch == 1) {
+    f(p.a, p.b, c, terms);
+    return;
+  }
+  Matrix<T> a, b;
+  for (std::int64_t z = 0; z < p.batch; ++z) {
+    if (z == 0 || !p.a_repeats) a = item_of(p.a, p.a_repeats ? 0 : z, p.a_rows());
+    if (z == 0 || !p.b_repeats) b = item_of(p.b, p.b_repeats ? 0 : z, p.b_rows());
+    const Matrix<C> c0 = p.c0.size() == 0 ? Matrix<C>(p.m(), p.n()) : item_of(p.c0, z, p.m());
+    terms.c0 = &c0;
+    f(a, b, item_of(c, z, p.m()), terms);
+  }
+}
+
+/// check_full, or check_probe, of every item. The result is that of the worst one, with what all have in common; a probe compares
+/// some 4096 samples of all items together, but at least 16 of each.
+template <class T, class C>
+Check check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
+  Check all;
+  std::int64_t item = 0, worst = -1, compared = 0;
+  bool passed = true;
+  for_each_item(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
+    Check one =
+        full ? check_full(a, b, c_item, terms) : check_probe(a, b, c_item, 1, std::max<std::int64_t>(16, 4096 / p.batch), terms);
+    compared += one.compared;
+    passed = passed && one.passed;
+    // A wrong item is worse than a right one, whatever its ratio; an inexact one in which only the bound counts, than an exact
+    // one.
+    const auto badness = [](const Check& x) { return std::tuple(!x.passed, x.method == "bound", x.worst_ratio); };
+    if (worst < 0 || badness(one) > badness(all)) {
+      all = std::move(one);
+      worst = item;
+    }
+    ++item;
+  });
+  if (p.batch > 1) {
+    const std::string count = std::to_string(compared) + " of " + std::to_string(c.size()) + " elements of " +
+                              std::to_string(p.batch) + " products compared";
+    all.summary = count + "; product " + std::to_string(worst) + (passed ? ", the worst: " : ": ") + all.summary;
+  }
+  all.compared = compared;
+  return all;
+}
+
+/// glgemm::error_ratios of all items, below each other.
+template <class T, class C>
+Matrix<float> error_ratios(const HostProduct<T, C>& p, const Matrix<C>& c) {
+  Matrix<float> all(c.rows(), c.columns());
+  auto to = all.elements().begin();
+  for_each_item(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
+    const Matrix<float> one = glgemm::error_ratios(a, b, c_item, terms);
+    to = std::copy(one.elements().begin(), one.elements().end(), to);
+  });
+  return all;
+}
+
+/// For a picture: complex numbers by their magnitude.
+template <class C>
+Matrix<float> as_float(const Matrix<C>& x) {
+  if constexpr (std::is_same_v<C, float>) {
+    return x;
+  } else {
+    Matrix<float> values(x.rows(), x.columns());
+    std::transform(x.elements().begin(), x.elements().end(), values.elements().begin(), [](C value) {
+      if constexpr (requires { value.imag(); })
+        return static_cast<float>(std::abs(value));
+      else
+        return static_cast<float>(value);
+    });
+    return values;
+  }
+}
+
+}  // namespace glgemm::tools
