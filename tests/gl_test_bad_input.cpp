@@ -38,7 +38,8 @@ std::string refusal(const Call& call) {
   } catch (const OutOfMemory& error) {
     result = "memory: " + std::string(error.what());
   }
-  for (const auto& [name, count] : test::calls()) {
+  for (const auto& called : test::calls()) {
+    const std::string& name = called.first;
     CAPTURE(name);
     const bool enqueues = name == "glDispatchCompute" || name.starts_with("glCopyBuffer") ||
                           name.starts_with("glBufferSubData") || name.find("unknown") != std::string::npos;
@@ -408,6 +409,6 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
 TEST_CASE("no context is current: an engine cannot be made") {
   HeadlessContext& context = test::context();
   context.release_current();
-  CHECK_THROWS_AS(Engine(HeadlessContext::get_proc_address), Unsupported);
+  CHECK_THROWS_AS(Engine{HeadlessContext::get_proc_address}, Unsupported);
   test::context();
 }

@@ -471,7 +471,8 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     all();
     all();
     Calls called = test::calls();
-    for (const auto& [name, calls] : sum(in_scope, outside_scope)) {
+    for (const auto& declared : sum(in_scope, outside_scope)) {
+      const std::string& name = declared.first;
       CAPTURE(name);
       CHECK(called.erase(name) == 1);
     }
