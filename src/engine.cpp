@@ -157,12 +157,13 @@ Plan plan_of(const Gemm& product, const Limits& limits, const PlanOptions& optio
   return make_plan(problem, limits, options);
 }
 
-/// The plan, of another kernel if the chosen one's program would have to be waited for and the caller would rather not.
+/// The plan, of another kernel if the program of the one that the planner chose would have to be waited for and the caller would
+/// rather not.
 Plan ready_plan(Engine::State& state, Plan plan, const PlanOptions& options) {
-  if (!state.options.use_ready_programs || state.is_ready(plan.program())) return plan;
+  if (!state.options.use_ready_programs || options.kernel || state.is_ready(plan.program())) return plan;
   state.begin_program(plan.program());
   for (const Kernel& kernel : kernel_table()) {
-    if (!why_not(plan.problem, kernel, state.limits).empty()) continue;
+    if (!why_not(plan.problem, kernel, options.limits.value_or(state.limits)).empty()) continue;
     PlanOptions other = options;
     other.kernel = kernel;
     if (Plan ready = make_plan(plan.problem, state.limits, other); state.is_ready(ready.program())) return ready;
@@ -206,10 +207,8 @@ gl::Bindings bindings_of(const Gemm& product) {
 
 /// Everything that may fail, before anything is enqueued. Leaves bindings changed.
 Call check(Engine::State& state, const Gemm& product, const PlanOptions& options) {
-  Call call{&product, plan_of(product, state.limits, options)};
-  const std::int64_t workspace_bytes = call.plan.workspace_bytes;
-  validate_product(product, call.plan.problem, workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
-  call.plan = ready_plan(state, std::move(call.plan), options);
+  Call call{&product, ready_plan(state, plan_of(product, state.limits, options), options)};
+  validate_product(product, call.plan.problem, call.plan.workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
   state.program(call.plan.program());
   if (!product.workspace)
     grow(state.api, state.workspace, state.workspace_bytes, call.plan.workspace_bytes, "glgemm workspace");

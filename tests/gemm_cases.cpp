@@ -62,20 +62,6 @@ long double unit_roundoff(Type type) {
   }
 }
 
-long double activate(Activation activation, long double x, long double low, long double high) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return x < 0 ? 0 : x;
-    case Activation::leaky_relu: return x < 0 ? low * x : x;
-    case Activation::gelu_erf: return x / 2 * std::erfc(-x / std::sqrt(2.0L));
-    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
-    case Activation::clamp: break;
-  }
-  return x < low ? low : x > high ? high : x;
-}
-
 /// How far an error in x may be carried.
 long double slope(Activation activation, long double low) {
   if (activation == Activation::leaky_relu) return std::max(1.0L, std::abs(low));
@@ -109,6 +95,20 @@ std::string hex_seed(std::uint64_t seed) {
 }
 
 }  // namespace
+
+long double activation_value(Activation activation, long double x, long double low, long double high) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return x < 0 ? 0 : x;
+    case Activation::leaky_relu: return x < 0 ? low * x : x;
+    case Activation::gelu_erf: return x / 2 * std::erfc(-x / std::sqrt(2.0L));
+    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::tanh: return std::tanh(x);
+    case Activation::clamp: break;
+  }
+  return x < low ? low : x > high ? high : x;
+}
 
 std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits) {
   std::vector<ProgramKey> result;
@@ -344,7 +344,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
         long double bound = static_cast<long double>(k + 8) * u * size * (is_complex(type) ? 4 : 1) + 0x1p-126L;
         if (epilogue.activation != Activation::none) {
           const long double x = sum.real();
-          sum = activate(epilogue.activation, x, epilogue.low, epilogue.high);
+          sum = activation_value(epilogue.activation, x, epilogue.low, epilogue.high);
           bound = bound * slope(epilogue.activation, epilogue.low) + (exact ? 0 : 16 * u * std::max(1.0L, std::abs(x)));
         }
         std::byte* const place_in_c = c_got.data() + at(gemm.c, item(2), i, j);

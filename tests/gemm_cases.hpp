@@ -17,4 +17,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
 std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed);
 
+/// act(x) by its formula; low and high as in Epilogue.
+long double activation_value(Activation activation, long double x, long double low, long double high);
+
 }  // namespace glgemm::test

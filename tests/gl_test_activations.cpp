@@ -5,25 +5,12 @@
 #include <glgemm/glgemm.hpp>
 #include <limits>
 
+#include "gemm_cases.hpp"
 #include "gl_context.hpp"
 
 using namespace glgemm;
 
 namespace {
-
-long double exact(Activation activation, long double x, long double low, long double high) {
-  switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return std::max(x, 0.0L);
-    case Activation::leaky_relu: return x < 0 ? low * x : x;
-    case Activation::gelu_erf: return x / 2 * std::erfc(-x / std::sqrt(2.0L));
-    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
-    case Activation::clamp: break;
-  }
-  return std::min(std::max(x, low), high);
-}
 
 /// act(x) for each x, on the device.
 template <class T>
@@ -60,7 +47,7 @@ TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
     const Matrix<T> got = apply(engine, x, activation, low, high);
     long double worst = 0;
     for (std::int64_t i = 0; i < count; ++i) {
-      const long double error = std::abs(static_cast<long double>(got(i, 0)) - exact(activation, x(i, 0), low, high)) /
+      const long double error = std::abs(static_cast<long double>(got(i, 0)) - test::activation_value(activation, x(i, 0), low, high)) /
                                 (u * std::max(1.0L, std::abs(static_cast<long double>(x(i, 0)))));
       if (!(error <= worst)) worst = error;
     }

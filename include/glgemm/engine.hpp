@@ -274,7 +274,8 @@ class GLGEMM_EXPORT Engine {
   /// The same for products of different shapes, in their order, all or none: each is checked before the first is enqueued.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
 
-  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run.
+  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0 where
+  /// every alpha is 0, since A and B are then not read).
   /// @throws std::invalid_argument  the shapes disagree
   /// Any thread.
   static Problem problem(const Gemm& product);
