@@ -138,7 +138,7 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
     Report report;
     const auto run = [&] { engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, {}, &report); };
     run();
-    const bool background = report.plan.kernel != Kernel{NaiveKernel{}};  // it may have been compiled in the background already
+    const bool background = name(report.plan.kernel) != "naive";  // it may have been compiled in the background already
     if (!background) CHECK(lines.size() == 1);
     engine.prepare(std::span(&problem, 1));
     run();
