@@ -354,7 +354,12 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
       CHECK(name.find("unknown") == std::string::npos);
     }
     CHECK(test::count_objects() == objects);
-    CHECK(resident_bytes() - memory < 4 << 20);
+    const std::int64_t grown = resident_bytes() - memory;
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed for a while, and looks for leaks itself
+    CHECK(grown < 4 << 20);
+#else
+    MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
+#endif
     CHECK(c.download() == six);
   }
   engine.release();
