@@ -33,8 +33,8 @@ namespace glgemm {
 
 /// Transfers of elements whose type is known at run time only.
 struct CAccess {
-  static void upload(DeviceMatrix& matrix, const Arguments& in, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
-                     const void* data) {
+  static void upload(DeviceMatrix& matrix, const Arguments& in, std::int64_t row, std::int64_t column, std::int64_t rows,
+                     std::int64_t columns, const void* data) {
     matrix.check_section("upload", matrix.type(), row, column, rows, columns);
     if (rows > 0 && columns > 0) in.need(static_cast<const char*>(data), "data");
     matrix.write(data, matrix.type(), row, column, rows, columns);
@@ -45,8 +45,8 @@ struct CAccess {
     if (rows > 0 && columns > 0) in.need(static_cast<char*>(data), "data");
     matrix.read(data, row, column, rows, columns);
   }
-  static void multiply(Engine& engine, const Arguments& in, Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a,
-                       const void* b, void* c, const PlanOptions& options, Report* report) {
+  static void multiply(Engine& engine, const Arguments& in, Type type, std::int64_t m, std::int64_t n, std::int64_t k,
+                       const void* a, const void* b, void* c, const PlanOptions& options, Report* report) {
     const auto begin = std::chrono::steady_clock::now();
     engine.check_multiply(m, k, k, n, type, options);
     if (m > 0 && k > 0) in.need(static_cast<const char*>(a), "a");
@@ -121,21 +121,33 @@ static_assert(static_cast<int>(Type::f32) == GLGEMM_F32 && static_cast<int>(Type
               static_cast<int>(Type::c128) == GLGEMM_C128);
 static_assert(static_cast<int>(Op::none) == GLGEMM_OP_NONE && static_cast<int>(Op::transpose) == GLGEMM_OP_TRANSPOSE &&
               static_cast<int>(Op::conjugate_transpose) == GLGEMM_OP_CONJUGATE_TRANSPOSE);
-static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR && static_cast<int>(Layout::column_major) == GLGEMM_COLUMN_MAJOR);
-static_assert(static_cast<int>(Bias::none) == GLGEMM_BIAS_NONE && static_cast<int>(Bias::for_each_row) == GLGEMM_BIAS_FOR_EACH_ROW &&
+static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR &&
+              static_cast<int>(Layout::column_major) == GLGEMM_COLUMN_MAJOR);
+static_assert(static_cast<int>(Bias::none) == GLGEMM_BIAS_NONE &&
+              static_cast<int>(Bias::for_each_row) == GLGEMM_BIAS_FOR_EACH_ROW &&
               static_cast<int>(Bias::for_each_column) == GLGEMM_BIAS_FOR_EACH_COLUMN);
-static_assert(static_cast<int>(Activation::none) == GLGEMM_ACTIVATION_NONE && static_cast<int>(Activation::relu) == GLGEMM_ACTIVATION_RELU &&
+static_assert(static_cast<int>(Activation::none) == GLGEMM_ACTIVATION_NONE &&
+              static_cast<int>(Activation::relu) == GLGEMM_ACTIVATION_RELU &&
               static_cast<int>(Activation::leaky_relu) == GLGEMM_ACTIVATION_LEAKY_RELU &&
               static_cast<int>(Activation::gelu_erf) == GLGEMM_ACTIVATION_GELU_ERF &&
               static_cast<int>(Activation::gelu_tanh) == GLGEMM_ACTIVATION_GELU_TANH &&
-              static_cast<int>(Activation::sigmoid) == GLGEMM_ACTIVATION_SIGMOID && static_cast<int>(Activation::tanh) == GLGEMM_ACTIVATION_TANH &&
+              static_cast<int>(Activation::sigmoid) == GLGEMM_ACTIVATION_SIGMOID &&
+              static_cast<int>(Activation::tanh) == GLGEMM_ACTIVATION_TANH &&
               static_cast<int>(Activation::clamp) == GLGEMM_ACTIVATION_CLAMP);
 
-bool is_type(std::int32_t type) { return type >= 0 && type <= static_cast<std::int32_t>(Type::c128); }
+bool is_type(std::int32_t type) {
+  return type >= 0 && type <= static_cast<std::int32_t>(Type::c128);
+}
 
-Type to_type(const Arguments& in, std::int32_t type) { return in.enumerator(type, Type::c128, "type"); }
-Op to_op(const Arguments& in, std::int32_t op, const char* name) { return in.enumerator(op, Op::conjugate_transpose, name); }
-Scalar to_scalar(const glgemm_scalar& scalar) { return std::complex<double>(scalar.re, scalar.im); }
+Type to_type(const Arguments& in, std::int32_t type) {
+  return in.enumerator(type, Type::c128, "type");
+}
+Op to_op(const Arguments& in, std::int32_t op, const char* name) {
+  return in.enumerator(op, Op::conjugate_transpose, name);
+}
+Scalar to_scalar(const glgemm_scalar& scalar) {
+  return std::complex<double>(scalar.re, scalar.im);
+}
 
 BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name) {
   return {.buffer = view.buffer,
@@ -148,7 +160,12 @@ BufferView to_view(const Arguments& in, const glgemm_view& view, const std::stri
 }
 
 glgemm_view from_view(const BufferView& view) {
-  return {view.buffer,       view.rows, view.columns, view.ld, view.offset_bytes, static_cast<std::int32_t>(view.layout),
+  return {view.buffer,
+          view.rows,
+          view.columns,
+          view.ld,
+          view.offset_bytes,
+          static_cast<std::int32_t>(view.layout),
           static_cast<std::int32_t>(view.type)};
 }
 
@@ -185,7 +202,9 @@ class Products {
  private:
   Batch batch(const glgemm_batch& given) {
     const auto count = static_cast<std::size_t>(std::max<std::int64_t>(0, given.count));  // the engine refuses negative ones
-    const auto offsets = [&](const std::int64_t* array) { return array ? std::span(array, count) : std::span<const std::int64_t>(); };
+    const auto offsets = [&](const std::int64_t* array) {
+      return array ? std::span(array, count) : std::span<const std::int64_t>();
+    };
     const auto scalars = [&](const glgemm_scalar* array) -> std::span<const Scalar> {
       if (!array) return {};
       std::vector<Scalar>& converted = scalars_.emplace_back();
@@ -293,20 +312,34 @@ void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
 
 // ---- The functions, in the header's order
 
-const char* glgemm_last_error() { return last_error.shown; }
-int32_t glgemm_api_version() { return GLGEMM_API_VERSION; }
-const char* glgemm_version() { return GLGEMM_VERSION_STRING; }
+const char* glgemm_last_error() {
+  return last_error.shown;
+}
+int32_t glgemm_api_version() {
+  return GLGEMM_API_VERSION;
+}
+const char* glgemm_version() {
+  return GLGEMM_VERSION_STRING;
+}
 
-int64_t glgemm_element_bytes(int32_t type) { return is_type(type) ? element_bytes(static_cast<Type>(type)) : 0; }
-int32_t glgemm_accumulator(int32_t type) { return is_type(type) ? static_cast<int32_t>(accumulator(static_cast<Type>(type))) : -1; }
+int64_t glgemm_element_bytes(int32_t type) {
+  return is_type(type) ? element_bytes(static_cast<Type>(type)) : 0;
+}
+int32_t glgemm_accumulator(int32_t type) {
+  return is_type(type) ? static_cast<int32_t>(accumulator(static_cast<Type>(type))) : -1;
+}
 
-uint16_t glgemm_f16_from_float(float value) { return half(value).bits; }
+uint16_t glgemm_f16_from_float(float value) {
+  return half(value).bits;
+}
 float glgemm_f16_to_float(uint16_t bits) {
   half value;
   value.bits = bits;
   return value;
 }
-uint16_t glgemm_bf16_from_float(float value) { return bfloat16(value).bits; }
+uint16_t glgemm_bf16_from_float(float value) {
+  return bfloat16(value).bits;
+}
 float glgemm_bf16_to_float(uint16_t bits) {
   bfloat16 value;
   value.bits = bits;
@@ -353,7 +386,8 @@ glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t 
   });
 }
 
-glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options, glgemm_engine** engine) {
+glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
+                                   glgemm_engine** engine) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_engine*& result = in.result(engine, "engine");
     if (!get_proc_address) in.refuse("get_proc_address is null");
@@ -366,7 +400,9 @@ glgemm_status glgemm_engine_release(glgemm_engine* engine) {
 glgemm_status glgemm_engine_abandon(glgemm_engine* engine) {
   return call(__func__, [&](const Arguments& in) { in.need(engine, "engine").engine.abandon(); });
 }
-void glgemm_engine_destroy(glgemm_engine* engine) { delete engine; }
+void glgemm_engine_destroy(glgemm_engine* engine) {
+  delete engine;
+}
 
 glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_info* info) {
   return call(__func__, [&](const Arguments& in) {
@@ -375,19 +411,22 @@ glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_in
   });
 }
 glgemm_status glgemm_engine_limits(const glgemm_engine* engine, glgemm_limits* limits) {
-  return call(__func__, [&](const Arguments& in) { in.write(limits, from_limits(in.need(engine, "engine").engine.limits()), "limits"); });
+  return call(__func__,
+              [&](const Arguments& in) { in.write(limits, from_limits(in.need(engine, "engine").engine.limits()), "limits"); });
 }
 
-glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c,
-                              const glgemm_options* options, glgemm_report* report) {
+glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a, const void* b,
+                              void* c, const glgemm_options* options, glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
-    with_report(in, report,
-                [&](Report* filled) { CAccess::multiply(used, in, to_type(in, type), m, n, k, a, b, c, to_options(in, options), filled); });
+    with_report(in, report, [&](Report* filled) {
+      CAccess::multiply(used, in, to_type(in, type), m, n, k, a, b, c, to_options(in, options), filled);
+    });
   });
 }
 
-glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options, glgemm_report* report) {
+glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+                          glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     Products products;
@@ -395,7 +434,8 @@ glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, 
     with_report(in, report, [&](Report* filled) { used.gemm(gemm, to_options(in, options), filled); });
   });
 }
-glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count, const glgemm_options* options) {
+glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
+                                  const glgemm_options* options) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     Products converted;
@@ -434,7 +474,9 @@ glgemm_status glgemm_packed_operand(const glgemm_packed* packed, glgemm_view* b,
     *op_b = static_cast<int32_t>(operand.op());
   });
 }
-void glgemm_packed_destroy(glgemm_packed* packed) { delete packed; }
+void glgemm_packed_destroy(glgemm_packed* packed) {
+  delete packed;
+}
 
 glgemm_status glgemm_fence_create(glgemm_engine* engine, glgemm_fence** fence) {
   return call(__func__, [&](const Arguments& in) {
@@ -454,7 +496,9 @@ glgemm_status glgemm_fence_wait(const glgemm_fence* fence, uint64_t timeout_ns, 
     in.need(done, "done") = used.wait(std::chrono::nanoseconds(static_cast<int64_t>(std::min<uint64_t>(timeout_ns, INT64_MAX))));
   });
 }
-void glgemm_fence_destroy(glgemm_fence* fence) { delete fence; }
+void glgemm_fence_destroy(glgemm_fence* fence) {
+  delete fence;
+}
 
 glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_scope** scope) {
   return call(__func__, [&](const Arguments& in) {
@@ -462,7 +506,9 @@ glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_scope** scope) {
     result = new glgemm_scope{in.need(engine, "engine").engine.scope()};
   });
 }
-void glgemm_scope_end(glgemm_scope* scope) { delete scope; }
+void glgemm_scope_end(glgemm_scope* scope) {
+  delete scope;
+}
 
 glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t rows, int64_t columns, int32_t type, glgemm_matrix** matrix) {
   return call(__func__, [&](const Arguments& in) {
@@ -470,7 +516,9 @@ glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t rows, int64_t 
     result = new glgemm_matrix{DeviceMatrix(in.need(engine, "engine").engine, rows, columns, to_type(in, type))};
   });
 }
-void glgemm_matrix_destroy(glgemm_matrix* matrix) { delete matrix; }
+void glgemm_matrix_destroy(glgemm_matrix* matrix) {
+  delete matrix;
+}
 
 glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glgemm_view* view) {
   return call(__func__, [&](const Arguments& in) {
@@ -503,14 +551,15 @@ glgemm_status glgemm_matrix_download(const glgemm_matrix* matrix, void* data) {
     CAccess::download(used, in, 0, 0, used.rows(), used.columns(), data);
   });
 }
-glgemm_status glgemm_matrix_download_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows, int64_t columns,
-                                             void* data) {
+glgemm_status glgemm_matrix_download_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
+                                             int64_t columns, void* data) {
   return call(__func__, [&](const Arguments& in) {
     CAccess::download(in.need(matrix, "matrix").matrix, in, row, column, rows, columns, data);
   });
 }
 glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, int64_t from_column, int64_t rows, int64_t columns,
-                                 glgemm_matrix* to, int64_t row, int64_t column, int32_t (*switch_context)(void* user), void* user) {
+                                 glgemm_matrix* to, int64_t row, int64_t column, int32_t (*switch_context)(void* user),
+                                 void* user) {
   return call(__func__, [&](const Arguments& in) {
     const DeviceMatrix& source = in.need(from, "from").matrix;
     DeviceMatrix& target = in.need(to, "to").matrix;

@@ -12,7 +12,8 @@
 
 namespace glgemm::c_api {
 
-/// Keeps the message of the exception that is being handled for glgemm_last_error() and returns its code. Exported for the components.
+/// Keeps the message of the exception that is being handled for glgemm_last_error() and returns its code. Exported for the
+/// components.
 GLGEMM_EXPORT glgemm_status current_exception() noexcept;
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
@@ -37,12 +38,13 @@ class Arguments {
 
   void check_size(std::size_t size, std::size_t known, const char* name) const {
     if (size == known) return;
-    refuse(std::string(name) + " is a struct of " + std::to_string(size) + " bytes, and this library has one of " + std::to_string(known) +
+    refuse(std::string(name) + " is a struct of " + std::to_string(size) + " bytes, and this library has one of " +
+           std::to_string(known) +
            (size < known ? ": call its _init function with its sizeof" : ": the program was compiled with a newer header"));
   }
 
-  /// A copy of a struct that begins with struct_size. Once a struct has grown, the size that it had before is known here as well, and its
-  /// newer members get their defaults.
+  /// A copy of a struct that begins with struct_size. Once a struct has grown, the size that it had before is known here as well,
+  /// and its newer members get their defaults.
   template <class Struct>
   Struct read(const Struct* given, const char* name) const {
     check_size(need(given, name).struct_size, sizeof(Struct), name);
@@ -68,7 +70,8 @@ class Arguments {
   template <class Enum>
   Enum enumerator(std::int32_t value, Enum last, const std::string& name) const {
     if (value < 0 || value > static_cast<std::int32_t>(last))
-      refuse(name + " is " + std::to_string(value) + " and must be one of 0 to " + std::to_string(static_cast<std::int32_t>(last)));
+      refuse(name + " is " + std::to_string(value) + " and must be one of 0 to " +
+             std::to_string(static_cast<std::int32_t>(last)));
     return static_cast<Enum>(value);
   }
 

@@ -34,7 +34,9 @@ glgemm_status glgemm_headless_context_create(const glgemm_headless_options* opti
     result = new glgemm_headless_context{HeadlessContext(converted)};
   });
 }
-void glgemm_headless_context_destroy(glgemm_headless_context* context) { delete context; }
+void glgemm_headless_context_destroy(glgemm_headless_context* context) {
+  delete context;
+}
 
 glgemm_status glgemm_headless_make_current(glgemm_headless_context* context) {
   return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.make_current(); });
@@ -42,4 +44,6 @@ glgemm_status glgemm_headless_make_current(glgemm_headless_context* context) {
 glgemm_status glgemm_headless_release_current(glgemm_headless_context* context) {
   return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.release_current(); });
 }
-glgemm_proc glgemm_headless_get_proc_address(const char* name) { return name ? HeadlessContext::get_proc_address(name) : nullptr; }
+glgemm_proc glgemm_headless_get_proc_address(const char* name) {
+  return name ? HeadlessContext::get_proc_address(name) : nullptr;
+}

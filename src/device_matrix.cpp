@@ -29,7 +29,11 @@ DeviceMatrix::~DeviceMatrix() {
 }
 
 DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept
-    : state_(other.state_), rows_(other.rows_), columns_(other.columns_), type_(other.type_), buffer_(std::exchange(other.buffer_, 0)) {}
+    : state_(other.state_),
+      rows_(other.rows_),
+      columns_(other.columns_),
+      type_(other.type_),
+      buffer_(std::exchange(other.buffer_, 0)) {}
 
 DeviceMatrix& DeviceMatrix::operator=(DeviceMatrix&& other) noexcept {
   std::swap(state_, other.state_);
@@ -40,7 +44,9 @@ DeviceMatrix& DeviceMatrix::operator=(DeviceMatrix&& other) noexcept {
   return *this;
 }
 
-BufferView DeviceMatrix::view() const noexcept { return {.buffer = buffer_, .rows = rows_, .columns = columns_, .type = type_}; }
+BufferView DeviceMatrix::view() const noexcept {
+  return {.buffer = buffer_, .rows = rows_, .columns = columns_, .type = type_};
+}
 
 BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
   check_section("view", type_, row, column, rows, columns);
@@ -55,14 +61,17 @@ BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_
 void DeviceMatrix::check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
                                  std::int64_t columns) const {
   if (type != type_)
-    throw std::invalid_argument(std::string("DeviceMatrix::") + what + ": the matrix is " + std::string(to_string(type_)) + " and not " +
-                                std::string(to_string(type)));
-  if (row < 0 || column < 0 || rows < 0 || columns < 0 || row > rows_ || column > columns_ || rows > rows_ - row || columns > columns_ - column)
+    throw std::invalid_argument(std::string("DeviceMatrix::") + what + ": the matrix is " + std::string(to_string(type_)) +
+                                " and not " + std::string(to_string(type)));
+  if (row < 0 || column < 0 || rows < 0 || columns < 0 || row > rows_ || column > columns_ || rows > rows_ - row ||
+      columns > columns_ - column)
     throw std::invalid_argument(std::string("DeviceMatrix::") + what + ": the section of " + size_text(rows, columns) + " at (" +
-                                std::to_string(row) + ", " + std::to_string(column) + ") leaves the matrix of " + size_text(rows_, columns_));
+                                std::to_string(row) + ", " + std::to_string(column) + ") leaves the matrix of " +
+                                size_text(rows_, columns_));
 }
 
-void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
+                         std::int64_t columns) {
   check_section("upload", type, row, column, rows, columns);
   state_->check_context("DeviceMatrix::upload");
   if (rows == 0 || columns == 0) return;
@@ -107,8 +116,9 @@ void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::
   api.DeleteBuffers(1, &packed);
 }
 
-void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows, std::int64_t columns,
-                        std::int64_t row, std::int64_t column, const std::function<void()>& switch_context) {
+void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows,
+                        std::int64_t columns, std::int64_t row, std::int64_t column,
+                        const std::function<void()>& switch_context) {
   from.check_section("copy", type_, from_row, from_column, rows, columns);
   check_section("copy", type_, row, column, rows, columns);
   if (rows == 0 || columns == 0) return;
@@ -120,8 +130,9 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
   }
   const auto apart = [](std::int64_t a, std::int64_t b, std::int64_t size) { return a + size <= b || b + size <= a; };
   if (buffer_ == from.buffer_ && !apart(row, from_row, rows) && !apart(column, from_column, columns))
-    throw std::invalid_argument("DeviceMatrix::copy: the sections of " + size_text(rows, columns) + " at (" + std::to_string(from_row) + ", " +
-                                std::to_string(from_column) + ") and (" + std::to_string(row) + ", " + std::to_string(column) + ") overlap");
+    throw std::invalid_argument("DeviceMatrix::copy: the sections of " + size_text(rows, columns) + " at (" +
+                                std::to_string(from_row) + ", " + std::to_string(from_column) + ") and (" + std::to_string(row) +
+                                ", " + std::to_string(column) + ") overlap");
   state_->check_context("DeviceMatrix::copy");
   const gl::Api& api = state_->api;
   const gl::CopyGuard guard(api);
@@ -160,7 +171,8 @@ PackedOperand Engine::prepack(const BufferView& b, Op op) {
   const bool one_block = ld == width;
   for (std::int64_t i = 0; width > 0 && i < (one_block ? std::min<std::int64_t>(lines, 1) : lines); ++i)
     api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(b.offset_bytes + i * ld * bytes),
-                          static_cast<GLintptr>(i * width * bytes), static_cast<GLsizeiptr>((one_block ? lines : 1) * width * bytes));
+                          static_cast<GLintptr>(i * width * bytes),
+                          static_cast<GLsizeiptr>((one_block ? lines : 1) * width * bytes));
   BufferView view = b;
   view.buffer = copy.view().buffer;
   view.offset_bytes = 0;

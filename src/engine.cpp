@@ -25,27 +25,31 @@ int bind(const Engine::State& state, GLuint binding, unsigned buffer, std::int64
   const std::int64_t bytes = element_bytes(type);
   const std::int64_t rest = begin % std::max<std::int64_t>(state.limits.storage_offset_alignment, 16);
   const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
-  state.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest), static_cast<GLsizeiptr>(whole_words));
+  state.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest),
+                            static_cast<GLsizeiptr>(whole_words));
   return static_cast<int>(rest / bytes);
 }
 
 /// One operand's uniform: where its window begins and how far apart its elements are.
-std::array<int, 4> place(const Engine::State& state, const Call& call, const Step& step, Role role, GLuint binding, Window window) {
+std::array<int, 4> place(const Engine::State& state, const Call& call, const Step& step, Role role, GLuint binding,
+                         Window window) {
   const Gemm& product = *call.product;
   const Problem& problem = call.plan.problem;
   const BufferView& view = view_of(product, role);
   std::int64_t begin = view.offset_bytes + window.offset_bytes;
-  if (problem.items && !call.plan.items_in_buffer) begin += item_offset(product.batch, role, step.first_item) * element_bytes(view.type);
+  if (problem.items && !call.plan.items_in_buffer)
+    begin += item_offset(product.batch, role, step.first_item) * element_bytes(view.type);
   const Strides stride = strides(problem, role);
   const std::int64_t item = step.items > 1 || step.z0 > 0 ? stride.item : 0;
-  return {bind(state, binding, view.buffer, begin, window.size_bytes, view.type), static_cast<int>(stride.row), static_cast<int>(stride.column),
-          problem.items ? 0 : static_cast<int>(item)};
+  return {bind(state, binding, view.buffer, begin, window.size_bytes, view.type), static_cast<int>(stride.row),
+          static_cast<int>(stride.column), problem.items ? 0 : static_cast<int>(item)};
 }
 
 /// The bits of gemm.glsl's `flags`.
 enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64 };
 
-void run(Engine::State& state, gl::Program& program, const Call& call, const Step& step, GLuint workspace, std::int64_t workspace_offset) {
+void run(Engine::State& state, gl::Program& program, const Call& call, const Step& step, GLuint workspace,
+         std::int64_t workspace_offset) {
   const gl::Api& api = state.api;
   const Gemm& product = *call.product;
   const Problem& problem = call.plan.problem;
@@ -60,7 +64,9 @@ void run(Engine::State& state, gl::Program& program, const Call& call, const Ste
   program.set(api, 0, static_cast<int>(step.x0));
   program.set(api, 1, static_cast<int>(step.y0));
   program.set(api, 2, static_cast<int>(step.z0));
-  program.set(api, 3, std::array{static_cast<int>(step.m), static_cast<int>(step.n), static_cast<int>(step.k), static_cast<int>(step.items)});
+  program.set(
+      api, 3,
+      std::array{static_cast<int>(step.m), static_cast<int>(step.n), static_cast<int>(step.k), static_cast<int>(step.items)});
   program.set(api, 4, place(state, call, step, Role::a, gl::binding_a, step.a));
   program.set(api, 5, place(state, call, step, Role::b, gl::binding_b, step.b));
   program.set(api, 6, place(state, call, step, Role::c, gl::binding_c, step.c));
@@ -68,9 +74,11 @@ void run(Engine::State& state, gl::Program& program, const Call& call, const Ste
     program.set(api, 7, acc, alpha.value);
     program.set(api, 8, acc, beta.value);
   }
-  program.set(api, 9, (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) | (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) |
-                          (beta_counts ? read_c : 0) | (step.first_k ? first_k : 0) | (step.last_k ? last_k : 0) |
-                          (problem.residual ? add_d : 0) | (problem.bias != Bias::none ? add_bias : 0));
+  program.set(api, 9,
+              (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+                  (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts ? read_c : 0) |
+                  (step.first_k ? first_k : 0) | (step.last_k ? last_k : 0) | (problem.residual ? add_d : 0) |
+                  (problem.bias != Bias::none ? add_bias : 0));
   if (call.plan.program().epilogue) {
     const Epilogue& epilogue = product.epilogue;
     if (problem.residual) program.set(api, 10, place(state, call, step, Role::d, gl::binding_d, step.d));
@@ -86,19 +94,22 @@ void run(Engine::State& state, gl::Program& program, const Call& call, const Ste
     }
   }
   if (call.plan.workspace_bytes > 0)
-    bind(state, gl::binding_partial, workspace, workspace_offset, step.m * step.n * call.plan.piece_batch * element_bytes(acc), acc);
+    bind(state, gl::binding_partial, workspace, workspace_offset, step.m * step.n * call.plan.piece_batch * element_bytes(acc),
+         acc);
   if (step.barrier_before) api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);
-  api.DispatchCompute(static_cast<GLuint>(step.groups[0]), static_cast<GLuint>(step.groups[1]), static_cast<GLuint>(step.groups[2]));
+  api.DispatchCompute(static_cast<GLuint>(step.groups[0]), static_cast<GLuint>(step.groups[1]),
+                      static_cast<GLuint>(step.groups[2]));
 }
 
-/// Binds C's first element where the program declares a block that this product never reads: what is left bound from elsewhere may be
-/// gone, and zink then drops dispatches.
+/// Binds C's first element where the program declares a block that this product never reads: what is left bound from elsewhere
+/// may be gone, and zink then drops dispatches.
 void bind_unused(const Engine::State& state, const Call& call) {
   const Problem& problem = call.plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.batch == 0) return;  // no dispatch, and perhaps no such element
   const ProgramKey key = call.plan.program();
   const auto bind_if = [&](bool unused, GLuint binding) {
-    if (unused) bind(state, binding, call.product->c.buffer, call.product->c.offset_bytes, element_bytes(problem.c_type), problem.c_type);
+    if (unused)
+      bind(state, binding, call.product->c.buffer, call.product->c.offset_bytes, element_bytes(problem.c_type), problem.c_type);
   };
   bind_if(problem.k == 0, gl::binding_a);
   bind_if(problem.k == 0, gl::binding_b);
@@ -108,7 +119,9 @@ void bind_unused(const Engine::State& state, const Call& call) {
 }
 
 /// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
-std::int64_t item_bytes(Type acc) { return 16 + 2 * element_bytes(acc); }
+std::int64_t item_bytes(Type acc) {
+  return 16 + 2 * element_bytes(acc);
+}
 
 /// The items of a batch as those.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
@@ -124,12 +137,24 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
       ((std::memcpy(to + at, &values, sizeof values), at += sizeof values), ...);
     };
     switch (acc) {
-      case Type::f64: put(x.real()); break;
-      case Type::c64: put(static_cast<float>(x.real()), static_cast<float>(x.imag())); break;
-      case Type::c128: put(x.real(), x.imag()); break;
-      case Type::i32: put(static_cast<std::int32_t>(x.real())); break;
-      case Type::u32: put(static_cast<std::uint32_t>(x.real())); break;
-      default: put(static_cast<float>(x.real())); break;
+      case Type::f64:
+        put(x.real());
+        break;
+      case Type::c64:
+        put(static_cast<float>(x.real()), static_cast<float>(x.imag()));
+        break;
+      case Type::c128:
+        put(x.real(), x.imag());
+        break;
+      case Type::i32:
+        put(static_cast<std::int32_t>(x.real()));
+        break;
+      case Type::u32:
+        put(static_cast<std::uint32_t>(x.real()));
+        break;
+      default:
+        put(static_cast<float>(x.real()));
+        break;
     }
   };
   for (std::int64_t i = 0; i < batch.count; ++i) {
@@ -148,7 +173,8 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
 /// A problem in which no item has a product: nothing of A and B is read.
 bool multiplies_nothing(const Gemm& product) {
   if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
-  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(), [](const Scalar& alpha) { return alpha.value == 0.0; });
+  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
+                     [](const Scalar& alpha) { return alpha.value == 0.0; });
 }
 
 Plan plan_of(const Gemm& product, const Limits& limits, const PlanOptions& options) {
@@ -196,24 +222,25 @@ void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t ne
 /// The storage-buffer bindings that a product may use.
 gl::Bindings bindings_of(const Gemm& product) {
   const Batch& batch = product.batch;
-  const bool items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
-                     !batch.alphas.empty() || !batch.betas.empty();
+  const bool items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() ||
+                     !batch.offsets_d.empty() || !batch.alphas.empty() || !batch.betas.empty();
   const Epilogue& e = product.epilogue;
   const bool epilogue = e.residual || e.bias != Bias::none || e.activation != Activation::none;
-  return bit(gl::binding_a) | bit(gl::binding_b) | bit(gl::binding_c) | (epilogue ? bit(gl::binding_d) | bit(gl::binding_bias) : 0) |
-         (items ? bit(gl::binding_items) : 0) |
+  return bit(gl::binding_a) | bit(gl::binding_b) | bit(gl::binding_c) |
+         (epilogue ? bit(gl::binding_d) | bit(gl::binding_bias) : 0) | (items ? bit(gl::binding_items) : 0) |
          (product.c.type != accumulator(product.a.type) ? bit(gl::binding_partial) : 0);
 }
 
 /// Everything that may fail, before anything is enqueued. Leaves bindings changed.
 Call check(Engine::State& state, const Gemm& product, const PlanOptions& options) {
   Call call{&product, ready_plan(state, plan_of(product, state.limits, options), options)};
-  validate_product(product, call.plan.problem, call.plan.workspace_bytes, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+  validate_product(product, call.plan.problem, call.plan.workspace_bytes,
+                   [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
   state.program(call.plan.program());
-  if (!product.workspace)
-    grow(state.api, state.workspace, state.workspace_bytes, call.plan.workspace_bytes, "glgemm workspace");
+  if (!product.workspace) grow(state.api, state.workspace, state.workspace_bytes, call.plan.workspace_bytes, "glgemm workspace");
   if (call.plan.items_in_buffer)
-    grow(state.api, state.items, state.items_bytes, product.batch.count * item_bytes(accumulator(call.plan.problem.type)), "glgemm items");
+    grow(state.api, state.items, state.items_bytes, product.batch.count * item_bytes(accumulator(call.plan.problem.type)),
+         "glgemm items");
   return call;
 }
 
@@ -256,7 +283,8 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
 
 Engine::~Engine() {
   if (state_ && !state_->released) {
-    state_->log("an engine was destroyed without release(): its " + std::to_string(state_->programs.size()) + " programs stay with the context");
+    state_->log("an engine was destroyed without release(): its " + std::to_string(state_->programs.size()) +
+                " programs stay with the context");
     state_->forget();
   }
 }
@@ -266,8 +294,12 @@ Engine& Engine::operator=(Engine&& other) noexcept {
   return *this;
 }
 
-const Limits& Engine::limits() const noexcept { return state_->limits; }
-const DeviceInfo& Engine::device() const noexcept { return state_->device; }
+const Limits& Engine::limits() const noexcept {
+  return state_->limits;
+}
+const DeviceInfo& Engine::device() const noexcept {
+  return state_->device;
+}
 
 Problem Engine::problem(const Gemm& product) {
   const auto rows = [](const BufferView& view, Op op) { return op == Op::none ? view.rows : view.columns; };
@@ -284,16 +316,19 @@ Problem Engine::problem(const Gemm& product) {
                   !batch.alphas.empty() || !batch.betas.empty();
   const std::int64_t inner = rows(product.b, product.op_b);
   if (problem.k != inner)
-    throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " + size_text(inner, problem.n) +
-                                ": the inner sizes " + std::to_string(problem.k) + " and " + std::to_string(inner) + " differ");
+    throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " +
+                                size_text(inner, problem.n) + ": the inner sizes " + std::to_string(problem.k) + " and " +
+                                std::to_string(inner) + " differ");
   if (product.c.rows != problem.m || product.c.columns != problem.n)
     throw std::invalid_argument("gemm: op(A) op(B) is " + size_text(problem.m, problem.n) + " and C is " +
                                 size_text(product.c.rows, product.c.columns));
   if (product.b.type != problem.type)
-    throw std::invalid_argument("gemm: A is " + std::string(to_string(problem.type)) + " and B is " + std::string(to_string(product.b.type)));
+    throw std::invalid_argument("gemm: A is " + std::string(to_string(problem.type)) + " and B is " +
+                                std::string(to_string(product.b.type)));
   const auto check_count = [&](auto given, const char* what) {
     if (!given.empty() && static_cast<std::int64_t>(given.size()) != batch.count)
-      throw std::invalid_argument("gemm: " + std::to_string(given.size()) + " " + what + " for a batch of " + std::to_string(batch.count));
+      throw std::invalid_argument("gemm: " + std::to_string(given.size()) + " " + what + " for a batch of " +
+                                  std::to_string(batch.count));
   };
   check_count(batch.offsets_a, "offsets of A");
   check_count(batch.offsets_b, "offsets of B");
@@ -317,7 +352,8 @@ Problem Engine::problem(const Gemm& product) {
     if (d.rows != problem.m || d.columns != problem.n)
       throw std::invalid_argument("gemm: C is " + size_text(problem.m, problem.n) + " and D is " + size_text(d.rows, d.columns));
     if (d.type != problem.c_type)
-      throw std::invalid_argument("gemm: C is " + std::string(to_string(problem.c_type)) + " and D is " + std::string(to_string(d.type)));
+      throw std::invalid_argument("gemm: C is " + std::string(to_string(problem.c_type)) + " and D is " +
+                                  std::string(to_string(d.type)));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
   }
@@ -355,13 +391,15 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
     try {
       calls.push_back(check(*state_, products[i], options));
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(products.size()) + ": " + error.what());
+      throw std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(products.size()) + ": " +
+                                  error.what());
     }
   }
   for (const Call& call : calls) enqueue(*state_, call, nullptr);
 }
 
-void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type, const PlanOptions& options) const {
+void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
+                            const PlanOptions& options) const {
   if (k != inner)
     throw std::invalid_argument("multiply: A is " + size_text(m, k) + " and B is " + size_text(inner, n) + ": the inner sizes " +
                                 std::to_string(k) + " and " + std::to_string(inner) + " differ");

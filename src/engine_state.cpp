@@ -26,7 +26,8 @@ void StagingRing::upload(const gl::Api& api, const void* data, std::int64_t byte
   if (head_ + bytes > size_bytes) head_ = 0;
   const std::int64_t begin = head_, end = head_ + bytes;
   // In the order of their use: everything up to the last part that is in the way is waited for and forgotten.
-  const auto in_the_way = std::find_if(used_.rbegin(), used_.rend(), [&](const Used& used) { return used.begin < end && begin < used.end; });
+  const auto in_the_way =
+      std::find_if(used_.rbegin(), used_.rend(), [&](const Used& used) { return used.begin < end && begin < used.end; });
   while (in_the_way != used_.rend() && used_.begin() != in_the_way.base()) {
     api.ClientWaitSync(used_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, GL_TIMEOUT_IGNORED);
     api.DeleteSync(used_.front().fence);
@@ -76,7 +77,8 @@ void Engine::State::check_context(const char* what) const {
   // Queries are not shared between contexts: another context has none of this name, or one without this label.
   char label[64] = "";
   if (api.IsQuery && api.IsQuery(marker)) api.GetObjectLabel(GL_QUERY, marker, sizeof label, nullptr, label);
-  if (marker_label != label) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+  if (marker_label != label)
+    throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
 void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
@@ -85,7 +87,8 @@ void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard
   api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
   if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
   if (active && !paused)
-    throw Unsupported(std::string(what) + ": transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
+    throw Unsupported(std::string(what) +
+                      ": transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
   guard.emplace(api, bindings);
 }
 
@@ -150,7 +153,9 @@ Fence::~Fence() {
   if (state_ && !state_->engine->abandoned) state_->engine->api.DeleteSync(state_->sync);
 }
 
-bool Fence::poll() const { return wait(std::chrono::nanoseconds(0)); }
+bool Fence::poll() const {
+  return wait(std::chrono::nanoseconds(0));
+}
 
 bool Fence::wait(std::chrono::nanoseconds timeout) const {
   if (state_->engine->abandoned) throw std::invalid_argument("Fence: the engine was abandoned");

@@ -20,13 +20,14 @@
 
 namespace glgemm {
 
-/// A persistently mapped buffer through which uploads go, so that they wait neither for the GPU nor for a copy by the driver. A part of
-/// it is used again when the fence behind its last use says so.
+/// A persistently mapped buffer through which uploads go, so that they wait neither for the GPU nor for a copy by the driver. A
+/// part of it is used again when the fence behind its last use says so.
 class StagingRing {
  public:
   static constexpr std::int64_t size_bytes = std::int64_t{8} << 20;
 
-  /// Copies `bytes` of `data` into the ring and enqueues the copy of them to `offset` of `target`. At most a quarter of the ring at once.
+  /// Copies `bytes` of `data` into the ring and enqueues the copy of them to `offset` of `target`. At most a quarter of the ring
+  /// at once.
   void upload(const gl::Api& api, const void* data, std::int64_t bytes, GLuint target, std::int64_t offset);
   void destroy(const gl::Api& api) noexcept;
 
@@ -55,7 +56,7 @@ struct GLGEMM_HIDDEN Engine::State {
   StagingRing staging;
   GLuint marker = 0;  ///< a query object, which only this context has and by which it is known
   std::string marker_label;
-  GLuint items = 0;      ///< the buffer with the items of a batch, grown as needed
+  GLuint items = 0;  ///< the buffer with the items of a batch, grown as needed
   std::int64_t items_bytes = 0;
   GLuint workspace = 0;  ///< the engine's own workspace, grown as needed
   std::int64_t workspace_bytes = 0;
@@ -89,6 +90,8 @@ struct GLGEMM_HIDDEN Engine::State {
 };
 
 /// "3x4", for messages.
-inline std::string size_text(std::int64_t rows, std::int64_t columns) { return std::to_string(rows) + "x" + std::to_string(columns); }
+inline std::string size_text(std::int64_t rows, std::int64_t columns) {
+  return std::to_string(rows) + "x" + std::to_string(columns);
+}
 
 }  // namespace glgemm

@@ -37,7 +37,8 @@ GLuint living(const Api& api, GLint buffer) {
   return buffer != 0 && api.IsBuffer(static_cast<GLuint>(buffer)) ? static_cast<GLuint>(buffer) : 0u;
 }
 
-/// A driver has one error flag or several; an error of the caller's that glGetError hands out while we clear our own is made again.
+/// A driver has one error flag or several; an error of the caller's that glGetError hands out while we clear our own is made
+/// again.
 void raise(const Api& api, GLenum error) {
   switch (error) {
     case GL_INVALID_FRAMEBUFFER_OPERATION: {  // by clearing one that has no attachment
@@ -51,10 +52,17 @@ void raise(const Api& api, GLenum error) {
       api.DeleteFramebuffers(1, &incomplete);
       break;
     }
-    case GL_INVALID_ENUM: api.Enable(0xFFFFFFFF); break;
-    case GL_INVALID_VALUE: api.Viewport(0, 0, -1, -1); break;
-    case GL_INVALID_OPERATION: api.BindVertexArray(0xFFFFFFFF); break;
-    default: break;
+    case GL_INVALID_ENUM:
+      api.Enable(0xFFFFFFFF);
+      break;
+    case GL_INVALID_VALUE:
+      api.Viewport(0, 0, -1, -1);
+      break;
+    case GL_INVALID_OPERATION:
+      api.BindVertexArray(0xFFFFFFFF);
+      break;
+    default:
+      break;
   }
 }
 
@@ -76,8 +84,10 @@ Api load(GetProcAddress get_proc_address) {
   const int version = gladLoadGLContext(&api, get_proc_address);
   if (version == 0 || !api.GetString) throw Unsupported("Engine: no OpenGL context is current on this thread");
   const std::string found = text(api, GL_VERSION);
-  if (found.starts_with("OpenGL ES")) throw Unsupported("Engine: the context is " + found + "; desktop OpenGL 4.3 or newer is needed");
-  if (version < GLAD_MAKE_VERSION(4, 3)) throw Unsupported("Engine: the context has OpenGL " + found + "; 4.3 or newer is needed");
+  if (found.starts_with("OpenGL ES"))
+    throw Unsupported("Engine: the context is " + found + "; desktop OpenGL 4.3 or newer is needed");
+  if (version < GLAD_MAKE_VERSION(4, 3))
+    throw Unsupported("Engine: the context has OpenGL " + found + "; 4.3 or newer is needed");
   return api;
 }
 
@@ -100,8 +110,8 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   // Doubles are core since OpenGL 4.0, but some drivers say so without having them: the extension tells.
   limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
-  // llvmpipe before Mesa 25.0 ends loops after 65535 iterations, zink on it too. Newer ones are held to it as well: one more window of
-  // k for each 60,000 costs nothing that can be measured, and the version of a driver below zink can't be asked for.
+  // llvmpipe before Mesa 25.0 ends loops after 65535 iterations, zink on it too. Newer ones are held to it as well: one more
+  // window of k for each 60,000 costs nothing that can be measured, and the version of a driver below zink can't be asked for.
   if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;
   return limits;
 }
@@ -223,12 +233,24 @@ void Program::set(const Api& api, GLint location, std::array<int, 4> value) {
 void Program::set(const Api& api, GLint location, Type type, std::complex<double> value) {
   if (!changes(location, std::bit_cast<Bits>(std::array{value.real(), value.imag()}))) return;
   switch (type) {
-    case Type::f64: api.ProgramUniform1d(id_, location, value.real()); break;
-    case Type::c64: api.ProgramUniform2f(id_, location, static_cast<float>(value.real()), static_cast<float>(value.imag())); break;
-    case Type::c128: api.ProgramUniform2d(id_, location, value.real(), value.imag()); break;
-    case Type::i32: api.ProgramUniform1i(id_, location, static_cast<GLint>(value.real())); break;
-    case Type::u32: api.ProgramUniform1ui(id_, location, static_cast<GLuint>(value.real())); break;
-    default: api.ProgramUniform1f(id_, location, static_cast<float>(value.real())); break;
+    case Type::f64:
+      api.ProgramUniform1d(id_, location, value.real());
+      break;
+    case Type::c64:
+      api.ProgramUniform2f(id_, location, static_cast<float>(value.real()), static_cast<float>(value.imag()));
+      break;
+    case Type::c128:
+      api.ProgramUniform2d(id_, location, value.real(), value.imag());
+      break;
+    case Type::i32:
+      api.ProgramUniform1i(id_, location, static_cast<GLint>(value.real()));
+      break;
+    case Type::u32:
+      api.ProgramUniform1ui(id_, location, static_cast<GLuint>(value.real()));
+      break;
+    default:
+      api.ProgramUniform1f(id_, location, static_cast<float>(value.real()));
+      break;
   }
 }
 
@@ -247,7 +269,8 @@ GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data) {
 }
 
 void refuse_memory(const Api& api, std::int64_t bytes) {
-  // The driver's GL_OUT_OF_MEMORY is ours to clear. Where an error of the caller's was pending, it is what comes out: put it back.
+  // The driver's GL_OUT_OF_MEMORY is ours to clear. Where an error of the caller's was pending, it is what comes out: put it
+  // back.
   if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
   throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes", bytes);
 }

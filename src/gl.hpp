@@ -19,11 +19,22 @@ namespace glgemm::gl {
 using Api = GladGLContext;
 
 /// The storage-buffer bindings of the kernels, as in gemm.glsl.
-enum Binding : GLuint { binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, storage_bindings };
+enum Binding : GLuint {
+  binding_a,
+  binding_b,
+  binding_c,
+  binding_d,
+  binding_bias,
+  binding_items,
+  binding_partial,
+  storage_bindings
+};
 
 /// A set of them, one bit for each.
 using Bindings = unsigned;
-constexpr Bindings bit(Binding binding) { return 1u << binding; }
+constexpr Bindings bit(Binding binding) {
+  return 1u << binding;
+}
 constexpr Bindings all_bindings = (1u << storage_bindings) - 1;
 
 /// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
@@ -82,7 +93,8 @@ class Program {
   /// Hands the source to the driver. Where it compiles in the background, `done` tells when; anything else waits for it.
   Program(const Api& api, std::string_view name, const std::string& source);
 
-  /// Whether using the program does not have to wait for the compiler. Asked only where KHR_parallel_shader_compile exists; else true.
+  /// Whether using the program does not have to wait for the compiler. Asked only where KHR_parallel_shader_compile exists; else
+  /// true.
   bool done(const Api& api) const;
   /// Waits for the compiler.  @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
   void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);

@@ -44,12 +44,15 @@ struct Family<NaiveKernel> {
 template <>
 struct Family<SmallKernel> {
   static constexpr std::string_view name = "small";
-  static constexpr Parameter<SmallKernel> parameters[] = {
-      {"tile_m", "TM", &SmallKernel::tile_m}, {"tile_n", "TN", &SmallKernel::tile_n}, {"workgroup", "WORKGROUP", &SmallKernel::workgroup}};
+  static constexpr Parameter<SmallKernel> parameters[] = {{"tile_m", "TM", &SmallKernel::tile_m},
+                                                          {"tile_n", "TN", &SmallKernel::tile_n},
+                                                          {"workgroup", "WORKGROUP", &SmallKernel::workgroup}};
   static constexpr std::int64_t largest = 64;  ///< rows and columns of an item
 };
 
-bool is_power_of_two(int value) { return value > 0 && (value & (value - 1)) == 0; }
+bool is_power_of_two(int value) {
+  return value > 0 && (value & (value - 1)) == 0;
+}
 
 std::string known_kernels() {
   std::string text;
@@ -106,24 +109,35 @@ Kernel parse_kernel(std::string_view text) {
   const std::string_view family = text.substr(0, text.find(':'));
   for (Kernel kernel : kernel_table()) {
     if (name(kernel) != family) continue;
-    if (family.size() < text.size())
-      std::visit([&](auto& k) { parse_parameters(text.substr(family.size() + 1), k); }, kernel);
+    if (family.size() < text.size()) std::visit([&](auto& k) { parse_parameters(text.substr(family.size() + 1), k); }, kernel);
     return kernel;
   }
   throw std::invalid_argument("unknown kernel \"" + std::string(text) + "\"; known kernels: " + known_kernels());
 }
 
 std::array<int, 3> workgroup(const Kernel& kernel) noexcept {
-  return std::visit(Overloaded{[](const TiledKernel& k) { return std::array{k.tile, k.tile, 1}; },
-                               [](const NaiveKernel& k) { return std::array{k.workgroup_x, k.workgroup_y, 1}; },
-                               [](const SmallKernel& k) { return std::array{k.workgroup, 1, 1}; }},
+  return std::visit(Overloaded{[](const TiledKernel& k) {
+                                 return std::array{k.tile, k.tile, 1};
+                               },
+                               [](const NaiveKernel& k) {
+                                 return std::array{k.workgroup_x, k.workgroup_y, 1};
+                               },
+                               [](const SmallKernel& k) {
+                                 return std::array{k.workgroup, 1, 1};
+                               }},
                     kernel);
 }
 
 Tile tile(const Kernel& kernel) noexcept {
-  return std::visit(Overloaded{[](const TiledKernel& k) { return Tile{k.tile, k.tile}; },
-                               [](const NaiveKernel& k) { return Tile{k.workgroup_y, k.workgroup_x}; },
-                               [](const SmallKernel& k) { return Tile{k.tile_m, k.tile_n}; }},
+  return std::visit(Overloaded{[](const TiledKernel& k) {
+                                 return Tile{k.tile, k.tile};
+                               },
+                               [](const NaiveKernel& k) {
+                                 return Tile{k.workgroup_y, k.workgroup_x};
+                               },
+                               [](const SmallKernel& k) {
+                                 return Tile{k.tile_m, k.tile_n};
+                               }},
                     kernel);
 }
 
@@ -146,7 +160,8 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
       return who + " needs workgroups of " + std::to_string(size[axis]) + " invocations along " + "xyz"[axis] +
              "; the driver allows " + std::to_string(limits.workgroup_size[axis]);
   if (const std::int64_t bytes = shared_bytes(kernel, problem.type); bytes > limits.shared_bytes)
-    return who + " needs " + std::to_string(bytes) + " bytes of shared memory; the driver has " + std::to_string(limits.shared_bytes);
+    return who + " needs " + std::to_string(bytes) + " bytes of shared memory; the driver has " +
+           std::to_string(limits.shared_bytes);
   if (kernels::packs_items(kernel)) {
     if (const std::int64_t most = Family<SmallKernel>::largest; problem.m > most || problem.n > most)
       return who + " is for items of at most " + std::to_string(most) + "x" + std::to_string(most) + ", and these are " +
@@ -179,27 +194,29 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
   const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
   const auto blocks = [](std::int64_t size, std::int64_t step) { return static_cast<double>(size / step + (size % step != 0)); };
   Traffic result;
-  std::visit(Overloaded{[&](const TiledKernel& t) {
-                          // Each block of C reads its rows of A and its columns of B once, and each invocation of the block,
-                          // those beyond the edge included, reads every element of its row and column from shared memory.
-                          result.a_from_buffer = blocks(problem.n, t.tile);
-                          result.b_from_buffer = blocks(problem.m, t.tile);
-                          result.a_from_shared = result.a_from_buffer * t.tile;
-                          result.b_from_shared = result.b_from_buffer * t.tile;
-                        },
-                        [&](const NaiveKernel&) {
-                          result.a_from_buffer = n;
-                          result.b_from_buffer = m;
-                        },
-                        [&](const SmallKernel& s) {
-                          // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
-                          result.a_from_buffer = blocks(problem.n, s.tile_n) * (m > 0 ? blocks(problem.m, s.tile_m) * s.tile_m / m : 0);
-                          result.b_from_buffer = blocks(problem.m, s.tile_m) * (n > 0 ? blocks(problem.n, s.tile_n) * s.tile_n / n : 0);
-                        }},
-             kernel);
+  std::visit(
+      Overloaded{[&](const TiledKernel& t) {
+                   // Each block of C reads its rows of A and its columns of B once, and each invocation of the block,
+                   // those beyond the edge included, reads every element of its row and column from shared memory.
+                   result.a_from_buffer = blocks(problem.n, t.tile);
+                   result.b_from_buffer = blocks(problem.m, t.tile);
+                   result.a_from_shared = result.a_from_buffer * t.tile;
+                   result.b_from_shared = result.b_from_buffer * t.tile;
+                 },
+                 [&](const NaiveKernel&) {
+                   result.a_from_buffer = n;
+                   result.b_from_buffer = m;
+                 },
+                 [&](const SmallKernel& s) {
+                   // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
+                   result.a_from_buffer = blocks(problem.n, s.tile_n) * (m > 0 ? blocks(problem.m, s.tile_m) * s.tile_m / m : 0);
+                   result.b_from_buffer = blocks(problem.m, s.tile_m) * (n > 0 ? blocks(problem.n, s.tile_n) * s.tile_n / n : 0);
+                 }},
+      kernel);
   const double batch = static_cast<double>(problem.batch);
-  result.bytes = batch * (static_cast<double>(element_bytes(problem.type)) * (m * k * result.a_from_buffer + k * n * result.b_from_buffer) +
-                          static_cast<double>(element_bytes(problem.c_type)) * m * n);
+  result.bytes =
+      batch * (static_cast<double>(element_bytes(problem.type)) * (m * k * result.a_from_buffer + k * n * result.b_from_buffer) +
+               static_cast<double>(element_bytes(problem.c_type)) * m * n);
   result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(problem.type) ? 8 : 2) * m * n * k / result.bytes : 0;
   return result;
 }
@@ -222,26 +239,26 @@ std::vector<std::pair<std::string, int>> macros(const ProgramKey& key) {
 }
 
 std::string malformed(const Kernel& kernel) {
-  return std::visit(
-      Overloaded{[](const TiledKernel& k) -> std::string {
-                   if (is_power_of_two(k.tile) && k.tile >= 2 && k.tile <= 32) return {};
-                   return "tiled: a tile of " + std::to_string(k.tile) + " is not 2, 4, 8, 16 or 32";
-                 },
-                 [](const NaiveKernel& k) -> std::string {
-                   for (const int size : {k.workgroup_x, k.workgroup_y})
-                     if (!is_power_of_two(size) || size > 32)
-                       return "naive: a workgroup of " + std::to_string(k.workgroup_x) + "x" + std::to_string(k.workgroup_y) +
-                              " is not made of powers of two up to 32";
-                   return {};
-                 },
-                 [](const SmallKernel& k) -> std::string {
-                   for (const int size : {k.tile_m, k.tile_n})
-                     if (size < 1 || size > 8)
-                       return "small: a tile of " + std::to_string(k.tile_m) + "x" + std::to_string(k.tile_n) + " is not made of 1 to 8";
-                   if (is_power_of_two(k.workgroup) && k.workgroup <= 1024) return {};
-                   return "small: a workgroup of " + std::to_string(k.workgroup) + " is no power of two up to 1024";
-                 }},
-      kernel);
+  return std::visit(Overloaded{[](const TiledKernel& k) -> std::string {
+                                 if (is_power_of_two(k.tile) && k.tile >= 2 && k.tile <= 32) return {};
+                                 return "tiled: a tile of " + std::to_string(k.tile) + " is not 2, 4, 8, 16 or 32";
+                               },
+                               [](const NaiveKernel& k) -> std::string {
+                                 for (const int size : {k.workgroup_x, k.workgroup_y})
+                                   if (!is_power_of_two(size) || size > 32)
+                                     return "naive: a workgroup of " + std::to_string(k.workgroup_x) + "x" +
+                                            std::to_string(k.workgroup_y) + " is not made of powers of two up to 32";
+                                 return {};
+                               },
+                               [](const SmallKernel& k) -> std::string {
+                                 for (const int size : {k.tile_m, k.tile_n})
+                                   if (size < 1 || size > 8)
+                                     return "small: a tile of " + std::to_string(k.tile_m) + "x" + std::to_string(k.tile_n) +
+                                            " is not made of 1 to 8";
+                                 if (is_power_of_two(k.workgroup) && k.workgroup <= 1024) return {};
+                                 return "small: a workgroup of " + std::to_string(k.workgroup) + " is no power of two up to 1024";
+                               }},
+                    kernel);
 }
 
 std::string poor_choice(const Problem& problem, const Kernel& kernel) {
@@ -253,11 +270,13 @@ std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t column
   return ((rows + block.rows - 1) / block.rows) * ((columns + block.columns - 1) / block.columns);
 }
 
-bool packs_items(const Kernel& kernel) noexcept { return std::holds_alternative<SmallKernel>(kernel); }
+bool packs_items(const Kernel& kernel) noexcept {
+  return std::holds_alternative<SmallKernel>(kernel);
+}
 
 std::int64_t k_step(const Kernel& kernel) noexcept {
-  return std::visit(Overloaded{[](const TiledKernel& k) { return std::int64_t{k.tile}; }, [](const auto&) { return std::int64_t{1}; }},
-                    kernel);
+  return std::visit(
+      Overloaded{[](const TiledKernel& k) { return std::int64_t{k.tile}; }, [](const auto&) { return std::int64_t{1}; }}, kernel);
 }
 
 std::int64_t longest_k(const Kernel& kernel, std::int64_t loop_iterations) noexcept {
@@ -265,10 +284,11 @@ std::int64_t longest_k(const Kernel& kernel, std::int64_t loop_iterations) noexc
   const std::int64_t step = k_step(kernel);
   if (loop_iterations <= 0) return unlimited / step * step;
   // The iterations of one step of the outer loop, with those of the loops inside, which nothing promises that a driver unrolls.
-  const std::int64_t iterations_of_a_step = std::visit(
-      Overloaded{[](const TiledKernel& k) { return std::int64_t{1} + k.tile; }, [](const NaiveKernel&) { return std::int64_t{1}; },
-                 [](const SmallKernel& k) { return std::int64_t{1} + k.tile_n + k.tile_m * (1 + k.tile_n); }},
-      kernel);
+  const std::int64_t iterations_of_a_step =
+      std::visit(Overloaded{[](const TiledKernel& k) { return std::int64_t{1} + k.tile; },
+                            [](const NaiveKernel&) { return std::int64_t{1}; },
+                            [](const SmallKernel& k) { return std::int64_t{1} + k.tile_n + k.tile_m * (1 + k.tile_n); }},
+                 kernel);
   return std::max<std::int64_t>(1, std::min(unlimited, loop_iterations) / iterations_of_a_step) * step;
 }
 

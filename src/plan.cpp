@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t ceil_div(std::int64_t value, std::int64_t step) { return value / step + (value % step != 0); }
+std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
+  return value / step + (value % step != 0);
+}
 
 /// Rows and columns as stored, before any op.
 struct Shape {
@@ -24,10 +26,14 @@ constexpr Role roles[] = {Role::a, Role::b, Role::c, Role::d};
 
 const Operand& operand(const Problem& problem, Role role) {
   switch (role) {
-    case Role::a: return problem.a;
-    case Role::b: return problem.b;
-    case Role::c: return problem.c;
-    case Role::d: break;
+    case Role::a:
+      return problem.a;
+    case Role::b:
+      return problem.b;
+    case Role::c:
+      return problem.c;
+    case Role::d:
+      break;
   }
   return problem.d;
 }
@@ -42,9 +48,13 @@ Shape stored_shape(const Problem& problem, Role role) {
   return transposed(problem, role) ? Shape{shape.columns, shape.rows} : shape;
 }
 
-std::int64_t width(Layout layout, Shape shape) { return layout == Layout::row_major ? shape.columns : shape.rows; }
+std::int64_t width(Layout layout, Shape shape) {
+  return layout == Layout::row_major ? shape.columns : shape.rows;
+}
 
-char letter(Role role) { return "ABCD"[static_cast<int>(role)]; }
+char letter(Role role) {
+  return "ABCD"[static_cast<int>(role)];
+}
 
 /// The sizes of a piece.
 struct Piece {
@@ -105,7 +115,9 @@ void cut_to_workspace(Piece& piece, std::int64_t most) {
   cut(&Piece::n);
 }
 
-std::int64_t round_down_above(std::int64_t value, std::int64_t step) { return value > step ? value / step * step : value; }
+std::int64_t round_down_above(std::int64_t value, std::int64_t step) {
+  return value > step ? value / step * step : value;
+}
 
 /// The window of the piece of an operand whose first element is that at `row` and `column` of item `item`.
 Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t column, std::int64_t item, const Piece& piece) {
@@ -121,7 +133,9 @@ std::int64_t product_of(std::initializer_list<std::int64_t> counts) {
   return result;
 }
 
-std::string times(std::int64_t a, std::int64_t b) { return std::to_string(a) + "x" + std::to_string(b); }
+std::string times(std::int64_t a, std::int64_t b) {
+  return std::to_string(a) + "x" + std::to_string(b);
+}
 
 }  // namespace
 
@@ -134,7 +148,9 @@ namespace {
 constexpr std::string_view type_names[] = {"f32", "f64", "f16", "bf16", "i32", "u32", "i8", "c64", "c128"};
 }
 
-std::string_view to_string(Type type) noexcept { return type_names[static_cast<int>(type)]; }
+std::string_view to_string(Type type) noexcept {
+  return type_names[static_cast<int>(type)];
+}
 
 Type parse_type(std::string_view text) {
   const auto* found = std::find(std::begin(type_names), std::end(type_names), text);
@@ -148,10 +164,16 @@ Type accumulator(Type type) noexcept {
   return type == Type::f16 || type == Type::bf16 ? Type::f32 : type == Type::i8 ? Type::i32 : type;
 }
 
-bool is_complex(Type type) noexcept { return type == Type::c64 || type == Type::c128; }
-bool is_integer(Type type) noexcept { return type == Type::i32 || type == Type::u32 || type == Type::i8; }
+bool is_complex(Type type) noexcept {
+  return type == Type::c64 || type == Type::c128;
+}
+bool is_integer(Type type) noexcept {
+  return type == Type::i32 || type == Type::u32 || type == Type::i8;
+}
 
-Type type(const Problem& problem, Role role) noexcept { return role == Role::a || role == Role::b ? problem.type : problem.c_type; }
+Type type(const Problem& problem, Role role) noexcept {
+  return role == Role::a || role == Role::b ? problem.type : problem.c_type;
+}
 
 Strides strides(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
@@ -167,11 +189,11 @@ void validate(const Problem& problem) {
                                 ", k = " + std::to_string(problem.k) + ": a size is negative");
   if (problem.batch < 0) throw std::invalid_argument("gemm: a batch of " + std::to_string(problem.batch) + " items");
   if (problem.c_type != accumulator(problem.type) && (problem.c_type != problem.type || problem.type == Type::i8))
-    throw std::invalid_argument("gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " +
-                                std::string(to_string(problem.c_type)) + "; it must be " + std::string(to_string(accumulator(problem.type))) +
-                                (accumulator(problem.type) != problem.type && problem.type != Type::i8
-                                     ? " or " + std::string(to_string(problem.type))
-                                     : ""));
+    throw std::invalid_argument(
+        "gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " + std::string(to_string(problem.c_type)) +
+        "; it must be " + std::string(to_string(accumulator(problem.type))) +
+        (accumulator(problem.type) != problem.type && problem.type != Type::i8 ? " or " + std::string(to_string(problem.type))
+                                                                               : ""));
   if (problem.activation != Activation::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
   for (const Role role : roles) {
@@ -181,8 +203,8 @@ void validate(const Problem& problem) {
     const std::int64_t bytes = element_bytes(type(problem, role));
     const std::int64_t least = width(x.layout, shape);
     if (x.ld != 0 && x.ld < std::max<std::int64_t>(1, least))
-      throw std::invalid_argument(std::string("gemm: ld of ") + letter(role) + " is " + std::to_string(x.ld) + ", less than its width of " +
-                                  std::to_string(least));
+      throw std::invalid_argument(std::string("gemm: ld of ") + letter(role) + " is " + std::to_string(x.ld) +
+                                  ", less than its width of " + std::to_string(least));
     const std::int64_t ld = std::max({x.ld, least, std::int64_t{1}});
     const std::int64_t lines = x.layout == Layout::row_major ? shape.rows : shape.columns;
     if (lines > 0 && ld > int64_max / 2 / bytes / lines)
@@ -247,7 +269,8 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   const std::int64_t most_bias = std::min(most_per_axis, most_bytes / element_bytes(problem.c_type));
   const Piece start{std::min(problem.m, problem.bias == Bias::for_each_row ? most_bias : most_per_axis),
                     std::min(problem.n, problem.bias == Bias::for_each_column ? most_bias : most_per_axis),
-                    std::min(problem.k, kernels::longest_k(plan.kernel, limits.loop_iterations)), std::min(problem.batch, most_per_axis)};
+                    std::min(problem.k, kernels::longest_k(plan.kernel, limits.loop_iterations)),
+                    std::min(problem.batch, most_per_axis)};
   Piece piece = start;
   if (problem.items) {
     // All items through one set of windows if those reach so far, else each on its own.
@@ -256,7 +279,8 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
     Piece whole = start;
     whole.batch = std::min<std::int64_t>(problem.batch, 2);
     cut_to_windows(whole, pair, most_bytes);
-    plan.items_in_buffer = whole.m == start.m && whole.n == start.n && whole.k == start.k && whole.batch == std::min<std::int64_t>(problem.batch, 2);
+    plan.items_in_buffer =
+        whole.m == start.m && whole.n == start.n && whole.k == start.k && whole.batch == std::min<std::int64_t>(problem.batch, 2);
     if (!plan.items_in_buffer) {
       piece.batch = std::min<std::int64_t>(problem.batch, 1);
       cut_to_windows(piece, problem, most_bytes);
@@ -273,8 +297,9 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   if (keeps_partial_sums) {
     const std::int64_t most = std::min(options.workspace_bytes, most_bytes) / element_bytes(accumulator(problem.type));
     if (most < 1)
-      throw std::invalid_argument("gemm: windows of k need a workspace of at least " + std::to_string(element_bytes(accumulator(problem.type))) +
-                                  " bytes, and the limit is " + std::to_string(options.workspace_bytes));
+      throw std::invalid_argument("gemm: windows of k need a workspace of at least " +
+                                  std::to_string(element_bytes(accumulator(problem.type))) + " bytes, and the limit is " +
+                                  std::to_string(options.workspace_bytes));
     const std::int64_t items = piece.batch;
     cut_to_workspace(piece, most);
     if (plan.items_in_buffer && piece.batch < items) plan.items_in_buffer = false, piece.batch = 1;
@@ -305,17 +330,19 @@ Slice next_slice(const Plan& plan, Cursor& cursor, double work) {
   const Tile block = tile(plan.kernel);
   const std::int64_t grid_x = ceil_div(piece.n, block.columns), grid_y = ceil_div(piece.m, block.rows);
 
-  // A grid is walked in rectangles of at most slice_columns x slice_rows blocks, and those in strips of what `work` allows: whole rows
-  // where one row is worth less than that, else parts of one row. A grid of one rectangle is taken whole for as many items at once as
-  // `work` allows.
-  const double block_work = static_cast<double>(block.rows * block.columns) * static_cast<double>(std::max<std::int64_t>(1, piece.k));
+  // A grid is walked in rectangles of at most slice_columns x slice_rows blocks, and those in strips of what `work` allows: whole
+  // rows where one row is worth less than that, else parts of one row. A grid of one rectangle is taken whole for as many items
+  // at once as `work` allows.
+  const double block_work =
+      static_cast<double>(block.rows * block.columns) * static_cast<double>(std::max<std::int64_t>(1, piece.k));
   const bool packs_items = kernels::packs_items(plan.kernel);
   const std::int64_t most_columns = packs_items ? grid_x : plan.slice_columns, most_rows = packs_items ? grid_y : plan.slice_rows;
   const std::int64_t left = cursor.group_x / most_columns * most_columns, top = cursor.group_y / most_rows * most_rows;
   const std::int64_t right = std::min(grid_x, left + most_columns), bottom = std::min(grid_y, top + most_rows);
   const std::int64_t items_left = piece.batch - cursor.item;
   const bool grid_begins = cursor.group_x == 0 && cursor.group_y == 0;
-  const std::int64_t most_items = std::min({items_left, plan.slice_items, packs_items ? items_left : plan.slice_groups / (grid_x * grid_y)});
+  const std::int64_t most_items =
+      std::min({items_left, plan.slice_items, packs_items ? items_left : plan.slice_groups / (grid_x * grid_y)});
   const bool whole_grid = packs_items || (grid_begins && grid_x == right && grid_y == bottom && most_items > 0);
   const double all_groups = static_cast<double>(whole_grid ? grid_x * grid_y * most_items : (right - left) * (bottom - top));
   const auto groups = static_cast<std::int64_t>(std::clamp(work / block_work, 1.0, all_groups));
@@ -402,13 +429,15 @@ PlanSize size(const Plan& plan) {
   const Tile block = tile(plan.kernel);
   const std::int64_t windows_of_k = problem.k == 0 ? 1 : ceil_div(problem.k, plan.piece_k);
   PlanSize result;
-  result.pieces = product_of({ceil_div(problem.m, plan.piece_m), ceil_div(problem.n, plan.piece_n), ceil_div(problem.batch, plan.piece_batch),
-                              windows_of_k});
+  result.pieces = product_of({ceil_div(problem.m, plan.piece_m), ceil_div(problem.n, plan.piece_n),
+                              ceil_div(problem.batch, plan.piece_batch), windows_of_k});
   /// The whole pieces along one axis and the rest, as sizes and how many there are.
   struct Kind {
     std::int64_t size, count;
   };
-  const auto kinds = [](std::int64_t all, std::int64_t piece) { return std::array{Kind{piece, all / piece}, Kind{all % piece, all % piece != 0}}; };
+  const auto kinds = [](std::int64_t all, std::int64_t piece) {
+    return std::array{Kind{piece, all / piece}, Kind{all % piece, all % piece != 0}};
+  };
   for (const Kind& m : kinds(problem.m, plan.piece_m))
     for (const Kind& n : kinds(problem.n, plan.piece_n))
       for (const Kind& batch : kinds(problem.batch, plan.piece_batch)) {
@@ -419,7 +448,8 @@ PlanSize size(const Plan& plan) {
         if (kernels::packs_items(plan.kernel))
           dispatches = ceil_div(batch.size, plan.slice_items);
         else if (rectangles == 1)
-          dispatches = ceil_div(batch.size, std::max<std::int64_t>(1, std::min(plan.slice_items, plan.slice_groups / (grid_x * grid_y))));
+          dispatches =
+              ceil_div(batch.size, std::max<std::int64_t>(1, std::min(plan.slice_items, plan.slice_groups / (grid_x * grid_y))));
         const std::int64_t more = product_of({m.count, n.count, batch.count, windows_of_k, dispatches});
         result.dispatches += std::min(more, int64_max - result.dispatches);
       }

@@ -12,9 +12,15 @@ namespace {
 
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t width(const BufferView& view) { return view.layout == Layout::row_major ? view.columns : view.rows; }
-std::int64_t lines(const BufferView& view) { return view.layout == Layout::row_major ? view.rows : view.columns; }
-std::int64_t leading_dimension(const BufferView& view) { return view.ld != 0 ? view.ld : std::max<std::int64_t>(1, width(view)); }
+std::int64_t width(const BufferView& view) {
+  return view.layout == Layout::row_major ? view.columns : view.rows;
+}
+std::int64_t lines(const BufferView& view) {
+  return view.layout == Layout::row_major ? view.rows : view.columns;
+}
+std::int64_t leading_dimension(const BufferView& view) {
+  return view.ld != 0 ? view.ld : std::max<std::int64_t>(1, width(view));
+}
 
 /// Bytes from the view's first element to behind its last, 0 for a view without elements; the problem is known to be countable.
 std::int64_t span_bytes(const BufferView& view) {
@@ -24,22 +30,30 @@ std::int64_t span_bytes(const BufferView& view) {
 
 std::span<const std::int64_t> offsets(const Batch& batch, Role role) {
   switch (role) {
-    case Role::a: return batch.offsets_a;
-    case Role::b: return batch.offsets_b;
-    case Role::c: return batch.offsets_c;
-    case Role::d: break;
+    case Role::a:
+      return batch.offsets_a;
+    case Role::b:
+      return batch.offsets_b;
+    case Role::c:
+      return batch.offsets_c;
+    case Role::d:
+      break;
   }
   return batch.offsets_d;
 }
 
-std::string letter(Role role) { return std::string(1, "ABCD"[static_cast<int>(role)]); }
+std::string letter(Role role) {
+  return std::string(1, "ABCD"[static_cast<int>(role)]);
+}
 
-/// Whether two matrices have an element in common, `apart` bytes after a's view beginning b's. Both are sets of lines of `width` elements.
+/// Whether two matrices have an element in common, `apart` bytes after a's view beginning b's. Both are sets of lines of `width`
+/// elements.
 bool matrices_overlap(const BufferView& a, std::int64_t a_begin, const BufferView& b, std::int64_t b_begin) {
   const std::int64_t a_end = a_begin + span_bytes(a), b_end = b_begin + span_bytes(b);
   if (a_begin == a_end || b_begin == b_end || a_end <= b_begin || b_end <= a_begin) return false;
   if (lines(a) > lines(b)) return matrices_overlap(b, b_begin, a, a_begin);
-  // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the least j.
+  // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the
+  // least j.
   const std::int64_t a_bytes = element_bytes(a.type), b_bytes = element_bytes(b.type);
   const std::int64_t step = leading_dimension(b) * b_bytes, b_width = width(b) * b_bytes;
   for (std::int64_t i = 0; i < lines(a); ++i) {
@@ -76,10 +90,13 @@ Range range_of(const Gemm& product, Role role) {
   const BufferView& view = view_of(product, role);
   const std::int64_t span = span_bytes(view);
   const std::int64_t bytes = element_bytes(view.type);
-  return {view.offset_bytes, span == 0 ? view.offset_bytes : view.offset_bytes + largest_offset(product.batch, role) * bytes + span};
+  return {view.offset_bytes,
+          span == 0 ? view.offset_bytes : view.offset_bytes + largest_offset(product.batch, role) * bytes + span};
 }
 
-bool ranges_meet(Range a, Range b) { return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end; }
+bool ranges_meet(Range a, Range b) {
+  return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
+}
 
 /// Whether an item of c and one of x have an element in common. Only items whose ranges meet are compared.
 bool items_overlap(const Items& c, const Items& x) {
@@ -116,11 +133,12 @@ bool items_of_c_overlap(const Gemm& product) {
 /// D may be C itself, each element added before it is overwritten.
 bool residual_is_c(const Gemm& product) {
   const BufferView &c = product.c, &d = *product.epilogue.residual;
-  const bool same_items = std::equal(product.batch.offsets_c.begin(), product.batch.offsets_c.end(), product.batch.offsets_d.begin(),
-                                     product.batch.offsets_d.end()) &&
-                          (product.batch.count <= 1 || !product.batch.offsets_c.empty() || product.batch.stride_c == product.batch.stride_d);
-  return c.buffer == d.buffer && c.offset_bytes == d.offset_bytes && c.layout == d.layout && leading_dimension(c) == leading_dimension(d) &&
-         same_items;
+  const bool same_items =
+      std::equal(product.batch.offsets_c.begin(), product.batch.offsets_c.end(), product.batch.offsets_d.begin(),
+                 product.batch.offsets_d.end()) &&
+      (product.batch.count <= 1 || !product.batch.offsets_c.empty() || product.batch.stride_c == product.batch.stride_d);
+  return c.buffer == d.buffer && c.offset_bytes == d.offset_bytes && c.layout == d.layout &&
+         leading_dimension(c) == leading_dimension(d) && same_items;
 }
 
 std::string value_text(std::complex<double> value) {
@@ -135,8 +153,9 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
     throw std::invalid_argument(std::string("gemm: ") + name + " is " + value_text(x) + why);
   };
   if (!is_complex(type) && x.imag() != 0) refuse(", and the product is of the real type " + std::string(to_string(type)));
-  if ((type == Type::f32 || type == Type::c64) && std::max(std::abs(x.real()), std::abs(x.imag())) > std::numeric_limits<float>::max() &&
-      std::isfinite(x.real()) && std::isfinite(x.imag()))
+  if ((type == Type::f32 || type == Type::c64) &&
+      std::max(std::abs(x.real()), std::abs(x.imag())) > std::numeric_limits<float>::max() && std::isfinite(x.real()) &&
+      std::isfinite(x.imag()))
     refuse(", more than the type " + std::string(to_string(type)) + " can hold");
   if (!is_integer(type)) return;
   const double least = type == Type::u32 ? 0.0 : -2147483648.0, most = type == Type::u32 ? 4294967295.0 : 2147483647.0;
@@ -147,15 +166,17 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
 void check_alignment(const std::string& who, const BufferView& view) {
   const std::int64_t bytes = element_bytes(view.type);
   if (view.offset_bytes < 0 || view.offset_bytes % bytes != 0)
-    throw std::invalid_argument(who + " starts at byte " + std::to_string(view.offset_bytes) + ", which is no multiple of its element's " +
-                                std::to_string(bytes) + " bytes");
+    throw std::invalid_argument(who + " starts at byte " + std::to_string(view.offset_bytes) +
+                                ", which is no multiple of its element's " + std::to_string(bytes) + " bytes");
 }
 
-void check_inside(const std::string& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed, Type type) {
+void check_inside(const std::string& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed,
+                  Type type) {
   if (buffer_size < 0) throw std::invalid_argument(who + ": " + std::to_string(buffer) + " is not the name of a buffer object");
   if (element_bytes(type) < 4 && buffer_size % 4 != 0)
     throw std::invalid_argument(who + " has elements of " + std::to_string(element_bytes(type)) + " bytes in a buffer of " +
-                                std::to_string(buffer_size) + " bytes, which is no multiple of 4: shaders could not reach the last ones");
+                                std::to_string(buffer_size) +
+                                " bytes, which is no multiple of 4: shaders could not reach the last ones");
   if (needed > 0 && (offset > buffer_size || needed > buffer_size - offset))
     throw std::invalid_argument(who + " needs " + std::to_string(needed) + " bytes from byte " + std::to_string(offset) +
                                 " on and leaves its buffer of " + std::to_string(buffer_size));
@@ -174,10 +195,14 @@ BufferView bias_view(const Gemm& product, const Problem& problem) {
 
 std::int64_t stride_of(const Batch& batch, Role role) {
   switch (role) {
-    case Role::a: return batch.stride_a;
-    case Role::b: return batch.stride_b;
-    case Role::c: return batch.stride_c;
-    case Role::d: break;
+    case Role::a:
+      return batch.stride_a;
+    case Role::b:
+      return batch.stride_b;
+    case Role::c:
+      return batch.stride_c;
+    case Role::d:
+      break;
   }
   return batch.stride_d;
 }
@@ -197,10 +222,14 @@ std::int64_t item_offset(const Batch& batch, Role role, std::int64_t item) {
 
 const BufferView& view_of(const Gemm& product, Role role) {
   switch (role) {
-    case Role::a: return product.a;
-    case Role::b: return product.b;
-    case Role::c: return product.c;
-    case Role::d: break;
+    case Role::a:
+      return product.a;
+    case Role::b:
+      return product.b;
+    case Role::c:
+      return product.c;
+    case Role::d:
+      break;
   }
   return *product.epilogue.residual;
 }
@@ -209,7 +238,9 @@ namespace {
 
 void check_offsets(const Batch& batch, Role role) {
   for (const std::int64_t offset : offsets(batch, role))
-    if (offset < 0) throw std::invalid_argument("gemm: an item's offset of " + letter(role) + " is " + std::to_string(offset) + "; it is not negative");
+    if (offset < 0)
+      throw std::invalid_argument("gemm: an item's offset of " + letter(role) + " is " + std::to_string(offset) +
+                                  "; it is not negative");
 }
 
 void check_scalars(const Gemm& product, Type acc) {
@@ -237,9 +268,12 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   // First that everything lies inside its buffer: after that, no sum of offsets overflows and no batch is longer than its buffer.
   const auto check = [&](const std::string& who, const BufferView& view, std::int64_t largest) {
     const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
-    const std::string what = "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " + std::to_string(leading_dimension(view));
-    if (largest > (int64_max - span) / bytes) throw std::invalid_argument(what + ": an item's offset of " + std::to_string(largest) + " is not usable");
-    check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span, view.type);
+    const std::string what = "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) +
+                             " with ld " + std::to_string(leading_dimension(view));
+    if (largest > (int64_max - span) / bytes)
+      throw std::invalid_argument(what + ": an item's offset of " + std::to_string(largest) + " is not usable");
+    check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
+                 view.type);
   };
   for (const Role role : views) check(std::string(letter(role)), view_of(product, role), largest_offset(product.batch, role));
   const BufferView bias = problem.bias != Bias::none ? bias_view(product, problem) : BufferView{};
@@ -247,21 +281,26 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
     check_alignment("gemm: the bias", bias);
     check("the bias", bias, 0);
   }
-  const auto meet = [](const BufferView& view, Range range, unsigned buffer, Range other) { return view.buffer == buffer && ranges_meet(range, other); };
+  const auto meet = [](const BufferView& view, Range range, unsigned buffer, Range other) {
+    return view.buffer == buffer && ranges_meet(range, other);
+  };
   const Range bias_range{bias.offset_bytes, bias.offset_bytes + span_bytes(bias)};
   if (product.workspace) {
     const Workspace& workspace = *product.workspace;
     if (workspace.offset_bytes < 0 || workspace.offset_bytes % 16 != 0)
-      throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) + ", which is no multiple of 16");
+      throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) +
+                                  ", which is no multiple of 16");
     if (workspace.size_bytes < workspace_bytes)
       throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
                                   std::to_string(workspace_bytes) + " are needed");
     if (workspace_bytes > 0) {
-      check_inside("gemm: the workspace", workspace.buffer, buffer_bytes(workspace.buffer), workspace.offset_bytes, workspace.size_bytes, Type::f32);
+      check_inside("gemm: the workspace", workspace.buffer, buffer_bytes(workspace.buffer), workspace.offset_bytes,
+                   workspace.size_bytes, Type::f32);
       const Range used{workspace.offset_bytes, workspace.offset_bytes + workspace_bytes};
       for (const Role role : views)
         if (meet(view_of(product, role), range_of(product, role), workspace.buffer, used))
-          throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " + std::to_string(workspace.buffer));
+          throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " +
+                                      std::to_string(workspace.buffer));
       if (meet(bias, bias_range, workspace.buffer, used))
         throw std::invalid_argument("gemm: the workspace overlaps the bias in buffer " + std::to_string(workspace.buffer));
     }

@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
 
   Engine& engine = test::engine();
   std::vector<Kernel> kernels;
-  for (const char* name : {"naive", "naive:workgroup_x=32,workgroup_y=1", "naive:workgroup_x=1,workgroup_y=16", "tiled:tile=2", "tiled:tile=4",
-                           "tiled:tile=8", "tiled:tile=16", "tiled:tile=32", "small", "small:tile_m=1,tile_n=8,workgroup=32",
-                           "small:tile_m=3,tile_n=2,workgroup=128"})
+  for (const char* name : {"naive", "naive:workgroup_x=32,workgroup_y=1", "naive:workgroup_x=1,workgroup_y=16", "tiled:tile=2",
+                           "tiled:tile=4", "tiled:tile=8", "tiled:tile=16", "tiled:tile=32", "small",
+                           "small:tile_m=1,tile_n=8,workgroup=32", "small:tile_m=3,tile_n=2,workgroup=128"})
     kernels.push_back(parse_kernel(name));
   std::vector<ProgramKey> programs = test::programs(kernels, engine.limits());
   std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(only); });
@@ -34,15 +34,17 @@ int main(int argc, char** argv) {
     std::cerr << "full: no program's name begins with \"" << only << "\"\n";
     return 2;
   }
-  std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << cases << " products from seed " << seed << " on "
-            << programs.size() << " programs" << std::endl;
+  std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << cases << " products from seed "
+            << seed << " on " << programs.size() << " programs" << std::endl;
   const auto begin = std::chrono::steady_clock::now();
   std::int64_t failed = 0, done = 0;
   const auto count = static_cast<std::int64_t>(programs.size());
   for (std::int64_t p = 0; p < count; ++p) {
     const std::int64_t until = cases * (p + 1) / count;
     for (; done < until; ++done)
-      if (const std::string wrong = test::run_case(engine, programs[static_cast<std::size_t>(p)], seed + static_cast<std::uint64_t>(done)); !wrong.empty()) {
+      if (const std::string wrong =
+              test::run_case(engine, programs[static_cast<std::size_t>(p)], seed + static_cast<std::uint64_t>(done));
+          !wrong.empty()) {
         std::cout << "FAILED " << wrong << std::endl;
         ++failed;
       }

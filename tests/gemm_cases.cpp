@@ -21,15 +21,24 @@ Number load(const std::byte* at, Type type) {
     return value;
   };
   switch (type) {
-    case Type::f32: return static_cast<long double>(get(float{}));
-    case Type::f64: return static_cast<long double>(get(double{}));
-    case Type::f16: return static_cast<long double>(float(get(half{})));
-    case Type::bf16: return static_cast<long double>(float(get(bfloat16{})));
-    case Type::i32: return static_cast<long double>(get(std::int32_t{}));
-    case Type::u32: return static_cast<long double>(get(std::uint32_t{}));
-    case Type::i8: return static_cast<long double>(get(std::int8_t{}));
-    case Type::c64: return Number(get(std::complex<float>{}));
-    case Type::c128: break;
+    case Type::f32:
+      return static_cast<long double>(get(float{}));
+    case Type::f64:
+      return static_cast<long double>(get(double{}));
+    case Type::f16:
+      return static_cast<long double>(float(get(half{})));
+    case Type::bf16:
+      return static_cast<long double>(float(get(bfloat16{})));
+    case Type::i32:
+      return static_cast<long double>(get(std::int32_t{}));
+    case Type::u32:
+      return static_cast<long double>(get(std::uint32_t{}));
+    case Type::i8:
+      return static_cast<long double>(get(std::int8_t{}));
+    case Type::c64:
+      return Number(get(std::complex<float>{}));
+    case Type::c128:
+      break;
   }
   return Number(get(std::complex<double>{}));
 }
@@ -40,25 +49,45 @@ void store(std::byte* at, Type type, Number value) {
   const long double x = value.real();
   const auto wrapped = [&] { return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<std::int64_t>(x))); };
   switch (type) {
-    case Type::f32: put(static_cast<float>(x)); break;
-    case Type::f64: put(static_cast<double>(x)); break;
-    case Type::f16: put(half(static_cast<float>(x))); break;
-    case Type::bf16: put(bfloat16(static_cast<float>(x))); break;
+    case Type::f32:
+      put(static_cast<float>(x));
+      break;
+    case Type::f64:
+      put(static_cast<double>(x));
+      break;
+    case Type::f16:
+      put(half(static_cast<float>(x)));
+      break;
+    case Type::bf16:
+      put(bfloat16(static_cast<float>(x)));
+      break;
     case Type::i32:
-    case Type::u32: put(wrapped()); break;
-    case Type::i8: put(static_cast<std::int8_t>(wrapped())); break;
-    case Type::c64: put(std::complex<float>(static_cast<float>(x), static_cast<float>(value.imag()))); break;
-    case Type::c128: put(std::complex<double>(static_cast<double>(x), static_cast<double>(value.imag()))); break;
+    case Type::u32:
+      put(wrapped());
+      break;
+    case Type::i8:
+      put(static_cast<std::int8_t>(wrapped()));
+      break;
+    case Type::c64:
+      put(std::complex<float>(static_cast<float>(x), static_cast<float>(value.imag())));
+      break;
+    case Type::c128:
+      put(std::complex<double>(static_cast<double>(x), static_cast<double>(value.imag())));
+      break;
   }
 }
 
 long double unit_roundoff(Type type) {
   switch (type) {
     case Type::f64:
-    case Type::c128: return 0x1p-53L;
-    case Type::f16: return 0x1p-11L;
-    case Type::bf16: return 0x1p-8L;
-    default: return 0x1p-24L;
+    case Type::c128:
+      return 0x1p-53L;
+    case Type::f16:
+      return 0x1p-11L;
+    case Type::bf16:
+      return 0x1p-8L;
+    default:
+      return 0x1p-24L;
   }
 }
 
@@ -98,14 +127,22 @@ std::string hex_seed(std::uint64_t seed) {
 
 long double activation_value(Activation activation, long double x, long double low, long double high) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::relu: return x < 0 ? 0 : x;
-    case Activation::leaky_relu: return x < 0 ? low * x : x;
-    case Activation::gelu_erf: return x / 2 * std::erfc(-x / std::sqrt(2.0L));
-    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
-    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
-    case Activation::clamp: break;
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::leaky_relu:
+      return x < 0 ? low * x : x;
+    case Activation::gelu_erf:
+      return x / 2 * std::erfc(-x / std::sqrt(2.0L));
+    case Activation::gelu_tanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::clamp:
+      break;
   }
   return x < low ? low : x > high ? high : x;
 }
@@ -133,7 +170,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
 
   // Shapes around the kernel's edges.
   const auto edge = [&](std::int64_t step, std::int64_t most) {
-    return std::min(most, random.pick<std::int64_t>({0, 1, 2, 3, step - 1, step, step + 1, 2 * step + 1, 3 * step, 1 + random.below(most)}));
+    return std::min(
+        most, random.pick<std::int64_t>({0, 1, 2, 3, step - 1, step, step + 1, 2 * step + 1, 3 * step, 1 + random.below(most)}));
   };
   const std::int64_t m = edge(block.rows, 40), n = edge(block.columns, 40), k = edge(8, 50);
   const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
@@ -153,12 +191,14 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
   };
   std::vector<std::int64_t> offsets[4];
   std::vector<std::pair<BufferView*, std::size_t>> placed;
-  const auto place = [&](BufferView& view, Role role, Type element, std::int64_t rows, std::int64_t columns, bool has_items = true) {
+  const auto place = [&](BufferView& view, Role role, Type element, std::int64_t rows, std::int64_t columns,
+                         bool has_items = true) {
     view.rows = rows;
     view.columns = columns;
     view.type = element;
     view.layout = random.coin() ? Layout::row_major : Layout::column_major;
-    const std::int64_t width = view.layout == Layout::row_major ? columns : rows, lines = view.layout == Layout::row_major ? rows : columns;
+    const std::int64_t width = view.layout == Layout::row_major ? columns : rows,
+                       lines = view.layout == Layout::row_major ? rows : columns;
     view.ld = std::max<std::int64_t>(1, width) + random.pick<std::int64_t>({0, 0, 1, 3, 8});
     if (memory.empty() || !one_buffer) new_memory();
     std::vector<std::byte>& bytes = memory.back();
@@ -187,7 +227,9 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     bytes.resize(static_cast<std::size_t>((end + 3) / 4 * 4));
     placed.emplace_back(&view, memory.size() - 1);
   };
-  const auto stored = [](Op op, std::int64_t rows, std::int64_t columns) { return op == Op::none ? std::pair{rows, columns} : std::pair{columns, rows}; };
+  const auto stored = [](Op op, std::int64_t rows, std::int64_t columns) {
+    return op == Op::none ? std::pair{rows, columns} : std::pair{columns, rows};
+  };
   const auto [a_rows, a_columns] = stored(gemm.op_a, m, k);
   const auto [b_rows, b_columns] = stored(gemm.op_b, k, n);
   place(gemm.a, Role::a, type, a_rows, a_columns);
@@ -209,15 +251,18 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
                                   : static_cast<Activation>(random.below(8));
       epilogue.low = epilogue.activation == Activation::clamp ? -5 : 0.5;
       epilogue.high = 7;
-      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.type != c_type) epilogue.bias = Bias::for_each_column;
-      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.rows == 0) epilogue.bias = Bias::for_each_column;
+      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.type != c_type)
+        epilogue.bias = Bias::for_each_column;
+      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.rows == 0)
+        epilogue.bias = Bias::for_each_column;
     }
     if (epilogue.bias != Bias::none) {
       place(bias, Role::d, c_type, 1, epilogue.bias == Bias::for_each_row ? m : n, false);
       bias.layout = Layout::row_major;
       bias.ld = std::max<std::int64_t>(1, bias.columns);
       const std::int64_t end = bias.offset_bytes + bias.columns * element_bytes(c_type) + 8;
-      if (static_cast<std::int64_t>(memory.back().size()) < end) memory.back().resize(static_cast<std::size_t>((end + 3) / 4 * 4));
+      if (static_cast<std::int64_t>(memory.back().size()) < end)
+        memory.back().resize(static_cast<std::size_t>((end + 3) / 4 * 4));
     }
   }
   if (d_is_c) {
@@ -230,7 +275,10 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
   for (auto& bytes : memory)
     for (std::byte& x : bytes) x = static_cast<std::byte>(random.below(256));
   const auto value = [&] {
-    const auto real = [&] { return exact ? static_cast<long double>(random.below(type == Type::u32 ? 7 : 13) - (type == Type::u32 ? 0 : 6)) : random.uniform(); };
+    const auto real = [&] {
+      return exact ? static_cast<long double>(random.below(type == Type::u32 ? 7 : 13) - (type == Type::u32 ? 0 : 6))
+                   : random.uniform();
+    };
     return is_complex(type) ? Number(real(), real()) : Number(real());
   };
   const auto fill = [&](const BufferView& view, std::size_t where, const std::vector<std::int64_t>& items) {
@@ -265,14 +313,20 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     gemm.batch.alphas = alphas;
     gemm.batch.betas = betas;
   }
-  const auto alpha_of = [&](std::int64_t i) { return Number((alphas.empty() ? gemm.alpha : alphas[static_cast<std::size_t>(i)]).value); };
-  const auto beta_of = [&](std::int64_t i) { return Number((betas.empty() ? gemm.beta : betas[static_cast<std::size_t>(i)]).value); };
+  const auto alpha_of = [&](std::int64_t i) {
+    return Number((alphas.empty() ? gemm.alpha : alphas[static_cast<std::size_t>(i)]).value);
+  };
+  const auto beta_of = [&](std::int64_t i) {
+    return Number((betas.empty() ? gemm.beta : betas[static_cast<std::size_t>(i)]).value);
+  };
   // With beta = 0 C is not read, so it may be anything.
   if (c_type == Type::f32 && !d_is_c)
     for (std::int64_t z = 0; z < batch; ++z)
       if (beta_of(z) == Number(0))
         for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t j = 0; j < n; ++j) store(memory[memory_of(gemm.c)].data() + at(gemm.c, offsets[2][static_cast<std::size_t>(z)], i, j), c_type, std::nanl(""));
+          for (std::int64_t j = 0; j < n; ++j)
+            store(memory[memory_of(gemm.c)].data() + at(gemm.c, offsets[2][static_cast<std::size_t>(z)], i, j), c_type,
+                  std::nanl(""));
 
   PlanOptions options;
   options.kernel = key.kernel;
@@ -281,11 +335,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     limits.storage_offset_alignment = std::max<std::int64_t>(limits.storage_offset_alignment, 16);
     limits.storage_block_bytes = limits.storage_offset_alignment + random.pick<std::int64_t>({400, 1000, 4000, 1 << 20});
     limits.loop_iterations = random.pick<std::int64_t>({10, 300, 60000});
-    limits.groups = {random.pick<std::int64_t>({1, 3, 65535}), random.pick<std::int64_t>({1, 2, 65535}), random.pick<std::int64_t>({1, 2, 65535})};
+    limits.groups = {random.pick<std::int64_t>({1, 3, 65535}), random.pick<std::int64_t>({1, 2, 65535}),
+                     random.pick<std::int64_t>({1, 2, 65535})};
     options.limits = limits;
     options.workspace_bytes = random.pick<std::int64_t>({100, 1000, 1 << 20});
   }
-  if (!why_not({.m = m, .n = n, .k = k, .type = type}, key.kernel, options.limits.value_or(engine.limits())).empty()) options.limits.reset();
+  if (!why_not({.m = m, .n = n, .k = k, .type = type}, key.kernel, options.limits.value_or(engine.limits())).empty())
+    options.limits.reset();
 
   // Run it.
   std::vector<Buffer> buffers;
@@ -297,8 +353,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     epilogue.bias_offset_bytes = bias.offset_bytes;
   }
   std::ostringstream what;
-  what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch << (exact ? ", exact" : "")
-       << (options.limits ? ", small limits" : "") << ": ";
+  what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch
+       << (exact ? ", exact" : "") << (options.limits ? ", small limits" : "") << ": ";
   try {
     Report report;
     engine.gemm(gemm, options, &report);
@@ -314,9 +370,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
   std::vector<std::vector<std::byte>> got;
   for (const Buffer& buffer : buffers) got.push_back(buffer.read());
   std::vector<std::byte>& c_got = got[memory_of(gemm.c)];
-  const auto read = [&](const BufferView& view, const std::vector<std::byte>& bytes, std::int64_t item, std::int64_t i, std::int64_t j) {
-    return load(bytes.data() + at(view, item, i, j), view.type);
-  };
+  const auto read = [&](const BufferView& view, const std::vector<std::byte>& bytes, std::int64_t item, std::int64_t i,
+                        std::int64_t j) { return load(bytes.data() + at(view, item, i, j), view.type); };
   const auto apply = [](Op op, Number x) { return op == Op::conjugate_transpose ? std::conj(x) : x; };
   const std::vector<std::byte>&a_bytes = memory[memory_of(gemm.a)], &b_bytes = memory[memory_of(gemm.b)];
   for (std::int64_t z = 0; z < batch; ++z) {
@@ -326,8 +381,10 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
         Number sum = 0;
         long double size = 0;
         for (std::int64_t p = 0; p < k && alpha_of(z) != Number(0); ++p) {
-          const Number x = apply(gemm.op_a, gemm.op_a == Op::none ? read(gemm.a, a_bytes, item(0), i, p) : read(gemm.a, a_bytes, item(0), p, i));
-          const Number y = apply(gemm.op_b, gemm.op_b == Op::none ? read(gemm.b, b_bytes, item(1), p, j) : read(gemm.b, b_bytes, item(1), j, p));
+          const Number x = apply(
+              gemm.op_a, gemm.op_a == Op::none ? read(gemm.a, a_bytes, item(0), i, p) : read(gemm.a, a_bytes, item(0), p, i));
+          const Number y = apply(
+              gemm.op_b, gemm.op_b == Op::none ? read(gemm.b, b_bytes, item(1), p, j) : read(gemm.b, b_bytes, item(1), j, p));
           sum += x * y;
           size += std::abs(x) * std::abs(y);
         }
@@ -359,7 +416,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
           right = std::abs(found - sum) <= bound;
         }
         if (!right) {
-          what << "C(" << i << ", " << j << ") of item " << z << " is " << found << " and not " << sum << " within " << (exact ? 0 : bound);
+          what << "C(" << i << ", " << j << ") of item " << z << " is " << found << " and not " << sum << " within "
+               << (exact ? 0 : bound);
           return what.str();
         }
         std::memcpy(place_in_c, before.data() + at(gemm.c, item(2), i, j), expected.size());

@@ -47,8 +47,9 @@ TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
     const Matrix<T> got = apply(engine, x, activation, low, high);
     long double worst = 0;
     for (std::int64_t i = 0; i < count; ++i) {
-      const long double error = std::abs(static_cast<long double>(got(i, 0)) - test::activation_value(activation, x(i, 0), low, high)) /
-                                (u * std::max(1.0L, std::abs(static_cast<long double>(x(i, 0)))));
+      const long double error =
+          std::abs(static_cast<long double>(got(i, 0)) - test::activation_value(activation, x(i, 0), low, high)) /
+          (u * std::max(1.0L, std::abs(static_cast<long double>(x(i, 0)))));
       if (!(error <= worst)) worst = error;
     }
     CAPTURE(static_cast<int>(activation));
@@ -66,17 +67,31 @@ TEST_CASE_TEMPLATE("NaN stays NaN through every activation, infinities go to the
     CHECK(std::isnan(y(0, 0)));
     switch (activation) {
       case Activation::sigmoid:
-      case Activation::tanh: CHECK(y(1, 0) == 1); break;
-      case Activation::clamp: CHECK(y(1, 0) == T(2.5)); break;
-      default: CHECK(y(1, 0) == infinity);
+      case Activation::tanh:
+        CHECK(y(1, 0) == 1);
+        break;
+      case Activation::clamp:
+        CHECK(y(1, 0) == T(2.5));
+        break;
+      default:
+        CHECK(y(1, 0) == infinity);
     }
     switch (activation) {
       case Activation::relu:
-      case Activation::sigmoid: CHECK(y(2, 0) == 0); break;
-      case Activation::tanh: CHECK(y(2, 0) == -1); break;
-      case Activation::clamp: CHECK(y(2, 0) == T(-1.25)); break;
-      case Activation::leaky_relu: CHECK(y(2, 0) == -infinity); break;
-      default: break;  // -inf times 0
+      case Activation::sigmoid:
+        CHECK(y(2, 0) == 0);
+        break;
+      case Activation::tanh:
+        CHECK(y(2, 0) == -1);
+        break;
+      case Activation::clamp:
+        CHECK(y(2, 0) == T(-1.25));
+        break;
+      case Activation::leaky_relu:
+        CHECK(y(2, 0) == -infinity);
+        break;
+      default:
+        break;  // -inf times 0
     }
   }
 }

@@ -101,7 +101,8 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   engine.gemm(with_space, options);
   CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
   with_space.workspace = Workspace{space.view().buffer, 16, 3};
-  CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed",
+                       std::invalid_argument);
   options.workspace_bytes = 3;
   CHECK_THROWS_AS(engine.gemm(gemm, options), std::invalid_argument);
 }
@@ -172,7 +173,8 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
     Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
               .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
               .c = {.buffer = c.view().buffer, .rows = m, .columns = n, .ld = 40}};
-    gemm.batch = {.count = count, .offsets_a = offsets_a, .offsets_b = offsets_b, .offsets_c = offsets_c, .alphas = alphas, .betas = betas};
+    gemm.batch = {
+        .count = count, .offsets_a = offsets_a, .offsets_b = offsets_b, .offsets_c = offsets_c, .alphas = alphas, .betas = betas};
     PlanOptions options;
     Limits limits = engine.limits();
     limits.storage_block_bytes = block;

@@ -59,7 +59,8 @@ struct Destroy {
 };
 using CMatrix = std::unique_ptr<glgemm_matrix, Destroy>;
 
-CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data, std::int32_t type = GLGEMM_F32) {
+CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data,
+                    std::int32_t type = GLGEMM_F32) {
   glgemm_matrix* matrix = nullptr;
   REQUIRE(glgemm_matrix_create(engine, rows, columns, type, &matrix) == GLGEMM_OK);
   if (data) REQUIRE(glgemm_matrix_upload(matrix, data) == GLGEMM_OK);
@@ -103,8 +104,10 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   CHECK(glgemm_element_bytes(glgemm_accumulator(type)) == sizeof(Sum));
   constexpr std::int64_t m = 5, n = 7, k = 6;
   const auto value = [](std::int64_t i) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) return T(static_cast<float>(i));
-    else return static_cast<T>(static_cast<std::int8_t>(i));
+    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
+      return T(static_cast<float>(i));
+    else
+      return static_cast<T>(static_cast<std::int8_t>(i));
   };
   std::vector<T> a, b;
   for (std::int64_t i = 0; i < m * k; ++i) a.push_back(value(i % 7));
@@ -329,7 +332,8 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   check_epilogue([](glgemm_epilogue& e) { e.bias = 3; }, "bias is 3 and must be one of 0 to 2");
   check_epilogue([](glgemm_epilogue& e) { e.bias = GLGEMM_BIAS_FOR_EACH_ROW; }, "0 is not the name of a buffer object");
   check_epilogue([](glgemm_epilogue& e) { e.activation = 8; }, "activation is 8 and must be one of 0 to 7");
-  check_epilogue([](glgemm_epilogue& e) { e.activation = GLGEMM_ACTIVATION_CLAMP, e.low = 1; }, "clamp from 1.000000 to 0.000000");
+  check_epilogue([](glgemm_epilogue& e) { e.activation = GLGEMM_ACTIVATION_CLAMP, e.low = 1; },
+                 "clamp from 1.000000 to 0.000000");
   residual.type = 77;
   check_epilogue([&](glgemm_epilogue& e) { e.residual = &residual; }, "residual.type is 77");
 
@@ -359,7 +363,8 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   refused(glgemm_matrix_create(example.engine, -1, 1, GLGEMM_F32, &matrix), "-1");
   refused(glgemm_matrix_create(example.engine, 1, 1, 9, &matrix), "type is 9");
   refused(glgemm_matrix_create(example.engine, INT64_MAX, INT64_MAX, GLGEMM_F32, &matrix), "");
-  refused(glgemm_matrix_create(example.engine, std::int64_t{1} << 46, 1, GLGEMM_F32, &matrix), "281474976710656", GLGEMM_OUT_OF_MEMORY);
+  refused(glgemm_matrix_create(example.engine, std::int64_t{1} << 46, 1, GLGEMM_F32, &matrix), "281474976710656",
+          GLGEMM_OUT_OF_MEMORY);
   CHECK(matrix == nullptr);
   glgemm_view view;
   refused(glgemm_matrix_view_section(example.a.get(), 3, 0, 1, 1, &view), "leaves the matrix of 3x2");
@@ -380,7 +385,8 @@ TEST_CASE("C: other codes") {
   options.kernel = "small";
   const std::vector<float> many(100, 1.0f);
   std::vector<float> c(10000);
-  refused(glgemm_multiply(engine, GLGEMM_F32, 100, 100, 1, many.data(), many.data(), c.data(), &options, nullptr), "64", GLGEMM_UNSUPPORTED);
+  refused(glgemm_multiply(engine, GLGEMM_F32, 100, 100, 1, many.data(), many.data(), c.data(), &options, nullptr), "64",
+          GLGEMM_UNSUPPORTED);
   // A kernel that no driver compiles.
   glgemm_engine_options broken = initialised(glgemm_engine_options_init);
   broken.rewrite_source = [](const char*, const char*, void*) { return "#version 430\nnonsense"; };
@@ -449,7 +455,8 @@ TEST_CASE("C: a product with all that it may have") {
   REQUIRE(glgemm_matrix_download(c.get(), &got) == GLGEMM_OK);
   CHECK(got == std::complex<float>(10, 3));  // 3i (-i i) + 2 * 5
 
-  // Both transposed, residual, bias, activation, report, a forced kernel, tight limits and a workspace of the caller's that is not needed.
+  // Both transposed, residual, bias, activation, report, a forced kernel, tight limits and a workspace of the caller's that is
+  // not needed.
   const float d_data[9] = {-200, 0, 0, 0, -200, 0, 0, 0, -200}, bias_data[3] = {1, 2, 3};
   const CMatrix d = make_matrix(example.engine, 3, 3, d_data), bias = make_matrix(example.engine, 1, 3, bias_data);
   glgemm_epilogue epilogue = initialised(glgemm_epilogue_init);
@@ -462,7 +469,8 @@ TEST_CASE("C: a product with all that it may have") {
   epilogue.activation = GLGEMM_ACTIVATION_LEAKY_RELU;
   epilogue.low = 0.5;
   product = example.product;
-  product.op_a = product.op_b = GLGEMM_OP_TRANSPOSE;  // of B' = A's buffer as 2x3 and A' = B's as 3x2, column-major: the same matrices
+  product.op_a = product.op_b =
+      GLGEMM_OP_TRANSPOSE;  // of B' = A's buffer as 2x3 and A' = B's as 3x2, column-major: the same matrices
   product.a = {product.a.buffer, 2, 3, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32};
   product.b = {product.b.buffer, 3, 2, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32};
   product.epilogue = &epilogue;
@@ -480,7 +488,8 @@ TEST_CASE("C: a product with all that it may have") {
   CHECK(report.dispatches == 4);
   CHECK(report.kernel_time_ns > 0);
   float host[9];
-  REQUIRE(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, host, &options, &report) == GLGEMM_OK);
+  REQUIRE(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, host, &options, &report) ==
+          GLGEMM_OK);
   CHECK(std::vector<float>(host, host + 9) == example.right);
   CHECK(report.total_time_ns > 0);
 }
@@ -533,7 +542,8 @@ TEST_CASE("C: prepare, workspace, fences, scopes and packed operands") {
 
   // Windows of k, whose sums f16 would round, need a workspace.
   const std::vector<std::uint16_t> ones(4096, glgemm_f16_from_float(1.0f));
-  const CMatrix a = make_matrix(engine, 2, 2048, ones.data(), GLGEMM_F16), b = make_matrix(engine, 2048, 2, ones.data(), GLGEMM_F16);
+  const CMatrix a = make_matrix(engine, 2, 2048, ones.data(), GLGEMM_F16),
+                b = make_matrix(engine, 2048, 2, ones.data(), GLGEMM_F16);
   const CMatrix c = make_matrix(engine, 2, 2, ones.data(), GLGEMM_F16), own = make_matrix(engine, 1, 64, nullptr);
   glgemm_product product = initialised(glgemm_product_init);
   REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
@@ -619,8 +629,11 @@ TEST_CASE("C: sections of matrices, and copies between them") {
     const CMatrix there = make_matrix(other, 1, 2, nullptr);
     test::context();
     const auto fail = [](void*) -> std::int32_t { return 7; };
-    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, fail, nullptr), "switch_context failed with 7", GLGEMM_GL_ERROR);
-    const auto switch_to = [](void* user) -> std::int32_t { return glgemm_headless_make_current(static_cast<glgemm_headless_context*>(user)); };
+    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, fail, nullptr), "switch_context failed with 7",
+            GLGEMM_GL_ERROR);
+    const auto switch_to = [](void* user) -> std::int32_t {
+      return glgemm_headless_make_current(static_cast<glgemm_headless_context*>(user));
+    };
     REQUIRE(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, switch_to, context) == GLGEMM_OK);
     CHECK(download(there, 2) == std::vector<float>{4, 5});
     REQUIRE(glgemm_engine_release(other) == GLGEMM_OK);

@@ -63,7 +63,8 @@ TEST_CASE("integers wrap") {
   CHECK(engine.multiply(c, d)(0, 0) == 1u);
 }
 
-TEST_CASE_TEMPLATE("sections go up, come down and are copied, whatever the type", T, float, half, std::int8_t, std::complex<double>) {
+TEST_CASE_TEMPLATE("sections go up, come down and are copied, whatever the type", T, float, half, std::int8_t,
+                   std::complex<double>) {
   Engine& engine = test::engine();
   Matrix<T> host = numbered<T>(9, 7);
   DeviceMatrix matrix(engine, host);
@@ -131,9 +132,10 @@ TEST_CASE("uploads larger than the staging ring, and many small ones") {
 TEST_CASE("sections that leave the matrix, and other types, are refused with the numbers") {
   Engine& engine = test::engine();
   DeviceMatrix matrix(engine, 4, 5);
-  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<float>(2, 2), 3, 0), "DeviceMatrix::upload: the section of 2x2 at (3, 0) leaves the matrix of 4x5",
+  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<float>(2, 2), 3, 0),
+                       "DeviceMatrix::upload: the section of 2x2 at (3, 0) leaves the matrix of 4x5", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<double>(2, 2)), "DeviceMatrix::upload: the matrix is f32 and not f64",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<double>(2, 2)), "DeviceMatrix::upload: the matrix is f32 and not f64", std::invalid_argument);
   CHECK_THROWS_AS(matrix.download<double>(), std::invalid_argument);
   CHECK_THROWS_AS(matrix.download(-1, 0, 1, 1), std::invalid_argument);
   CHECK_THROWS_AS(matrix.download(0, 0, std::numeric_limits<std::int64_t>::max(), 1), std::invalid_argument);

@@ -12,8 +12,15 @@ using namespace glgemm;
 
 namespace {
 
-const char* const kernels[] = {"small", "tiled:tile=2", "tiled:tile=4", "tiled:tile=8", "tiled:tile=16", "tiled:tile=32",
-                               "naive", "naive:workgroup_x=16,workgroup_y=16", "naive:workgroup_x=32,workgroup_y=1"};
+const char* const kernels[] = {"small",
+                               "tiled:tile=2",
+                               "tiled:tile=4",
+                               "tiled:tile=8",
+                               "tiled:tile=16",
+                               "tiled:tile=32",
+                               "naive",
+                               "naive:workgroup_x=16,workgroup_y=16",
+                               "naive:workgroup_x=32,workgroup_y=1"};
 
 /// Multiplies with the kernel, and proves that it is the one that ran.
 Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
@@ -83,7 +90,8 @@ TEST_CASE("k past what a driver's loops survive") {
 
 TEST_CASE("matrices past a storage block") {
   const std::int64_t block = test::engine().limits().storage_block_bytes;
-  const std::int64_t elements = std::min<std::int64_t>(block, 160 << 20) / 4 + 1'000'000;  // larger where the driver's block is small
+  const std::int64_t elements =
+      std::min<std::int64_t>(block, 160 << 20) / 4 + 1'000'000;  // larger where the driver's block is small
   const auto check_large = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel) {
     const Matrix<float> a = random_integer_matrix(m, k, 3, 5), b = random_integer_matrix(k, n, 3, 6);
     const Check result = check_probe(a, b, multiply(a, b, kernel));
@@ -138,7 +146,8 @@ TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
             DeviceMatrix memory(engine, 1, 20000);
             Matrix<float> host = random_integer_matrix(1, 20000, 5, ++seed);
             const auto view = [&](std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-              return BufferView{memory.view().buffer, rows, columns, (layout == Layout::row_major ? columns : rows) + 3, offset * 4, layout};
+              return BufferView{memory.view().buffer, rows,  columns, (layout == Layout::row_major ? columns : rows) + 3,
+                                offset * 4,           layout};
             };
             Gemm gemm;
             gemm.op_a = op_a;
@@ -190,18 +199,25 @@ TEST_CASE("bad products are refused with the numbers, nothing is changed, and th
     }
     return "";
   };
-  CHECK(message([](Gemm& g) { g.op_b = Op::transpose; }) == "gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ");
+  CHECK(message([](Gemm& g) { g.op_b = Op::transpose; }) ==
+        "gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ");
   CHECK(message([](Gemm& g) { g.c.rows = 3; }) == "gemm: op(A) op(B) is 4x5 and C is 3x5");
   CHECK(message([](Gemm& g) { g.a.ld = 2; }) == "gemm: ld of A is 2, less than its width of 3");
-  CHECK(message([](Gemm& g) { g.a.ld = 4; }) == "gemm: A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48");
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) == "gemm: B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60");
+  CHECK(message([](Gemm& g) { g.a.ld = 4; }) ==
+        "gemm: A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48");
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) ==
+        "gemm: B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60");
   CHECK(message([](Gemm& g) { g.b.offset_bytes = 2; }).find("no multiple") != std::string::npos);
   CHECK(message([](Gemm& g) { g.b.offset_bytes = -4; }).find("-4") != std::string::npos);
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = std::numeric_limits<std::int64_t>::max() / 4 * 4; }).find("leaves") != std::string::npos);
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = std::numeric_limits<std::int64_t>::max() / 4 * 4; }).find("leaves") !=
+        std::string::npos);
   CHECK(message([](Gemm& g) { g.a.ld = std::int64_t{1} << 61; }).find("more bytes than 64 bits count") != std::string::npos);
   CHECK(message([](Gemm& g) { g.c.buffer = 0; }) == "gemm: C of 4x5 with ld 5: 0 is not the name of a buffer object");
   CHECK(message([](Gemm& g) { g.c.buffer = 987654; }) == "gemm: C of 4x5 with ld 5: 987654 is not the name of a buffer object");
-  CHECK(message([](Gemm& g) { g.a.rows = -4; g.c.rows = -4; }).find("negative") != std::string::npos);
+  CHECK(message([](Gemm& g) {
+          g.a.rows = -4;
+          g.c.rows = -4;
+        }).find("negative") != std::string::npos);
   const DeviceMatrix square(engine, random_matrix(4, 4, 1));
   CHECK(message([&](Gemm& g) { g.a = g.b = g.c = square.view(); }).find("C overlaps A") != std::string::npos);
   CHECK(c.download() == before);
@@ -261,7 +277,9 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
   CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
 
   std::string text;
-  options.rewrite_source = [&](const ProgramKey&, std::string source) { return text = replace(std::move(source), "finish(alphabet)"); };
+  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+    return text = replace(std::move(source), "finish(alphabet)");
+  };
   Engine broken(HeadlessContext::get_proc_address, options);
   try {
     broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}});

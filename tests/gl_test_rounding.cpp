@@ -22,7 +22,8 @@ std::uint16_t nearest(float x, float (*value)(std::uint16_t), std::uint16_t infi
   }
   // Infinity stands for the number that would come next.
   const long double below = value(low);
-  const long double above = high == infinity ? 2 * below - static_cast<long double>(value(static_cast<std::uint16_t>(low - 1))) : static_cast<long double>(value(high));
+  const long double above = high == infinity ? 2 * below - static_cast<long double>(value(static_cast<std::uint16_t>(low - 1)))
+                                             : static_cast<long double>(value(high));
   const long double to_low = magnitude - below, to_high = above - magnitude;
   const std::uint16_t rounded = to_low < to_high || (to_low == to_high && low % 2 == 0) ? low : high;
   return static_cast<std::uint16_t>(rounded | (std::signbit(x) ? 0x8000 : 0));
@@ -41,13 +42,21 @@ constexpr std::uint16_t infinity_of = std::is_same_v<T, half> ? 0x7c00 : 0x7f80;
 /// Floats on, between and beside the values of T, and any others.
 template <class T>
 std::vector<float> floats() {
-  std::vector<float> result{0.0f, -0.0f, 65519.996f, 65520.0f, -65520.0f, 1e38f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  std::vector<float> result{0.0f,
+                            -0.0f,
+                            65519.996f,
+                            65520.0f,
+                            -65520.0f,
+                            1e38f,
+                            std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()};
   std::mt19937 random(1);
   for (int i = 0; i < 6000; ++i) {
     const auto bits = static_cast<std::uint16_t>(random() % infinity_of<T>);
     const float low = value_of<T>(bits), high = value_of<T>(static_cast<std::uint16_t>(bits + 1));
     const float middle = bits + 1 < infinity_of<T> ? low + (high - low) / 2 : low;
-    for (const float x : {low, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e38f)}) result.push_back(i % 2 ? x : -x);
+    for (const float x : {low, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e38f)})
+      result.push_back(i % 2 ? x : -x);
     const auto any = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     if (std::isfinite(any) && std::abs(any) >= 0x1p-126f) result.push_back(any);  // subnormal floats may be flushed
   }
@@ -71,7 +80,8 @@ TEST_CASE_TEMPLATE("host conversions to 16 bits round to nearest even", T, half,
 TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel", T, half, bfloat16) {
   Engine& engine = test::engine();
   std::vector<float> values = floats<T>();
-  for (const float x : {std::nanf(""), -std::nanf(""), std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0x7fffffffu)}) values.push_back(x);
+  for (const float x : {std::nanf(""), -std::nanf(""), std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0x7fffffffu)})
+    values.push_back(x);
   const auto count = static_cast<std::int64_t>(values.size());
   const std::vector<Scalar> alphas(values.begin(), values.end());
   const DeviceMatrix one(engine, [] {

@@ -8,7 +8,8 @@ using namespace glgemm;
 
 TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
   Engine& engine = test::engine();
-  const std::vector<Kernel> kernels{parse_kernel("naive:workgroup_x=4,workgroup_y=8"), parse_kernel("tiled:tile=8"), parse_kernel("small")};
+  const std::vector<Kernel> kernels{parse_kernel("naive:workgroup_x=4,workgroup_y=8"), parse_kernel("tiled:tile=8"),
+                                    parse_kernel("small")};
   const std::vector<ProgramKey> programs = test::programs(kernels, engine.limits());
   CHECK(programs.size() <= 150);
   std::uint64_t seed = 1;

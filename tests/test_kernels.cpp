@@ -19,7 +19,8 @@ namespace {
 std::set<std::string> defaults_in(const std::string& source) {
   std::set<std::string> names;
   const std::regex pattern("#ifndef (\\w+)");
-  for (auto it = std::sregex_iterator(source.begin(), source.end(), pattern); it != std::sregex_iterator(); ++it) names.insert((*it)[1]);
+  for (auto it = std::sregex_iterator(source.begin(), source.end(), pattern); it != std::sregex_iterator(); ++it)
+    names.insert((*it)[1]);
   return names;
 }
 

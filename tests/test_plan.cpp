@@ -20,9 +20,11 @@ struct Host {
     std::mt19937 random(7);
     const auto fill = [&](Role role, std::int64_t rows, std::int64_t columns) {
       const Strides s = strides(problem, role);
-      std::vector<double> x(rows > 0 && columns > 0 ? static_cast<std::size_t>((rows - 1) * s.row + (columns - 1) * s.column + 1) : 0, gap);
+      std::vector<double> x(
+          rows > 0 && columns > 0 ? static_cast<std::size_t>((rows - 1) * s.row + (columns - 1) * s.column + 1) : 0, gap);
       for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j) x[static_cast<std::size_t>(i * s.row + j * s.column)] = static_cast<double>(random() % 9) - 4;
+        for (std::int64_t j = 0; j < columns; ++j)
+          x[static_cast<std::size_t>(i * s.row + j * s.column)] = static_cast<double>(random() % 9) - 4;
       return x;
     };
     a = fill(Role::a, problem.m, problem.k);
@@ -89,13 +91,15 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
       const auto at = static_cast<std::size_t>(i * sc.row + j * sc.column);
       double expected = beta * host.c[at];
       for (std::int64_t q = 0; q < problem.k; ++q)
-        expected += host.a[static_cast<std::size_t>(i * sa.row + q * sa.column)] * host.b[static_cast<std::size_t>(q * sb.row + j * sb.column)];
+        expected += host.a[static_cast<std::size_t>(i * sa.row + q * sa.column)] *
+                    host.b[static_cast<std::size_t>(q * sb.row + j * sb.column)];
       REQUIRE(c[at] == expected);
       REQUIRE(writes[at] == windows_of_k);
       writes[at] = 0;
       c[at] = Host::gap;
     }
-  CHECK(std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
+  CHECK(
+      std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
   CHECK(std::all_of(c.begin(), c.end(), [](double value) { return value == Host::gap; }));
 }
 
@@ -153,7 +157,8 @@ TEST_CASE("the plainest plan is the paper's: slices of 64 x 64 workgroups of 32 
     const Step& step = slice.steps().front();
     slices.push_back({step.x0, step.y0, step.groups[0], step.groups[1]});
   }
-  CHECK(slices == std::vector<std::array<std::int64_t, 4>>{{0, 0, 64, 64}, {2048, 0, 2, 64}, {0, 2048, 64, 64}, {2048, 2048, 2, 64}});
+  CHECK(slices ==
+        std::vector<std::array<std::int64_t, 4>>{{0, 0, 64, 64}, {2048, 0, 2, 64}, {0, 2048, 64, 64}, {2048, 2048, 2, 64}});
 }
 
 TEST_CASE("windows of k stay within the loop budget, nested loops counted together") {
@@ -216,7 +221,8 @@ TEST_CASE("bad problems are refused with the numbers") {
   CHECK(message(narrow) == "gemm: ld of B is 4, less than its width of 5");
   narrow.b = {Layout::row_major, 5, Op::transpose};
   CHECK(message(narrow) == "gemm: ld of B is 5, less than its width of 6");
-  CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") != std::string::npos);
+  CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
+        std::string::npos);
   CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = 0}) == "make_plan: a slice of 0x64 workgroups");
   CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{7}}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
   Limits small;
@@ -233,7 +239,8 @@ TEST_CASE("kernels have names that read back") {
   for (const Kernel& kernel : kernel_table()) CHECK(parse_kernel(to_string(kernel)) == kernel);
   CHECK(parse_kernel("tiled:tile=16") == Kernel{TiledKernel{16}});
   CHECK(parse_kernel("naive:workgroup_y=16") == Kernel{NaiveKernel{8, 16}});
-  for (const char* wrong : {"", "tile", "tiled:tile", "tiled:tile=", "tiled:tile=x", "tiled:tile=16x", "tiled:tile=16,y=2", "tiled:size=2"})
+  for (const char* wrong :
+       {"", "tile", "tiled:tile", "tiled:tile=", "tiled:tile=x", "tiled:tile=16x", "tiled:tile=16,y=2", "tiled:size=2"})
     CHECK_THROWS_AS(parse_kernel(wrong), std::invalid_argument);
 }
 
@@ -298,11 +305,13 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       const std::int64_t items = packed ? step.items : step.groups[2];
       REQUIRE(items == step.items);
       if (packed) REQUIRE(step.groups[0] * 64 >= items * ((step.m + 3) / 4) * ((step.n + 3) / 4));
-      const std::int64_t rows = packed ? step.m : step.groups[1] * block.rows, columns = packed ? step.n : step.groups[0] * block.columns;
+      const std::int64_t rows = packed ? step.m : step.groups[1] * block.rows,
+                         columns = packed ? step.n : step.groups[0] * block.columns;
       // The last element of the last item that the step reaches lies in C's window.
       const Strides stride = strides(problem, Role::c);
-      const std::int64_t last = (step.m - 1) * stride.row + (step.n - 1) * stride.column +
-                                (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
+      const std::int64_t last =
+          (step.m - 1) * stride.row + (step.n - 1) * stride.column +
+          (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
       REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
       for (std::int64_t z = step.first_item + step.z0; z < step.first_item + step.z0 + items; ++z)
         for (std::int64_t i = step.y0; i < std::min(step.m, step.y0 + rows); ++i)
@@ -325,7 +334,8 @@ TEST_CASE("problems that no device can run are refused with the reason") {
   };
   CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f16, .c_type = Type::bf16}) ==
         "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) == "gemm: A and B are i8 and C is i8; it must be i32");
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) ==
+        "gemm: A and B are i8 and C is i8; it must be i32");
   CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
   CHECK(message({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
   CHECK(message({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");

@@ -20,8 +20,8 @@ struct Picture {
 
 /// Fills a rectangle of the picture, as far as it lies in it; colours are 0xRRGGBB.
 void fill(Picture& picture, int x0, int y0, int width, int height, std::uint32_t rgb);
-/// Draws a line of text (what is not printable ASCII is drawn as ?) from its upper left corner on, in glyphs that are 9 * scale pixels
-/// high, what reaches below the line included. It is cut off at the picture's edge.
+/// Draws a line of text (what is not printable ASCII is drawn as ?) from its upper left corner on, in glyphs that are 9 * scale
+/// pixels high, what reaches below the line included. It is cut off at the picture's edge.
 void draw_text(Picture& picture, int x, int y, const std::string& text, int scale, std::uint32_t rgb);
 int text_width(const std::string& text, int scale);
 

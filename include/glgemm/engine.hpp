@@ -38,14 +38,22 @@ struct DeviceInfo {
 /// std::complex<double>.
 template <class T>
 constexpr Type type_of() noexcept {
-  if constexpr (std::is_same_v<T, float>) return Type::f32;
-  else if constexpr (std::is_same_v<T, double>) return Type::f64;
-  else if constexpr (std::is_same_v<T, half>) return Type::f16;
-  else if constexpr (std::is_same_v<T, bfloat16>) return Type::bf16;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return Type::i32;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return Type::u32;
-  else if constexpr (std::is_same_v<T, std::int8_t>) return Type::i8;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return Type::c64;
+  if constexpr (std::is_same_v<T, float>)
+    return Type::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return Type::f64;
+  else if constexpr (std::is_same_v<T, half>)
+    return Type::f16;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return Type::bf16;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return Type::i32;
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return Type::u32;
+  else if constexpr (std::is_same_v<T, std::int8_t>)
+    return Type::i8;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return Type::c64;
   else {
     static_assert(std::is_same_v<T, std::complex<double>>, "glgemm has no such type");
     return Type::c128;
@@ -57,7 +65,7 @@ constexpr Type type_of() noexcept {
 struct Scalar {
   std::complex<double> value;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   constexpr Scalar(T x) : value(static_cast<double>(x)) {}
   template <class T>
   constexpr Scalar(std::complex<T> x) : value(x) {}
@@ -66,11 +74,11 @@ struct Scalar {
 
 /// A matrix in a buffer object of the application; a name and numbers, owning nothing.
 struct BufferView {
-  unsigned buffer = 0;             ///< the name of a buffer object of the engine's context or share group
-  std::int64_t rows = 0;           ///< of the matrix as stored, before any op
+  unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
+  std::int64_t rows = 0;  ///< of the matrix as stored, before any op
   std::int64_t columns = 0;
-  std::int64_t ld = 0;             ///< leading dimension in elements; 0: no gaps
-  std::int64_t offset_bytes = 0;   ///< of element (0, 0) in the buffer, a multiple of the element's size
+  std::int64_t ld = 0;            ///< leading dimension in elements; 0: no gaps
+  std::int64_t offset_bytes = 0;  ///< of element (0, 0) in the buffer, a multiple of the element's size
   Layout layout = Layout::row_major;
   Type type = Type::f32;
 };
@@ -83,7 +91,8 @@ struct Batch {
   std::int64_t stride_b = 0;
   std::int64_t stride_c = 0;
   std::int64_t stride_d = 0;
-  /// Instead of the strides, where not empty: `count` offsets in elements from the view's first element, not negative, in any order.
+  /// Instead of the strides, where not empty: `count` offsets in elements from the view's first element, not negative, in any
+  /// order.
   std::span<const std::int64_t> offsets_a{};
   std::span<const std::int64_t> offsets_b{};
   std::span<const std::int64_t> offsets_c{};
@@ -93,16 +102,18 @@ struct Batch {
   std::span<const Scalar> betas{};
 };
 
-/// What happens to alpha op(A) op(B) + beta C before it is stored, in the same dispatch: D is added, then the bias, then the activation
-/// is applied. All of C's type.
+/// What happens to alpha op(A) op(B) + beta C before it is stored, in the same dispatch: D is added, then the bias, then the
+/// activation is applied. All of C's type.
 ///
 /// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, low x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
-/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); tanh; clamp(x) = min(max(x, low), high).
-/// NaN stays NaN. The functions are accurate to a few units in the last place of the accumulator's type, relative to max(1, |x|).
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); tanh; clamp(x) = min(max(x,
+/// low), high). NaN stays NaN. The functions are accurate to a few units in the last place of the accumulator's type, relative to
+/// max(1, |x|).
 struct Epilogue {
   /// The residual D, of C's shape; C itself, or without an element in common with it.
   std::optional<BufferView> residual{};
-  /// One element for each row, or for each column, of C, one after the other from this byte of this buffer on; the same for all items.
+  /// One element for each row, or for each column, of C, one after the other from this byte of this buffer on; the same for all
+  /// items.
   Bias bias = Bias::none;
   unsigned bias_buffer = 0;
   std::int64_t bias_offset_bytes = 0;
@@ -120,8 +131,9 @@ struct Workspace {
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
-/// A and B are of one type; C is of its accumulator's type (f32 for f16 and bf16, i32 for i8) or, for f16 and bf16, of the same type, then
-/// rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
+/// A and B are of one type; C is of its accumulator's type (f32 for f16 and bf16, i32 for i8) or, for f16 and bf16, of the same
+/// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
+/// of 4 bytes.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -147,16 +159,18 @@ struct Report {
 
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
-  /// Gets every program's source before the driver does; what it returns is compiled instead. For people who try changed shaders. The
-  /// workgroup's size, the uniforms and the buffers must stay as they are.
+  /// Gets every program's source before the driver does; what it returns is compiled instead. For people who try changed shaders.
+  /// The workgroup's size, the uniforms and the buffers must stay as they are.
   std::function<std::string(const ProgramKey& key, std::string source)> rewrite_source;
-  /// Where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that one rather
-  /// than wait. The planned one is compiled by prepare(), or in the background where the driver can (KHR_parallel_shader_compile).
+  /// Where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that one
+  /// rather than wait. The planned one is compiled by prepare(), or in the background where the driver can
+  /// (KHR_parallel_shader_compile).
   bool use_ready_programs = false;
-  /// Gets a line for what a developer may want to know: programs compiled, objects left behind. Must not throw or call the engine.
+  /// Gets a line for what a developer may want to know: programs compiled, objects left behind. Must not throw or call the
+  /// engine.
   std::function<void(std::string_view message)> log;
-  /// Find out at each call whether the engine's context is current, and throw std::invalid_argument if another or none is. By default
-  /// debug builds of glgemm do.
+  /// Find out at each call whether the engine's context is current, and throw std::invalid_argument if another or none is. By
+  /// default debug builds of glgemm do.
   std::optional<bool> check_context{};
 };
 
@@ -185,8 +199,8 @@ class GLGEMM_EXPORT Fence {
 
 class Stopwatch;
 
-/// While it lives, the engine does not save and restore OpenGL state for each call: that is done once, when the scope is made and when
-/// it ends. In between the application may not rely on that state or change it. Scopes do not nest.
+/// While it lives, the engine does not save and restore OpenGL state for each call: that is done once, when the scope is made and
+/// when it ends. In between the application may not rely on that state or change it. Scopes do not nest.
 class GLGEMM_EXPORT Scope {
  public:
   ~Scope();
@@ -202,19 +216,19 @@ class GLGEMM_EXPORT Scope {
 
 /// Multiplies matrices in one OpenGL context of version 4.3 or newer.
 ///
-/// An engine belongs to the context that was current when it was made; every function but those that say otherwise must be called on
-/// a thread on which that context (and no other) is current, not while transform feedback is active (refused) and not under
-/// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored when
-/// it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read and
-/// copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. An OpenGL
-/// error that was pending stays pending; the one of glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when first needed
-/// and kept.
+/// An engine belongs to the context that was current when it was made; every function but those that say otherwise must be called
+/// on a thread on which that context (and no other) is current, not while transform feedback is active (refused) and not under
+/// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored
+/// when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read
+/// and copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. An
+/// OpenGL error that was pending stays pending; the one of glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when
+/// first needed and kept.
 ///
-/// Barriers: what shaders wrote to A, B, C, D or a bias as storage buffers before is seen. After writes by other means, issue what OpenGL
-/// asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform feedback,
+/// Barriers: what shaders wrote to A, B, C, D or a bias as storage buffers before is seen. After writes by other means, issue
+/// what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform feedback,
 /// glBufferSubData or a copy. After a product, name the use to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT,
-/// GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying),
-/// GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+/// GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back,
+/// copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or it is older than OpenGL 4.3; the message has its version
@@ -234,36 +248,43 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(); half and bfloat16 give float, std::int8_t
-  /// gives std::int32_t, others their own type. fp32 arithmetic for float, half and bfloat16: |C - A B| <= gamma_k |A| |B| componentwise.
+  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(); half and bfloat16 give float,
+  /// std::int8_t gives std::int32_t, others their own type. fp32 arithmetic for float, half and bfloat16: |C - A B| <= gamma_k
+  /// |A| |B| componentwise.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes
   /// @throws DeviceLost             the context was lost on the way
   template <class T>
-  Matrix<accumulator_t<T>> multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options = {}, Report* report = nullptr);
+  Matrix<accumulator_t<T>> multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options = {},
+                                    Report* report = nullptr);
 
   /// The same, for matrices that are written in the call: multiply({{1, 2}}, {{3}, {4}}).
-  Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {}, Report* report = nullptr) {
+  Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {},
+                         Report* report = nullptr) {
     return multiply<float>(a, b, options, report);
   }
 
   /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
   ///
-  /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha = 0, A and
-  /// B are not. The gaps that C's ld leaves are not written. What was enqueued before is seen as the class comment says.
+  /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha
+  /// = 0, A and B are not. The gaps that C's ld leaves are not written. What was enqueued before is seen as the class comment
+  /// says.
   ///
   /// A product whose like ran before makes these OpenGL calls and no others; none allocates, waits or asks for errors:
   /// - for each buffer of the product, its size: glIsBuffer, glBindBuffer, glGetBufferParameteri64v;
   /// - glGetIntegerv (is there room for a debug group?), glPushDebugGroup, glUseProgram, glPopDebugGroup;
   /// - where a batch gives its items one by one: glInvalidateBufferData, glBindBufferBase, glBufferSubData;
-  /// - for each dispatch: glBindBufferRange for each operand, glProgramUniform* for what differs from the last dispatch of the program,
+  /// - for each dispatch: glBindBufferRange for each operand, glProgramUniform* for what differs from the last dispatch of the
+  /// program,
   ///   glMemoryBarrier (not where only pieces of C that are apart are in flight), glDispatchCompute;
-  /// - outside a scope, to save and restore: glGetBooleanv, 4 glGetIntegerv, and for each of the kernel's bindings glGetIntegeri_v and
-  ///   2 glGetInteger64i_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, 3 glBindBuffer, and glIsProgram or glIsBuffer
-  ///   for each object that is bound again;
+  /// - outside a scope, to save and restore: glGetBooleanv, 4 glGetIntegerv, and for each of the kernel's bindings
+  /// glGetIntegeri_v and
+  ///   2 glGetInteger64i_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, 3 glBindBuffer, and glIsProgram or
+  ///   glIsBuffer for each object that is bound again;
   /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
-  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or another
+  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
+  /// another
   ///                                item's C; the message has the numbers
   /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
@@ -274,8 +295,8 @@ class GLGEMM_EXPORT Engine {
   /// The same for products of different shapes, in their order, all or none: each is checked before the first is enqueued.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
 
-  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0 where
-  /// every alpha is 0, since A and B are then not read).
+  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
+  /// where every alpha is 0, since A and B are then not read).
   /// @throws std::invalid_argument  the shapes disagree
   /// Any thread.
   static Problem problem(const Gemm& product);
@@ -284,12 +305,12 @@ class GLGEMM_EXPORT Engine {
   /// Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
-  /// Compiles the programs that the problems need and runs each once on nothing, so that no later product of such a problem waits for
-  /// the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
+  /// Compiles the programs that the problems need and runs each once on nothing, so that no later product of such a problem waits
+  /// for the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
 
-  /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth it for a
-  /// B that is used again and again. Enqueues; does not wait.
+  /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth
+  /// it for a B that is used again and again. Enqueues; does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
@@ -313,7 +334,8 @@ class GLGEMM_EXPORT Engine {
   friend class Stopwatch;
   friend struct CAccess;  // the C interface
   /// The shapes and types agree and a plan exists.
-  void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type, const PlanOptions& options) const;
+  void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
+                      const PlanOptions& options) const;
   void finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const;
 
  public:
@@ -353,7 +375,8 @@ class GLGEMM_EXPORT DeviceMatrix {
   /// Its section of rows x columns elements from (row, column) on.  @throws std::invalid_argument  it leaves the matrix
   BufferView view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
-  /// Replaces the elements from (row, column) on by those of `host`. May return before the device has them; `host` may then be changed.
+  /// Replaces the elements from (row, column) on by those of `host`. May return before the device has them; `host` may then be
+  /// changed.
   /// @throws std::invalid_argument  the types differ, or the section leaves the matrix
   template <class T>
   void upload(const Matrix<T>& host, std::int64_t row = 0, std::int64_t column = 0) {
@@ -374,16 +397,17 @@ class GLGEMM_EXPORT DeviceMatrix {
     return host;
   }
 
-  /// Copies rows x columns elements of `from`, from its (from_row, from_column) on, to (row, column) of this matrix. On the device where
-  /// both belong to one context or share group and `switch_context` is empty; else through the host, and then `from`'s context must be current
-  /// when the call begins and `switch_context` is called to make this matrix's current.
+  /// Copies rows x columns elements of `from`, from its (from_row, from_column) on, to (row, column) of this matrix. On the
+  /// device where both belong to one context or share group and `switch_context` is empty; else through the host, and then
+  /// `from`'s context must be current when the call begins and `switch_context` is called to make this matrix's current.
   /// @throws std::invalid_argument  the types differ, or a section leaves its matrix, or the sections overlap
   void copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows, std::int64_t columns,
             std::int64_t row = 0, std::int64_t column = 0, const std::function<void()>& switch_context = {});
 
  private:
   friend struct CAccess;  // the C interface knows an element's type at run time only
-  void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
+  void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
+                     std::int64_t columns) const;
   void write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns);
   void read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
@@ -395,7 +419,8 @@ class GLGEMM_EXPORT DeviceMatrix {
 };
 
 /// What Engine::prepack made: an operand with the op that belongs to it, as in
-/// engine.gemm({.op_b = packed.op(), .a = a, .b = packed.view(), .c = c}). What was written to the original since then is not seen.
+/// engine.gemm({.op_b = packed.op(), .a = a, .b = packed.view(), .c = c}). What was written to the original since then is not
+/// seen.
 class GLGEMM_EXPORT PackedOperand {
  public:
   Op op() const noexcept { return op_; }

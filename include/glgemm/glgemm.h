@@ -1,16 +1,18 @@
-// glgemm's interface for C99 and for what calls C: multiplies matrices in the OpenGL context that is current when an engine is made.
+// glgemm's interface for C99 and for what calls C: multiplies matrices in the OpenGL context that is current when an engine is
+// made.
 //
-// Every function that can fail returns GLGEMM_OK or another glgemm_status, and then has changed nothing that it was given but results
-// that it sets to NULL; glgemm_last_error() says in a sentence what was wrong. A pointer that may be NULL is described so; any other that is
-// NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function.
+// Every function that can fail returns GLGEMM_OK or another glgemm_status, and then has changed nothing that it was given but
+// results that it sets to NULL; glgemm_last_error() says in a sentence what was wrong. A pointer that may be NULL is described
+// so; any other that is NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function.
 //
-// Structs that may grow begin with struct_size: call the struct's _init function, which sets it and the defaults, then change what
-// differs. A program keeps working with a later library of the same GLGEMM_API_VERSION.
+// Structs that may grow begin with struct_size: call the struct's _init function, which sets it and the defaults, then change
+// what differs. A program keeps working with a later library of the same GLGEMM_API_VERSION.
 //
 // Linking: a static glgemm needs the C++ library, so a CMake project of C alone enables CXX too; a shared one does not.
 //
-// Threads: glgemm_last_error(), numbers and conversions, and what says so may be called on any thread; all else on a thread on which the
-// engine's OpenGL context (or for matrices and fences one that shares with it) is current, one thread at a time for each engine.
+// Threads: glgemm_last_error(), numbers and conversions, and what says so may be called on any thread; all else on a thread on
+// which the engine's OpenGL context (or for matrices and fences one that shares with it) is current, one thread at a time for
+// each engine.
 #pragma once
 
 #include <stddef.h>
@@ -48,8 +50,8 @@ GLGEMM_EXPORT const char* glgemm_version(void);
 
 // ---- Types
 
-/// What the elements of a matrix are: C's float, double, (two formats of 16 bits,) int32_t, uint32_t, int8_t, and complex numbers as a real
-/// part with an imaginary part behind it, of floats (c64) or of doubles (c128).
+/// What the elements of a matrix are: C's float, double, (two formats of 16 bits,) int32_t, uint32_t, int8_t, and complex numbers
+/// as a real part with an imaginary part behind it, of floats (c64) or of doubles (c128).
 enum {
   GLGEMM_F32 = 0,
   GLGEMM_F64 = 1,
@@ -64,8 +66,8 @@ enum {
 
 /// The size of an element of the type in bytes, 0 for a number that is no type. Any thread.
 GLGEMM_EXPORT int64_t glgemm_element_bytes(int32_t type);
-/// The type in which products of such elements are summed: GLGEMM_F32 for GLGEMM_F16 and GLGEMM_BF16, GLGEMM_I32 for GLGEMM_I8, else the
-/// type itself; -1 for a number that is no type. Any thread.
+/// The type in which products of such elements are summed: GLGEMM_F32 for GLGEMM_F16 and GLGEMM_BF16, GLGEMM_I32 for GLGEMM_I8,
+/// else the type itself; -1 for a number that is no type. Any thread.
 GLGEMM_EXPORT int32_t glgemm_accumulator(int32_t type);
 
 /// Conversions of elements of 16 bits; from float by rounding to nearest even, NaN stays NaN. Any thread.
@@ -81,7 +83,8 @@ enum { GLGEMM_ROW_MAJOR = 0, GLGEMM_COLUMN_MAJOR = 1 };
 /// A bias has one element for each row of C or for each column of C.
 enum { GLGEMM_BIAS_NONE = 0, GLGEMM_BIAS_FOR_EACH_ROW = 1, GLGEMM_BIAS_FOR_EACH_COLUMN = 2 };
 /// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, low x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
-/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); clamp(x) = min(max(x, low), high).
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); clamp(x) = min(max(x, low),
+/// high).
 enum {
   GLGEMM_ACTIVATION_NONE = 0,
   GLGEMM_ACTIVATION_RELU = 1,
@@ -102,8 +105,8 @@ typedef struct glgemm_scalar {
 /// A matrix in a buffer object of the application. All zeros but buffer, rows and columns: row-major floats without gaps from the
 /// buffer's beginning on. This struct does not grow.
 typedef struct glgemm_view {
-  uint32_t buffer;       ///< the name of a buffer object of the engine's context or share group
-  int64_t rows;          ///< of the matrix as stored, before any op
+  uint32_t buffer;  ///< the name of a buffer object of the engine's context or share group
+  int64_t rows;     ///< of the matrix as stored, before any op
   int64_t columns;
   int64_t ld;            ///< leading dimension in elements; 0: no gaps
   int64_t offset_bytes;  ///< of element (0, 0) in the buffer, a multiple of the element's size
@@ -127,7 +130,8 @@ typedef struct glgemm_batch {
   int64_t stride_b;
   int64_t stride_c;
   int64_t stride_d;
-  /// Instead of the strides, where not NULL: `count` offsets in elements from the view's first element, not negative, in any order.
+  /// Instead of the strides, where not NULL: `count` offsets in elements from the view's first element, not negative, in any
+  /// order.
   const int64_t* offsets_a;
   const int64_t* offsets_b;
   const int64_t* offsets_c;
@@ -137,13 +141,14 @@ typedef struct glgemm_batch {
   const glgemm_scalar* betas;
 } glgemm_batch;
 
-/// What happens to alpha op(A) op(B) + beta C before it is stored: D is added, then the bias, then the activation is applied. All of C's
-/// type; activations are for real floating types alone.
+/// What happens to alpha op(A) op(B) + beta C before it is stored: D is added, then the bias, then the activation is applied. All
+/// of C's type; activations are for real floating types alone.
 typedef struct glgemm_epilogue {
   size_t struct_size;
   /// The residual D, of C's shape: C itself, or without an element in common with it. NULL: none.
   const glgemm_view* residual;
-  /// One element for each row or column of C, one after the other from this byte of this buffer on; the same for all items of a batch.
+  /// One element for each row or column of C, one after the other from this byte of this buffer on; the same for all items of a
+  /// batch.
   int32_t bias;  ///< GLGEMM_BIAS_NONE, ...
   uint32_t bias_buffer;
   int64_t bias_offset_bytes;
@@ -154,8 +159,8 @@ typedef struct glgemm_epilogue {
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
-/// A and B are of one type; C is of its accumulator's type or, for f16 and bf16, of the same type, then rounded to nearest even. Integers
-/// wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
+/// A and B are of one type; C is of its accumulator's type or, for f16 and bf16, of the same type, then rounded to nearest even.
+/// Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
 typedef struct glgemm_product {
   size_t struct_size;
   int32_t op_a;  ///< GLGEMM_OP_NONE, ...
@@ -187,11 +192,11 @@ typedef struct glgemm_limits {
 /// What the caller decides of how a product is run; everything else the planner does.
 typedef struct glgemm_options {
   size_t struct_size;
-  const char* kernel;            ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
-  int64_t slice_columns;         ///< the most columns of workgroups of one dispatch, 64 by default
-  int64_t slice_rows;            ///< the most rows, 64 by default
-  int64_t workspace_bytes;       ///< the most bytes of workspace that may be needed, 256 MiB by default
-  const glgemm_limits* limits;   ///< plan within these limits; NULL: the device's
+  const char* kernel;           ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
+  int64_t slice_columns;        ///< the most columns of workgroups of one dispatch, 64 by default
+  int64_t slice_rows;           ///< the most rows, 64 by default
+  int64_t workspace_bytes;      ///< the most bytes of workspace that may be needed, 256 MiB by default
+  const glgemm_limits* limits;  ///< plan within these limits; NULL: the device's
 } glgemm_options;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
@@ -213,26 +218,26 @@ typedef struct glgemm_device_info {
   int32_t software;  ///< 1 for a driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe; 0 else
 } glgemm_device_info;
 
-/// How an engine works, beyond what the context decides. Callbacks are called inside of calls to the engine, must not call it, and must not
-/// throw or jump out.
+/// How an engine works, beyond what the context decides. Callbacks are called inside of calls to the engine, must not call it,
+/// and must not throw or jump out.
 typedef struct glgemm_engine_options {
   size_t struct_size;
   void* user;  ///< handed to the callbacks
   /// Gets a line for what a developer may want to know: programs compiled, objects left behind. NULL: nobody does.
   void (*log)(const char* message, void* user);
-  /// Gets every program's description and source before the driver does; what it returns (copied at once) is compiled instead, with NULL the
-  /// source itself. The workgroup's size, the uniforms and the buffers must stay as they are. NULL: none.
+  /// Gets every program's description and source before the driver does; what it returns (copied at once) is compiled instead,
+  /// with NULL the source itself. The workgroup's size, the uniforms and the buffers must stay as they are. NULL: none.
   const char* (*rewrite_source)(const char* program, const char* source, void* user);
-  /// 1: where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that one
-  /// rather than wait. 0 by default.
+  /// 1: where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that
+  /// one rather than wait. 0 by default.
   int32_t use_ready_programs;
-  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug builds of
-  /// glgemm do.
+  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug
+  /// builds of glgemm do.
   int32_t check_context;
 } glgemm_engine_options;
 
-/// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a size that this
-/// library does not know: the program was compiled with a newer glgemm.h. Any thread.
+/// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a
+/// size that this library does not know: the program was compiled with a newer glgemm.h. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t size);
@@ -244,16 +249,17 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_options_init(glgemm_engine_options* op
 
 // ---- The engine
 
-/// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that a call
-/// changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the
-/// copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again. Not while transform feedback is
-/// active (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot be asked).
+/// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that
+/// a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and
+/// generic) and the copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again. Not
+/// while transform feedback is active (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot
+/// be asked).
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
-/// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a product, name
-/// the use of C to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture),
-/// GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT,
-/// GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+/// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a
+/// product, name the use of C to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT
+/// (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying),
+/// GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 typedef struct glgemm_engine glgemm_engine;
 /// A rows x columns matrix in a storage buffer of its own, row-major without gaps. It may outlive the engine, not its context.
 typedef struct glgemm_matrix glgemm_matrix;
@@ -264,8 +270,8 @@ typedef struct glgemm_fence glgemm_fence;
 /// While it lives, an engine saves and restores no OpenGL state for each call.
 typedef struct glgemm_scope glgemm_scope;
 
-/// Looks an OpenGL function up by name: glfwGetProcAddress, SDL_GL_GetProcAddress, eglGetProcAddress, glgemm_headless_get_proc_address, cast
-/// to this type where theirs differs in spelling only.
+/// Looks an OpenGL function up by name: glfwGetProcAddress, SDL_GL_GetProcAddress, eglGetProcAddress,
+/// glgemm_headless_get_proc_address, cast to this type where theirs differs in spelling only.
 typedef void (*glgemm_proc)(void);
 typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 
@@ -274,11 +280,11 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 /// @return GLGEMM_UNSUPPORTED  no context is current, or it is older than OpenGL 4.3; the message has its version
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
-/// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called. Matrices free theirs
-/// themselves.
+/// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
+/// Matrices free theirs themselves.
 GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
-/// Forgets the engine's OpenGL objects, and those of its matrices, fences and scopes, without calling OpenGL: for a context that is
-/// lost or gone. Any thread.
+/// Forgets the engine's OpenGL objects, and those of its matrices, fences and scopes, without calling OpenGL: for a context that
+/// is lost or gone. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
 /// Frees the engine's memory; what was not released is abandoned: OpenGL is not called. NULL is passed over. Any thread.
 GLGEMM_EXPORT void glgemm_engine_destroy(glgemm_engine* engine);
@@ -290,8 +296,8 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_limits(const glgemm_engine* engine, gl
 
 /// C = A B for matrices in host memory, row-major without gaps: A is m x k, B is k x n, C is m x n; m, n or k may be 0.
 ///
-/// A and B are of `type`, C of glgemm_accumulator(type). Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic for f32, f16
-/// and bf16: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
+/// A and B are of `type`, C of glgemm_accumulator(type). Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic
+/// for f32, f16 and bf16: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
 /// @param options, report  may be NULL
 /// @return GLGEMM_INVALID_ARGUMENT  a negative size, or a number that is no type
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, or the driver lacks the type; nothing has been uploaded
@@ -302,11 +308,12 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 
 /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
 ///
-/// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha = 0, A and B are
-/// not. The gaps that C's ld leaves are not written.
+/// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha =
+/// 0, A and B are not. The gaps that C's ld leaves are not written.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
-/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or another
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
+/// another
 ///                                  item's C; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
@@ -325,8 +332,8 @@ GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glg
 GLGEMM_EXPORT glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, const glgemm_product* product,
                                                    const glgemm_options* options, int64_t* bytes);
 
-/// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes and types waits
-/// for the driver's compiler. The buffers need not exist. Blocks.
+/// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes and types
+/// waits for the driver's compiler. The buffers need not exist. Blocks.
 /// @param products  an array; may be NULL if count is 0
 /// @return as glgemm_gemm
 GLGEMM_EXPORT glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* products, size_t count,
@@ -334,8 +341,8 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_p
 
 // ---- Packed operands, fences and scopes
 
-/// Copies an operand B of products to come, with its op, into a matrix of its own. Worth it for one that is used again and again; what was
-/// written to the original since then is not seen. Enqueues; does not wait.
+/// Copies an operand B of products to come, with its op, into a matrix of its own. Worth it for one that is used again and again;
+/// what was written to the original since then is not seen. Enqueues; does not wait.
 /// @return GLGEMM_INVALID_ARGUMENT  the view leaves its buffer or is misaligned
 /// @return GLGEMM_OUT_OF_MEMORY     with the bytes asked for
 GLGEMM_EXPORT glgemm_status glgemm_prepack(glgemm_engine* engine, const glgemm_view* b, int32_t op, glgemm_packed** packed);
@@ -356,8 +363,8 @@ GLGEMM_EXPORT glgemm_status glgemm_fence_wait(const glgemm_fence* fence, uint64_
 /// Frees it. NULL is passed over.
 GLGEMM_EXPORT void glgemm_fence_destroy(glgemm_fence* fence);
 
-/// Saves OpenGL state now; glgemm_scope_end() restores it. In between the application may not rely on that state or change it. Scopes do
-/// not nest.
+/// Saves OpenGL state now; glgemm_scope_end() restores it. In between the application may not rely on that state or change it.
+/// Scopes do not nest.
 /// @return GLGEMM_INVALID_ARGUMENT  a scope of this engine is alive already
 GLGEMM_EXPORT glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_scope** scope);
 /// Restores the state and frees the scope. NULL is passed over.
@@ -375,19 +382,20 @@ GLGEMM_EXPORT void glgemm_matrix_destroy(glgemm_matrix* matrix);
 
 /// The whole matrix, for glgemm_gemm() and for the application's own use of the buffer. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glgemm_view* view);
-/// Its section of rows x columns elements from (row, column) on. Any thread.  @return GLGEMM_INVALID_ARGUMENT  it leaves the matrix
+/// Its section of rows x columns elements from (row, column) on. Any thread.  @return GLGEMM_INVALID_ARGUMENT  it leaves the
+/// matrix
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                        int64_t columns, glgemm_view* view);
 
-/// Replaces all elements by those of `data`, of the matrix's type, row-major without gaps. May return before the device has them; `data` may
-/// then be changed. For a matrix without elements `data` may be NULL.
+/// Replaces all elements by those of `data`, of the matrix's type, row-major without gaps. May return before the device has them;
+/// `data` may then be changed. For a matrix without elements `data` may be NULL.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_upload(glgemm_matrix* matrix, const void* data);
 /// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
 /// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
-GLGEMM_EXPORT glgemm_status glgemm_matrix_upload_section(glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows, int64_t columns,
-                                                         const void* data);
-/// Waits for what writes the matrix and copies its elements to `data`, row-major without gaps. For a matrix without elements `data` may be
-/// NULL.
+GLGEMM_EXPORT glgemm_status glgemm_matrix_upload_section(glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
+                                                         int64_t columns, const void* data);
+/// Waits for what writes the matrix and copies its elements to `data`, row-major without gaps. For a matrix without elements
+/// `data` may be NULL.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_download(const glgemm_matrix* matrix, void* data);
 /// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
 /// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
@@ -396,8 +404,9 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_download_section(const glgemm_matrix* 
 
 /// Copies rows x columns elements of `from`, from (from_row, from_column) on, to (row, column) of `to`.
 ///
-/// On the device if both belong to one context or share group, and then `switch_context` is NULL. Else through the host: `from`'s context
-/// must be current when the call begins, and switch_context(user) makes `to`'s current and returns 0, or fails and returns another number.
+/// On the device if both belong to one context or share group, and then `switch_context` is NULL. Else through the host: `from`'s
+/// context must be current when the call begins, and switch_context(user) makes `to`'s current and returns 0, or fails and
+/// returns another number.
 /// @return GLGEMM_INVALID_ARGUMENT  the types differ, a section leaves its matrix, or the sections overlap
 /// @return GLGEMM_GL_ERROR          switch_context failed; the message has its number
 GLGEMM_EXPORT glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, int64_t from_column, int64_t rows,

@@ -31,10 +31,12 @@ GLGEMM_EXPORT glgemm_status glgemm_headless_options_init(glgemm_headless_options
 /// @param options  NULL: the defaults
 /// @return GLGEMM_UNSUPPORTED       no device gives a usable context; the message lists each and why
 /// @return GLGEMM_INVALID_ARGUMENT  no device matches options->device (or GLGEMM_DEVICE), or the options exclude each other
-GLGEMM_EXPORT glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options, glgemm_headless_context** context);
+GLGEMM_EXPORT glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options,
+                                                           glgemm_headless_context** context);
 /// Frees the context, and releases it from this thread if it is current here. NULL is passed over.
 GLGEMM_EXPORT void glgemm_headless_context_destroy(glgemm_headless_context* context);
-/// Makes the context current on this thread.  @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another thread
+/// Makes the context current on this thread.  @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another
+/// thread
 GLGEMM_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context* context);
 /// Leaves this thread without a current context.
 GLGEMM_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);

@@ -13,18 +13,18 @@ namespace glgemm {
 
 /// One way to a context that EGL offers on this machine, tried or not.
 struct HeadlessDevice {
-  int index = 0;          ///< what GLGEMM_DEVICE may name
-  std::string platform;   ///< "device", "surfaceless" or "default": how EGL reaches it
-  std::string vendor;     ///< GL_VENDOR
-  std::string renderer;   ///< GL_RENDERER, or what EGL calls the device where no context could be made
-  std::string version;    ///< GL_VERSION
+  int index = 0;         ///< what GLGEMM_DEVICE may name
+  std::string platform;  ///< "device", "surfaceless" or "default": how EGL reaches it
+  std::string vendor;    ///< GL_VENDOR
+  std::string renderer;  ///< GL_RENDERER, or what EGL calls the device where no context could be made
+  std::string version;   ///< GL_VERSION
   bool software = false;
   /// Why no usable OpenGL 4.3 context could be made; empty if one could.
   std::string failure;
 };
 
-/// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the reason.
-/// The EGL context that was current on this thread is current again afterwards. Any thread.
+/// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
+/// reason. The EGL context that was current on this thread is current again afterwards. Any thread.
 GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
 
 /// What context a HeadlessContext makes.
@@ -43,8 +43,8 @@ struct HeadlessOptions {
 
 /// An OpenGL context of version 4.3 to 4.6, the newest that the device has, with no window and no display.
 ///
-/// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current there.
-/// Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
+/// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current
+/// there. Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
 class GLGEMM_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why

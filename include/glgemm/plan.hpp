@@ -27,7 +27,8 @@ GLGEMM_EXPORT std::int64_t element_bytes(Type type) noexcept;
 GLGEMM_EXPORT std::string_view to_string(Type type) noexcept;
 /// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types
 GLGEMM_EXPORT Type parse_type(std::string_view text);
-/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for f16 and bf16, i32 for i8, else the type itself.
+/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for f16 and bf16, i32 for i8, else the
+/// type itself.
 GLGEMM_EXPORT Type accumulator(Type type) noexcept;
 GLGEMM_EXPORT bool is_complex(Type type) noexcept;
 GLGEMM_EXPORT bool is_integer(Type type) noexcept;
@@ -59,8 +60,8 @@ enum class Activation { none, relu, leaky_relu, gelu_erf, gelu_tanh, sigmoid, ta
 /// A bias has one element for each row of C or for each column of C.
 enum class Bias { none, for_each_row, for_each_column };
 
-/// A product C = act(alpha op(A) op(B) + beta C + D + bias) as far as planning is concerned: op(A) is m x k, op(B) is k x n, C and the
-/// residual D are m x n; in a batch, that for every item.
+/// A product C = act(alpha op(A) op(B) + beta C + D + bias) as far as planning is concerned: op(A) is m x k, op(B) is k x n, C
+/// and the residual D are m x n; in a batch, that for every item.
 struct Problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -90,7 +91,8 @@ GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
 GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
 
 /// Throws what is wrong with a problem, or returns.
-/// @throws std::invalid_argument  a negative size, an ld below the width, a type of C that does not go with that of A and B, a C that
+/// @throws std::invalid_argument  a negative size, an ld below the width, a type of C that does not go with that of A and B, a C
+/// that
 ///                                every item would write, or a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);
@@ -119,7 +121,8 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-/// The paper's kernel, tiled.comp: a workgroup of tile x tile invocations computes a tile x tile block of C through shared memory.
+/// The paper's kernel, tiled.comp: a workgroup of tile x tile invocations computes a tile x tile block of C through shared
+/// memory.
 struct TiledKernel {
   int tile = 32;  ///< 2, 4, 8, 16 or 32
   friend auto operator<=>(const TiledKernel&, const TiledKernel&) = default;
@@ -132,8 +135,8 @@ struct NaiveKernel {
   friend auto operator<=>(const NaiveKernel&, const NaiveKernel&) = default;
 };
 
-/// small.comp: many items of a batch to a workgroup, a tile_m x tile_n block of one item's C for each invocation. For batches whose items
-/// have at most 64 rows and columns.
+/// small.comp: many items of a batch to a workgroup, a tile_m x tile_n block of one item's C for each invocation. For batches
+/// whose items have at most 64 rows and columns.
 struct SmallKernel {
   int tile_m = 4;      ///< 1 to 8
   int tile_n = 4;      ///< 1 to 8
@@ -161,7 +164,8 @@ GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
 /// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads it back.
 GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
 /// Reads "tiled", "tiled:tile=16", ...; parameters that are not named keep their defaults.
-/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known ones
+/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known
+/// ones
 GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
 /// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
 GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
@@ -187,8 +191,8 @@ struct Traffic {
   double b_from_buffer = 0;
   double a_from_shared = 0;  ///< reads of an element of A from a workgroup's shared memory
   double b_from_shared = 0;
-  double bytes = 0;          ///< bytes read from A's and B's buffers and written to C's, altogether
-  double flops_per_byte = 0; ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
+  double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
+  double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
 };
 GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 
@@ -222,8 +226,8 @@ struct Plan {
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
   std::int64_t piece_batch = 0;
-  /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each is a
-  /// piece of its own instead, and its offsets and scalars are the executor's.
+  /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each
+  /// is a piece of its own instead, and its offsets and scalars are the executor's.
   bool items_in_buffer = false;
   /// Bytes of workspace, for the sums of earlier windows of k where C's own type would round them.
   std::int64_t workspace_bytes = 0;
@@ -237,9 +241,11 @@ struct Plan {
 };
 
 /// Chooses a kernel and cuts the product so that every piece is within the limits.
-/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a slice of
+/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a
+/// slice of
 ///                                less than one workgroup
-/// @throws Unsupported            no kernel can run it, or the forced one cannot, or the driver lacks the type; the message says why
+/// @throws Unsupported            no kernel can run it, or the forced one cannot, or the driver lacks the type; the message says
+/// why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {});
 
 /// A part of an operand's buffer that one step binds, counted from the operand's first element. Binding offsets must be aligned:
@@ -250,8 +256,8 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
-/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the items from z0
-/// on (counted in the piece).
+/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the items
+/// from z0 on (counted in the piece).
 struct Step {
   std::array<std::int64_t, 3> groups{};
   std::int64_t x0 = 0;

@@ -1,4 +1,5 @@
-/* Multiplies two small matrices from C99 with the installed library, on host arrays and on the device, and checks the products. */
+/* Multiplies two small matrices from C99 with the installed library, on host arrays and on the device, and checks the products.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,16 +24,15 @@ static int multiply_on_device(glgemm_engine* engine, const float* a, const float
   glgemm_epilogue epilogue;
   glgemm_fence* fence = NULL;
   int32_t done = 0;
-  const int ok = glgemm_matrix_create(engine, 3, 2, GLGEMM_F32, &on_a) == GLGEMM_OK &&
-                 glgemm_matrix_create(engine, 2, 3, GLGEMM_F32, &on_b) == GLGEMM_OK &&
-                 glgemm_matrix_create(engine, 3, 3, GLGEMM_F32, &on_c) == GLGEMM_OK &&
-                 glgemm_matrix_create(engine, 1, 3, GLGEMM_F32, &bias) == GLGEMM_OK &&
-                 glgemm_matrix_upload(on_a, a) == GLGEMM_OK && glgemm_matrix_upload(on_b, b) == GLGEMM_OK &&
-                 glgemm_matrix_upload(bias, hundreds) == GLGEMM_OK && glgemm_matrix_view(bias, &bias_view) == GLGEMM_OK &&
-                 glgemm_product_init(&product, sizeof product) == GLGEMM_OK &&
-                 glgemm_epilogue_init(&epilogue, sizeof epilogue) == GLGEMM_OK &&
-                 glgemm_matrix_view(on_a, &product.a) == GLGEMM_OK && glgemm_matrix_view(on_b, &product.b) == GLGEMM_OK &&
-                 glgemm_matrix_view(on_c, &product.c) == GLGEMM_OK;
+  const int ok =
+      glgemm_matrix_create(engine, 3, 2, GLGEMM_F32, &on_a) == GLGEMM_OK &&
+      glgemm_matrix_create(engine, 2, 3, GLGEMM_F32, &on_b) == GLGEMM_OK &&
+      glgemm_matrix_create(engine, 3, 3, GLGEMM_F32, &on_c) == GLGEMM_OK &&
+      glgemm_matrix_create(engine, 1, 3, GLGEMM_F32, &bias) == GLGEMM_OK && glgemm_matrix_upload(on_a, a) == GLGEMM_OK &&
+      glgemm_matrix_upload(on_b, b) == GLGEMM_OK && glgemm_matrix_upload(bias, hundreds) == GLGEMM_OK &&
+      glgemm_matrix_view(bias, &bias_view) == GLGEMM_OK && glgemm_product_init(&product, sizeof product) == GLGEMM_OK &&
+      glgemm_epilogue_init(&epilogue, sizeof epilogue) == GLGEMM_OK && glgemm_matrix_view(on_a, &product.a) == GLGEMM_OK &&
+      glgemm_matrix_view(on_b, &product.b) == GLGEMM_OK && glgemm_matrix_view(on_c, &product.c) == GLGEMM_OK;
   if (ok) {
     product.alpha.re = -1;
     product.epilogue = &epilogue;
