@@ -219,15 +219,18 @@ void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t ne
   gl::label(api, GL_BUFFER, grown, label);
 }
 
+/// Whether the items of a batch have offsets or scalars of their own.
+bool gives_items(const Batch& batch) {
+  return !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
+         !batch.alphas.empty() || !batch.betas.empty();
+}
+
 /// The storage-buffer bindings that a product may use.
 gl::Bindings bindings_of(const Gemm& product) {
-  const Batch& batch = product.batch;
-  const bool items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() ||
-                     !batch.offsets_d.empty() || !batch.alphas.empty() || !batch.betas.empty();
   const Epilogue& e = product.epilogue;
   const bool epilogue = e.residual || e.bias != Bias::none || e.activation != Activation::none;
   return bit(gl::binding_a) | bit(gl::binding_b) | bit(gl::binding_c) |
-         (epilogue ? bit(gl::binding_d) | bit(gl::binding_bias) : 0) | (items ? bit(gl::binding_items) : 0) |
+         (epilogue ? bit(gl::binding_d) | bit(gl::binding_bias) : 0) | (gives_items(product.batch) ? bit(gl::binding_items) : 0) |
          (product.c.type != accumulator(product.a.type) ? bit(gl::binding_partial) : 0);
 }
 
@@ -312,8 +315,7 @@ Problem Engine::problem(const Gemm& product) {
   problem.type = product.a.type;
   problem.c_type = product.c.type;
   problem.batch = batch.count;
-  problem.items = !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
-                  !batch.alphas.empty() || !batch.betas.empty();
+  problem.items = gives_items(batch);
   const std::int64_t inner = rows(product.b, product.op_b);
   if (problem.k != inner)
     throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " +
