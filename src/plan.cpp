@@ -59,6 +59,7 @@ char letter(Role role) {
 /// The sizes of a piece.
 struct Piece {
   std::int64_t m, n, k, batch;
+  friend bool operator==(const Piece&, const Piece&) = default;
 };
 
 /// One of the sizes of a piece and how far apart its elements lie in an operand.
@@ -274,13 +275,10 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   Piece piece = start;
   if (problem.items) {
     // All items through one set of windows if those reach so far, else each on its own.
-    Problem pair = problem;
-    pair.batch = 2;
-    Piece whole = start;
-    whole.batch = std::min<std::int64_t>(problem.batch, 2);
-    cut_to_windows(whole, pair, most_bytes);
-    plan.items_in_buffer =
-        whole.m == start.m && whole.n == start.n && whole.k == start.k && whole.batch == std::min<std::int64_t>(problem.batch, 2);
+    const Piece pair{start.m, start.n, start.k, std::min<std::int64_t>(problem.batch, 2)};
+    Piece fitting = pair;
+    cut_to_windows(fitting, problem, most_bytes);
+    plan.items_in_buffer = fitting == pair;
     if (!plan.items_in_buffer) {
       piece.batch = std::min<std::int64_t>(problem.batch, 1);
       cut_to_windows(piece, problem, most_bytes);
@@ -362,10 +360,7 @@ Slice next_slice(const Plan& plan, Cursor& cursor, double work) {
   // Items that share no window are the executor's to find; their windows are those of the first.
   const std::int64_t window_item = problem.items ? 0 : cursor.batch0;
   Piece extent_of = piece;
-  Problem windows = problem;
-  if (problem.items) {
-    windows.batch = extent_of.batch = plan.items_in_buffer ? std::min<std::int64_t>(problem.batch, 2) : 1;
-  }
+  if (problem.items) extent_of.batch = plan.items_in_buffer ? std::min<std::int64_t>(problem.batch, 2) : 1;
   Step& step = slice.storage[0];
   if (packs_items) {
     const std::int64_t size = workgroup(plan.kernel)[0];
@@ -381,10 +376,10 @@ Slice next_slice(const Plan& plan, Cursor& cursor, double work) {
   step.k = piece.k;
   step.items = items;
   step.first_item = cursor.batch0;
-  step.a = window(windows, Role::a, cursor.m0, cursor.k0, window_item, extent_of);
-  step.b = window(windows, Role::b, cursor.k0, cursor.n0, window_item, extent_of);
-  step.c = window(windows, Role::c, cursor.m0, cursor.n0, window_item, extent_of);
-  if (problem.residual) step.d = window(windows, Role::d, cursor.m0, cursor.n0, window_item, extent_of);
+  step.a = window(problem, Role::a, cursor.m0, cursor.k0, window_item, extent_of);
+  step.b = window(problem, Role::b, cursor.k0, cursor.n0, window_item, extent_of);
+  step.c = window(problem, Role::c, cursor.m0, cursor.n0, window_item, extent_of);
+  if (problem.residual) step.d = window(problem, Role::d, cursor.m0, cursor.n0, window_item, extent_of);
   const std::int64_t bias_bytes = element_bytes(problem.c_type);
   if (problem.bias == Bias::for_each_row) step.bias = {cursor.m0 * bias_bytes, piece.m * bias_bytes};
   if (problem.bias == Bias::for_each_column) step.bias = {cursor.n0 * bias_bytes, piece.n * bias_bytes};
