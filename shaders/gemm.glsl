@@ -1,8 +1,12 @@
 // What every kernel of C = act(alpha op(A) op(B) + beta C + D + bias) shares: element types, placement, the epilogue.
 //
 // Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums; each a window of the operand
+//           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
 // Macros    TYPE: the element type of A and B; TYPE_C: that of C, D and the bias (codes below)
 //           EPILOGUE: 1 if D, a bias or an activation may apply; ITEMS: 1 if each item has offsets and scalars of its own
+//           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
+//           WIDE: A is read 16 bytes at a time, for which its rows begin at multiples of that: 1 from its buffer, 2 from image unit 1
+//           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 
 #define F32 0
 #define F64 1
@@ -25,6 +29,15 @@
 #endif
 #ifndef ITEMS
 #define ITEMS 0
+#endif
+#ifndef PANELS
+#define PANELS 0
+#endif
+#ifndef PARTS
+#define PARTS 0
+#endif
+#ifndef WIDE
+#define WIDE 0
 #endif
 
 // ACC is what sums are made in.
@@ -70,9 +83,54 @@
 #error "gemm: C must be of the inputs' type"
 #endif
 
+// What a kernel reads and writes itself. One that reads A as it lies although it has PANELS defines A_AS_IT_LIES; pack.comp defines
+// PACKS and reduce.comp REDUCES.
+#if defined PACKS
+#define READS_A 1
+#define READS_B 0
+#define WRITES_C 0
+#elif defined REDUCES
+#define READS_A 0
+#define READS_B 0
+#define WRITES_C 1
+#else
+#if PANELS == 0 || defined A_AS_IT_LIES
+#define READS_A 1
+#else
+#define READS_A 0
+#endif
+#define READS_B (PANELS == 0)
+#define WRITES_C (PARTS == 0)
+#endif
+
+#if READS_A
+#if WIDE == 1
+layout(std430, binding = 0) readonly buffer BufferA { uvec4 A[]; };
+#define BITS_A(index) A[index]
+#elif WIDE == 2
+layout(rgba32ui, binding = 1) readonly uniform uimageBuffer A;
+#define BITS_A(index) imageLoad(A, index)
+#elif WIDE != 0
+#error "gemm: WIDE must be 0, 1 or 2"
+#else
 layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
+#endif
+#endif
+#if READS_B
 layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
+#endif
+#if PANELS == 1
+layout(std430, binding = 1) readonly buffer BufferPanels { uvec4 Panels[]; };
+#define PANEL_BITS(index) Panels[index]
+#elif PANELS == 2
+layout(rgba32ui, binding = 0) readonly uniform uimageBuffer Panels;
+#define PANEL_BITS(index) imageLoad(Panels, index)
+#elif PANELS != 0
+#error "gemm: PANELS must be 0, 1 or 2"
+#endif
+#if WRITES_C
 layout(std430, binding = 2) buffer BufferC { WORD_C C[]; };
+#endif
 
 layout(location = 0) uniform int x0;      // first column of C of this dispatch
 layout(location = 1) uniform int y0;      // first row of C of this dispatch
@@ -86,6 +144,77 @@ layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
 
+// A texel: PER_TEXEL elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
+#if TYPE == C64
+#define TEXEL vec4
+#define PER_TEXEL 2
+vec4 scale(vec2 x, vec4 y) { return x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z); }
+#define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
+vec2 element(vec4 texel, int e) { return e == 0 ? texel.xy : texel.zw; }
+#define TEXEL_OF(get) vec4(get(0), get(1))
+#elif TYPE == C128
+#define TEXEL dvec2
+#define PER_TEXEL 1
+dvec2 scale(dvec2 x, dvec2 y) { return x.x * y + x.y * dvec2(-y.y, y.x); }
+#define SCALE(x, e, y) scale(x, y)
+dvec2 element(dvec2 texel, int e) { return texel; }
+#define TEXEL_OF(get) get(0)
+#else
+#if TYPE == F64
+#define TEXEL dvec2
+#define PER_TEXEL 2
+#define TEXEL_OF(get) dvec2(get(0), get(1))
+#else
+#if TYPE == U32
+#define TEXEL uvec4
+#elif TYPE == I32 || TYPE == I8
+#define TEXEL ivec4
+#else
+#define TEXEL vec4
+#endif
+#define PER_TEXEL 4
+#define TEXEL_OF(get) TEXEL(get(0), get(1), get(2), get(3))
+#endif
+TEXEL scale(ACC x, TEXEL y) { return x * y; }
+#define SCALE(x, e, y) (x)[e] * (y)
+ACC element(TEXEL texel, int e) { return texel[e]; }
+#endif
+
+TEXEL texel_of_bits(uvec4 bits) {
+#if TYPE == F64 || TYPE == C128
+  return dvec2(packDouble2x32(bits.xy), packDouble2x32(bits.zw));
+#elif TYPE == U32
+  return bits;
+#elif TYPE == I32 || TYPE == I8
+  return ivec4(bits);
+#else
+  return uintBitsToFloat(bits);
+#endif
+}
+
+#if PANELS > 0 || defined PACKS
+layout(location = 15) uniform ivec4 panels_at;  // the first texel of A's and of B's panels; the texels from item to item of each
+#ifdef PACKS
+layout(std430, binding = 6) writeonly buffer BufferPacked { TEXEL Packed[]; };
+#else
+TEXEL panel(int index) { return texel_of_bits(PANEL_BITS(index)); }
+#endif
+#endif
+
+#if PARTS || defined REDUCES
+layout(location = 16) uniform ivec3 parts;  // the items of the piece, the length of a part of k, the parts
+#endif
+// Layer l of a dispatch is a part of k of an item: first come the items of the first part.
+#if PARTS
+#define ITEM(l) ((l) % parts.x)
+#define BEGIN_K(l) ((l) / parts.x * parts.y)
+#define END_K(l) min(size.z, BEGIN_K(l) + parts.y)
+#else
+#define ITEM(l) (l)
+#define BEGIN_K(l) 0
+#define END_K(l) size.z
+#endif
+
 #define CONJUGATE_A 1
 #define CONJUGATE_B 2
 #define READ_C 4     // beta is not 0
@@ -93,6 +222,7 @@ layout(location = 9) uniform int flags;
 #define LAST_K 16    // the last window of k: bias and activation apply
 #define ADD_D 32
 #define ADD_BIAS 64
+#define PACKS_B 128
 
 bool has(int flag) { return (flags & flag) != 0; }
 
@@ -140,6 +270,27 @@ float from_16_bits(uint word, int index, bool brain) {
   return brain ? uintBitsToFloat(bits << 16) : unpackHalf2x16(bits).x;
 }
 
+#if READS_A
+#if WIDE
+// The elements in 16 bytes, and element e of those.
+#if TYPE == I8
+#define PER_16_BYTES 16
+#elif TYPE == F16 || TYPE == BF16
+#define PER_16_BYTES 8
+#else
+#define PER_16_BYTES PER_TEXEL
+#endif
+ACC element_a(uvec4 bits, int e) {
+#if TYPE == I8
+  return bitfieldExtract(int(bits[e >> 2]), (e & 3) * 8, 8);
+#elif TYPE == F16 || TYPE == BF16
+  return from_16_bits(bits[e >> 1], e, TYPE == BF16);
+#else
+  return conjugate_if(CONJUGATE_A, element(texel_of_bits(bits), e));
+#endif
+}
+ACC load_a(int index) { return element_a(BITS_A(index / PER_16_BYTES), index % PER_16_BYTES); }
+#else
 ACC load_a(int index) {
 #if TYPE == F16 || TYPE == BF16
   return from_16_bits(A[index >> 1], index, TYPE == BF16);
@@ -149,7 +300,11 @@ ACC load_a(int index) {
   return conjugate_if(CONJUGATE_A, A[index]);
 #endif
 }
+#endif
+int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }  // where op(A)(row, 0) of item z is; the next p is a_at.z on
+#endif
 
+#if READS_B
 ACC load_b(int index) {
 #if TYPE == F16 || TYPE == BF16
   return from_16_bits(B[index >> 1], index, TYPE == BF16);
@@ -159,11 +314,29 @@ ACC load_b(int index) {
   return conjugate_if(CONJUGATE_B, B[index]);
 #endif
 }
+int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }  // the same of op(B)(0, column); b_at.y
+#endif
 
-// Where op(A)(row, 0) and op(B)(0, column) of item z are; the distance to the next p is a_at.z and b_at.y.
-int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
-int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }
+#if PARTS || defined REDUCES || NARROW_C && WRITES_C
+layout(location = 17) uniform int sums_at;  // the first of the partial sums
+#endif
+#if PARTS || defined REDUCES
+layout(std430, binding = 6) buffer BufferPartial { ACC Partial[]; };
+#elif NARROW_C && WRITES_C
+// Sums of earlier windows of k: C's own type would round each of them.
+layout(std430, binding = 6) buffer BufferPartial { float Partial[]; };
+#endif
 
+#if PARTS
+
+// Ends the element (row, column) of layer z: adds it to the earlier windows of k, for reduce.comp to finish.
+void finish(int z, int row, int column, ACC sum) {
+  int at = sums_at + (z * size.x + row) * size.y + column;
+  Partial[at] = has(FIRST_K) ? sum : Partial[at] + sum;
+}
+#endif
+
+#if WRITES_C
 #if NARROW_C
 // The 16 bits of `value`, rounded to nearest even; NaN stays NaN. Done in integers: packHalf2x16 leaves the rounding to the driver.
 uint to_16_bits(float value) {
@@ -188,9 +361,6 @@ uint to_16_bits(float value) {
 #endif
 }
 #define ELEMENT_C(array, index) from_16_bits(array[(index) >> 1], index, TYPE_C == BF16)
-
-// Sums of earlier windows of k: C's own type would round each of them.
-layout(std430, binding = 6) buffer BufferPartial { float Partial[]; };
 #else
 #define ELEMENT_C(array, index) array[index]
 #endif
@@ -307,8 +477,8 @@ ACC activate(ACC x) { return x; }  // the host refuses activations of integers a
 // Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
 void finish(int z, int row, int column, ACC sum) {
   int at = c_at.x + row * c_at.y + column * c_at.z + OFFSET(z, c, c_at);
-#if NARROW_C
-  int partial = (z * size.x + row) * size.y + column;
+#if NARROW_C && !defined REDUCES
+  int partial = sums_at + (z * size.x + row) * size.y + column;
   if (!has(FIRST_K)) sum += Partial[partial];
   if (!has(LAST_K)) {
     Partial[partial] = sum;
@@ -335,3 +505,25 @@ void finish(int z, int row, int column, ACC sum) {
 #endif
   store_c(at, value);
 }
+#endif
+
+// The usual end: alpha times the sum and nothing else. Far shorter than finish(), so that it can be written out for each element; where
+// a program cannot know that, is_plain() tells.
+#define HAS_PLAIN (EPILOGUE == 0 && !(NARROW_C && WRITES_C))
+#if HAS_PLAIN && !defined PACKS
+bool is_plain(int z) {
+#if PARTS
+  return has(FIRST_K);
+#else
+  return has(FIRST_K) && !has(READ_C) && ALPHA(z) != ZERO;
+#endif
+}
+
+void finish_plain(int layer, int row, int column, ACC sum) {
+#if PARTS
+  Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;
+#else
+  store_c(c_at.x + row * c_at.y + column * c_at.z + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));
+#endif
+}
+#endif

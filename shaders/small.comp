@@ -52,6 +52,14 @@ void main() {
       for (int j = 0; j < TN; ++j) sum[i][j] = multiply_add(sum[i][j], as, bs[j]);
     }
   }
+#if HAS_PLAIN
+  if (is_plain(z)) {
+    for (int i = 0; i < TM; ++i)
+      for (int j = 0; j < TN; ++j)
+        if (row + i < size.x && column + j < size.y) finish_plain(z, row + i, column + j, sum[i][j]);
+    return;
+  }
+#endif
   for (int i = 0; i < TM; ++i)
     for (int j = 0; j < TN; ++j)
       if (row + i < size.x && column + j < size.y) finish(z, row + i, column + j, sum[i][j]);

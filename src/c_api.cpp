@@ -251,6 +251,9 @@ glgemm_limits from_limits(const Limits& limits) {
   result.shared_bytes = limits.shared_bytes;
   result.loop_iterations = limits.loop_iterations;
   result.f64 = limits.f64;
+  result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.cpu = limits.cpu;
+  result.concurrent_groups = limits.concurrent_groups;
   return result;
 }
 
@@ -263,7 +266,10 @@ Limits to_limits(const glgemm_limits& limits) {
           .workgroup_invocations = limits.workgroup_invocations,
           .shared_bytes = limits.shared_bytes,
           .loop_iterations = limits.loop_iterations,
-          .f64 = limits.f64 != 0};
+          .f64 = limits.f64 != 0,
+          .image_buffer_bytes = limits.image_buffer_bytes,
+          .cpu = limits.cpu != 0,
+          .concurrent_groups = limits.concurrent_groups};
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given) {
@@ -274,6 +280,9 @@ PlanOptions to_options(const Arguments& in, const glgemm_options* given) {
   result.slice_columns = options.slice_columns;
   result.slice_rows = options.slice_rows;
   result.workspace_bytes = options.workspace_bytes;
+  result.split_k = options.split_k;
+  result.runs = options.runs;
+  result.untuned = options.untuned != 0;
   if (options.limits) result.limits = to_limits(in.read(options.limits, "limits"));
   return result;
 }
@@ -293,6 +302,9 @@ EngineOptions to_options(const Arguments& in, const glgemm_engine_options* given
   if (options.check_context < -1 || options.check_context > 1)
     in.refuse("check_context is " + std::to_string(options.check_context) + " and must be one of -1, 0 and 1");
   if (options.check_context >= 0) result.check_context = options.check_context == 1;
+  if (options.program_cache) result.program_cache = options.program_cache;
+  if (options.tuning) result.tuning = options.tuning;
+  result.self_check = options.self_check != 0;
   return result;
 }
 
@@ -369,7 +381,9 @@ glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size) {
 glgemm_status glgemm_options_init(glgemm_options* options, size_t size) {
   return call(__func__, [&](const Arguments& in) {
     const PlanOptions plan;
-    in.initialise(options, size, {0, nullptr, plan.slice_columns, plan.slice_rows, plan.workspace_bytes, nullptr}, "options");
+    in.initialise(options, size,
+                  {0, nullptr, plan.slice_columns, plan.slice_rows, plan.workspace_bytes, plan.split_k, plan.runs, 0, nullptr},
+                  "options");
   });
 }
 glgemm_status glgemm_report_init(glgemm_report* report, size_t size) {
@@ -382,6 +396,7 @@ glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t 
   return call(__func__, [&](const Arguments& in) {
     glgemm_engine_options defaults{};
     defaults.check_context = -1;
+    defaults.self_check = 1;
     in.initialise(options, size, defaults, "options");
   });
 }

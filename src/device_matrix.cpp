@@ -25,7 +25,11 @@ DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t colum
 }
 
 DeviceMatrix::~DeviceMatrix() {
-  if (buffer_ != 0 && !state_->abandoned) state_->api.DeleteBuffers(1, &buffer_);
+  if (buffer_ == 0 || state_->abandoned) return;
+  state_->api.DeleteBuffers(1, &buffer_);
+  // The name may come back while a scope remembers it.
+  std::erase_if(state_->sizes, [&](const auto& known) { return known.first == buffer_; });
+  if (state_->image_a.buffer == buffer_) state_->image_a.begin = -1;
 }
 
 DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept

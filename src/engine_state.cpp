@@ -3,10 +3,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace glgemm {
+namespace {
+
+std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
+  char text[32] = "";
+  const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+  std::snprintf(text, sizeof text, "%.1f ms", passed.count());
+  return text;
+}
+
+}  // namespace
 
 void StagingRing::upload(const gl::Api& api, const void* data, std::int64_t bytes, GLuint target, std::int64_t offset) {
   if (buffer_ == 0) {
@@ -96,6 +108,13 @@ void Engine::State::log(const std::string& message) const {
   if (options.log) options.log(message);
 }
 
+std::int64_t Engine::State::buffer_bytes(GLuint buffer) {
+  if (!scoped) return gl::buffer_bytes(api, buffer);
+  for (const auto& [known, bytes] : sizes)
+    if (known == buffer) return bytes;
+  return sizes.emplace_back(buffer, gl::buffer_bytes(api, buffer)).second;
+}
+
 void Engine::State::begin_program(const ProgramKey& key) {
   if (api.KHR_parallel_shader_compile) entry(key);
 }
@@ -109,13 +128,66 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   if (const auto found = programs.find(key); found != programs.end()) return found->second;
   std::string text = source(key);
   if (options.rewrite_source) text = options.rewrite_source(key, std::move(text));
-  return programs.emplace(key, Entry{gl::Program(api, to_string(key), text), false}).first->second;
+  Entry made;
+  made.begun = std::chrono::steady_clock::now();
+  if (cache().on()) {
+    // A robust context's programs may differ from another's.
+    GLint flags = 0;
+    api.GetIntegerv(GL_CONTEXT_FLAGS, &flags);
+    made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' + std::to_string(flags) + '\n' + text;
+  }
+  if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on());
+  return programs.emplace(key, std::move(made)).first->second;
+}
+
+ProgramCache& Engine::State::cache() {
+  if (cache_) return *cache_;
+  const auto to_log = [log = options.log](const std::string& message) {
+    if (log) log(message);
+  };
+  binary_formats_ = gl::binary_formats(api);
+  if (binary_formats_.empty()) return cache_.emplace();  // nothing could be kept
+  return cache_.emplace(ProgramCache::folder(options.program_cache, to_log), to_log);
+}
+
+bool Engine::State::load(const ProgramKey& key, Entry& entry) {
+  const std::optional<StoredProgram> stored = cache().load(entry.cache_key);
+  if (!stored) return false;
+  std::optional<gl::Program> program;
+  if (std::find(binary_formats_.begin(), binary_formats_.end(), stored->format) != binary_formats_.end())
+    program = gl::Program::from_binary(api, to_string(key), stored->format, stored->binary, workgroup(key.kernel));
+  if (!program) {
+    log("the driver refuses " + to_string(key) + " from the program cache");
+    return false;
+  }
+  entry.program = *program;
+  entry.ready = true;
+  entry.self_checked = stored->self_checked;
+  if (entry.self_checked) entry.cache_key.clear();
+  if (options.log) log("loaded " + to_string(key) + " from the program cache in " + milliseconds_since(entry.begun));
+  return true;
+}
+
+bool Engine::State::self_checked(const ProgramKey& key) const {
+  const auto found = programs.find(key);
+  return found != programs.end() && found->second.self_checked;
+}
+
+void Engine::State::remember_self_check(const ProgramKey& key) {
+  const auto found = programs.find(key);
+  if (found == programs.end() || found->second.self_checked) return;
+  found->second.self_checked = true;
+  const std::string cache_key = std::exchange(found->second.cache_key, {});
+  if (cache_key.empty()) return;
+  std::optional<StoredProgram> stored = cache().load(cache_key);
+  if (!stored || stored->self_checked) return;
+  stored->self_checked = true;
+  cache().store(cache_key, *stored);
 }
 
 gl::Program& Engine::State::program(const ProgramKey& key) {
   Entry& found = entry(key);
   if (found.ready) return found.program;
-  const auto begin = std::chrono::steady_clock::now();
   try {
     found.program.check(api, to_string(key), workgroup(key.kernel));
   } catch (...) {
@@ -123,14 +195,16 @@ gl::Program& Engine::State::program(const ProgramKey& key) {
     throw;
   }
   found.ready = true;
-  if (options.log) {
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-    log("compiled " + to_string(key) + " in " + std::to_string(ms.count()) + " ms");
+  if (options.log) log("compiled " + to_string(key) + " in " + milliseconds_since(found.begun));
+  if (cache().on()) {
+    gl::Binary binary = found.program.binary(api);
+    cache().store(found.cache_key, {binary.format, false, std::move(binary.bytes)});
   }
   return found.program;
 }
 
 void Engine::State::forget() noexcept {
+  prepared.clear();
   programs.clear();
   released = true;
 }
@@ -185,6 +259,8 @@ Scope::Scope(Scope&&) noexcept = default;
 Scope::~Scope() {
   if (!state_) return;
   state_->engine->scoped = false;
+  state_->engine->sizes.clear();
+  if (!state_->engine->abandoned) gl::release_image(state_->engine->api, state_->engine->image_a);
   if (state_->engine->abandoned && state_->guard) state_->guard->forget();
 }
 

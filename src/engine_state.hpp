@@ -1,6 +1,7 @@
 // What an engine, its device matrices, fences and scopes share.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <glgemm/engine.hpp>
 
 #include "gl.hpp"
+#include "program_cache.hpp"
 
 // What is nested in an exported class is exported with it, unless it says otherwise.
 #if defined(__GNUC__)
@@ -19,6 +21,8 @@
 #endif
 
 namespace glgemm {
+
+struct Prepared;  // execute.hpp
 
 /// A persistently mapped buffer through which uploads go, so that they wait neither for the GPU nor for a copy by the driver. A
 /// part of it is used again when the fence behind its last use says so.
@@ -45,13 +49,18 @@ class StagingRing {
 struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
-    bool ready = false;  ///< compiled and checked
+    bool ready = false;  ///< compiled and checked, or loaded
+    /// Its results were checked on this driver, by this process or by an earlier one of which the program cache knows.
+    bool self_checked = false;
+    std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
+    std::string cache_key{};  ///< under which the program cache has it; empty: it has it not, or nothing is left to add
   };
 
   gl::Api api{};
   DeviceInfo device;
   Limits limits;
   EngineOptions options;
+  std::vector<TunedChoice> tuning;  ///< what make_plan gets
   std::map<ProgramKey, Entry> programs;
   StagingRing staging;
   GLuint marker = 0;  ///< a query object, which only this context has and by which it is known
@@ -60,9 +69,20 @@ struct GLGEMM_HIDDEN Engine::State {
   std::int64_t items_bytes = 0;
   GLuint workspace = 0;  ///< the engine's own workspace, grown as needed
   std::int64_t workspace_bytes = 0;
-  GLuint scratch = 0;  ///< bound where a program is run on nothing
+  GLuint scratch = 0;       ///< bound where a program is run on nothing
+  gl::BufferImage panels;   ///< of the workspace
+  gl::BufferImage image_a;  ///< of an operand
   GLint most_debug_groups = 0;
   bool scoped = false;
+  /// The sizes of buffers that were asked for in this scope.
+  std::vector<std::pair<GLuint, std::int64_t>> sizes;
+  /// What was planned lately, the oldest first.
+  std::vector<std::shared_ptr<Prepared>> prepared;
+  static constexpr std::size_t most_prepared = 64;
+  /// Programs that failed their self-check; they are not run again.
+  std::vector<ProgramKey> struck_off;
+  std::vector<std::string> why_struck_off;
+  bool checking = false;  ///< a self-check is under way
   /// The engine's own objects may not be used any more; those of its device matrices may, unless `abandoned`.
   bool released = false;
   /// OpenGL must not be called any more.
@@ -78,15 +98,28 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings = gl::all_bindings) const;
   void log(const std::string& message) const;
+  /// The size of a buffer in bytes, -1 for a name that is none; asked of OpenGL once in a scope. Leaves the copy-read binding
+  /// changed.
+  std::int64_t buffer_bytes(GLuint buffer);
   /// The program, compiled now if need be.
   gl::Program& program(const ProgramKey& key);
   /// Has the driver begin to compile the program if it can do so in the background.
   void begin_program(const ProgramKey& key);
   bool is_ready(const ProgramKey& key);
+  bool self_checked(const ProgramKey& key) const;
+  /// Sets the program's `self_checked`, here and in the program cache.
+  void remember_self_check(const ProgramKey& key);
   void forget() noexcept;
 
  private:
+  /// The program, loaded or begun to be compiled now if need be.
   Entry& entry(const ProgramKey& key);
+  /// Made when first needed.
+  ProgramCache& cache();
+  bool load(const ProgramKey& key, Entry& entry);
+
+  std::optional<ProgramCache> cache_;
+  std::vector<GLenum> binary_formats_;
 };
 
 /// "3x4", for messages.

@@ -1,7 +1,9 @@
 // OpenGL: loading, limits, programs, buffers, and the state that has to be put back.
 #include "gl.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <thread>
 #include <vector>
 
 namespace glgemm::gl {
@@ -110,6 +112,12 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   // Doubles are core since OpenGL 4.0, but some drivers say so without having them: the extension tells.
   limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
+  // A buffer texture's elements must be indexed by an int, and image units come in at least eight.
+  limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
+  if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
+    limits.image_buffer_bytes = 0;
+  limits.cpu = device.software;
+  if (device.software) limits.concurrent_groups = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   // llvmpipe before Mesa 25.0 ends loops after 65535 iterations, zink on it too. Newer ones are held to it as well: one more
   // window of k for each 60,000 costs nothing that can be measured, and the version of a driver below zink can't be asked for.
   if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;
@@ -136,6 +144,16 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), copy_(api
     api.GetInteger64i_v(GL_SHADER_STORAGE_BUFFER_START, i, &indexed_[i].offset);
     api.GetInteger64i_v(GL_SHADER_STORAGE_BUFFER_SIZE, i, &indexed_[i].size);
   }
+  for (GLuint unit = 0; unit < image_units; ++unit) {
+    if (!(bindings & image_panels << unit)) continue;
+    Image& image = images_[unit];
+    api.GetIntegeri_v(GL_IMAGE_BINDING_NAME, unit, &image.texture);
+    api.GetIntegeri_v(GL_IMAGE_BINDING_LEVEL, unit, &image.level);
+    api.GetIntegeri_v(GL_IMAGE_BINDING_LAYERED, unit, &image.layered);
+    api.GetIntegeri_v(GL_IMAGE_BINDING_LAYER, unit, &image.layer);
+    api.GetIntegeri_v(GL_IMAGE_BINDING_ACCESS, unit, &image.access);
+    api.GetIntegeri_v(GL_IMAGE_BINDING_FORMAT, unit, &image.format);
+  }
 }
 
 void StateGuard::forget() noexcept {
@@ -157,9 +175,27 @@ StateGuard::~StateGuard() {
       api_.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffer);
   }
   api_.BindBuffer(GL_SHADER_STORAGE_BUFFER, living(api_, storage_));  // after the indexed ones, which change it
+  for (GLuint unit = 0; unit < image_units; ++unit) {
+    if (!(bindings_ & image_panels << unit)) continue;
+    const Image& image = images_[unit];
+    const auto texture = static_cast<GLuint>(image.texture);
+    api_.BindImageTexture(unit, texture != 0 && api_.IsTexture(texture) ? texture : 0u, image.level,
+                          static_cast<GLboolean>(image.layered), image.layer, static_cast<GLenum>(image.access),
+                          static_cast<GLenum>(image.format));
+  }
 }
 
-Program::Program(const Api& api, std::string_view name, const std::string& source) {
+std::vector<GLenum> binary_formats(const Api& api) {
+  GLint count = 0;
+  api.GetIntegerv(GL_NUM_PROGRAM_BINARY_FORMATS, &count);
+  std::vector<GLint> formats(static_cast<std::size_t>(std::max(count, 0)));
+  if (count > 0) api.GetIntegerv(GL_PROGRAM_BINARY_FORMATS, formats.data());
+  return {formats.begin(), formats.end()};
+}
+
+// How many threads compile (glMaxShaderCompilerThreadsKHR) is the context's, and so the application's, to say; it starts out as
+// many as the driver likes.
+Program::Program(const Api& api, std::string_view name, const std::string& source, bool keep_binary) {
   const GLuint shader = api.CreateShader(GL_COMPUTE_SHADER);
   const GLchar* const text = source.data();
   const auto length = static_cast<GLint>(source.size());
@@ -167,9 +203,39 @@ Program::Program(const Api& api, std::string_view name, const std::string& sourc
   api.CompileShader(shader);
   id_ = api.CreateProgram();
   api.AttachShader(id_, shader);
+  if (keep_binary) api.ProgramParameteri(id_, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   api.LinkProgram(id_);
   api.DeleteShader(shader);  // lives on until it is detached
   label(api, GL_PROGRAM, id_, "glgemm " + std::string(name));
+}
+
+std::optional<Program> Program::from_binary(const Api& api, std::string_view name, GLenum format,
+                                            std::span<const std::byte> bytes, std::array<int, 3> workgroup) {
+  Program program;
+  program.id_ = api.CreateProgram();
+  api.ProgramBinary(program.id_, format, bytes.data(), static_cast<GLsizei>(bytes.size()));
+  GLint linked = GL_FALSE;
+  std::array<GLint, 3> size{};
+  api.GetProgramiv(program.id_, GL_LINK_STATUS, &linked);
+  if (linked) api.GetProgramiv(program.id_, GL_COMPUTE_WORK_GROUP_SIZE, size.data());
+  if (!linked || size != workgroup) {
+    program.destroy(api);
+    return std::nullopt;
+  }
+  label(api, GL_PROGRAM, program.id_, "glgemm " + std::string(name));
+  return program;
+}
+
+Binary Program::binary(const Api& api) const {
+  Binary result;
+  GLint length = 0;
+  api.GetProgramiv(id_, GL_PROGRAM_BINARY_LENGTH, &length);
+  if (length <= 0) return result;
+  result.bytes.resize(static_cast<std::size_t>(length));
+  GLsizei got = 0;
+  api.GetProgramBinary(id_, length, &got, &result.format, result.bytes.data());
+  result.bytes.resize(static_cast<std::size_t>(std::clamp(got, 0, length)));
+  return result;
 }
 
 bool Program::done(const Api& api) const {
@@ -252,6 +318,43 @@ void Program::set(const Api& api, GLint location, Type type, std::complex<double
       api.ProgramUniform1f(id_, location, static_cast<float>(value.real()));
       break;
   }
+}
+
+namespace {
+/// Has the image show a part of a buffer, or (0) none.
+void attach(const Api& api, BufferImage& image, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
+  GLint bound = 0;
+  api.GetIntegerv(GL_TEXTURE_BINDING_BUFFER, &bound);
+  if (image.texture == 0) api.GenTextures(1, &image.texture);
+  api.BindTexture(GL_TEXTURE_BUFFER, image.texture);
+  if (buffer != 0)
+    api.TexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32UI, buffer, static_cast<GLintptr>(begin), static_cast<GLsizeiptr>(size_bytes));
+  else
+    api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32UI, 0);
+  api.BindTexture(GL_TEXTURE_BUFFER, bound != 0 && api.IsTexture(static_cast<GLuint>(bound)) ? static_cast<GLuint>(bound) : 0u);
+  image.buffer = buffer;
+  image.begin = begin;
+  image.size_bytes = size_bytes;
+}
+}  // namespace
+
+std::int64_t bind_image(const Api& api, GLuint unit, BufferImage& image, GLuint buffer, std::int64_t begin,
+                        std::int64_t size_bytes) {
+  constexpr std::int64_t alignment = 256;  // what no driver asks more than
+  const std::int64_t aligned = begin / alignment * alignment, end = (begin + size_bytes) / 16 * 16;
+  if (image.buffer != buffer || image.begin != aligned || image.begin + image.size_bytes < end)
+    attach(api, image, buffer, aligned, end - aligned);
+  api.BindImageTexture(unit, image.texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32UI);
+  return begin - aligned;
+}
+
+void release_image(const Api& api, BufferImage& image) {
+  if (image.buffer != 0) attach(api, image, 0, 0, 0);
+}
+
+void destroy_image(const Api& api, BufferImage& image) noexcept {
+  api.DeleteTextures(1, &image.texture);
+  image = {};
 }
 
 GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data) {

@@ -5,10 +5,14 @@
 
 #include <array>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
@@ -35,7 +39,11 @@ using Bindings = unsigned;
 constexpr Bindings bit(Binding binding) {
   return 1u << binding;
 }
-constexpr Bindings all_bindings = (1u << storage_bindings) - 1;
+constexpr Bindings all_storage = (1u << storage_bindings) - 1;
+/// Image units 0 and 1, through which kernels read panels and A.
+constexpr GLuint image_units = 2;
+constexpr Bindings image_panels = 1u << storage_bindings, image_a = image_panels << 1;
+constexpr Bindings all_bindings = all_storage | image_panels | image_a;
 
 /// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
 Api load(GetProcAddress get_proc_address);
@@ -77,21 +85,39 @@ class StateGuard {
     GLint64 offset = 0;
     GLint64 size = 0;
   };
+  struct Image {
+    GLint texture = 0, level = 0, layered = 0, layer = 0, access = 0, format = 0;
+  };
   const Api& api_;
   CopyGuard copy_;
   Bindings bindings_;
+  std::array<Image, image_units> images_;
   GLint program_ = 0;
   GLint storage_ = 0;
   bool forgotten_ = false;
   std::array<Indexed, storage_bindings> indexed_;
 };
 
+/// A linked program in the driver's own form.
+struct Binary {
+  GLenum format = 0;
+  std::vector<std::byte> bytes;
+};
+
+/// The forms of programs that the driver takes; where it has none it gives none.
+std::vector<GLenum> binary_formats(const Api& api);
+
 /// A linked compute program, and the values of its uniforms so that an unchanged one is not sent again.
 class Program {
  public:
   Program() = default;
   /// Hands the source to the driver. Where it compiles in the background, `done` tells when; anything else waits for it.
-  Program(const Api& api, std::string_view name, const std::string& source);
+  /// `keep_binary`: its binary will be asked for.
+  Program(const Api& api, std::string_view name, const std::string& source, bool keep_binary = false);
+  /// The program that a binary holds, ready to be used; none if the driver refuses it, which is no OpenGL error, or if its
+  /// workgroup is not of that size. `format` is one of binary_formats().
+  static std::optional<Program> from_binary(const Api& api, std::string_view name, GLenum format,
+                                            std::span<const std::byte> bytes, std::array<int, 3> workgroup);
 
   /// Whether using the program does not have to wait for the compiler. Asked only where KHR_parallel_shader_compile exists; else
   /// true.
@@ -100,6 +126,8 @@ class Program {
   void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);
 
   GLuint id() const noexcept { return id_; }
+  /// Of a checked program; empty where the driver gives none.
+  Binary binary(const Api& api) const;
   void destroy(const Api& api) noexcept;
 
   void set(const Api& api, GLint location, int value);
@@ -118,8 +146,24 @@ class Program {
     bool known = false;
     Bits bits{};
   };
-  std::array<Sent, 16> sent_{};
+  std::array<Sent, 18> sent_{};
 };
+
+/// A buffer texture over a part of a buffer, so that shaders can read it as an image.
+struct BufferImage {
+  GLuint texture = 0;
+  GLuint buffer = 0;
+  std::int64_t begin = 0;
+  std::int64_t size_bytes = 0;
+};
+
+/// Binds `size_bytes` of a buffer, from `begin` on, to an image unit as texels of four 32-bit integers, to be read. Returns the
+/// byte of the image at which they begin.
+std::int64_t bind_image(const Api& api, GLuint unit, BufferImage& image, GLuint buffer, std::int64_t begin,
+                        std::int64_t size_bytes);
+/// Lets go of the image's buffer, which it would keep alive.
+void release_image(const Api& api, BufferImage& image);
+void destroy_image(const Api& api, BufferImage& image) noexcept;
 
 /// Makes a buffer of that many bytes, with `data` in it if not null. Leaves the copy-write binding changed.
 /// @throws OutOfMemory

@@ -239,7 +239,11 @@ Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext sh
   try {
     trial.context.emplace(open_display(trial.candidate), options, share);
     trial.context->make_current();
-    Engine engine(HeadlessContext::get_proc_address);
+    EngineOptions plain;  // a trial: nothing is read from disk or written there
+    plain.program_cache = "";
+    plain.tuning = "";
+    plain.self_check = false;
+    Engine engine(HeadlessContext::get_proc_address, plain);
     device.vendor = engine.device().vendor;
     device.renderer = engine.device().renderer;
     device.version = engine.device().version;

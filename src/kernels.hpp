@@ -16,14 +16,40 @@ std::vector<std::pair<std::string, int>> macros(const ProgramKey& key);
 /// Why these parameters are none that the kernel can have on any device; empty if they are.
 std::string malformed(const Kernel& kernel);
 
-/// Why the planner passes over a kernel that could run the problem; empty if it does not.
-std::string poor_choice(const Problem& problem, const Kernel& kernel);
+/// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
+std::vector<Kernel> candidates(const Problem& problem, const Limits& limits);
+
+/// Whether the program declares a storage block at this binding of gemm.glsl.
+bool declares(const ProgramKey& key, unsigned binding) noexcept;
+
+/// Whether the program has the uniform that says where panels are.
+bool has_panels_uniform(const ProgramKey& key) noexcept;
+
+/// The p of an invocation of pack.comp: its STEP.
+constexpr std::int64_t pack_step = 4;
+/// An operand of the caller's is read as an image from this size on: to have OpenGL see it as one takes about as long as what
+/// that saves on a smaller one.
+constexpr std::int64_t least_image_bytes = std::int64_t{1} << 20;
+/// How many of its invocations lie along the rows of an operand of that many texels.
+std::int64_t pack_lanes(std::int64_t texels) noexcept;
+
+/// Whether the kernel can sum parts of k apart.
+bool can_split(const Kernel& kernel) noexcept;
+
+/// Whether the kernel makes use of an A whose rows begin at multiples of 16 bytes.
+bool can_be_wide(const Kernel& kernel) noexcept;
+
+/// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies.
+std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept;
 
 /// The number of blocks into which the kernel cuts a C of rows x columns.
 std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) noexcept;
 
 /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
 bool packs_items(const Kernel& kernel) noexcept;
+
+/// Of `items` items of a batch those whose panels differ: one where all share the operand.
+std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
 
 /// The step along k that the kernel takes at a time; windows of k are multiples of it.
 std::int64_t k_step(const Kernel& kernel) noexcept;

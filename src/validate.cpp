@@ -170,15 +170,17 @@ void check_alignment(const std::string& who, const BufferView& view) {
                                 ", which is no multiple of its element's " + std::to_string(bytes) + " bytes");
 }
 
-void check_inside(const std::string& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed,
+/// `who` makes the message's beginning, where one is needed: nothing is allocated for a product that is right.
+template <class Who>
+void check_inside(const Who& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed,
                   Type type) {
-  if (buffer_size < 0) throw std::invalid_argument(who + ": " + std::to_string(buffer) + " is not the name of a buffer object");
+  if (buffer_size < 0) throw std::invalid_argument(who() + ": " + std::to_string(buffer) + " is not the name of a buffer object");
   if (element_bytes(type) < 4 && buffer_size % 4 != 0)
-    throw std::invalid_argument(who + " has elements of " + std::to_string(element_bytes(type)) + " bytes in a buffer of " +
+    throw std::invalid_argument(who() + " has elements of " + std::to_string(element_bytes(type)) + " bytes in a buffer of " +
                                 std::to_string(buffer_size) +
                                 " bytes, which is no multiple of 4: shaders could not reach the last ones");
   if (needed > 0 && (offset > buffer_size || needed > buffer_size - offset))
-    throw std::invalid_argument(who + " needs " + std::to_string(needed) + " bytes from byte " + std::to_string(offset) +
+    throw std::invalid_argument(who() + " needs " + std::to_string(needed) + " bytes from byte " + std::to_string(offset) +
                                 " on and leaves its buffer of " + std::to_string(buffer_size));
 }
 
@@ -260,18 +262,20 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
     throw std::invalid_argument("gemm: clamp from " + std::to_string(epilogue.low) + " to " + std::to_string(epilogue.high));
   for (const Role role : {Role::a, Role::b, Role::c, Role::d}) check_offsets(product.batch, role);
 
-  std::vector<Role> views{Role::a, Role::b, Role::c};
-  if (epilogue.residual) views.push_back(Role::d);
+  constexpr Role roles[] = {Role::a, Role::b, Role::c, Role::d};
+  std::span<const Role> views(roles, epilogue.residual ? 4 : 3);
   for (const Role role : views) check_alignment("gemm: " + letter(role), view_of(product, role));
-  if (problem.k == 0) views.erase(views.begin(), views.begin() + 2);  // A and B are not read
+  if (problem.k == 0) views = views.subspan(2);  // A and B are not read
 
   // First that everything lies inside its buffer: after that, no sum of offsets overflows and no batch is longer than its buffer.
   const auto check = [&](const std::string& who, const BufferView& view, std::int64_t largest) {
     const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
-    const std::string what = "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) +
-                             " with ld " + std::to_string(leading_dimension(view));
+    const auto what = [&] {
+      return "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " +
+             std::to_string(leading_dimension(view));
+    };
     if (largest > (int64_max - span) / bytes)
-      throw std::invalid_argument(what + ": an item's offset of " + std::to_string(largest) + " is not usable");
+      throw std::invalid_argument(what() + ": an item's offset of " + std::to_string(largest) + " is not usable");
     check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
                  view.type);
   };
@@ -294,8 +298,8 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
       throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
                                   std::to_string(workspace_bytes) + " are needed");
     if (workspace_bytes > 0) {
-      check_inside("gemm: the workspace", workspace.buffer, buffer_bytes(workspace.buffer), workspace.offset_bytes,
-                   workspace.size_bytes, Type::f32);
+      check_inside([] { return std::string("gemm: the workspace"); }, workspace.buffer, buffer_bytes(workspace.buffer),
+                   workspace.offset_bytes, workspace.size_bytes, Type::f32);
       const Range used{workspace.offset_bytes, workspace.offset_bytes + workspace_bytes};
       for (const Role role : views)
         if (meet(view_of(product, role), range_of(product, role), workspace.buffer, used))

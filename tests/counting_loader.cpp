@@ -17,15 +17,15 @@ namespace {
 
 // clang-format off
 #define FUNCTIONS(X) \
-  X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
+  X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
   X(ClientWaitSync) X(CompileShader) X(CopyBufferSubData) X(CreateProgram) X(CreateShader) X(DeleteBuffers) X(DeleteFramebuffers) \
-  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(GenBuffers) \
-  X(GenFramebuffers) X(GenQueries) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
+  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(GenBuffers) \
+  X(GenFramebuffers) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
   X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
-  X(GetObjectLabel) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
-  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsQuery) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
-  X(PopDebugGroup) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
-  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(UseProgram) X(Viewport)
+  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
+  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsQuery) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
+  X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
+  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UseProgram) X(Viewport)
 // clang-format on
 
 #define INDEX(name) at_##name,

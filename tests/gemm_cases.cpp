@@ -147,22 +147,29 @@ long double activation_value(Activation activation, long double x, long double l
   return x < low ? low : x > high ? high : x;
 }
 
-std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits) {
+std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each) {
   std::vector<ProgramKey> result;
-  for (const Kernel& kernel : kernels)
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    unsigned turn = static_cast<unsigned>(i);
     for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
-      for (const Type c_type : {type, accumulator(type)})
-        for (const bool epilogue : {false, true})
-          for (const bool items : {false, true}) {
-            if (c_type != accumulator(type) && type == Type::i8) continue;  // C is never 8 bits
-            const ProgramKey key{kernel, type, c_type, epilogue, items};
-            if (!limits.f64 && (type == Type::f64 || type == Type::c128)) continue;
-            if (std::find(result.begin(), result.end(), key) == result.end()) result.push_back(key);
-          }
+      for (const Type c_type : {type, accumulator(type)}) {
+        if (c_type != accumulator(type) && type == Type::i8) continue;           // C is never 8 bits
+        if (c_type == accumulator(type) && type == c_type && !result.empty() &&  // both are the same
+            result.back().kernel == kernels[i] && result.back().type == type)
+          continue;
+        if (!limits.f64 && (type == Type::f64 || type == Type::c128)) continue;
+        if (!why_not({.m = 1, .n = 1, .k = 1, .type = type}, kernels[i], limits).empty()) continue;
+        for (unsigned j = 0; j < static_cast<unsigned>(each); ++j) {
+          const unsigned flags = turn % 4 ^ (each == 2 ? 3 * j : j);  // two are each other's opposite
+          result.push_back({kernels[i], type, c_type, flags % 2 != 0, flags / 2 != 0});
+        }
+        ++turn;
+      }
+  }
   return result;
 }
 
-std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) {
+std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, Seen* seen) {
   Random random(seed);
   const Type type = key.type, c_type = key.c_type, acc = accumulator(type);
   const bool integers = is_integer(type), exact = integers || random.coin();
@@ -173,7 +180,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     return std::min(
         most, random.pick<std::int64_t>({0, 1, 2, 3, step - 1, step, step + 1, 2 * step + 1, 3 * step, 1 + random.below(most)}));
   };
-  const std::int64_t m = edge(block.rows, 40), n = edge(block.columns, 40), k = edge(8, 50);
+  const auto most = [](std::int64_t step) { return std::clamp<std::int64_t>(step + 3, 40, 300); };
+  std::int64_t m = edge(block.rows, most(block.rows)), n = edge(block.columns, most(block.columns));
+  if (random.below(4) == 0) std::swap(m, n);
+  // Panels of whole texels hold more columns than such a kernel takes: it is for products that have no more.
+  if (const auto* gemv = std::get_if<GemvKernel>(&key.kernel))
+    if (gemv->panels != 0 && gemv->tile_n < 16 / element_bytes(acc)) (random.coin() ? m : n) = random.below(gemv->tile_n + 1);
+  const std::int64_t k = edge(8, m * n > 2000 ? 20 : 70);
   const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
 
   Gemm gemm;
@@ -184,6 +197,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
 
   // The operands, one after the other in one buffer or each in its own, with gaps of all kinds.
   const bool one_buffer = random.coin();
+  const bool aligned = random.below(3) == 0;  // rows at multiples of 16 bytes, and mostly matrices too
   std::vector<std::vector<std::byte>> memory;
   const auto new_memory = [&] {
     memory.emplace_back();
@@ -199,12 +213,14 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     view.layout = random.coin() ? Layout::row_major : Layout::column_major;
     const std::int64_t width = view.layout == Layout::row_major ? columns : rows,
                        lines = view.layout == Layout::row_major ? rows : columns;
-    view.ld = std::max<std::int64_t>(1, width) + random.pick<std::int64_t>({0, 0, 1, 3, 8});
+    const auto round_up = [](std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; };
+    const std::int64_t size = element_bytes(element), group = aligned ? 16 / size : 1;
+    view.ld = round_up(std::max<std::int64_t>(1, width) + random.pick<std::int64_t>({0, 0, 1, 3, 8}), group);
     if (memory.empty() || !one_buffer) new_memory();
     std::vector<std::byte>& bytes = memory.back();
-    const std::int64_t size = element_bytes(element);
-    view.offset_bytes = (static_cast<std::int64_t>(bytes.size()) + size - 1) / size * size + size * random.below(5);
-    const std::int64_t span = lines * view.ld + random.below(6);
+    view.offset_bytes = round_up(static_cast<std::int64_t>(bytes.size()), size) + size * random.below(5);
+    if (aligned && random.below(4) != 0) view.offset_bytes = round_up(view.offset_bytes, 16);
+    const std::int64_t span = round_up(lines * view.ld + random.below(6), random.coin() ? group : 1);
     if (has_items) {
       const bool repeats = role != Role::c && random.below(4) == 0;
       const std::int64_t stride = repeats ? 0 : span;
@@ -340,8 +356,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     options.limits = limits;
     options.workspace_bytes = random.pick<std::int64_t>({100, 1000, 1 << 20});
   }
-  if (!why_not({.m = m, .n = n, .k = k, .type = type}, key.kernel, options.limits.value_or(engine.limits())).empty())
-    options.limits.reset();
+  options.split_k = random.below(4);
 
   // Run it.
   std::vector<Buffer> buffers;
@@ -352,15 +367,42 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
     epilogue.bias_buffer = bias.buffer;
     epilogue.bias_offset_bytes = bias.offset_bytes;
   }
+  std::int64_t workspace_bytes = 0;
+  try {
+    workspace_bytes = engine.workspace_bytes(gemm, options);
+  } catch (const Unsupported&) {  // the limits are too small for this kernel
+    options.limits.reset();
+    options.workspace_bytes = PlanOptions{}.workspace_bytes;
+    workspace_bytes = engine.workspace_bytes(gemm, options);
+  }
+  if (random.below(3) == 0) {
+    const std::int64_t begin = 16 * random.below(40);
+    gemm.workspace = Workspace{0, begin, workspace_bytes};
+    memory.emplace_back(static_cast<std::size_t>(begin + (workspace_bytes + 3) / 4 * 4 + 4 * random.below(9)), std::byte{0x7e});
+    gemm.workspace->buffer = buffers.emplace_back(memory.back()).name();
+  }
   std::ostringstream what;
   what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch
        << (exact ? ", exact" : "") << (options.limits ? ", small limits" : "") << ": ";
   try {
     Report report;
     engine.gemm(gemm, options, &report);
-    if (!(report.plan.kernel == key.kernel) || report.plan.program().epilogue != key.epilogue)
-      return what.str() + "another program ran: " + to_string(report.plan.program());
-    if (report.dispatches != size(report.plan).dispatches) return what.str() + "not the dispatches of the plan";
+    const Plan& plan = report.plan;
+    const ProgramKey last = plan.program(plan.stages().back());
+    if (plan.kernel != key.kernel || last.epilogue != key.epilogue || last.c_type != c_type)
+      return what.str() + "another program ran: " + to_string(plan.program());
+    if (report.dispatches != size(plan).dispatches) return what.str() + "not the dispatches of the plan";
+    if (plan.workspace_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
+    if (seen && report.dispatches > 0) {
+      seen->transposed += plan.transposed;
+      seen->split += plan.parts > 1;
+      const bool begins_aligned = (plan.transposed ? gemm.b : gemm.a).offset_bytes % 16 == 0;
+      seen->wide += plan.wide != Panels::none && begins_aligned;
+      seen->narrow += plan.wide != Panels::none && !begins_aligned;
+      seen->packed += plan.packs(Role::b);
+      seen->pieces += size(plan).pieces > 1;
+      seen->workspace += gemm.workspace && workspace_bytes > 0;
+    }
   } catch (const std::exception& error) {
     return what.str() + error.what();
   }
@@ -423,6 +465,9 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed) 
         std::memcpy(place_in_c, before.data() + at(gemm.c, item(2), i, j), expected.size());
       }
   }
+  if (gemm.workspace)  // may hold anything
+    std::copy_n(memory.back().begin() + gemm.workspace->offset_bytes, workspace_bytes,
+                got.back().begin() + gemm.workspace->offset_bytes);
   if (got != memory) return what.str() + "bytes that are no elements of C have changed";
   return {};
 }

@@ -9,14 +9,26 @@
 
 namespace glgemm::test {
 
-/// What a case's program is compiled for; cases are grouped by it.
-std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits);
+/// What a case's program is compiled for; cases are grouped by it. Each kernel gets each pair of types `each` times, with and
+/// without an epilogue and items: all 4 programs, or fewer in turn, so that a few kernels together have them all.
+std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each = 4);
+
+/// How many of a number of cases were of a kind that only a case's shape, views or options decide.
+struct Seen {
+  std::int64_t transposed = 0;  ///< C^T ran
+  std::int64_t split = 0;       ///< k in parts
+  std::int64_t wide = 0;        ///< A was read by 16 bytes
+  std::int64_t narrow = 0;      ///< the same, but A began elsewhere
+  std::int64_t packed = 0;
+  std::int64_t pieces = 0;     ///< more than one piece
+  std::int64_t workspace = 0;  ///< a workspace of the caller's
+};
 
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,
-/// offsets, scalars and an epilogue drawn from the seed, on buffers whose every other byte must stay as it is. Half of the cases
-/// are of small integers and must match to the bit; the others are random and must keep the error bound.
+/// offsets, scalars, an epilogue, limits and a workspace drawn from the seed, on buffers whose every other byte must stay as it
+/// is. Half of the cases are of small integers and must match to the bit; the others are random and must keep the error bound.
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
-std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed);
+std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr);
 
 /// act(x) by its formula; low and high as in Epilogue.
 long double activation_value(Activation activation, long double x, long double low, long double high);

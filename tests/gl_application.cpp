@@ -69,6 +69,12 @@ Application::Application() : buffers_(12) {
   api.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA8, 16, 16);
   api.BindSampler(5, sampler_);
   api.BindImageTexture(2, texture_, 0, GL_FALSE, 0, GL_READ_WRITE, GL_RGBA8);
+  api.GenTextures(2, more_textures_);
+  api.BindTexture(GL_TEXTURE_BUFFER, more_textures_[0]);
+  api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32F, buffer());
+  api.BindTexture(GL_TEXTURE_2D_ARRAY, more_textures_[1]);
+  api.TexStorage3D(GL_TEXTURE_2D_ARRAY, 2, GL_RGBA8, 16, 16, 4);
+  api.BindImageTexture(0, more_textures_[1], 1, GL_FALSE, 2, GL_WRITE_ONLY, GL_RGBA8UI);
 
   api.GenFramebuffers(2, framebuffers_);
   api.GenRenderbuffers(1, &renderbuffer_);
@@ -123,6 +129,7 @@ Application::~Application() {
   api.DeleteProgramPipelines(1, &pipeline_);
   api.DeleteVertexArrays(1, &array_);
   api.DeleteTextures(1, &texture_);
+  api.DeleteTextures(2, more_textures_);
   api.DeleteSamplers(1, &sampler_);
   api.DeleteRenderbuffers(1, &renderbuffer_);
   api.DeleteFramebuffers(2, framebuffers_);
@@ -157,7 +164,8 @@ void make_error(GLenum error) {
 std::vector<std::int64_t> count_objects() {
   const gl::Api& api = gl_functions();
   std::vector<std::int64_t> counts;
-  for (const auto is : {api.IsBuffer, api.IsProgram, api.IsShader, api.IsQuery, api.IsProgramPipeline, api.IsFramebuffer}) {
+  for (const auto is :
+       {api.IsBuffer, api.IsProgram, api.IsShader, api.IsQuery, api.IsProgramPipeline, api.IsFramebuffer, api.IsTexture}) {
     std::int64_t& count = counts.emplace_back(0);
     for (GLuint name = 1; name < 4000; ++name) count += is(name) ? 1 : 0;
   }

@@ -26,14 +26,14 @@ class Application {
   std::vector<GLuint> buffers_;
   mutable std::size_t next_ = 0;
   GLuint program_ = 0, stage_ = 0, pipeline_ = 0, array_ = 0, texture_ = 0, sampler_ = 0, renderbuffer_ = 0;
-  GLuint framebuffers_[2] = {}, queries_[2] = {};
+  GLuint framebuffers_[2] = {}, queries_[2] = {}, more_textures_[2] = {};
 };
 
 /// Makes that GL error pending: GL_INVALID_ENUM, GL_INVALID_VALUE, GL_INVALID_OPERATION or GL_INVALID_FRAMEBUFFER_OPERATION.
 void make_error(GLenum error);
 
-/// How many buffers, programs, shaders, queries, pipelines and framebuffers of the current context have names below some
-/// thousands.
+/// How many buffers, programs, shaders, queries, pipelines, framebuffers and textures of the current context have names below
+/// some thousands.
 std::vector<std::int64_t> count_objects();
 
 }  // namespace glgemm::test

@@ -9,6 +9,11 @@
 namespace glgemm::test {
 namespace {
 
+/// No test, and no tool that a test runs, uses the user's folder of programs, or depends on what is there.
+[[maybe_unused]] const int without_program_cache = setenv("GLGEMM_PROGRAM_CACHE", "", 1);
+/// Nor the user's tuning table.
+[[maybe_unused]] const int without_tuning = setenv("GLGEMM_TUNING", "", 1);
+
 struct Shared {
   HeadlessContext context;
   Engine engine{HeadlessContext::get_proc_address};

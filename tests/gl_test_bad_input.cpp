@@ -72,6 +72,7 @@ TEST_CASE("gemm: every wrong argument") {
   const test::Application application;
   EngineOptions engine_options;
   engine_options.check_context = false;
+  engine_options.self_check = false;  // whose dispatches would be counted
   Engine engine(test::counting_loader, engine_options);
   {
     // Each operand fills its buffer: op(A) is 4 x 3, op(B) is 3 x 5, C and D are 4 x 5, the bias has 5 elements.
@@ -222,7 +223,9 @@ TEST_CASE("gemm: every wrong argument") {
 TEST_CASE("gemm: wrong options and workspaces") {
   test::context();
   const test::Application application;
-  Engine engine(test::counting_loader);
+  EngineOptions engine_options;
+  engine_options.self_check = false;
+  Engine engine(test::counting_loader, engine_options);
   {
     // Windows of k whose sums need a workspace of 4 x 4 floats.
     const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), bias(bytes(64)), memory(bytes(128));
@@ -230,6 +233,7 @@ TEST_CASE("gemm: wrong options and workspaces") {
               .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
               .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
     PlanOptions short_k;
+    short_k.kernel = NaiveKernel{};
     short_k.limits = engine.limits();
     short_k.limits->loop_iterations = 100;
     REQUIRE(engine.workspace_bytes(good, short_k) == 64);
@@ -268,10 +272,22 @@ TEST_CASE("gemm: wrong options and workspaces") {
       g.workspace.reset();
       o.workspace_bytes = 3;
     });
-    check("invalid: make_plan: a slice of 0x64 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = 0; });
-    check("a slice of 64x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
+    check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
+    check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
+    check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
     check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = TiledKernel{7}; });
     check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = NaiveKernel{0, 8}; });
+    check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = GemvKernel{.tile_m = 3}; });
+    check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = GemvKernel{.panels = 3}; });
+    check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = RegisterKernel{.step_k = 3}; });
+    check("bytes for the least piece; the limit is 100", [](Gemm&, PlanOptions& o) {
+      o.kernel = RegisterKernel{};
+      o.workspace_bytes = 100;
+    });
+    check("unsupported: ", [](Gemm&, PlanOptions& o) {
+      o.kernel = RegisterKernel{};
+      o.limits->image_buffer_bytes = 0;
+    });
     check("unsupported: ", [](Gemm&, PlanOptions& o) {
       o.kernel = TiledKernel{32};
       o.limits->workgroup_invocations = 128;
@@ -295,7 +311,9 @@ TEST_CASE("gemm: wrong options and workspaces") {
 TEST_CASE("every other function: wrong arguments") {
   test::context();
   const test::Application application;
-  Engine engine(test::counting_loader);
+  EngineOptions engine_options;
+  engine_options.self_check = false;
+  Engine engine(test::counting_loader, engine_options);
   {
     CHECK(contains(refusal([] { const Engine none(nullptr); }), "invalid: Engine: get_proc_address is null"));
     CHECK(contains(refusal([] { const Engine none([](const char*) -> void (*)() { return nullptr; }); }),
@@ -374,15 +392,21 @@ TEST_CASE("every other function: wrong arguments") {
 
 TEST_CASE("memory that the driver refuses: the engine's own buffers, with the bytes, all or nothing") {
   test::context();
-  Engine engine(test::counting_loader);
+  EngineOptions engine_options;
+  engine_options.self_check = false;
+  Engine engine(test::counting_loader, engine_options);
   {
     const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), x(bytes(1024)), y(bytes(2048));
     const Gemm windows{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
                        .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
                        .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
     PlanOptions short_k;
+    short_k.kernel = NaiveKernel{};
     short_k.limits = engine.limits();
     short_k.limits->loop_iterations = 100;
+    PlanOptions packed;
+    packed.kernel = RegisterKernel{4, 4, 2, 4, 2};
+    packed.split_k = 2;
     const std::vector<std::int64_t> offsets{0, 4, 8};
     const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},
                      .b = {.buffer = x.name(), .rows = 2, .columns = 2, .offset_bytes = 512},
@@ -392,6 +416,7 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
     const std::vector<std::byte> before = c.read(), y_before = y.read();
     test::limit_buffers(1);
     CHECK(contains(refusal([&] { engine.gemm(windows, short_k); }), "memory: the driver cannot give a buffer of 64 bytes"));
+    CHECK(contains(refusal([&] { engine.gemm(windows, packed); }), "memory: the driver cannot give a buffer of "));
     CHECK(contains(refusal([&] { engine.gemm(items); }), "memory: the driver cannot give a buffer of 72 bytes"));
     const Gemm group[] = {plain, items};
     CHECK(contains(refusal([&] { engine.gemm(group); }), "memory: "));
@@ -400,7 +425,10 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
     test::limit_buffers(most);
     engine.gemm(windows, short_k);
     engine.gemm(group);
-    CHECK(c.read() != before);
+    const std::vector<std::byte> right = c.read();
+    CHECK(right != before);
+    engine.gemm(windows, packed);
+    CHECK(c.read() == right);  // all sums alike: 300 times one square, in any order
     CHECK(y.read() != y_before);
   }
   engine.release();

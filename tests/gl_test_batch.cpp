@@ -1,8 +1,10 @@
 // Batches past a dispatch's limits, groups of products, programs ready and not, workspace, fences.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <glgemm/glgemm.hpp>
-#include <numeric>
+#include <set>
 
 #include "gl_context.hpp"
 
@@ -52,10 +54,10 @@ TEST_CASE("a batch takes the small kernel by itself, one product does not") {
   Engine& engine = test::engine();
   const DeviceMatrix a(engine, 64, 4), b(engine, 64, 4), c(engine, 64, 4);
   Gemm gemm{.a = item(a, 4), .b = item(b, 4), .c = item(c, 4)};
-  gemm.batch = {.count = 16, .stride_a = 16, .stride_b = 16, .stride_c = 16};
+  gemm.batch = {.count = 10000, .stride_a = 16, .stride_b = 16, .stride_c = 16};
   CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "small");
   gemm.batch.count = 1;
-  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "tiled");
+  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) != "small");
 }
 
 TEST_CASE("a group of products of different shapes, all or none") {
@@ -88,6 +90,7 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   double expected = 0;
   for (std::int64_t p = 0; p < k; ++p) expected += double(float(ones(0, p))) * double(float(quarters(p, 0)));
   PlanOptions options;
+  options.kernel = NaiveKernel{};
   Limits limits = engine.limits();
   limits.loop_iterations = 1000;  // many windows on every driver
   options.limits = limits;
@@ -104,7 +107,16 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed",
                        std::invalid_argument);
   options.workspace_bytes = 3;
-  CHECK_THROWS_AS(engine.gemm(gemm, options), std::invalid_argument);
+  CHECK_THROWS_AS(engine.gemm(gemm, options), Unsupported);
+
+  // Whatever the planner takes by itself, and parts of k: the sums are float all the same.
+  for (const std::int64_t parts : {0, 1, 7}) {
+    PlanOptions split;
+    split.split_k = parts;
+    split.limits = limits;
+    engine.gemm(gemm, split);
+    CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  }
 }
 
 TEST_CASE("a workspace limit cuts C into pieces that fit it") {
@@ -143,9 +155,16 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
     if (!background) CHECK(lines.size() == 1);
     engine.prepare(std::span(&problem, 1));
     run();
-    CHECK(name(report.plan.kernel) == "tiled");
+    const Plan best = engine.plan(problem);
+    CHECK(report.plan.kernel == best.kernel);
     CHECK(c.download() == multiply_serial(a.download(), a.download()));
-    CHECK(lines.size() == 2);  // nothing was compiled twice
+    std::set<ProgramKey> programs;
+    for (const Stage stage : best.stages()) programs.insert(best.program(stage));
+    if (ProgramKey narrow = best.program(); narrow.wide != Panels::none) {  // for an A that is not aligned
+      narrow.wide = Panels::none;
+      programs.insert(narrow);
+    }
+    CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
   }
   engine.release();
 }
@@ -168,30 +187,81 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
   const Matrix<float> before = random_integer_matrix(40, 40, 5, 3);
   const std::vector<std::int64_t> offsets_a{900, 0, 900, 333}, offsets_b{7, 1000, 7, 0}, offsets_c{1200, 100, 0, 600};
   const std::vector<Scalar> alphas{1, 0, -2, 3}, betas{0, 1, 2, 0};
-  for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
-    const DeviceMatrix c(engine, before);
-    Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
-              .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
-              .c = {.buffer = c.view().buffer, .rows = m, .columns = n, .ld = 40}};
-    gemm.batch = {
-        .count = count, .offsets_a = offsets_a, .offsets_b = offsets_b, .offsets_c = offsets_c, .alphas = alphas, .betas = betas};
-    PlanOptions options;
-    Limits limits = engine.limits();
-    limits.storage_block_bytes = block;
-    options.limits = limits;
-    Report report;
-    engine.gemm(gemm, options, &report);
-    CHECK(report.plan.items_in_buffer == (block > 2000));
-    Matrix<float> expected = before;
-    for (std::size_t z = 0; z < 4; ++z)
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          double sum = 0;
-          for (std::int64_t p = 0; p < k; ++p)
-            sum += double(a.download().data()[offsets_a[z] + i * 40 + p]) * b.download().data()[offsets_b[z] + p * 40 + j];
-          float& x = expected.data()[offsets_c[z] + i * 40 + j];
-          x = static_cast<float>(alphas[z].value.real() * sum + betas[z].value.real() * x);
-        }
-    CHECK(c.download() == expected);
+  const Matrix<float> host_a = a.download(), host_b = b.download();
+  for (const char* kernel :
+       {"naive", "tiled:tile=4", "small", "gemv:tile_m=1,workgroup=4", "gemv:tile_m=2,tile_n=4,panels=2",
+        "register:tile_m=4,tile_n=4,step_k=2,workgroup=4", "register:tile_m=4,tile_n=4,workgroup=4,panels=0"})
+    for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
+      CAPTURE(kernel);
+      const DeviceMatrix c(engine, before);
+      Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
+                .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
+                .c = {.buffer = c.view().buffer, .rows = m, .columns = n, .ld = 40}};
+      gemm.batch = {.count = count,
+                    .offsets_a = offsets_a,
+                    .offsets_b = offsets_b,
+                    .offsets_c = offsets_c,
+                    .alphas = alphas,
+                    .betas = betas};
+      PlanOptions options;
+      options.kernel = parse_kernel(kernel);
+      Limits limits = engine.limits();
+      limits.storage_block_bytes = block;
+      options.limits = limits;
+      Report report;
+      engine.gemm(gemm, options, &report);
+      CHECK(report.plan.items_in_buffer == (block > 2000));
+      Matrix<float> expected = before;
+      for (std::size_t z = 0; z < 4; ++z)
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::int64_t p = 0; p < k; ++p)
+              sum += double(host_a.data()[offsets_a[z] + i * 40 + p]) * host_b.data()[offsets_b[z] + p * 40 + j];
+            float& x = expected.data()[offsets_c[z] + i * 40 + j];
+            x = static_cast<float>(alphas[z].value.real() * sum + betas[z].value.real() * x);
+          }
+      CHECK(c.download() == expected);
+    }
+}
+
+TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
+  Engine& engine = test::engine();
+  constexpr std::int64_t count = 10000, size = 4;
+  const Matrix<float> host_a = random_integer_matrix(count * size, size, 9, 1),
+                      host_b = random_integer_matrix(count * size, size, 9, 2);
+  const DeviceMatrix a(engine, host_a), b(engine, host_b), together(engine, count * size, size),
+      apart(engine, count * size, size);
+  Gemm batch{.a = item(a, size), .b = item(b, size), .c = item(together, size)};
+  batch.batch = {.count = count, .stride_a = size * size, .stride_b = size * size, .stride_c = size * size};
+  const auto seconds = [&](const auto& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    engine.fence().wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto batched = [&] { engine.gemm(batch); };
+  const auto one_by_one = [&] {
+    Gemm one{.a = item(a, size), .b = item(b, size), .c = item(apart, size)};
+    for (std::int64_t z = 0; z < count; ++z) {
+      one.a.offset_bytes = one.b.offset_bytes = one.c.offset_bytes = z * size * size * 4;
+      engine.gemm(one);
+    }
+  };
+  batched();
+  one_by_one();
+  std::vector<double> of, over;
+  for (int i = 0; i < 5; ++i) {
+    over.push_back(seconds(batched));
+    of.push_back(seconds(one_by_one));
   }
+  const auto median = [](std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + 2, values.end());
+    return values[2];
+  };
+  const double ratio = median(of) / median(over);
+  MESSAGE("ratio: ", count, " products of 4 x 4, one call each over batched: ", ratio, " (", median(of) / count * 1e6,
+          " us over ", median(over) / count * 1e6, " us for each)");
+  CHECK(ratio > 10);
+  CHECK(together.download() == apart.download());
 }

@@ -4,15 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/tuning.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "bench.hpp"
 #include "gl_context.hpp"
+#include "peers.hpp"
 #include "run_tool.hpp"
 
 using namespace glgemm;
@@ -41,6 +45,7 @@ BenchResult run_changed(const BenchOptions& options, std::function<std::string(s
                         std::string* table = nullptr) {
   test::engine();  // makes the context current
   EngineOptions engine_options;
+  engine_options.self_check = false;  // which would find it first
   engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return change(std::move(source)); };
   Engine engine(HeadlessContext::get_proc_address, engine_options);
   std::ostringstream out;
@@ -62,7 +67,7 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
   CAPTURE(run.err);
   REQUIRE(run.status == 0);
   const json all = json::parse(run.out);
-  CHECK(all.size() == 2);
+  CHECK(all.size() == 3);
   for (const char* field : {"vendor", "renderer", "version"}) CHECK_FALSE(all["device"][field].get<std::string>().empty());
   CHECK(all["device"]["software"].is_boolean());
   REQUIRE(all["results"].size() == 6);
@@ -79,6 +84,8 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
     CHECK(result["dispatches"] == 1);
     CHECK(result["kernel_ms"] > 0);
     CHECK(result["total_ms"] > 0);
+    CHECK(result["call_ms"] > 0);
+    CHECK(result["runs"] == 2);
     CHECK(result["gflops"].get<double>() ==
           doctest::Approx(2e-6 * static_cast<double>(n * n * n) / result["kernel_ms"].get<double>()));
     CHECK(result["baseline"]["name"] == "serial");
@@ -153,6 +160,200 @@ TEST_CASE("a broken kernel makes bench fail") {
   CHECK(table.find("WRONG") != std::string::npos);
 }
 
+namespace {
+
+/// The peers that can run here; the others are named in a message.
+std::vector<std::string> peers_here() {
+  std::vector<std::string> names;
+  for (const std::string name : {"openblas", "clblast"}) {
+    try {
+      const PeerClient peer(parse_peers(name)[0], "");
+      names.push_back(name);
+    } catch (const std::exception& error) {
+      MESSAGE("SKIPPED: nothing of " << name << " is tested: " << std::string(error.what()));
+    }
+  }
+  return names;
+}
+
+/// The median time of an entrant on a shape in the JSON: `field` of what was requested as `name`.
+double time_of(const json& all, const json& shape, const std::string& name, const char* field) {
+  for (const json& list : {all["results"], all.contains("peers") ? all["peers"]["results"] : json::array()})
+    for (const json& x : list)
+      if (x["requested"] == name && x["m"] == shape[0] && x["n"] == shape[1] && x["k"] == shape[2]) return x[field];
+  FAIL("no result of " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the device's limits") {
+  BenchOptions options = small_options();
+  options.shapes = {{40, 33, 50}, {60, 4, 70, Op::transpose, Op::none}};
+  options.kernels = parse_kernels("auto,tiled:tile=8,naive");
+  options.peers = peers_here();
+  options.repeats = 3;
+  options.roofline = RooflineOptions{std::int64_t{4} << 20, 0.5};
+  std::string table;
+  const BenchResult result = run_changed(
+      options, [](std::string source) { return source; }, &table);
+  CAPTURE(result.json);
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+
+  const json& roofline = all["roofline"];
+  for (const char* field : {"gflops", "storage_gb_per_s", "image_gb_per_s"}) {
+    CHECK(roofline[field] > 0);
+    CHECK(std::isfinite(roofline[field].get<double>()));
+  }
+  CHECK(roofline["bytes"] == 4 << 20);
+  for (const json& x : all["results"]) CHECK(x["gflops"] <= roofline["gflops"]);
+  const double reading = std::max(roofline["storage_gb_per_s"].get<double>(), roofline["image_gb_per_s"].get<double>());
+
+  std::vector<std::string> expected, names;
+  for (const char* shape : {"40x33x50 f32", "60x4x70-tn f32"}) {
+    const auto expect = [&](const std::string& of, const std::string& over) {
+      expected.push_back(of + " over " + over + ", " + shape);
+    };
+    expect("auto", "tiled:tile=8");
+    expect("auto", "naive");
+    for (const std::string& peer : options.peers)
+      for (const char* of : {"auto", "tiled:tile=8", "naive"}) expect(of, peer);
+    for (const char* of : {"auto", "tiled:tile=8", "naive"}) {
+      expect(of, "roofline");
+      if (shape[0] == '6') expect(of, "reading rate");
+    }
+  }
+  std::size_t means = 0;
+  for (const json& ratio : all["ratios"]) {
+    const std::string name = ratio["name"], of = ratio["of"], over = ratio["over"];
+    CAPTURE(name);
+    if (name.find(", geometric mean of 2") != std::string::npos) {
+      const std::string first = of + " over " + over + ", 40x33x50 f32", second = of + " over " + over + ", 60x4x70-tn f32";
+      double product = 1;
+      for (const json& other : all["ratios"])
+        if (other["name"] == first || other["name"] == second) product *= other["value"].get<double>();
+      CHECK(ratio["value"].get<double>() == doctest::Approx(std::sqrt(product)));
+      ++means;
+      continue;
+    }
+    names.push_back(name);
+    const json shape = name.find("40x33x50") != std::string::npos ? json{40, 33, 50} : json{60, 4, 70};
+    const double m = shape[0], n = shape[1], k = shape[2];
+    const double flops = 2 * m * n * k, bytes = 4 * (m * k + k * n + m * n);
+    double value = 0;
+    if (over == "roofline")
+      value = flops / std::min(roofline["gflops"].get<double>(), flops / bytes * reading) / 1e6 /
+              time_of(all, shape, of, "kernel_ms");
+    else if (over == "reading rate")
+      value = bytes / reading / 1e6 / time_of(all, shape, of, "kernel_ms");
+    else if (over == "openblas" || over == "clblast")
+      value = time_of(all, shape, over, "call_ms") / time_of(all, shape, of, "call_ms");
+    else
+      value = time_of(all, shape, over, "kernel_ms") / time_of(all, shape, of, "kernel_ms");
+    CHECK(ratio["value"].get<double>() == doctest::Approx(value));
+    CHECK(ratio["low"] <= ratio["value"]);
+    CHECK(ratio["value"] <= ratio["high"]);
+    CHECK(table.find(of + " over " + over + ": ") != std::string::npos);
+  }
+  CHECK(names == expected);
+  CHECK(means == 2 + 3 * options.peers.size() + 3);  // but not of the reading rate, which one shape has
+}
+
+TEST_CASE("the planner's choice over the best of the tuner's space") {
+  BenchOptions options = small_options();
+  options.shapes = {{20, 12, 300}};
+  options.kernels = parse_kernels("auto,space");
+  // Just two kernels can be compiled: that of the plan, and the plainest.
+  const Kernel planned = test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.untuned = true}).kernel;
+  EngineOptions engine_options;
+  engine_options.tuning = "";
+  engine_options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    const std::string_view family = name(key.kernel);
+    const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
+    return wanted ? source : replaced(std::move(source), "void main() {", "void main() { nonsense");
+  };
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  std::ostringstream table;
+  const BenchResult result = run_bench(options, engine, table);
+  engine.release();
+  CAPTURE(table.str());
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+  REQUIRE(all["ratios"].size() >= 1);
+  const json& ratio = all["ratios"].back();
+  CHECK(ratio["name"] == "auto over best of space, 20x12x300 f32");
+  CHECK(ratio["points"].get<int>() > 10);
+  REQUIRE(all["results"].size() >= 3);  // auto, and naive's points
+  CHECK(all["results"].size() <= 6);
+  double best = std::numeric_limits<double>::infinity();
+  for (const json& x : all["results"]) {
+    CHECK((x["kernel"] == "naive" || x["kernel"] == std::string(name(planned))));
+    CHECK(x["check"]["passed"] == true);
+    CHECK(x.contains("space") == (x["requested"] != "auto"));
+    if (x.contains("space")) best = std::min(best, x["kernel_ms"].get<double>());
+  }
+  CHECK(ratio["value"].get<double>() == doctest::Approx(best / time_of(all, {20, 12, 300}, "auto", "kernel_ms")));
+  CHECK(table.str().find("could not run, the last: ") != std::string::npos);
+}
+
+TEST_CASE("peers get the same products and the same check") {
+  const std::vector<std::string> names = peers_here();
+  if (names.empty()) return;
+  for (const Type type : {Type::f32, Type::f64, Type::c64, Type::c128}) {
+    CAPTURE(to_string(type));
+    BenchOptions options = small_options();
+    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
+    options.kernels = parse_kernels("naive");
+    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    options.type = type;
+    options.batch = 3;
+    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    options.peers = names;
+    options.warmup = 2;  // so that C is reset between runs that are checked
+    options.repeats = 2;
+    for (const double beta : {0.0, 3.0}) {
+      options.beta = beta;
+      const BenchResult result = run_changed(options, [](std::string source) { return source; });
+      CHECK(result.status == 0);
+      const json results = json::parse(result.json)["peers"]["results"];
+      REQUIRE(results.size() == names.size());
+      for (const json& x : results) {
+        CHECK(x["check"]["passed"] == true);
+        CHECK(x["check"]["method"] == "bound");
+        CHECK(x["runs"] == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("peers that are none, not here, or unable are refused") {
+  const auto refused = [](const std::string& arguments) {
+    const ToolRun run = run_tool("bench --sizes 8 --repeats 1 " + arguments);
+    CAPTURE(arguments);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  CHECK(refused("--peer nosuchpeer").find("--peer: 'nosuchpeer' is not a peer") != std::string::npos);
+  CHECK(refused("--opencl-device 0").find("--peer") != std::string::npos);
+  for (const std::string name : {"openblas", "clblast"}) {
+    bool built = true;
+    try {
+      parse_peers(name);
+    } catch (const std::invalid_argument&) {
+      built = false;
+    }
+    if (!built)
+      CHECK(refused("--peer " + name).find(name + " is not built in; install lib" + name + "-dev") != std::string::npos);
+    else if (name == "openblas")
+      CHECK(refused("--peer openblas --type i8").find("OpenBLAS has no products of i8") != std::string::npos);
+    else
+      CHECK(refused("--peer clblast --opencl-device nosuchdevice").find("no OpenCL device") != std::string::npos);
+  }
+  CHECK(refused("--roofline --type f64").find("--roofline") != std::string::npos);
+}
+
 TEST_CASE("bench reads shapes, and writes JSON and images to files") {
   const TemporaryFolder folder;
   const std::string shapes = folder.file("shapes.csv", "m,n,k,trans_a,trans_b\n20,10,30,N,N\n5,5,5,T,N\n1,7,2,N,N\n");
@@ -221,9 +422,55 @@ TEST_CASE("inspect shows the plan for a device") {
   const json plan = json::parse(run.out);
   CHECK(plan["device"].get<std::string>().find(test::engine().device().renderer) == 0);
   CHECK(plan["kernel"] == "naive:workgroup_x=8,workgroup_y=8");
-  CHECK(plan["not_taken"][1]["kernel"] == "tiled:tile=32");
+  CHECK(plan["chosen_by"] == "caller");
+  CHECK(plan["passed_over"].empty());
+  CHECK(plan["expected_seconds"] > 0);
+  REQUIRE(plan["stages"].size() == 1);
+  CHECK(plan["stages"][0]["stage"] == "multiply");
+  CHECK(plan["stages"][0]["program"] == "naive:workgroup_x=8,workgroup_y=8 f32");
+  CHECK(plan["stages"][0]["source"] == plan["source"]);
   CHECK(plan["grid"] == json{25, 13});
   CHECK(plan["steps"].size() == plan["dispatches"]);
   CHECK(plan["traffic"]["a_from_buffer"] == 200);
   CHECK(plan["source"].get<std::string>().find("#version 430") != std::string::npos);
+}
+
+TEST_CASE("inspect goes by the tuning table") {
+  const TemporaryFolder folder;
+  const DeviceInfo& device = test::engine().device();
+  TuningTable table;
+  const Problem problem{.m = 100, .n = 200, .k = 300};
+  table.add({device.renderer, device.version, "given", {problem, NaiveKernel{16, 4}, 0, 1.25}, "2026-01-31"});
+  const std::string file = folder.file("tuning.json", table.to_json());
+  const std::string inspect = "inspect --shape 110,210,290";
+  setenv("GLGEMM_TUNING", file.c_str(), 1);
+  const ToolRun text = run_tool(inspect), as_json = run_tool(inspect + " --json");
+  setenv("GLGEMM_TUNING", "", 1);
+  REQUIRE(text.status == 0);
+  CAPTURE(text.out);
+  CHECK(text.out.find("naive:workgroup_x=16,workgroup_y=4") != std::string::npos);
+  CHECK(text.out.find("the tuning table: the fastest that was found for 100 x 200 x 300 (m x n x k), 1.25 GFLOP/s") !=
+        std::string::npos);
+  const json plan = json::parse(as_json.out);
+  CHECK(plan["chosen_by"] == "tuning");
+  CHECK(plan["tuned_for"]["m"] == 100);
+  CHECK(plan["passed_over"][0]["can_run"] == true);
+  CHECK(json::parse(run_tool(inspect + " --json").out)["chosen_by"] == "model");
+}
+
+TEST_CASE("devices says what shaders can do") {
+  const ToolRun run = run_tool("devices --json");
+  REQUIRE(run.status == 0);
+  const json all = json::parse(run.out);
+  for (const json& device : all["devices"]) {
+    if (!device["usable"].get<bool>()) continue;
+    const json& probes = device["probes"];
+    CAPTURE(probes.dump());
+    CHECK(probes["extensions"] > 0);
+    for (const char* type : {"f64", "f16", "i8", "i16", "i64"})
+      CHECK((probes["arithmetic"][type].is_null() || probes["arithmetic"][type].is_string()));
+    CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
+    CHECK(probes["image_buffer_texels"] >= 65536);
+    CHECK(probes.contains("subgroups"));
+  }
 }

@@ -341,7 +341,7 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   options.kernel = "fastest";
   refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), "fastest");
   options.kernel = "naive";
-  options.slice_rows = 0;
+  options.slice_rows = -1;
   refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), "0");
   glgemm_product products[2] = {example.product, example.product};
   products[1].a.type = 9;

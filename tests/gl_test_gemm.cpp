@@ -20,7 +20,9 @@ const char* const kernels[] = {"small",
                                "tiled:tile=32",
                                "naive",
                                "naive:workgroup_x=16,workgroup_y=16",
-                               "naive:workgroup_x=32,workgroup_y=1"};
+                               "naive:workgroup_x=32,workgroup_y=1",
+                               "gemv:tile_m=4,tile_n=2",
+                               "register:tile_m=8,tile_n=4,panels=1"};
 
 /// Multiplies with the kernel, and proves that it is the one that ran.
 Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
@@ -85,7 +87,9 @@ TEST_CASE("k = 0 gives zeros, and no rows or columns give an empty matrix") {
 
 TEST_CASE("k past what a driver's loops survive") {
   const Matrix<float> a = random_integer_matrix(8, 131072, 8, 3), b = random_integer_matrix(131072, 8, 8, 4);
-  for (const char* kernel : {"tiled", "naive"}) check(a, b, kernel);
+  for (const char* kernel :
+       {"tiled", "naive", "gemv:tile_m=1,tile_n=8", "register:tile_m=4,tile_n=4,panels=0", "register:tile_m=4,tile_n=4,panels=1"})
+    check(a, b, kernel);
 }
 
 TEST_CASE("matrices past a storage block") {
@@ -103,6 +107,8 @@ TEST_CASE("matrices past a storage block") {
   check_large(elements / 1000, 3, 1000, "tiled:tile=4");
   check_large(3, elements / 1000, 1000, "naive");
   check_large(elements / 6000, 6000, 2, "naive");
+  check_large(3, elements / 1000, 1000, "gemv:tile_m=4,tile_n=4");
+  check_large(elements / 1000, 3, 1000, "register:tile_m=8,tile_n=4,workgroup=4,panels=1");
 }
 
 TEST_CASE("limits made small on a real driver: many pieces, many slices") {
@@ -124,7 +130,7 @@ TEST_CASE("NaN and infinities arrive where they belong") {
   Matrix<float> a = random_matrix(40, 50, 1), b = random_matrix(50, 45, 2);
   a(7, 3) = std::numeric_limits<float>::quiet_NaN();
   b(4, 9) = std::numeric_limits<float>::infinity();
-  for (const char* kernel : {"tiled", "naive"}) {
+  for (const char* kernel : {"tiled", "naive", "gemv:tile_m=4,tile_n=4", "register:tile_m=8,tile_n=4,panels=1"}) {
     const Matrix<float> c = multiply(a, b, kernel);
     for (std::int64_t j = 0; j < 45; ++j) CHECK(std::isnan(c(7, j)));
     for (std::int64_t i = 0; i < 40; ++i)
@@ -268,11 +274,13 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
     return source.replace(at, 27, by);
   };
   EngineOptions options;
+  options.self_check = false;
   options.rewrite_source = [&](const ProgramKey&, std::string source) {
     return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
   };
+  const PlanOptions naive{.kernel = NaiveKernel{}};
   Engine changed(HeadlessContext::get_proc_address, options);
-  CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}) == Matrix<float>{{7}});
+  CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{7}});
   changed.release();
   CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
 
@@ -282,7 +290,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
   };
   Engine broken(HeadlessContext::get_proc_address, options);
   try {
-    broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}});
+    broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive);
     FAIL("compiled");
   } catch (const GlError& error) {
     // The driver's log names the .comp file's own line, which the last #line before it and the lines since then tell.

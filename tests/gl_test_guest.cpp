@@ -59,6 +59,14 @@ void leaves_alone(const std::string& what, GLenum pending, Messages& messages, c
   messages.complaints.clear();
 }
 
+/// A kernel that reads panels as an image where the driver can, and adds up parts of k.
+PlanOptions from_image(const Limits& limits) {
+  PlanOptions options;
+  options.kernel = RegisterKernel{4, 4, 2, 4, limits.image_buffer_bytes > 0 ? 2 : 1};
+  options.split_k = 2;
+  return options;
+}
+
 /// Every public function that calls OpenGL, each between two snapshots.
 void visit(GLenum pending, Messages& messages) {
   const auto alone = [&](const std::string& what, const auto& call) { leaves_alone(what, pending, messages, call); };
@@ -67,7 +75,7 @@ void visit(GLenum pending, Messages& messages) {
   std::optional<Engine> made;
   alone("Engine", [&] { made.emplace(HeadlessContext::get_proc_address); });
   Engine& engine = *made;
-  std::optional<DeviceMatrix> a, b, c, bias, a16, b16, c16;
+  std::optional<DeviceMatrix> a, b, c, bias, a16, b16, c16, space;
   alone("DeviceMatrix", [&] {
     a.emplace(engine, host_a);
     b.emplace(engine, host_b);
@@ -76,6 +84,7 @@ void visit(GLenum pending, Messages& messages) {
     a16.emplace(engine, 20, 30, Type::f16);
     b16.emplace(engine, 30, 10, Type::f16);
     c16.emplace(engine, 20, 10, Type::f16);
+    space.emplace(engine, 1, 8192);
   });
   const Gemm plain{.a = a->view(), .b = b->view(), .c = c->view()};
   Problem problem = Engine::problem(plain);
@@ -115,6 +124,16 @@ void visit(GLenum pending, Messages& messages) {
   short_k.kernel = NaiveKernel{};
   REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
   alone("gemm with a workspace", [&] { engine.gemm(windows, short_k); });
+  const PlanOptions packed = from_image(engine.limits());
+  Gemm in_space = plain;
+  in_space.workspace = Workspace{space->view().buffer, 48, 4 * 8192 - 48};
+  problem = Engine::problem(plain);
+  alone("prepare for panels", [&] { engine.prepare({&problem, 1}, packed); });
+  alone("gemm from panels", [&] { engine.gemm(plain, packed); });
+  alone("gemm from panels, again", [&] { engine.gemm(plain, packed); });
+  alone("gemm from panels in a workspace of the caller's", [&] { engine.gemm(in_space, packed); });
+  alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
+  alone("its download", [&] { CHECK(c->download() == host_c); });
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
@@ -133,6 +152,8 @@ void visit(GLenum pending, Messages& messages) {
     engine.gemm(batch);
     engine.gemm(epilogue);
     engine.gemm(windows, short_k);
+    engine.gemm(plain, packed);
+    engine.gemm(in_space, packed);
     CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument);
     CHECK_THROWS_AS(engine.scope(), std::invalid_argument);
   });
@@ -273,6 +294,119 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
   }
 }
 
+TEST_CASE("what cannot be bound again: textures that were deleted while they were bound") {
+  HeadlessContext& first = test::context();
+  const gl::Api& api = gl_functions();
+  HeadlessContext second({.device = "", .share = &first});
+  first.make_current();
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1), space(engine, 1, 1024);
+  Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  const PlanOptions packed = from_image(engine.limits());
+  const auto in_image_unit = [&] {
+    GLint bound = -1;
+    api.GetIntegeri_v(GL_IMAGE_BINDING_NAME, 0, &bound);
+    return bound;
+  };
+  for (const bool own_workspace : {false, true})
+    for (const bool by_another : {true, false}) {
+      CAPTURE(own_workspace);
+      CAPTURE(by_another);
+      if (own_workspace) product.workspace = Workspace{space.view().buffer, 16, 4080};
+      GLuint gone[2] = {};
+      api.GenTextures(2, gone);
+      api.BindTexture(GL_TEXTURE_BUFFER, gone[0]);
+      api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32F, a.view().buffer);
+      api.BindTexture(GL_TEXTURE_2D, gone[1]);
+      api.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA8, 16, 16);
+      api.BindImageTexture(0, gone[1], 0, GL_FALSE, 0, GL_READ_WRITE, GL_RGBA8);
+      REQUIRE(api.GetError() == GL_NO_ERROR);
+      if (by_another) {  // which leaves them bound here
+        second.make_current();
+        api.DeleteTextures(2, gone);
+        api.Finish();
+        first.make_current();
+        engine.gemm(product, packed);
+      } else {
+        const Scope scope = engine.scope();
+        engine.gemm(product, packed);
+        api.DeleteTextures(2, gone);
+        engine.gemm(product, packed);
+      }
+      CHECK(api.GetError() == GL_NO_ERROR);
+      CHECK(in_image_unit() == 0);
+      GLint bound = -1;
+      api.GetIntegerv(GL_TEXTURE_BINDING_BUFFER, &bound);
+      if (!by_another || own_workspace) CHECK(bound == 0);
+      api.BindTexture(GL_TEXTURE_BUFFER, 0);
+      CHECK(api.GetError() == GL_NO_ERROR);
+      CHECK(c.download() == Matrix<float>{{6}});
+    }
+}
+
+TEST_CASE("in a scope: matrices come and go, and may have the names of those before") {
+  Engine& engine = test::engine();
+  const Scope scope = engine.scope();
+  PlanOptions options;
+  for (const char* kernel : {"naive", "gemv:tile_m=1,tile_n=1", "register:tile_m=4,tile_n=4,workgroup=4,panels=1"}) {
+    CAPTURE(kernel);
+    options.kernel = parse_kernel(kernel);
+    for (std::int64_t m = 1; m < 40; m += 6) {
+      const Matrix<float> a = random_integer_matrix(m, 64, 5, static_cast<std::uint64_t>(m)),
+                          b = random_integer_matrix(64, 1, 5, 7);
+      CHECK(engine.multiply(a, b, options) == multiply_serial(a, b));
+    }
+  }
+}
+
+TEST_CASE("no texture keeps a workspace of the caller's alive") {
+  HeadlessContext context;
+  const gl::Api& api = gl_functions();
+  Engine engine(HeadlessContext::get_proc_address);
+  const PlanOptions packed = from_image(engine.limits());
+  const auto shown = [&] {  // the buffers behind buffer textures
+    std::vector<GLuint> buffers;
+    for (GLuint name = 1; name < 100; ++name) {
+      if (!api.IsTexture(name)) continue;
+      GLint buffer = -1;
+      api.BindTexture(GL_TEXTURE_BUFFER, name);
+      api.GetTexLevelParameteriv(GL_TEXTURE_BUFFER, 0, GL_TEXTURE_BUFFER_DATA_STORE_BINDING, &buffer);
+      api.BindTexture(GL_TEXTURE_BUFFER, 0);
+      if (buffer != 0) buffers.push_back(static_cast<GLuint>(buffer));
+    }
+    return buffers;
+  };
+  {
+    const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+    Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+    engine.gemm(product, packed);
+    const bool image = panels(*packed.kernel) == Panels::image;
+    CHECK(shown().size() == (image ? 1 : 0));  // the engine's own workspace
+    for (const bool scoped : {false, true}) {
+      CAPTURE(scoped);
+      GLuint space = 0;
+      api.GenBuffers(1, &space);
+      api.BindBuffer(GL_ARRAY_BUFFER, space);
+      api.BufferData(GL_ARRAY_BUFFER, 4096, nullptr, GL_STATIC_DRAW);
+      product.workspace = Workspace{space, 16, 4080};
+      std::optional<Scope> scope;
+      if (scoped) scope.emplace(engine.scope());
+      engine.gemm(product, packed);
+      CHECK(shown().empty());
+      api.DeleteBuffers(1, &space);
+      CHECK_FALSE(api.IsBuffer(space));
+      product.workspace.reset();
+      engine.gemm(product, packed);
+      scope.reset();
+      CHECK(shown().size() == (image ? 1 : 0));
+      CHECK(c.download() == Matrix<float>{{6}});
+    }
+  }
+  engine.release();
+  CHECK(shown().empty());
+  CHECK(api.GetError() == GL_NO_ERROR);
+}
+
 TEST_CASE("active transform feedback: products are refused, all else works; paused, products work and it can be resumed") {
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
@@ -383,17 +517,23 @@ namespace {
 
 using Calls = std::map<std::string, std::int64_t>;
 
-/// The list in Engine::gemm's comment, for a product of one dispatch on three operands.
-const Calls in_scope{{"glIsBuffer", 3},        {"glBindBuffer", 3},   {"glGetBufferParameteri64v", 3}, {"glGetIntegerv", 1},
-                     {"glPushDebugGroup", 1},  {"glUseProgram", 1},   {"glBindBufferRange", 3},        {"glMemoryBarrier", 1},
-                     {"glDispatchCompute", 1}, {"glPopDebugGroup", 1}};
-/// To save and restore, where nothing is bound.
-const Calls outside_scope{{"glGetBooleanv", 1}, {"glGetIntegerv", 4},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
-                          {"glUseProgram", 1},  {"glBindBufferBase", 3}, {"glBindBuffer", 3}};
+/// The list in Engine::gemm's comment, for a product of one dispatch on three operands: in a scope,
+const Calls in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
+/// and on top of that outside, where nothing is bound.
+const Calls outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+                          {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                          {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                          {"glUseProgram", 1},     {"glBindBufferBase", 3}};
 /// The same where a program and a range of a buffer at each binding are bound.
-const Calls outside_scope_bound{{"glGetBooleanv", 1},     {"glGetIntegerv", 4}, {"glGetIntegeri_v", 3},
-                                {"glGetInteger64i_v", 6}, {"glIsProgram", 1},   {"glUseProgram", 1},
-                                {"glBindBufferRange", 3}, {"glBindBuffer", 3},  {"glIsBuffer", 6}};
+const Calls outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+                                {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                                {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                                {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
+/// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
+/// what is sent as uniforms.
+const Calls packed_in_scope{
+    {"glUseProgram", 2}, {"glBindBufferRange", 5}, {"glBindImageTexture", 1}, {"glMemoryBarrier", 2}, {"glDispatchCompute", 3}};
+const Calls packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
 
 Calls times(std::int64_t count, Calls calls) {
   for (auto& [name, n] : calls) n *= count;
@@ -422,20 +562,33 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     const DeviceMatrix a(engine, random_matrix(40, 50, 1)), b(engine, random_matrix(50, 30, 2)), c(engine, 40, 30);
     const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), d(engine, random_matrix(40, 30, 4));
     const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
-    engine.gemm(product);
+    PlanOptions tiled, packed;
+    tiled.kernel = TiledKernel{8};
+    engine.gemm(product, tiled);
     test::reset_calls();
-    for (int i = 0; i < 10; ++i) engine.gemm(product);
+    for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
     CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope))));
+    if (engine.limits().image_buffer_bytes > 0) {
+      packed.kernel = RegisterKernel{4, 4, 2, 4, 2};
+      packed.split_k = 1;
+      engine.gemm(product, packed);
+      test::reset_calls();
+      for (int i = 0; i < 10; ++i) engine.gemm(product, packed);
+      Calls called = test::calls();
+      for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
+      CHECK(text(called) == text(times(10, sum(packed_in_scope, sum(outside_scope, packed_outside_scope)))));
+    }
     {
       const test::Application application;
       test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(product);
+      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
       CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope_bound))));
     }
     {
       const Scope scope = engine.scope();
+      engine.gemm(product, tiled);  // asks for the buffers' sizes once
       test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(product);
+      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
       CHECK(text(test::calls()) == text(times(10, in_scope)));
       // Other offsets, sizes and scalars are sent as uniforms, and nothing else changes.
       Gemm other = product;
@@ -443,7 +596,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
       other.a = a.view(8, 0, 20, 50);
       other.c = c.view(0, 0, 20, 30);
       test::reset_calls();
-      engine.gemm(other);
+      engine.gemm(other, tiled);
       Calls called = test::calls();
       CHECK(called.erase("glProgramUniform4i") + called.erase("glProgramUniform1f") == 2);
       CHECK(text(called) == text(in_scope));
@@ -477,7 +630,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
       CHECK(called.erase(name) == 1);
     }
     for (const char* name : {"glProgramUniform1i", "glProgramUniform3i", "glProgramUniform4i", "glProgramUniform1f",
-                             "glInvalidateBufferData", "glBufferSubData"})
+                             "glInvalidateBufferData", "glBufferSubData", "glBindImageTexture"})
       called.erase(name);
     CHECK(text(called).empty());
   }

@@ -24,10 +24,17 @@ std::set<std::string> defaults_in(const std::string& source) {
   return names;
 }
 
+/// Those for products, and those of the steps before and after.
+std::vector<Kernel> all_kernels() {
+  std::vector<Kernel> all = kernel_table();
+  all.insert(all.end(), {PackKernel{}, ReduceKernel{}});
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
-  for (const Kernel& kernel : kernel_table()) {
+  for (const Kernel& kernel : all_kernels()) {
     std::set<std::string> emitted;
     for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) emitted.insert(macro);
     CHECK(emitted == defaults_in(std::string(shaders::text(name(kernel)))));
@@ -35,7 +42,7 @@ TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
 }
 
 TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {
-  for (const Kernel& kernel : kernel_table()) {
+  for (const Kernel& kernel : all_kernels()) {
     const std::string text = source({.kernel = kernel, .type = Type::f16, .c_type = Type::f32, .epilogue = true, .items = true});
     CHECK(text.starts_with("#version 430 core\n#define "));
     CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define ITEMS 1\n") != std::string::npos);

@@ -146,8 +146,9 @@ TEST_CASE("a plan's steps give the product, whatever the limits and the slices")
   }
 }
 
-TEST_CASE("the plainest plan is the paper's: slices of 64 x 64 workgroups of 32 x 32") {
-  const Plan plan = make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20});
+TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
+  const Plan plan =
+      make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20}, {.kernel = TiledKernel{}});
   CHECK(to_string(plan.kernel) == "tiled:tile=32");
   CHECK(plan.piece_m == 4096);
   CHECK(size(plan).slices == 4);
@@ -175,7 +176,7 @@ TEST_CASE("windows of k stay within the loop budget, nested loops counted togeth
 TEST_CASE("how slices are cut leaves the pieces alone") {
   Limits limits;
   limits.loop_iterations = 100;
-  const Plan plan = make_plan(make_problem(100, 100, 1000), limits);
+  const Plan plan = make_plan(make_problem(100, 100, 1000), limits, {.kernel = TiledKernel{}});
   for (const double work : {0.0, 1e4, 1e9}) {
     std::vector<std::int64_t> ks;
     Cursor cursor;
@@ -223,14 +224,17 @@ TEST_CASE("bad problems are refused with the numbers") {
   CHECK(message(narrow) == "gemm: ld of B is 5, less than its width of 6");
   CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
         std::string::npos);
-  CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = 0}) == "make_plan: a slice of 0x64 workgroups");
+  CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = -1, .slice_rows = 64}) ==
+        "make_plan: a slice of -1x64 workgroups");
+  CHECK(message(make_problem(1, 1, 1), {.split_k = -2}) == "make_plan: k in -2 parts");
+  CHECK(message(make_problem(64, 64, 64), {.kernel = RegisterKernel{}, .workspace_bytes = 1000}, {.image_buffer_bytes = 1 << 20})
+            .find("needs a workspace of") != std::string::npos);
+  CHECK(message(make_problem(64, 64, 64), {.kernel = RegisterKernel{}}).find("no buffer textures") != std::string::npos);
   CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{7}}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
   Limits small;
   small.workgroup_invocations = 128;
   CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{32}}, small) ==
         "Unsupported: tiled:tile=32 needs workgroups of 1024 invocations; the driver allows 128");
-  CHECK(to_string(make_plan(make_problem(1, 1, 1), small).kernel) == "naive:workgroup_x=8,workgroup_y=8");
-  CHECK(make_plan(make_problem(1, 1, 1), small).passed_over.size() == 2);  // small is for batches
   small.storage_block_bytes = 255;
   CHECK(message(make_problem(1, 1, 1), {}, small).find("no room for one element") != std::string::npos);
 }
@@ -282,16 +286,30 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     PlanOptions options;
     options.slice_columns = pick({2, 64});
     options.workspace_bytes = pick({4, 1000, 1 << 20});
-    options.kernel = parse_kernel(std::array{"naive:workgroup_x=4,workgroup_y=2", "tiled:tile=4", "small"}[random() % 3]);
+    options.kernel = parse_kernel(std::array{
+        "naive:workgroup_x=4,workgroup_y=2", "tiled:tile=4", "small", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1",
+        "register:tile_m=8,tile_n=4,step_k=4,workgroup=4,panels=2", "register:tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=0",
+        "gemv:tile_m=2,tile_n=2,panels=0", "gemv:tile_m=1,tile_n=4,panels=1"}[random() % 8]);
+    options.split_k = pick({0, 1, 3});
+    limits.image_buffer_bytes = pick({4096, 1 << 20});
+    limits.concurrent_groups = pick({1, 100});
     if (!why_not(problem, *options.kernel, limits).empty()) continue;
     CAPTURE(round);
     CAPTURE(to_string(*options.kernel));
-    const Plan plan = make_plan(problem, limits, options);
+    Plan plan;
+    try {
+      plan = make_plan(problem, limits, options);
+    } catch (const Unsupported& error) {  // the least piece does not fit
+      REQUIRE(std::string(error.what()).find("workspace") != std::string::npos);
+      continue;
+    }
+    problem = plan.problem;  // as it runs
+    const std::int64_t all_k = std::max<std::int64_t>(1, problem.k);
     REQUIRE(plan.workspace_bytes <= options.workspace_bytes);
     const double work = static_cast<double>(pick({0, 500, 1 << 30}));
-    const std::int64_t windows_of_k = problem.k == 0 ? 1 : (problem.k + plan.piece_k - 1) / plan.piece_k;
-    std::vector<int> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
+    std::vector<std::int64_t> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
     const Tile block = tile(plan.kernel);
+    std::vector<int> stages;
     PlanSize counted;
     Cursor cursor, before;
     for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); before = cursor, slice = next_slice(plan, cursor, work)) {
@@ -301,6 +319,8 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
       for (const Window& window : {step.a, step.b, step.c, step.d, step.bias})
         REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <= limits.storage_block_bytes);
+      if (stages.empty() || stages.back() != static_cast<int>(step.stage)) stages.push_back(static_cast<int>(step.stage));
+      if (step.stage != Stage::multiply) continue;
       const bool packed = std::holds_alternative<SmallKernel>(plan.kernel);
       const std::int64_t items = packed ? step.items : step.groups[2];
       REQUIRE(items == step.items);
@@ -312,13 +332,21 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       const std::int64_t last =
           (step.m - 1) * stride.row + (step.n - 1) * stride.column +
           (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
-      REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
-      for (std::int64_t z = step.first_item + step.z0; z < step.first_item + step.z0 + items; ++z)
+      if (plan.parts == 1) REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
+      for (std::int64_t layer = step.z0; layer < step.z0 + items; ++layer) {
+        const std::int64_t part = plan.parts > 1 ? layer / step.piece_items : 0,
+                           z = step.first_item + layer - part * step.piece_items;
+        const std::int64_t of_k = plan.parts > 1 ? std::clamp<std::int64_t>(step.k - part * plan.part_k, 0, plan.part_k)
+                                                 : std::max<std::int64_t>(1, step.k);
         for (std::int64_t i = step.y0; i < std::min(step.m, step.y0 + rows); ++i)
           for (std::int64_t j = step.x0; j < std::min(step.n, step.x0 + columns); ++j)
-            ++seen.at(static_cast<std::size_t>((z * problem.m + before.m0 + i) * problem.n + before.n0 + j));
+            seen.at(static_cast<std::size_t>((z * problem.m + before.m0 + i) * problem.n + before.n0 + j)) += of_k;
+      }
     }
-    CHECK(std::all_of(seen.begin(), seen.end(), [&](int count) { return count == windows_of_k; }));
+    CHECK(std::all_of(seen.begin(), seen.end(), [&](std::int64_t k) { return k == all_k; }));
+    if (stages.empty()) continue;
+    if (plan.packs(Role::b)) REQUIRE(stages.front() <= static_cast<int>(Stage::pack_b));
+    if (plan.parts > 1) REQUIRE(stages.back() == static_cast<int>(Stage::reduce));
     if (work >= 1 << 30) CHECK(counted.dispatches == size(plan).dispatches);
   }
 }
@@ -346,4 +374,65 @@ TEST_CASE("problems that no device can run are refused with the reason") {
   for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
     CHECK(parse_type(to_string(type)) == type);
   CHECK_THROWS_AS(parse_type("f8"), std::invalid_argument);
+}
+
+TEST_CASE("the cost model chooses by shape, device and what compiling costs; the runner-up and the reasons come along") {
+  Limits cpu;
+  cpu.cpu = true;
+  cpu.concurrent_groups = 2;
+  cpu.storage_block_bytes = 128 << 20;
+  cpu.image_buffer_bytes = std::int64_t{2} << 30;
+  cpu.loop_iterations = 60000;
+  const auto choice = [](const Problem& problem, const Limits& limits, const PlanOptions& options = {}) {
+    return make_plan(problem, limits, options);
+  };
+  const Plan square = choice(make_problem(1024, 1024, 1024), cpu);
+  CHECK(name(square.kernel) == "register");
+  CHECK(panels(square.kernel) == Panels::image);
+  CHECK(square.chosen_by == Plan::By::model);
+  CHECK(square.expected_seconds > 0);
+  REQUIRE(!square.passed_over.empty());
+  CHECK(square.passed_over.front().reason.find("by the cost model") != std::string::npos);
+  CHECK(name(square.passed_over.back().kernel) != "register");
+  CHECK(name(choice(make_problem(5, 4, 3), cpu).kernel) == "naive");
+  const Plan tall = choice(make_problem(3072, 1, 1024), cpu), flat = choice(make_problem(1, 3072, 1024), cpu);
+  CHECK(name(tall.kernel) == "gemv");
+  CHECK_FALSE(tall.transposed);
+  CHECK(name(flat.kernel) == "gemv");
+  CHECK(flat.transposed);
+  CHECK(flat.problem == transposed(make_problem(1, 3072, 1024)));
+  CHECK(flat.problem.m == 3072);
+  // A process that multiplies once does not wait for the compiler.
+  CHECK(name(choice(make_problem(48, 48, 48), cpu, {.runs = 1}).kernel) == "naive");
+  CHECK(name(choice(make_problem(48, 48, 48), cpu, {.runs = 1e6}).kernel) != "naive");
+  // Few elements of C and a long k: in parts, and a reduction; never so where the caller forbids it.
+  const Plan deep = choice(make_problem(512, 4, 500000), cpu);
+  CHECK(deep.parts > 1);
+  CHECK(deep.stages().back() == Stage::reduce);
+  CHECK(choice(make_problem(512, 4, 500000), cpu, {.split_k = 1}).parts == 1);
+  Problem batch = make_problem(4, 4, 4);
+  batch.batch = 10000;
+  batch.a.batch_stride = batch.b.batch_stride = batch.c.batch_stride = 16;
+  CHECK(name(choice(batch, cpu).kernel) == "small");
+  // On a device that is no CPU nothing is chosen that only a CPU likes.
+  CHECK(name(choice(make_problem(1024, 1024, 1024), Limits{.image_buffer_bytes = 1 << 30}).kernel) != "register");
+}
+
+TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {
+  const Problem problem = make_problem(200, 200, 200);
+  const std::array tuned{TunedChoice{make_problem(256, 256, 256), TiledKernel{16}, 0, 2.0},
+                         TunedChoice{make_problem(190, 210, 200), TiledKernel{32}, 0, 3.0}};
+  Limits limits;
+  const Plan plan = make_plan(problem, limits, {.tuning = tuned});
+  CHECK(to_string(plan.kernel) == "tiled:tile=32");
+  CHECK(plan.chosen_by == Plan::By::tuning);
+  limits.workgroup_invocations = 256;
+  CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}).kernel) == "tiled:tile=16");
+  const std::array struck_off{ProgramKey{.kernel = TiledKernel{16}}};
+  const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off});
+  CHECK(to_string(other.kernel) != "tiled:tile=16");
+  CHECK(other.chosen_by == Plan::By::model);
+  CHECK(std::any_of(other.passed_over.begin(), other.passed_over.end(),
+                    [](const auto& passed) { return passed.reason == "tiled:tile=16 failed its self-check"; }));
+  CHECK(make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}).chosen_by == Plan::By::model);
 }

@@ -169,6 +169,9 @@ TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
   refused("bench --sizes 8 --json /nonexistent/x.json", "/nonexistent");
   refused("bench --nosuch", "--nosuch");
   refused("inspect", "--shape");
+  refused("inspect --no-device --shape 1,2,3 --runs 0", "--runs");
+  refused("bench --shape 1,2,3 --sizes 8", "--sizes");
+  refused("bench --shape 1,2", "--shape: '1,2' is not three sizes m,n,k");
   refused("inspect --no-device --shape 1,2", "--shape: '1,2' is not three sizes m,n,k");
   refused("inspect --no-device --shape 1,2,0", "--shape: '0' is not a positive integer");
   refused("inspect --no-device --shape 1,2,3 --kernel nosuch", "nosuch");
@@ -193,12 +196,30 @@ TEST_CASE("inspect shows a plan without a device") {
   const ToolRun run = run_tool("inspect --no-device --shape 70,5000,33 --steps 3 --source");
   CHECK(run.status == 0);
   CHECK(run.err.empty());
-  for (const char* part :
-       {"tiled:tile=32, the planner's choice", "not taken   naive", "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
-        "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
+  for (const char* part : {"the cost model, for 1,000 runs", "runner-up   ", "--all shows them", "multiply  tiled:tile=32 f32\n",
+                           "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
+                           "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
     CAPTURE(part);
     CHECK(run.out.find(part) != std::string::npos);
   }
+}
+
+TEST_CASE("inspect says what ran before whom, what cannot run, and every stage") {
+  const ToolRun run = run_tool("inspect --no-device --all --shape 2,400,900 --runs 1");
+  CHECK(run.status == 0);
+  CAPTURE(run.out);
+  for (const char* part :
+       {"the cost model, for 1 run\n", "cannot run  small:tile_m=4,tile_n=4,workgroup=64 is for items of at most 64x64",
+        "compiled    once", "alignment   any"})
+    CHECK(run.out.find(part) != std::string::npos);
+  CHECK(run.out.find("--all shows them") == std::string::npos);
+  CHECK(run.out.find("runner-up") < run.out.find("  next "));
+  CHECK(run.out.find("  next ") < run.out.find("cannot run"));
+  const ToolRun packed = run_tool("inspect --no-device --shape 64,64,16000 --split-k 4 --kernel blocked:panels=1");
+  CAPTURE(packed.out);
+  for (const char* part : {"the caller", "stages        pack A    pack:workgroup=64 f32", "add up    reduce:workgroup=64 f32",
+                           "in 4 parts of 4,000, summed apart", "bytes: A's panels ", "any: A is brought into aligned panels"})
+    CHECK(packed.out.find(part) != std::string::npos);
 }
 
 TEST_CASE("inspect shows types, ops and batches") {

@@ -11,6 +11,7 @@
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
+#include "probes.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -21,12 +22,13 @@ using Json = nlohmann::ordered_json;
 struct Found {
   HeadlessDevice device;
   std::optional<Limits> limits;  ///< none where the device cannot be used
+  Probes probes;
 };
 
 std::vector<Found> find_devices() {
   std::vector<Found> found;
   for (HeadlessDevice& device : headless_devices()) {
-    found.push_back({std::move(device), std::nullopt});
+    found.push_back({std::move(device), std::nullopt, {}});
     if (!found.back().device.failure.empty()) continue;
     HeadlessOptions options;
     options.device = std::to_string(found.back().device.index);
@@ -34,6 +36,7 @@ std::vector<Found> find_devices() {
     Engine engine(HeadlessContext::get_proc_address);
     found.back().limits = engine.limits();
     engine.release();
+    found.back().probes = probe(HeadlessContext::get_proc_address);
   }
   return found;
 }
@@ -47,6 +50,12 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string times(const std::array<std::int64_t, 3>& sizes) {
   return std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]) + " x " + std::to_string(sizes[2]);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 void print(const Found& found) {
@@ -67,6 +76,25 @@ void print(const Found& found) {
   line("workgroup's size", times(limits.workgroup_size) + ", " + std::to_string(limits.workgroup_invocations) + " in all");
   line("shared memory", bytes_text(limits.shared_bytes));
   line("loop iterations", limits.loop_iterations > 0 ? std::to_string(limits.loop_iterations) : "no limit known");
+
+  const Probes& probes = found.probes;
+  std::vector<std::string> types{"f32", "i32"}, missing;
+  for (const auto& [type, extension] : probes.arithmetic) (extension.empty() ? missing : types).push_back(type);
+  line("computes in", joined(types) + (missing.empty() ? "" : "; not in " + joined(missing)));
+  line("subgroups", !probes.subgroups ? "none"
+                                      : "of " + std::to_string(probes.subgroups->size) + " in " +
+                                            joined(probes.subgroups->stages) + ": " + joined(probes.subgroups->features));
+  if (!probes.matrix_extensions.empty()) line("matrix extensions", joined(probes.matrix_extensions));
+  line("image of a buffer", limits.image_buffer_bytes > 0
+                                ? bytes_text(limits.image_buffer_bytes) + ", at offsets that are multiples of " +
+                                      bytes_text(probes.image_offset_alignment)
+                                : "cannot be read");
+  line("programs", std::string(probes.parallel_compile ? "compiled in the background" : "compiled one after the other") + ", " +
+                       (probes.program_binary_formats > 0 ? "their binaries can be kept" : "without binaries to keep") + ", " +
+                       (probes.spirv ? "from GLSL or SPIR-V" : "from GLSL alone"));
+  line("timestamps", probes.timer_bits == 0     ? "none"
+                     : probes.timer_step_ns > 0 ? std::to_string(probes.timer_step_ns) + " ns apart at least, as seen"
+                                                : "all alike");
 }
 
 Json to_json(const Found& found) {
@@ -90,7 +118,28 @@ Json to_json(const Found& found) {
                     {"workgroup_size", limits.workgroup_size},
                     {"workgroup_invocations", limits.workgroup_invocations},
                     {"shared_bytes", limits.shared_bytes},
-                    {"loop_iterations", limits.loop_iterations}};
+                    {"loop_iterations", limits.loop_iterations},
+                    {"f64", limits.f64},
+                    {"image_buffer_bytes", limits.image_buffer_bytes},
+                    {"concurrent_groups", limits.concurrent_groups}};
+  const Probes& probes = found.probes;
+  json["probes"] = {{"extensions", probes.extensions},
+                    {"program_binary_formats", probes.program_binary_formats},
+                    {"parallel_compile", probes.parallel_compile},
+                    {"spirv", probes.spirv},
+                    {"subgroups", nullptr},
+                    {"arithmetic", Json::object()},
+                    {"matrix_extensions", probes.matrix_extensions},
+                    {"image_buffer_texels", probes.image_buffer_texels},
+                    {"image_offset_alignment", probes.image_offset_alignment},
+                    {"compute_images", probes.compute_images},
+                    {"timer_bits", probes.timer_bits},
+                    {"timer_step_ns", probes.timer_step_ns}};
+  if (probes.subgroups)
+    json["probes"]["subgroups"] = {
+        {"size", probes.subgroups->size}, {"stages", probes.subgroups->stages}, {"features", probes.subgroups->features}};
+  for (const auto& [type, extension] : probes.arithmetic)
+    json["probes"]["arithmetic"][type] = extension.empty() ? Json(nullptr) : Json(extension);
   return json;
 }
 
@@ -113,8 +162,8 @@ void devices(bool as_json) {
 
 void add_devices(CLI::App& app, int& status) {
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App* verb =
-      app.add_subcommand("devices", "List every device: name, driver, OpenGL version, limits; failed ones with the reason");
+  CLI::App* verb = app.add_subcommand(
+      "devices", "List every device: name, driver, OpenGL version, limits, what shaders can do; failed ones with the reason");
   verb->add_flag("--json", *as_json, "Print one JSON object");
   verb->callback([as_json, &status] {
     devices(*as_json);

@@ -24,7 +24,9 @@ int run(int argc, char** argv) {
   glgemm::tools::add_transpose(app, status);
   glgemm::tools::add_bench(app, status);
   glgemm::tools::add_inspect(app, status);
+  glgemm::tools::add_tune(app, status);
   glgemm::tools::add_devices(app, status);
+  glgemm::tools::add_report(app, status);
   // After the verbs, which would take it over.
   app.footer(
       "'glgemm VERB --help' explains a verb. The variable GLGEMM_DEVICE chooses the device, by its index or a part of its name\n"

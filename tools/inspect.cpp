@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
 #include "shapes.hpp"
@@ -36,30 +38,45 @@ struct Arguments {
   bool no_device = false;
   bool source = false;
   bool json = false;
+  bool all = false;
   std::int64_t steps = 8;
+  double runs = 1000;
+  std::int64_t split_k = 0;
 };
 
-/// Limits, and whose they are.
+/// Limits, whose they are, and what was tuned there.
 struct Device {
   std::string name;
   Limits limits;
+  std::vector<TunedChoice> tuning;
 };
 
 Device find_device(const Arguments& arguments) {
-  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}};
+  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
   HeadlessOptions options;
   options.device = arguments.device;
+  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
+  std::optional<HeadlessContext> context;
   try {
-    const HeadlessContext context(options);
-    Engine engine(HeadlessContext::get_proc_address);
-    Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits()};
-    engine.release();
-    return device;
+    context.emplace(options);
   } catch (const Unsupported& error) {
     std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
-    return {"none usable (OpenGL 4.3's least limits)", {}};
+    return {"none usable (OpenGL 4.3's least limits)", {}, {}};
   }
+  Engine engine(HeadlessContext::get_proc_address);
+  std::vector<std::string> notes;  // of tables: 'glgemm tune --check' says what is wrong with one
+  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
+                tuning_for(engine.device(), std::nullopt, notes)};
+  engine.release();
+  return device;
 }
+
+/// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
+struct Planned {
+  Problem problem;
+  PlanOptions options;
+  Plan plan;
+};
 
 /// 1234567 as 1,234,567.
 std::string grouped(std::int64_t value) {
@@ -97,22 +114,74 @@ Grid grid(const Plan& plan) {
   return {ceil_div(plan.piece_n, block.columns), ceil_div(plan.piece_m, block.rows)};
 }
 
-/// A kernel of the table that was not taken, and why.
-struct NotTaken {
-  Kernel kernel;
+/// A kernel that was not taken, and why.
+struct PassedOver {
+  std::string kernel;
   std::string reason;
+  bool can_run;
+  bool considered = true;  ///< the planner weighed it
 };
 
-std::vector<NotTaken> not_taken(const Plan& plan, const Device& device, bool forced) {
-  std::vector<NotTaken> list;
+/// First those that the model takes for slower, the runner-up first; then those that cannot run; and of families that the planner
+/// does not consider here, the kernel with the default parameters.
+std::vector<PassedOver> passed_over(const Planned& planned, const Device& device) {
+  std::vector<PassedOver> list;
+  for (const auto& [kernel, reason] : planned.plan.passed_over) {
+    PlanOptions forced = planned.options;
+    forced.kernel = kernel;
+    bool can_run = true;
+    try {
+      make_plan(planned.problem, device.limits, forced);
+    } catch (const std::exception&) {
+      can_run = false;
+    }
+    list.push_back({to_string(kernel), reason, can_run});
+  }
+  if (planned.plan.chosen_by == Plan::By::caller) return list;
   for (const Kernel& kernel : kernel_table()) {
-    if (kernel == plan.kernel) continue;
-    std::string reason = why_not(plan.problem, kernel, device.limits);
-    if (reason.empty())
-      reason = forced ? "it could run, but another was asked for" : "it could run, but comes later in the table";
-    list.push_back({kernel, std::move(reason)});
+    const auto of_family = [&](const Kernel& other) { return other.index() == kernel.index(); };
+    if (of_family(planned.plan.kernel) || std::any_of(planned.plan.passed_over.begin(), planned.plan.passed_over.end(),
+                                                      [&](const auto& passed) { return of_family(passed.kernel); }))
+      continue;
+    std::string reason = why_not(planned.problem, kernel, device.limits);
+    const bool can_run = reason.empty();
+    if (can_run) reason = "not considered for such a product on such a device";
+    list.push_back({to_string(kernel), std::move(reason), can_run, false});
   }
   return list;
+}
+
+std::string stage_name(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+  return std::string(names.at(static_cast<std::size_t>(stage)));
+}
+std::string stage_key(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce"};
+  return std::string(names.at(static_cast<std::size_t>(stage)));
+}
+
+/// "1024x1024x1024 f32": the entry of the tuning table that the plan goes by, or null.
+const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
+  if (planned.plan.chosen_by != Plan::By::tuning) return nullptr;
+  for (const TunedChoice* choice : nearby(device.tuning, planned.problem))
+    if (choice->kernel == planned.plan.kernel) return choice;
+  return nullptr;
+}
+
+std::string chosen_by(const Planned& planned, const Device& device) {
+  if (planned.plan.chosen_by == Plan::By::caller) return "the caller";
+  if (planned.plan.chosen_by == Plan::By::model)
+    return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
+  const TunedChoice* const entry = tuned_entry(planned, device);
+  if (!entry) return "the tuning table";
+  const Problem& p = entry->problem;
+  return "the tuning table: the fastest that was found for " + times({p.m, p.n, p.k}) +
+         (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + " (m x n x k)" +
+         (entry->gflops > 0 ? ", " + decimal(entry->gflops) + " GFLOP/s" : "");
+}
+
+std::string milliseconds(double seconds) {
+  return decimal(1e3 * seconds) + " ms";
 }
 
 /// The plan's first dispatches, in order.
@@ -129,16 +198,21 @@ std::vector<Step> first_steps(const Plan& plan, std::int64_t most) {
 }
 
 std::string window_text(const Window& window) {
+  if (window.size_bytes == 0) return "-";  // in the workspace, or not used
   return grouped(window.offset_bytes) + " + " + grouped(window.size_bytes);
 }
 
+bool writes_c(const Step& step) {
+  return step.c.size_bytes > 0 && (step.stage == Stage::multiply || step.stage == Stage::reduce);
+}
+
 void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
-  using Row = std::array<std::string, 8>;
+  using Row = std::array<std::string, 9>;
   std::vector<Row> rows{
-      {"dispatch", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
+      {"dispatch", "stage", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
   for (const Step& step : steps)
-    rows.push_back({std::to_string(rows.size()), times({step.groups[0], step.groups[1], step.groups[2]}), grouped(step.x0),
-                    grouped(step.y0), times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b),
+    rows.push_back({std::to_string(rows.size()), stage_name(step.stage), times({step.groups[0], step.groups[1], step.groups[2]}),
+                    grouped(step.x0), grouped(step.y0), times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b),
                     window_text(step.c)});
   std::array<std::size_t, std::tuple_size_v<Row>> widths{};
   for (const Row& row : rows)
@@ -147,20 +221,23 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
     for (std::size_t i = 0; i < widths.size(); ++i)
       std::cout << "  " << std::string(widths[i] - rows[r][i].size(), ' ') << rows[r][i];
     if (r > 0)
-      std::cout << (steps[r - 1].first_k ? "" : "  adds to C") << (steps[r - 1].barrier_before ? "  after a barrier" : "");
+      std::cout << (steps[r - 1].first_k || !writes_c(steps[r - 1]) ? "" : "  adds to C")
+                << (steps[r - 1].barrier_before ? "  after a barrier" : "");
     std::cout << '\n';
   }
   const std::int64_t more = dispatches - static_cast<std::int64_t>(steps.size());
   if (more > 0) std::cout << "  and " << grouped(more) << " more\n";
 }
 
-void print(const Plan& plan, const Device& device, const Arguments& arguments) {
-  const Problem& p = plan.problem;
+void print(const Planned& planned, const Device& device, const Arguments& arguments) {
+  const Problem& p = planned.problem;
+  const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
   const Grid groups = grid(plan);
   const PlanSize count = size(plan);
-  const Traffic t = traffic(p, plan.kernel);
+  const Traffic t = traffic(plan.problem, plan.kernel);
+  const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
   const auto line = [](std::string_view label, const std::string& text) {
     std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
   };
@@ -176,18 +253,60 @@ void print(const Plan& plan, const Device& device, const Arguments& arguments) {
   line("device", device.name);
   const auto factor = [](char name, Op op) { return op == Op::none ? std::string(1, name) : "op(" + std::string(1, name) + ")"; };
   line("product", "C = " + factor('A', p.a.op) + " " + factor('B', p.b.op) + " in " + std::string(to_string(p.type)) +
-                      (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " +
-                      decimal(flops({p.m, p.n, p.k}, p.type, p.batch) / 1e9) + " GFLOP");
+                      (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " + decimal(work / 1e9) + " GFLOP");
   operand("  A", Role::a, p.m, p.k);
   operand("  B", Role::b, p.k, p.n);
   operand("  C", Role::c, p.m, p.n);
   std::cout << '\n';
-  line("kernel", to_string(plan.kernel) + (arguments.kernel == "auto" ? ", the planner's choice" : ", as asked for"));
-  for (const auto& [kernel, reason] : not_taken(plan, device, arguments.kernel != "auto"))
-    line("  not taken", to_string(kernel) + ": " + reason);
+  line("kernel", to_string(plan.kernel));
+  line("  chosen by", chosen_by(planned, device));
+  line("  expected", milliseconds(plan.expected_seconds) + " by the cost model" +
+                         (plan.expected_seconds > 0 ? ", " + decimal(work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
+                         (plan.chosen_by == Plan::By::tuning ? ", which the table goes before" : ""));
+  constexpr std::int64_t shown = 3;  // of those that can run
+  std::int64_t able = 0, left_out = 0;
+  const auto left_out_line = [&] {
+    if (left_out > 0) line("", "and " + grouped(left_out) + " that the model takes for slower still; --all shows them");
+    left_out = 0;
+  };
+  for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device)) {
+    able += can_run && considered;
+    if (!arguments.all && can_run && considered && able > shown) {
+      ++left_out;
+      continue;
+    }
+    if (!can_run || !considered) left_out_line();
+    // Some reasons begin with the kernel's name.
+    line(!can_run      ? "  cannot run"
+         : !considered ? "  left out"
+         : able == 1   ? "  runner-up"
+                       : "  next",
+         reason.starts_with(kernel) ? reason : kernel + ": " + reason);
+  }
+  left_out_line();
   line("  tile", times({block.rows, block.columns}) + " elements of C for each workgroup");
   line("  workgroup", times({group[0], group[1], group[2]}) + " = " + grouped(std::int64_t{group[0]} * group[1] * group[2]) +
                           " invocations, " + grouped(shared_bytes(plan.kernel, p.type)) + " bytes of shared memory");
+  if (plan.transposed) line("  transposed", "C^T = op(B)^T op(A)^T is run: below, A and B have changed places");
+  std::cout << '\n';
+
+  bool first = true;
+  for (const Stage stage : plan.stages()) {
+    std::string label = stage_name(stage);
+    label.resize(10, ' ');
+    line(first ? "stages" : "", label + to_string(plan.program(stage)));
+    first = false;
+  }
+  line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
+  line("  alignment", plan.packs(Role::a)         ? "any: A is brought into aligned panels"
+                      : plan.wide == Panels::none ? "any: A is read element by element"
+                                                  : "A's rows begin at multiples of 16 bytes, and are read so" +
+                                                        std::string(plan.wide == Panels::image ? ", as an image" : ""));
+  if (plan.parts > 1)
+    line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
+  if (plan.workspace_bytes > 0)
+    line("  workspace", grouped(plan.workspace_bytes) + " bytes: A's panels " + grouped(plan.panels_a_bytes) + ", B's " +
+                            grouped(plan.panels_b_bytes) + ", sums " + grouped(plan.sums_bytes));
   std::cout << '\n';
   line("grid", times({groups.columns, groups.rows}) + " workgroups (columns x rows) for each piece");
   line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
@@ -214,13 +333,15 @@ Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
 }
 
-Json to_json(const Plan& plan, const Device& device, const Arguments& arguments) {
-  const Problem& p = plan.problem;
+Json to_json(const Planned& planned, const Device& device, const Arguments& arguments) {
+  const Problem& p = planned.problem;
+  const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
   const Grid groups = grid(plan);
   const PlanSize count = size(plan);
-  const Traffic t = traffic(p, plan.kernel);
+  const Traffic t = traffic(plan.problem, plan.kernel);
+  const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
   Json json{{"device", device.name},
             {"m", p.m},
             {"n", p.n},
@@ -231,7 +352,22 @@ Json to_json(const Plan& plan, const Device& device, const Arguments& arguments)
             {"batch", p.batch},
             {"requested", arguments.kernel},
             {"kernel", to_string(plan.kernel)},
-            {"not_taken", Json::array()},
+            {"transposed", plan.transposed},
+            {"chosen_by", plan.chosen_by == Plan::By::caller   ? "caller"
+                          : plan.chosen_by == Plan::By::tuning ? "tuning"
+                                                               : "model"},
+            {"tuned_for", nullptr},
+            {"expected_seconds", plan.expected_seconds},
+            {"passed_over", Json::array()},
+            {"stages", Json::array()},
+            {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.wide)))},
+            {"panels", std::string(panels_names.at(static_cast<std::size_t>(panels(plan.kernel))))},
+            {"parts", plan.parts},
+            {"part_k", plan.part_k},
+            {"workspace_bytes", plan.workspace_bytes},
+            {"panels_a_bytes", plan.panels_a_bytes},
+            {"panels_b_bytes", plan.panels_b_bytes},
+            {"sums_bytes", plan.sums_bytes},
             {"tile", {block.rows, block.columns}},
             {"workgroup", {group[0], group[1], group[2]}},
             {"shared_bytes", shared_bytes(plan.kernel, p.type)},
@@ -248,10 +384,16 @@ Json to_json(const Plan& plan, const Device& device, const Arguments& arguments)
               {"b_from_shared", t.b_from_shared},
               {"bytes", t.bytes},
               {"flops_per_byte", t.flops_per_byte}}}};
-  for (const auto& [kernel, reason] : not_taken(plan, device, arguments.kernel != "auto"))
-    json["not_taken"].push_back({{"kernel", to_string(kernel)}, {"reason", reason}});
+  if (const TunedChoice* const entry = tuned_entry(planned, device))
+    json["tuned_for"] = {{"m", entry->problem.m},         {"n", entry->problem.n},     {"k", entry->problem.k},
+                         {"batch", entry->problem.batch}, {"split_k", entry->split_k}, {"gflops", entry->gflops}};
+  for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device))
+    json["passed_over"].push_back({{"kernel", kernel}, {"reason", reason}, {"can_run", can_run}, {"considered", considered}});
+  for (const Stage stage : plan.stages())
+    json["stages"].push_back({{"stage", stage_key(stage)}, {"program", to_string(plan.program(stage))}});
   for (const Step& step : first_steps(plan, arguments.steps))
-    json["steps"].push_back({{"groups", step.groups},
+    json["steps"].push_back({{"stage", stage_key(step.stage)},
+                             {"groups", step.groups},
                              {"x0", step.x0},
                              {"y0", step.y0},
                              {"m", step.m},
@@ -262,7 +404,10 @@ Json to_json(const Plan& plan, const Device& device, const Arguments& arguments)
                              {"c", window_json(step.c)},
                              {"first_k", step.first_k},
                              {"barrier_before", step.barrier_before}});
-  if (arguments.source) json["source"] = source(plan.program());
+  if (arguments.source) {
+    json["source"] = source(plan.program());
+    for (std::size_t i = 0; i < plan.stages().size(); ++i) json["stages"][i]["source"] = source(plan.program(plan.stages()[i]));
+  }
   return json;
 }
 
@@ -277,6 +422,8 @@ void inspect(const Arguments& arguments) {
   problem.a.op = parse_op(arguments.op_a, "--op-a");
   problem.b.op = parse_op(arguments.op_b, "--op-b");
   PlanOptions options;
+  options.runs = arguments.runs;
+  options.split_k = arguments.split_k;
   if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
   const std::int64_t batch = parse_size(arguments.batch, "--batch");
   validate(problem);  // the sizes can be multiplied
@@ -288,20 +435,23 @@ void inspect(const Arguments& arguments) {
     validate(problem);
   }
   const Device device = find_device(arguments);
-  const Plan plan = make_plan(problem, device.limits, options);
+  options.tuning = device.tuning;
+  const Planned planned{problem, options, make_plan(problem, device.limits, options)};
   if (arguments.json) {
-    std::cout << to_json(plan, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     return;
   }
-  print(plan, device, arguments);
-  if (arguments.source) std::cout << '\n' << source(plan.program());
+  print(planned, device, arguments);
+  if (!arguments.source) return;
+  for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
 }
 
 }  // namespace
 
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("inspect", "Show what would run for a product: kernel, dispatches, memory traffic");
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, memory traffic");
   verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
   verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
   verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
@@ -310,7 +460,14 @@ void add_inspect(CLI::App& app, int& status) {
   verb->add_option("--batch", arguments->batch, "How many products of this shape, in one call")->capture_default_str();
   verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
       ->capture_default_str();
-  verb->add_flag("--source", arguments->source, "Show the kernel's GLSL as the driver gets it");
+  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
+      ->check(CLI::Range(1.0, 1e15))
+      ->capture_default_str();
+  verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
+  verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
   verb->add_option("--steps", arguments->steps, "How many dispatches to list")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();

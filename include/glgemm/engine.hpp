@@ -172,6 +172,24 @@ struct EngineOptions {
   /// Find out at each call whether the engine's context is current, and throw std::invalid_argument if another or none is. By
   /// default debug builds of glgemm do.
   std::optional<bool> check_context{};
+  /// The folder in which compiled programs are kept for later processes, where the driver gives their binaries; made when a
+  /// program is first needed. Empty: none are kept. By default the variable GLGEMM_PROGRAM_CACHE (empty: none), else
+  /// $XDG_CACHE_HOME/glgemm/programs, else $HOME/.cache/glgemm/programs.
+  ///
+  /// Holds at most 64 MiB, the least recently used files go first; any number of processes may share it, and it can be removed at
+  /// any time. A program is kept under the driver's names and its source, so that rewritten sources are kept too, each for
+  /// itself. What cannot be read or written there costs time and fails nothing. A folder of another user's, or into which others
+  /// may write, is not used. An application with a cache folder of its own names it here; one that must not write files leaves it
+  /// empty.
+  std::optional<std::string> program_cache{};
+  /// A table that `glgemm tune` wrote, read once, when the engine is made; what it finds there and in the built-in table for this
+  /// device are the engine's PlanOptions::tuning. What cannot be read is told to `log` and left out. Empty: the built-in table
+  /// alone. By default the one at TuningTable::user_path(), if it exists.
+  std::optional<std::string> tuning{};
+  /// Before a program is relied on for the first time, run it on a small product of integers that reaches its edges, and compare
+  /// every byte; drivers do miscompile. One that fails is struck off (see Engine::struck_off), and another kernel is taken. Waits
+  /// for the GPU, a few milliseconds at most, where prepare() or the program cache has not seen to it before.
+  bool self_check = true;
 };
 
 class DeviceMatrix;
@@ -200,7 +218,8 @@ class GLGEMM_EXPORT Fence {
 class Stopwatch;
 
 /// While it lives, the engine does not save and restore OpenGL state for each call: that is done once, when the scope is made and
-/// when it ends. In between the application may not rely on that state or change it. Scopes do not nest.
+/// when it ends. In between the application may not rely on that state or change it, nor delete the buffers of its products in
+/// the scope or give them another size. Scopes do not nest.
 class GLGEMM_EXPORT Scope {
  public:
   ~Scope();
@@ -214,15 +233,21 @@ class GLGEMM_EXPORT Scope {
   std::unique_ptr<State> state_;
 };
 
+/// A program that gave a wrong result, see EngineOptions::self_check.
+struct StruckOff {
+  ProgramKey program;
+  std::string reason;
+};
+
 /// Multiplies matrices in one OpenGL context of version 4.3 or newer.
 ///
 /// An engine belongs to the context that was current when it was made; every function but those that say otherwise must be called
 /// on a thread on which that context (and no other) is current, not while transform feedback is active (refused) and not under
 /// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored
-/// when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic) and the copy-read
-/// and copy-write bindings. An object that was deleted while it was bound cannot be bound again; its binding is then empty. An
-/// OpenGL error that was pending stays pending; the one of glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when
-/// first needed and kept.
+/// when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic), image units 0 and
+/// 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object that was deleted while it
+/// was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; the one of
+/// glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when first needed and kept.
 ///
 /// Barriers: what shaders wrote to A, B, C, D or a bias as storage buffers before is seen. After writes by other means, issue
 /// what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform feedback,
@@ -271,17 +296,24 @@ class GLGEMM_EXPORT Engine {
   /// = 0, A and B are not. The gaps that C's ld leaves are not written. What was enqueued before is seen as the class comment
   /// says.
   ///
-  /// A product whose like ran before makes these OpenGL calls and no others; none allocates, waits or asks for errors:
-  /// - for each buffer of the product, its size: glIsBuffer, glBindBuffer, glGetBufferParameteri64v;
-  /// - glGetIntegerv (is there room for a debug group?), glPushDebugGroup, glUseProgram, glPopDebugGroup;
+  /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace; prepare()
+  /// does so ahead. A product whose like ran before makes these OpenGL calls and no others; none waits or asks for errors, and
+  /// nothing is allocated (but for what a batch that gives its items one by one needs):
+  /// - for each dispatch (one; with panels a pack of A, or of B, or both before, with parts of k a reduction after):
+  /// glUseProgram,
+  ///   glBindBufferRange for each buffer, glBindImageTexture for panels (on CPU drivers), glProgramUniform* for what differs from
+  ///   the last dispatch of the program, glMemoryBarrier (not where only pieces of C that are apart are in flight),
+  ///   glDispatchCompute;
   /// - where a batch gives its items one by one: glInvalidateBufferData, glBindBufferBase, glBufferSubData;
-  /// - for each dispatch: glBindBufferRange for each operand, glProgramUniform* for what differs from the last dispatch of the
-  /// program,
-  ///   glMemoryBarrier (not where only pieces of C that are apart are in flight), glDispatchCompute;
-  /// - outside a scope, to save and restore: glGetBooleanv, 4 glGetIntegerv, and for each of the kernel's bindings
-  /// glGetIntegeri_v and
-  ///   2 glGetInteger64i_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, 3 glBindBuffer, and glIsProgram or
-  ///   glIsBuffer for each object that is bound again;
+  /// - where an operand is read as an image (gemv on CPU drivers), or panels lie in a workspace of the caller's:
+  ///   glGetIntegerv, glBindTexture twice and glTexBufferRange, and the same with glTexBuffer to let go of it;
+  /// - outside a scope, for each buffer of the product its size: glIsBuffer, glBindBuffer, glGetBufferParameteri64v;
+  /// glGetIntegerv
+  ///   (is there room for a debug group?), glPushDebugGroup and glPopDebugGroup; and to save and restore: glGetBooleanv,
+  ///   4 glGetIntegerv, for each of the kernel's bindings glGetIntegeri_v and 2 glGetInteger64i_v, for each of its image units
+  ///   6 glGetIntegeri_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, glBindImageTexture, 3 glBindBuffer,
+  ///   and glIsProgram, glIsBuffer or glIsTexture for each object that is bound again. In a scope the size of a buffer is asked
+  ///   for the first time only;
   /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
   /// another
@@ -300,6 +332,14 @@ class GLGEMM_EXPORT Engine {
   /// @throws std::invalid_argument  the shapes disagree
   /// Any thread.
   static Problem problem(const Gemm& product);
+
+  /// The plan that gemm() would run: make_plan with the engine's limits, its tuning table, and without programs that failed their
+  /// self-check.  @throws as make_plan
+  /// Any thread, while no other uses the engine.
+  Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
+
+  /// The programs that failed their self-check and are not run by this engine, and what was wrong.
+  std::vector<StruckOff> struck_off() const;
 
   /// Bytes of workspace that gemm() would need for the product.  @throws as make_plan
   /// Any thread.

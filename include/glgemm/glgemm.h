@@ -187,15 +187,21 @@ typedef struct glgemm_limits {
   int64_t shared_bytes;              ///< bytes of shared memory for one workgroup
   int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
   int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
+  int64_t image_buffer_bytes;        ///< the most bytes of a buffer that shaders can read as an image, 0: they cannot
+  int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
+  int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
 } glgemm_limits;
 
 /// What the caller decides of how a product is run; everything else the planner does.
 typedef struct glgemm_options {
   size_t struct_size;
-  const char* kernel;           ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
-  int64_t slice_columns;        ///< the most columns of workgroups of one dispatch, 64 by default
-  int64_t slice_rows;           ///< the most rows, 64 by default
-  int64_t workspace_bytes;      ///< the most bytes of workspace that may be needed, 256 MiB by default
+  const char* kernel;       ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
+  int64_t slice_columns;    ///< the most columns of workgroups of one dispatch; 0, the default: what suits the kernel
+  int64_t slice_rows;       ///< the most rows, likewise
+  int64_t workspace_bytes;  ///< the most bytes of workspace that may be needed, 256 MiB by default
+  int64_t split_k;          ///< parts of k that are summed apart; 0, the default: the planner's choice, 1: none
+  double runs;              ///< how often the product is going to run, against which compile times are weighed; 1000 by default
+  int32_t untuned;          ///< 1: leave the engine's tuning table aside; 0 by default
   const glgemm_limits* limits;  ///< plan within these limits; NULL: the device's
 } glgemm_options;
 
@@ -234,6 +240,14 @@ typedef struct glgemm_engine_options {
   /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug
   /// builds of glgemm do.
   int32_t check_context;
+  /// The folder in which compiled programs are kept for later processes. "": none. NULL, the default: the variable
+  /// GLGEMM_PROGRAM_CACHE, else glgemm/programs in the user's cache folder.
+  const char* program_cache;
+  /// A table that `glgemm tune` wrote. "": the built-in one alone. NULL, the default: the variable GLGEMM_TUNING, else
+  /// glgemm/tuning.json in the user's cache folder.
+  const char* tuning;
+  /// 1, the default: check each program on a small product before it is relied on; one that fails is not used. 0: do not.
+  int32_t self_check;
 } glgemm_engine_options;
 
 /// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a

@@ -5,5 +5,6 @@
 #include <glgemm/error.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/tuning.hpp>
 #include <glgemm/verify.hpp>
 #include <glgemm/version.hpp>

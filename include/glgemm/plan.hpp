@@ -118,8 +118,20 @@ struct Limits {
   std::int64_t loop_iterations = 0;
   /// Whether shaders can compute with doubles.
   bool f64 = true;
+  /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
+  /// all.
+  std::int64_t image_buffer_bytes = 0;
+  /// The device computes on a CPU. The cost model then counts differently, see src/cost_model.cpp.
+  bool cpu = false;
+  /// Workgroups that run at the same time, as far as known: a CPU's threads.
+  std::int64_t concurrent_groups = 256;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
+
+/// How a kernel gets A and B: `none` as they lie; else as panels, into which a pack step brings them before (aligned, padded with
+/// zeros, of the accumulator's type, k-major), read from a storage buffer or as an image, which on CPU drivers is several times
+/// as fast.
+enum class Panels { none, storage, image };
 
 /// The paper's kernel, tiled.comp: a workgroup of tile x tile invocations computes a tile x tile block of C through shared
 /// memory.
@@ -144,20 +156,71 @@ struct SmallKernel {
   friend auto operator<=>(const SmallKernel&, const SmallKernel&) = default;
 };
 
+/// gemv.comp: for a C of few columns (or few rows: the transposed product is run then): reads A once, tile_m rows and tile_n
+/// columns for each invocation.
+struct GemvKernel {
+  int tile_m = 8;     ///< 1, 2, 4 or 8
+  int tile_n = 1;     ///< 1, 2, 4 or 8
+  int lanes_k = 1;    ///< invocations that share a row and take turns along k, a power of two up to workgroup
+  int workgroup = 8;  ///< invocations, a power of two from 4 to 256
+  int panels = 0;     ///< Panels, of B alone
+  friend auto operator<=>(const GemvKernel&, const GemvKernel&) = default;
+};
+
+/// register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU.
+struct RegisterKernel {
+  int tile_m = 12;    ///< rows for each invocation and workgroup, a multiple of 4 up to 32
+  int tile_n = 8;     ///< columns for each invocation: 4, 8 or 16
+  int step_k = 4;     ///< products taken at a time along k: 1, 2, 4 or 8
+  int workgroup = 8;  ///< invocations, a power of two from 4 to 128
+  int panels = 2;     ///< Panels
+  friend auto operator<=>(const RegisterKernel&, const RegisterKernel&) = default;
+};
+
+/// blocked.comp: tiles in shared memory and registers, for GPUs.
+struct BlockedKernel {
+  int block_m = 64;       ///< rows for each workgroup, a power of two from 16 to 256
+  int block_n = 64;       ///< columns for each workgroup, a power of two from 16 to 256
+  int block_k = 16;       ///< of k in shared memory at a time: 8, 16 or 32
+  int tile_m = 8;         ///< rows for each invocation: 4, 8 or 16
+  int tile_n = 8;         ///< columns for each invocation: 4, 8 or 16
+  int step_k = 4;         ///< products written out, a power of two up to 16 and block_k
+  int pad = 1;            ///< texels of padding after each row of shared memory: 0 or 1
+  int prefetch = 1;       ///< 1: the next block of k is loaded into registers while this one is multiplied
+  int double_buffer = 0;  ///< 1: two blocks of k in shared memory and one barrier for each instead of two
+  int panels = 0;         ///< Panels
+  friend auto operator<=>(const BlockedKernel&, const BlockedKernel&) = default;
+};
+
+/// pack.comp: brings an operand into panels. A step before a product, not a kernel for one.
+struct PackKernel {
+  int workgroup = 64;  ///< invocations, a power of two up to 1024
+  friend auto operator<=>(const PackKernel&, const PackKernel&) = default;
+};
+
+/// reduce.comp: adds up the sums over the parts of k. A step after a product, not a kernel for one.
+struct ReduceKernel {
+  int workgroup = 64;  ///< invocations, a power of two up to 1024
+  friend auto operator<=>(const ReduceKernel&, const ReduceKernel&) = default;
+};
+
 /// A kernel and its parameters.
-using Kernel = std::variant<SmallKernel, TiledKernel, NaiveKernel>;
+using Kernel =
+    std::variant<SmallKernel, GemvKernel, RegisterKernel, BlockedKernel, TiledKernel, NaiveKernel, PackKernel, ReduceKernel>;
 
 /// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
 struct ProgramKey {
   Kernel kernel;
   Type type = Type::f32;
   Type c_type = Type::f32;
-  bool epilogue = false;  ///< a residual, a bias or an activation may apply
-  bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
+  bool epilogue = false;       ///< a residual, a bias or an activation may apply
+  bool items = false;          ///< the items of the batch have offsets and scalars of their own, in a buffer
+  bool parts = false;          ///< sums over parts of k go to the workspace, for a reduction
+  Panels wide = Panels::none;  ///< A's rows begin at multiples of 16 bytes and are read so, from a storage buffer or as an image
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
 };
 
-/// The kernels that `make_plan` tries, in this order, with their default parameters; the plainest is last and can always run.
+/// The kernels for products with their default parameters; the plainest is last and can always run.
 GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
 /// "tiled", "naive": the name of the family, which is also its file's name in shaders/.
 GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
@@ -167,10 +230,15 @@ GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
 /// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known
 /// ones
 GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
+/// The tuner's space: every kernel that can run this problem under these limits and may be the fastest, each family with the
+/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do).
+GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits);
 /// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
 GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
 /// The size of a workgroup of the kernel in invocations: x, y, z.
 GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel) noexcept;
+/// Whether the kernel has A and B (gemv: B) packed.
+GLGEMM_EXPORT Panels panels(const Kernel& kernel) noexcept;
 /// The block of C that one workgroup computes.
 struct Tile {
   std::int64_t rows = 0;
@@ -196,18 +264,42 @@ struct Traffic {
 };
 GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 
+/// What a tuner found to be the fastest way of a product on a device, see tuning.hpp.
+struct TunedChoice {
+  Problem problem;
+  Kernel kernel;
+  std::int64_t split_k = 0;  ///< as PlanOptions::split_k
+  double gflops = 0;
+};
+
 /// What the caller (or a tuner) decides; everything else the planner does.
 struct PlanOptions {
   /// Run this kernel or fail with its `why_not`.
   std::optional<Kernel> kernel{};
-  /// The most workgroups of one dispatch: columns and rows of the grid. The paper's 64 x 64.
-  std::int64_t slice_columns = 64;
-  std::int64_t slice_rows = 64;
+  /// The most workgroups of one dispatch: columns and rows of the grid. 0: the paper's 64 x 64 for `tiled`, `naive` and `small`,
+  /// and for the others what a dispatch may have.
+  std::int64_t slice_columns = 0;
+  std::int64_t slice_rows = 0;
   /// The most bytes of workspace that the plan may need; pieces are made small enough for it.
   std::int64_t workspace_bytes = std::int64_t{256} << 20;
+  /// The parts into which k is cut, each summed apart and all added up in a reduction, where the kernel can do that. 0: the
+  /// planner's choice, 1: none.
+  std::int64_t split_k = 0;
+  /// How often the product is going to run, as the cost model reckons with compile times.
+  double runs = 1000;
   /// Plan within these limits rather than the device's: tighter ones, for a product that is to be cut into smaller pieces.
   std::optional<Limits> limits{};
+  /// What a tuner found on this device. Where an entry's problem is near enough, its kernel is taken before any that the cost
+  /// model prefers. An engine fills it from its own table unless `untuned`.
+  std::span<const TunedChoice> tuning{};
+  bool untuned = false;
+  /// Programs that must not run: an engine fills it with those that failed their self-check.
+  std::span<const ProgramKey> struck_off{};
 };
+
+/// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k.
+enum class Stage { pack_a, pack_b, multiply, reduce };
+constexpr std::size_t stage_count = 4;
 
 /// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
 /// Small however large the product is; `next_slice` enumerates what it stands for. Equal plans give equal bits on one device.
@@ -216,10 +308,19 @@ struct Plan {
     Kernel kernel;
     std::string reason;
   };
+  /// Who chose the kernel: the caller, an entry of the tuning table, or the cost model.
+  enum class By { caller, tuning, model };
 
+  /// As it runs: the transposed one if `transposed`.
   Problem problem;
+  /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns.
+  bool transposed = false;
   Kernel kernel;
-  /// The kernels before `kernel` in the table, and why each was not taken.
+  By chosen_by = By::model;
+  /// Seconds that the cost model expects a run to take.
+  double expected_seconds = 0;
+  /// The kernels that were not taken, and why not: those that cannot run the problem, and those that the model takes for slower,
+  /// the runner-up first.
   std::vector<PassedOver> passed_over;
   /// The sizes of a piece: what one set of buffer windows and one window of k covers. m, n and k themselves if nothing is cut.
   std::int64_t piece_m = 0;
@@ -229,24 +330,45 @@ struct Plan {
   /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each
   /// is a piece of its own instead, and its offsets and scalars are the executor's.
   bool items_in_buffer = false;
-  /// Bytes of workspace, for the sums of earlier windows of k where C's own type would round them.
+  /// A's rows begin at multiples of 16 bytes within a window, and the kernel makes use of it: reads them so from a storage
+  /// buffer, or as an image. That the window itself does is the executor's to see; else it runs the program without.
+  Panels wide = Panels::none;
+  /// The parts of a piece's k that are summed apart, and the length of each.
+  std::int64_t parts = 1;
+  std::int64_t part_k = 0;
+  /// Bytes of workspace: A's panels, B's panels, and sums (over parts of k; or of earlier windows of k where C's own type would
+  /// round them), one after the other.
   std::int64_t workspace_bytes = 0;
+  std::int64_t panels_a_bytes = 0;
+  std::int64_t panels_b_bytes = 0;
+  std::int64_t sums_bytes = 0;
   /// The most columns and rows of workgroups of one dispatch.
   std::int64_t slice_columns = 0;
   std::int64_t slice_rows = 0;
-  /// The most items of one dispatch, and the most workgroups of one altogether.
+  /// The most layers (items, or parts of items) of one dispatch, and the most workgroups of one altogether.
   std::int64_t slice_items = 0;
   std::int64_t slice_groups = 0;
-  ProgramKey program() const;
+  /// The most workgroups of one dispatch along each axis.
+  std::array<std::int64_t, 3> most_groups{};
+
+  bool packs(Role role) const noexcept { return (role == Role::a ? panels_a_bytes : panels_b_bytes) > 0; }
+  /// The program of a stage.
+  ProgramKey program(Stage stage = Stage::multiply) const;
+  /// The stages that it has, in their order.
+  std::vector<Stage> stages() const;
 };
 
 /// Chooses a kernel and cuts the product so that every piece is within the limits.
-/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a
-/// slice of
-///                                less than one workgroup
-/// @throws Unsupported            no kernel can run it, or the forced one cannot, or the driver lacks the type; the message says
-/// why
+/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), a
+/// negative
+///                                split
+/// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type, or the workspace is
+/// too
+///                                small for any piece; the message says why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {});
+
+/// C^T = op(B)^T op(A)^T in place of C = op(A) op(B).
+GLGEMM_EXPORT Problem transposed(const Problem& problem);
 
 /// A part of an operand's buffer that one step binds, counted from the operand's first element. Binding offsets must be aligned:
 /// the executor rounds down and tells the shader the rest, for which a plan leaves room.
@@ -256,21 +378,27 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
-/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the items
-/// from z0 on (counted in the piece).
+/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers
+/// from z0 on: items of the piece, or parts of k of items, part after part. A pack step's grid is over rows (x) and k (y) of its
+/// operand, a reduction's over the elements of C (x).
 struct Step {
+  Stage stage = Stage::multiply;
   std::array<std::int64_t, 3> groups{};
   std::int64_t x0 = 0;
   std::int64_t y0 = 0;
   std::int64_t z0 = 0;
-  /// The sizes of the piece that this step works on, and how many items of it this step has.
+  /// The sizes of the piece that this step works on, and how many layers this step has.
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::int64_t items = 0;
+  /// The items of the piece.
+  std::int64_t piece_items = 0;
   /// The first item of the piece, counted in the whole batch. Windows include its offset where items are strided.
   std::int64_t first_item = 0;
   Window a, b, c, d, bias;
+  /// k of the piece as panels have it, padded to whole steps of the kernel; k itself without panels.
+  std::int64_t padded_k = 0;
   /// The first window of k: beta C and D come in. Later ones add to what is there.
   bool first_k = true;
   /// The last window of k: the bias and the activation apply.
@@ -286,7 +414,8 @@ struct Cursor {
   std::int64_t m0 = 0;      ///< first row of the piece of C
   std::int64_t n0 = 0;      ///< first column of the piece of C
   std::int64_t k0 = 0;
-  std::int64_t item = 0;  ///< in the piece
+  int stage = 0;          ///< of the piece: a Stage
+  std::int64_t item = 0;  ///< layer of the piece
   std::int64_t group_x = 0;
   std::int64_t group_y = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;

@@ -1,0 +1,320 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// blocked: C = act(alpha op(A) op(B) + beta C + D + bias) from blocks in shared memory and tiles in registers. For GPUs.
+//
+// op(A) is m x k, op(B) is k x n, C is m x n. A workgroup computes a block of BM x BN elements of C: in steps of BK along k it brings
+// BM x BK of op(A) and BK x BN of op(B) into shared memory, both k-major, in texels of 16 bytes; from there each invocation adds
+// BK products to each of TM x TN sums in its registers. Those lie PER_TEXEL rows by PER_TEXEL columns together, one such square for
+// each pair of texels read, and the squares lie as far apart as the workgroup has texels side by side, so that neighbours read
+// neighbouring texels.
+//
+// PANELS 0  reads A and B as they lie, along whichever index is contiguous; rows and columns beyond the edge repeat the last one and
+//           are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the block: neighbours then load, and store
+//           in C, neighbouring elements
+// PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
+//              then a multiple of BK. Texel r holds PER_TEXEL successive rows
+//
+// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; parts
+//           of k begin at multiples of BK
+// Shared    16 * (1 + DOUBLE_BUFFER) * BK * ((BM + BN) / PER_TEXEL + 2 * PAD) bytes
+// Loops     1 + BK / STEP_K turns for each BK of k, begun ones and with PREFETCH one more counted; at the end TM * TN turns
+// Macros    BM, BN: a power of two from 16 to 256; BK: 8, 16 or 32; TM, TN: 4, 8 or 16; STEP_K: a power of two up to 16 and BK, the
+//           products of a sum that are written out; WORKGROUP: (BM / TM) * (BN / TN), from 16 to 1024
+//           PAD: 1 if a texel lies unused after those of one p in shared memory; PREFETCH: 1 if the next step is loaded into registers
+//           while this one is multiplied; DOUBLE_BUFFER: 1 if steps take turns in two pieces of shared memory, with one barrier each
+//           instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums, are an invocation's
+//           Buffers, uniforms and the other macros: gemm.glsl
+
+#ifndef BM
+#define BM 64
+#endif
+#ifndef BN
+#define BN 64
+#endif
+#ifndef BK
+#define BK 16
+#endif
+#ifndef TM
+#define TM 8
+#endif
+#ifndef TN
+#define TN 8
+#endif
+#ifndef STEP_K
+#define STEP_K 4
+#endif
+#ifndef WORKGROUP
+#define WORKGROUP 64
+#endif
+#ifndef PAD
+#define PAD 1
+#endif
+#ifndef PREFETCH
+#define PREFETCH 1
+#endif
+#ifndef DOUBLE_BUFFER
+#define DOUBLE_BUFFER 0
+#endif
+#if BM < 16 || BM > 256 || (BM & (BM - 1)) != 0 || BN < 16 || BN > 256 || (BN & (BN - 1)) != 0
+#error "blocked: BM and BN must be powers of two from 16 to 256"
+#endif
+#if BK != 8 && BK != 16 && BK != 32
+#error "blocked: BK must be 8, 16 or 32"
+#endif
+#if (TM != 4 && TM != 8 && TM != 16) || (TN != 4 && TN != 8 && TN != 16)
+#error "blocked: TM and TN must be 4, 8 or 16"
+#endif
+#if STEP_K < 1 || STEP_K > 16 || STEP_K > BK || (STEP_K & (STEP_K - 1)) != 0
+#error "blocked: STEP_K must be a power of two up to 16 and BK"
+#endif
+#if WORKGROUP != (BM / TM) * (BN / TN) || WORKGROUP < 16 || WORKGROUP > 1024
+#error "blocked: WORKGROUP must be (BM / TM) * (BN / TN), from 16 to 1024"
+#endif
+#if (PAD != 0 && PAD != 1) || (PREFETCH != 0 && PREFETCH != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
+#error "blocked: PAD, PREFETCH and DOUBLE_BUFFER must be 0 or 1"
+#endif
+
+#include "gemm.glsl"
+
+#if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP
+#error "blocked: BM * BK and BN * BK must be at most 16 texels for each invocation"
+#endif
+#if TM * TN > 64 * PER_TEXEL
+#error "blocked: TM * TN must be at most 64 texels"
+#endif
+
+#define ROWS TM
+#define TEXELS (TN / PER_TEXEL)
+#define STEPS STEP_K
+#include "unroll.glsl"
+
+// What an invocation loads of a step: FOR_LOADS_A(M) is M(0) ... for its texels of A; the same for B.
+#define LOADS_A (BM * BK / PER_TEXEL / WORKGROUP)
+#define LOADS_B (BN * BK / PER_TEXEL / WORKGROUP)
+#if LOADS_A <= 1
+#define FOR_LOADS_A(M) ROWS_1(M)
+#elif LOADS_A == 2
+#define FOR_LOADS_A(M) ROWS_2(M)
+#elif LOADS_A == 4
+#define FOR_LOADS_A(M) ROWS_4(M)
+#elif LOADS_A == 8
+#define FOR_LOADS_A(M) ROWS_8(M)
+#else
+#define FOR_LOADS_A(M) ROWS_16(M)
+#endif
+#if LOADS_B <= 1
+#define FOR_LOADS_B(M) ROWS_1(M)
+#elif LOADS_B == 2
+#define FOR_LOADS_B(M) ROWS_2(M)
+#elif LOADS_B == 4
+#define FOR_LOADS_B(M) ROWS_4(M)
+#elif LOADS_B == 8
+#define FOR_LOADS_B(M) ROWS_8(M)
+#else
+#define FOR_LOADS_B(M) ROWS_16(M)
+#endif
+
+layout(local_size_x = WORKGROUP) in;
+
+const int lanes_m = BM / TM, lanes_n = BN / TN;                      // the invocations over the rows and the columns
+const int square = min(lanes_m, lanes_n);
+const int texels_a = BM / PER_TEXEL, texels_b = BN / PER_TEXEL;      // of one p
+const int pitch_a = texels_a + PAD, pitch_b = texels_b + PAD;        // from p to p + 1 in shared memory
+const int strip = 8;
+
+shared TEXEL As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
+shared TEXEL Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
+
+// The number that the bits 0, 2, 4, ... of x make.
+int even_bits(int x) {
+  x &= 0x155;
+  x = (x | x >> 1) & 0x133;
+  x = (x | x >> 2) & 0x10f;
+  return (x | x >> 4) & 0x1f;
+}
+
+void main() {
+  int layer = z0 + int(gl_WorkGroupID.z);
+  int z = ITEM(layer);
+  int lane = int(gl_LocalInvocationID.x);
+
+  // Workgroups that run at the same time share what they read of A and B if together they cover a square rather than a row of blocks:
+  // they go down strips of a few blocks of rows, column by column.
+  int across = int(gl_NumWorkGroups.x), group = int(gl_WorkGroupID.y) * across + int(gl_WorkGroupID.x);
+  int first = group / (strip * across) * strip;
+  int height = min(strip, int(gl_NumWorkGroups.y) - first);
+  group -= first * across;
+  int row = y0 + (first + group % height) * BM;
+  int column = x0 + group / height * BN;
+
+  // So do the invocations of a subgroup, whatever its size, if their number's bits go to column and row in turn; pairs and pairs of
+  // pairs that read the same texel also let GPUs read 16 bytes for each invocation in half the passes.
+  int lane_n = even_bits(lane % (square * square)), lane_m = even_bits(lane % (square * square) >> 1);
+  if (lanes_n > lanes_m)
+    lane_n += lane / (square * square) * square;
+  else
+    lane_m += lane / (square * square) * square;
+
+  TEXEL sum[TM][TEXELS];
+#define CLEAR(i, j) sum[i][j] = TEXEL(0);
+#define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
+  FOR_ROWS(CLEAR_ROW)
+
+  int begin = BEGIN_K(layer), end = END_K(layer);
+  TEXEL next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
+  // A small step may have fewer texels than the workgroup invocations.
+#define MINE_A (LOADS_A > 0 || lane < texels_a * BK)
+#define MINE_B (LOADS_B > 0 || lane < texels_b * BK)
+
+#if PANELS
+  int from_a = panels_at.x + z * panels_at.z + (row / BM * size.z + begin) * texels_a + lane;
+  int from_b = panels_at.y + z * panels_at.w + (column / BN * size.z + begin) * texels_b + lane;
+#define TO(t, texels) ((t) * WORKGROUP + lane + ((t) * WORKGROUP + lane) / texels * PAD)
+#define TO_A(t) TO(t, texels_a)
+#define TO_B(t) TO(t, texels_b)
+#define LOAD_A(t) next_a[t] = panel(from_a + (t) * WORKGROUP);
+#define LOAD_B(t) next_b[t] = panel(from_b + (t) * WORKGROUP);
+#define LOAD_STEP(p)                                                                  \
+  {                                                                                   \
+    if (MINE_A) { FOR_LOADS_A(LOAD_A) }                                               \
+    if (MINE_B) { FOR_LOADS_B(LOAD_B) }                                               \
+    from_a += (p) + BK < end ? texels_a * BK : 0;                                     \
+    from_b += (p) + BK < end ? texels_b * BK : 0;                                     \
+  }
+#define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
+#else
+  // Load t of an invocation is texel r of p, where they are numbered along p or along r.
+  bool along_p_a = a_at.z == 1, along_p_b = b_at.y == 1;
+#define NUMBER(t) ((t) * WORKGROUP + lane)
+#define P(t, along_p, texels) (along_p ? NUMBER(t) % BK : NUMBER(t) / texels)
+#define R(t, along_p, texels) (along_p ? NUMBER(t) / BK : NUMBER(t) % texels)
+  int from_a[max(LOADS_A, 1)], to_a[max(LOADS_A, 1)], from_b[max(LOADS_B, 1)], to_b[max(LOADS_B, 1)];
+#define PLACE_A(t)                                                                    \
+  {                                                                                   \
+    int p = P(t, along_p_a, texels_a), r = R(t, along_p_a, texels_a);                 \
+    from_a[t] = a_row(z, row + r) + (begin + p) * a_at.z;                             \
+    to_a[t] = p * pitch_a + r;                                                        \
+  }
+#define PLACE_B(t)                                                                    \
+  {                                                                                   \
+    int p = P(t, along_p_b, texels_b), r = R(t, along_p_b, texels_b);                 \
+    from_b[t] = b_column(z, column + r) + (begin + p) * b_at.y;                       \
+    to_b[t] = p * pitch_b + r;                                                        \
+  }
+  FOR_LOADS_A(PLACE_A)
+  FOR_LOADS_B(PLACE_B)
+#define TO_A(t) to_a[t]
+#define TO_B(t) to_b[t]
+  // Beyond an edge the last row, column or p is repeated. Sums of the first two are not stored; BEYOND turns the last into zeros.
+#define GET_A(e) load_a(at + min(e * texels_a, last) * a_at.y)
+#define GET_B(e) load_b(at + min(e * texels_b, last) * b_at.z)
+#define LOAD_A(t)                                                                              \
+  {                                                                                            \
+    int last = size.x - 1 - row - R(t, along_p_a, texels_a);                                   \
+    int at = from_a[t] - max(P(t, along_p_a, texels_a) + 1 - left, 0) * a_at.z;                \
+    next_a[t] = TEXEL_OF(GET_A);                                                               \
+  }
+#define LOAD_B(t)                                                                              \
+  {                                                                                            \
+    int last = size.y - 1 - column - R(t, along_p_b, texels_b);                                \
+    int at = from_b[t] - max(P(t, along_p_b, texels_b) + 1 - left, 0) * b_at.y;                \
+    next_b[t] = TEXEL_OF(GET_B);                                                               \
+  }
+#define BEYOND_A(t) if (P(t, along_p_a, texels_a) >= left) next_a[t] = TEXEL(0);
+#define BEYOND_B(t) if (P(t, along_p_b, texels_b) >= left) next_b[t] = TEXEL(0);
+#define ADVANCE_A(t) from_a[t] += BK * a_at.z;
+#define ADVANCE_B(t) from_b[t] += BK * b_at.y;
+#define LOAD_STEP(p)                           \
+  {                                            \
+    int left = end - (p);                      \
+    if (MINE_A) { FOR_LOADS_A(LOAD_A) }        \
+    if (MINE_B) { FOR_LOADS_B(LOAD_B) }        \
+    FOR_LOADS_A(ADVANCE_A)                     \
+    FOR_LOADS_B(ADVANCE_B)                     \
+  }
+#define ELEMENT(texel, e, texels) ((texel) + (e) * texels)
+#endif
+#define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
+#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
+
+#define KEEP_A(t) As[tile * (BK * pitch_a) + TO_A(t)] = next_a[t];
+#define KEEP_B(t) Bs[tile * (BK * pitch_b) + TO_B(t)] = next_b[t];
+#define READ_A(i) if ((i) % PER_TEXEL == 0) a[(i) / PER_TEXEL] = As[at_a + (i) / PER_TEXEL * lanes_m];
+#define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
+#define MULTIPLY(i, j) sum[i][j] += SCALE(a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
+#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY, i)
+#define MULTIPLY_STEP(i, j, s)                                         \
+  {                                                                    \
+    int at_a = read_a + (s) * pitch_a, at_b = read_b + (s) * pitch_b;  \
+    TEXEL a[TM / PER_TEXEL], b[TEXELS];                                \
+    FOR_ROWS(READ_A)                                                   \
+    FOR_TEXELS(READ_B, 0)                                              \
+    FOR_ROWS(MULTIPLY_ROW)                                             \
+  }
+
+  int tile = 0;
+#define MULTIPLY_BLOCK                                                                                      \
+  {                                                                                                         \
+    int read_a = tile * (BK * pitch_a) + lane_m, read_b = tile * (BK * pitch_b) + lane_n;                   \
+    for (int turn = 0; turn < BK / STEP_K; ++turn) {                                                        \
+      FOR_STEPS(MULTIPLY_STEP, 0, 0)                                                                        \
+      read_a += STEP_K * pitch_a;                                                                           \
+      read_b += STEP_K * pitch_b;                                                                           \
+    }                                                                                                       \
+  }
+  // With PREFETCH the last turn loads in vain, the last step again or zeros: under a condition, some compilers wait for the loads at
+  // once instead of after the products.
+  int stop = begin < end ? end + PREFETCH * BK : begin;
+  for (int next = begin; next < stop; next += BK) {
+    LOAD_STEP(next)
+#if PREFETCH
+    // Never so; it keeps compilers from moving the loads behind the products.
+    if (size.x < 0) { FOR_LOADS_A(KEEP_A) FOR_LOADS_B(KEEP_B) }
+    if (next > begin) MULTIPLY_BLOCK
+#endif
+#if DOUBLE_BUFFER
+    tile = 1 - tile;  // what was read from here two steps ago all have read: they came to the last barrier since
+#else
+    barrier();  // all have read
+#endif
+#if PANELS == 0
+    int left = end - next;
+    if (left < BK) { FOR_LOADS_A(BEYOND_A) FOR_LOADS_B(BEYOND_B) }
+#endif
+    if (MINE_A) { FOR_LOADS_A(KEEP_A) }
+    if (MINE_B) { FOR_LOADS_B(KEEP_B) }
+    memoryBarrierShared();
+    barrier();
+#if PREFETCH == 0
+    MULTIPLY_BLOCK
+#endif
+  }
+
+#if HAS_PLAIN
+  // The usual end of a block that lies inside, straight from the registers. finish() written out for each element would take some
+  // compilers 10 s, a condition for each element 2 s.
+  if (row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
+#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), element(sum[i][j], e));
+#if PER_TEXEL == 4
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
+#elif PER_TEXEL == 2
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
+#else
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0)
+#endif
+#define STORE_ROW(i) FOR_TEXELS(STORE_TEXEL, i)
+    FOR_ROWS(STORE_ROW)
+    return;
+  }
+#endif
+
+  // Through an array that is indexed at run time, so that finish() is compiled once.
+  TEXEL sums[TM * TEXELS];
+#define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
+#define COPY_ROW(i) FOR_TEXELS(COPY, i)
+  FOR_ROWS(COPY_ROW)
+  for (int q = 0; q < TM * TN; ++q) {
+    int r = ROW(q / TN), c = COLUMN(q % TN / PER_TEXEL, q % PER_TEXEL);
+    if (r < size.x && c < size.y) finish(layer, r, c, element(sums[q / PER_TEXEL], q % PER_TEXEL));
+  }
+}

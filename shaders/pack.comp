@@ -1,0 +1,59 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// pack: brings op(A), or the transpose of op(B), into panels: aligned, padded with zeros, in the accumulator's type.
+//
+// The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
+// at ((q * padded_k) + p) * width + row - q * width, so that what belongs to one p lies together. Each invocation writes STEP
+// texels: PER_TEXEL rows of STEP successive p. A workgroup is `lanes` invocations along the rows, the rest of it along p, so that few
+// rows keep it busy as well.
+//
+// Grid      workgroups over the texels of rows (x) and the p (y) from x0 and y0 on, and over the items of a batch (z) from z0 on
+// Buffers   0: the source, 6: the panels
+// Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first texel of the panels, the
+//           panels' width in texels, the texels from item to item, lanes; flags: PACKS_B if the source is B
+// Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: gemm.glsl
+
+#ifndef WORKGROUP
+#define WORKGROUP 64
+#endif
+#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "pack: WORKGROUP must be a power of two up to 1024"
+#endif
+#define STEP 4
+#define PACKS
+
+#include "gemm.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+
+void main() {
+  int z = z0 + int(gl_WorkGroupID.z);
+  int lane = int(gl_LocalInvocationID.x), lanes = panels_at.w;
+  int texel = x0 / PER_TEXEL + int(gl_WorkGroupID.x) * lanes + lane % lanes;
+  int row = texel * PER_TEXEL;
+  int first_p = y0 + (int(gl_WorkGroupID.y) * (WORKGROUP / lanes) + lane / lanes) * STEP;
+  int width = panels_at.y;
+  if (row >= (size.x + width * PER_TEXEL - 1) / (width * PER_TEXEL) * (width * PER_TEXEL)) return;
+#if ITEMS
+  int item = has(PACKS_B) ? items[z].b : items[z].a;
+#else
+  int item = z * a_at.w;
+#endif
+  int to = panels_at.x + z * panels_at.z + (texel / width * size.y + first_p) * width + texel % width;
+  int from = a_at.x + item + row * a_at.y + first_p * a_at.z;
+  if (row + PER_TEXEL <= size.x && first_p + STEP <= size.z) {
+    for (int p = 0; p < STEP; ++p) {
+#define LOAD(e) load_a(from + e * a_at.y)
+      Packed[to] = TEXEL_OF(LOAD);
+      from += a_at.z;
+      to += width;
+    }
+    return;
+  }
+  for (int p = first_p; p < min(first_p + STEP, size.y); ++p) {
+#define LOAD_OR_ZERO(e) (row + e < size.x && p < size.z ? load_a(from + e * a_at.y) : ZERO)
+    Packed[to] = TEXEL_OF(LOAD_OR_ZERO);
+    from += a_at.z;
+    to += width;
+  }
+}

@@ -1,0 +1,30 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// reduce: C = act(alpha S + beta C + D + bias), where S is the sum of what a kernel with PARTS 1 left for each part of k.
+//
+// Each invocation adds up one element, always in the order of the parts, so that equal plans give equal bits.
+//
+// Grid      workgroups over the elements of C, row after row, from x0 on (x), and over the items of a batch (z) from z0 on
+// Macros    WORKGROUP: a power of two up to 1024; buffers, uniforms and the other macros: gemm.glsl
+
+#ifndef WORKGROUP
+#define WORKGROUP 64
+#endif
+#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "reduce: WORKGROUP must be a power of two up to 1024"
+#endif
+#define REDUCES
+
+#include "gemm.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+
+void main() {
+  int z = z0 + int(gl_WorkGroupID.z);
+  int q = x0 + int(gl_GlobalInvocationID.x);
+  int elements = size.x * size.y;
+  if (q >= elements) return;
+  ACC sum = ZERO;
+  for (int part = 0; part < parts.z; ++part) sum += Partial[sums_at + (part * parts.x + z) * elements + q];
+  finish(z, q / size.y, q % size.y, sum);
+}

@@ -1,0 +1,110 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// register: C = act(alpha op(A) op(B) + beta C + D + bias) from registers alone: no shared memory, no barrier. For drivers that
+// compute on a CPU, where those cost most.
+//
+// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM x TN elements of C: TM rows, which the invocations of a
+// workgroup share, and TN columns in groups of as many as a texel of 16 bytes holds, each group WORKGROUP groups from the next, so
+// that the invocations of a workgroup read one texel after the other. Along k it takes STEP_K products at a time.
+//
+// PANELS 0  reads A and B as they lie; rows and columns beyond the edge repeat the last one and are not stored
+// PANELS 1, 2  reads what pack.comp made: A in panels of TM rows, B in panels of TN * WORKGROUP columns, k-major, with zeros beyond
+//              the edge, so that the loop has no condition; k is then a multiple of STEP_K
+//
+// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
+// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16; STEP_K: 1, 2, 4 or 8; WORKGROUP: a power of two from 4 to 128; buffers, uniforms and
+//           the other macros: gemm.glsl
+
+#ifndef TM
+#define TM 12
+#endif
+#ifndef TN
+#define TN 8
+#endif
+#ifndef STEP_K
+#define STEP_K 4
+#endif
+#ifndef WORKGROUP
+#define WORKGROUP 8
+#endif
+#if TM < 4 || TM > 32 || TM % 4 != 0
+#error "register: TM must be a multiple of 4 up to 32"
+#endif
+#if TN != 4 && TN != 8 && TN != 16
+#error "register: TN must be 4, 8 or 16"
+#endif
+#if STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8
+#error "register: STEP_K must be 1, 2, 4 or 8"
+#endif
+#if WORKGROUP < 4 || WORKGROUP > 128 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "register: WORKGROUP must be a power of two from 4 to 128"
+#endif
+
+#include "gemm.glsl"
+
+#define ROWS TM
+#define TEXELS (TN / PER_TEXEL)
+#define STEPS STEP_K
+#include "unroll.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+
+void main() {
+  int layer = z0 + int(gl_WorkGroupID.z);
+  int z = ITEM(layer);
+  int lane = int(gl_LocalInvocationID.x);
+  int row = y0 + int(gl_WorkGroupID.y) * TM;
+  int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
+#define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP) + lane * PER_TEXEL)
+
+  TEXEL sum[TM][TEXELS];
+#define CLEAR(i, j) sum[i][j] = TEXEL(0);
+#define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
+  FOR_ROWS(CLEAR_ROW)
+
+#if PANELS
+  int a_at_p = panels_at.x + z * panels_at.z + (row / TM * size.z + BEGIN_K(layer)) * (TM / PER_TEXEL);
+  int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (TEXELS * WORKGROUP) + lane;
+  for (int p = BEGIN_K(layer); p < END_K(layer); p += STEP_K) {
+    TEXEL a[STEP_K][TM / PER_TEXEL], b[STEP_K][TEXELS];
+#define LOAD_A(i, j, s) if ((i) % PER_TEXEL == 0) a[s][(i) / PER_TEXEL] = panel(a_at_p + (s) * (TM / PER_TEXEL) + (i) / PER_TEXEL);
+#define LOAD_ROW(i) FOR_STEPS(LOAD_A, i, 0)
+    FOR_ROWS(LOAD_ROW)
+#define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * TEXELS + j) * WORKGROUP);
+#define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
+    FOR_TEXELS(LOAD_TEXEL, 0)
+#define MULTIPLY(i, j, s) sum[i][j] += SCALE(a[s][(i) / PER_TEXEL], (i) % PER_TEXEL, b[s][j]);
+#define MULTIPLY_TEXEL(i, j) FOR_STEPS(MULTIPLY, i, j)
+#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_TEXEL, i)
+    FOR_ROWS(MULTIPLY_ROW)
+    a_at_p += STEP_K * (TM / PER_TEXEL);
+    b_at_p += STEP_K * TEXELS * WORKGROUP;
+  }
+#else
+  int a[TM], b[TN];
+  for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i, size.x - 1));
+  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(COLUMN(j / PER_TEXEL) + j % PER_TEXEL, size.y - 1));
+  for (int p = BEGIN_K(layer); p < END_K(layer); ++p) {
+    TEXEL bs[TEXELS];
+#define LOAD(e) load_b(b[at + e] + p * b_at.y)
+    for (int j = 0; j < TEXELS; ++j) {
+      int at = j * PER_TEXEL;
+      bs[j] = TEXEL_OF(LOAD);
+    }
+#define MULTIPLY(i, j) sum[i][j] += scale(as, bs[j]);
+#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_TEXELS(MULTIPLY, i) }
+    FOR_ROWS(MULTIPLY_ROW)
+  }
+#endif
+
+  // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
+  TEXEL sums[TM * TEXELS];
+#define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
+#define COPY_ROW(i) FOR_TEXELS(COPY, i)
+  FOR_ROWS(COPY_ROW)
+  for (int q = 0; q < TM * TN; ++q) {
+    int i = q / TN, j = q % TN;
+    int c = COLUMN(j / PER_TEXEL) + j % PER_TEXEL;
+    if (row + i < size.x && c < size.y) finish(layer, row + i, c, element(sums[i * TEXELS + j / PER_TEXEL], j % PER_TEXEL));
+  }
+}

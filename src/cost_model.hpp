@@ -1,0 +1,12 @@
+// How long a kernel is expected to take.
+#pragma once
+
+#include <glgemm/plan.hpp>
+
+namespace glgemm {
+
+/// The seconds that the kernel is expected to take for the problem as it runs, with k in that many parts, its compilation spread
+/// over `runs`.
+double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs);
+
+}  // namespace glgemm

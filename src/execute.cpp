@@ -1,0 +1,550 @@
+// From a product to its plan, and from the plan's steps to OpenGL.
+#include "execute.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels.hpp"
+#include "self_check.hpp"
+#include "validate.hpp"
+
+namespace glgemm {
+namespace {
+
+/// The locations of gemm.glsl's uniforms.
+enum Location : GLint {
+  at_x0,
+  at_y0,
+  at_z0,
+  at_size,
+  at_a,
+  at_b,
+  at_c,
+  at_alpha,
+  at_beta,
+  at_flags,
+  at_d,
+  at_bias,
+  at_activation,
+  at_low,
+  at_high,
+  at_panels,
+  at_parts,
+  at_sums
+};
+
+/// The bits of gemm.glsl's `flags`.
+enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64, packs_b = 128 };
+
+struct Place {
+  GLuint buffer = 0;
+  std::int64_t offset = 0;
+};
+
+/// The workspace that the plan needs: the caller's, or the engine's own.
+Place workspace_for(const Engine::State& state, const Call& call) {
+  if (call.product.workspace) return {call.product.workspace->buffer, call.product.workspace->offset_bytes};
+  return {state.workspace, 0};
+}
+
+/// Whether A does not begin at a multiple of 16 bytes although the plan would like it to.
+bool is_narrow(const Call& call) {
+  return call.prepared->plan.wide != Panels::none && call.product.a.offset_bytes % 16 != 0;
+}
+
+/// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
+class Dispatch {
+ public:
+  Dispatch(Engine::State& state, const Call& call, const Step& step, Place workspace)
+      : state_(state),
+        call_(call),
+        plan_(call.prepared->plan),
+        step_(step),
+        workspace_(workspace),
+        as_image_(plan_.wide == Panels::image && !is_narrow(call)) {}
+
+  void run(gl::Program& program);
+
+ private:
+  /// Binds a part of a buffer and returns the byte of the binding at which it begins.
+  std::int64_t bind(gl::Binding binding, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
+    if (size_bytes == 0) return 0;  // never read
+    const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
+    const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
+    state_.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest),
+                               static_cast<GLsizeiptr>(whole_words));
+    bound_ |= bit(binding);
+    return rest;
+  }
+
+  /// Binds a window of an operand; its uniform: where the window begins and how far apart the elements are.
+  std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
+    const Gemm& product = call_.product;
+    const Problem& problem = plan_.problem;
+    const BufferView& view = view_of(product, role);
+    std::int64_t begin = view.offset_bytes + window.offset_bytes;
+    if (problem.items && !plan_.items_in_buffer)
+      begin += item_offset(product.batch, role, step_.first_item) * element_bytes(view.type);
+    const Strides stride = strides(problem, role);
+    const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
+    return {static_cast<int>(bind(binding, view.buffer, begin, window.size_bytes) / element_bytes(view.type)),
+            static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
+  }
+
+  /// A as an image: the same uniform.
+  std::array<int, 4> place_image() {
+    const BufferView& a = call_.product.a;
+    const Strides stride = strides(plan_.problem, Role::a);
+    const std::int64_t begin =
+        gl::bind_image(state_.api, 1, state_.image_a, a.buffer, a.offset_bytes + step_.a.offset_bytes, step_.a.size_bytes);
+    return {static_cast<int>(begin / element_bytes(a.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
+            static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
+  }
+
+  /// Binds a part of the workspace; the index of its first unit of `unit` bytes in the binding.
+  int bind_workspace(gl::Binding binding, std::int64_t offset, std::int64_t size_bytes, std::int64_t unit) {
+    return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
+  }
+
+  std::int64_t panels_b_offset() const { return aligned(plan_.panels_a_bytes); }
+  std::int64_t sums_offset() const { return panels_b_offset() + aligned(plan_.panels_b_bytes); }
+  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  /// Texels from one item's panels to the next's.
+  int panel_stride(Role role) const;
+
+  void scalars_and_flags(gl::Program& program);
+  void epilogue(gl::Program& program);
+  void pack(gl::Program& program, Role role);
+  void multiply(gl::Program& program);
+  void sums(gl::Program& program);
+  void bind_unused(const ProgramKey& key);
+
+  Engine::State& state_;
+  const Call& call_;
+  const Plan& plan_;
+  const Step& step_;
+  Place workspace_;
+  bool as_image_;
+  gl::Bindings bound_ = 0;
+};
+
+int Dispatch::panel_stride(Role role) const {
+  const Problem& problem = plan_.problem;
+  if (!plan_.packs(role) || (!problem.items && strides(problem, role).item == 0)) return 0;
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t rows = role == Role::a ? step_.m : step_.n;
+  return static_cast<int>((rows + width - 1) / width * width * step_.padded_k * element_bytes(accumulator(problem.type)) / 16);
+}
+
+void Dispatch::scalars_and_flags(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Gemm& product = call_.product;
+  const Problem& problem = plan_.problem;
+  const Type acc = accumulator(problem.type);
+  const Batch& batch = product.batch;
+  const bool own_scalars = problem.items && !plan_.items_in_buffer;
+  const auto item = static_cast<std::size_t>(step_.first_item);
+  const Scalar& alpha = own_scalars && !batch.alphas.empty() ? batch.alphas[item] : product.alpha;
+  const Scalar& beta = own_scalars && !batch.betas.empty() ? batch.betas[item] : product.beta;
+  const bool beta_counts = plan_.items_in_buffer || beta.value != 0.0;
+  if (!plan_.items_in_buffer) {
+    program.set(api, at_alpha, acc, alpha.value);
+    program.set(api, at_beta, acc, beta.value);
+  }
+  program.set(api, at_flags,
+              (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+                  (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts ? read_c : 0) |
+                  (step_.first_k ? first_k : 0) | (step_.last_k ? last_k : 0) | (problem.residual ? add_d : 0) |
+                  (problem.bias != Bias::none ? add_bias : 0));
+}
+
+void Dispatch::epilogue(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Problem& problem = plan_.problem;
+  const Epilogue& epilogue = call_.product.epilogue;
+  program.set(api, at_c, place(Role::c, gl::binding_c, step_.c));
+  if (problem.residual) program.set(api, at_d, place(Role::d, gl::binding_d, step_.d));
+  if (problem.bias != Bias::none) {
+    const std::int64_t bytes = element_bytes(problem.c_type);
+    const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias_buffer,
+                                             epilogue.bias_offset_bytes + step_.bias.offset_bytes, step_.bias.size_bytes) /
+                                        bytes);
+    program.set(api, at_bias, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
+  }
+  const bool has_epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;
+  if (has_epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
+    const Type acc = accumulator(problem.type);
+    program.set(api, at_activation, static_cast<int>(problem.activation));
+    program.set(api, at_low, acc, epilogue.low);
+    program.set(api, at_high, acc, epilogue.high);
+  }
+}
+
+void Dispatch::pack(gl::Program& program, Role role) {
+  const gl::Api& api = state_.api;
+  const Problem& problem = plan_.problem;
+  const bool b = role == Role::b;
+  std::array<int, 4> at = b ? place(Role::b, gl::binding_a, step_.b) : place(Role::a, gl::binding_a, step_.a);
+  if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
+  const Op op = b ? problem.b.op : problem.a.op;
+  program.set(api, at_size,
+              std::array{static_cast<int>(b ? step_.n : step_.m), static_cast<int>(step_.padded_k), static_cast<int>(step_.k),
+                         static_cast<int>(step_.items)});
+  program.set(api, at_a, at);
+  program.set(api, at_flags, (op == Op::conjugate_transpose ? conjugate_a : 0) | (b && plan_.items_in_buffer ? packs_b : 0));
+  const std::int64_t acc_bytes = element_bytes(accumulator(problem.type));
+  const int first = b ? bind_workspace(gl::binding_partial, panels_b_offset(), plan_.panels_b_bytes, 16)
+                      : bind_workspace(gl::binding_partial, 0, plan_.panels_a_bytes, 16);
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t rows = b ? step_.n : step_.m;
+  const std::int64_t lanes = kernels::pack_lanes((rows + width - 1) / width * width * acc_bytes / 16);
+  program.set(api, at_panels,
+              std::array{first, static_cast<int>(width * acc_bytes / 16), panel_stride(role), static_cast<int>(lanes)});
+}
+
+void Dispatch::sums(gl::Program& program) {
+  const std::int64_t bytes = element_bytes(accumulator(plan_.problem.type));
+  program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, sums_offset(), plan_.sums_bytes, bytes));
+}
+
+void Dispatch::multiply(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Panels from = panels(plan_.kernel);
+  program.set(api, at_size,
+              std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
+                         static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
+  if (!plan_.packs(Role::a)) program.set(api, at_a, as_image_ ? place_image() : place(Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
+  if (from != Panels::none) {
+    std::int64_t first = 0;
+    if (from == Panels::storage)
+      first = bind_workspace(gl::binding_b, 0, panels_b_offset() + plan_.panels_b_bytes, 16);
+    else
+      first = gl::bind_image(api, 0, state_.panels, workspace_.buffer, workspace_.offset, sums_offset()) / 16;
+    program.set(api, at_panels,
+                std::array{static_cast<int>(first), static_cast<int>(first + panels_b_offset() / 16), panel_stride(Role::a),
+                           panel_stride(Role::b)});
+  }
+  if (plan_.parts > 1) {
+    program.set(api, at_parts,
+                std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
+    program.set(api, at_flags,
+                (plan_.problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+                    (plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (step_.first_k ? first_k : 0));
+  } else {
+    scalars_and_flags(program);
+    epilogue(program);
+  }
+  if (plan_.sums_bytes > 0) sums(program);
+}
+
+/// Binds something where the program declares a block that this product never reads: what is left bound from elsewhere may be
+/// gone, and zink then drops dispatches.
+void Dispatch::bind_unused(const ProgramKey& key) {
+  const BufferView& c = call_.product.c;
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) {
+    const auto binding = static_cast<gl::Binding>(i);
+    if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
+      bind(binding, c.buffer, c.offset_bytes, element_bytes(c.type));
+  }
+}
+
+void Dispatch::run(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  program.set(api, at_x0, static_cast<int>(step_.x0));
+  program.set(api, at_y0, static_cast<int>(step_.y0));
+  program.set(api, at_z0, static_cast<int>(step_.z0));
+  switch (step_.stage) {
+    case Stage::pack_a:
+      pack(program, Role::a);
+      break;
+    case Stage::pack_b:
+      pack(program, Role::b);
+      break;
+    case Stage::multiply:
+      multiply(program);
+      break;
+    case Stage::reduce:
+      program.set(api, at_size,
+                  std::array{static_cast<int>(step_.m), static_cast<int>(step_.n), static_cast<int>(step_.k),
+                             static_cast<int>(step_.items)});
+      program.set(api, at_parts,
+                  std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
+      scalars_and_flags(program);
+      epilogue(program);
+      sums(program);
+      break;
+  }
+  ProgramKey key = plan_.program(step_.stage);
+  if (!as_image_ && key.wide == Panels::image) key.wide = Panels::none;
+  bind_unused(key);
+  if (step_.barrier_before)
+    api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT |
+                      (panels(plan_.kernel) == Panels::image || as_image_ ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
+  api.DispatchCompute(static_cast<GLuint>(step_.groups[0]), static_cast<GLuint>(step_.groups[1]),
+                      static_cast<GLuint>(step_.groups[2]));
+}
+
+/// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
+std::int64_t item_bytes(Type acc) {
+  return 16 + 2 * element_bytes(acc);
+}
+
+/// The items of a batch as those.
+std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
+  const Type acc = accumulator(problem.type);
+  const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
+  const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes;
+  const auto step = static_cast<std::size_t>(item_bytes(acc));
+  const Batch& batch = product.batch;
+  std::vector<std::byte> bytes(step * static_cast<std::size_t>(batch.count));
+  const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
+    const auto put = [&](auto... values) {
+      std::size_t at = 0;
+      ((std::memcpy(to + at, &values, sizeof values), at += sizeof values), ...);
+    };
+    switch (acc) {
+      case Type::f64:
+        put(x.real());
+        break;
+      case Type::c64:
+        put(static_cast<float>(x.real()), static_cast<float>(x.imag()));
+        break;
+      case Type::c128:
+        put(x.real(), x.imag());
+        break;
+      case Type::i32:
+        put(static_cast<std::int32_t>(x.real()));
+        break;
+      case Type::u32:
+        put(static_cast<std::uint32_t>(x.real()));
+        break;
+      default:
+        put(static_cast<float>(x.real()));
+        break;
+    }
+  };
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
+    for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
+      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
+      std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
+    }
+    const auto index = static_cast<std::size_t>(i);
+    put_scalar(item + alpha_at, batch.alphas.empty() ? product.alpha.value : batch.alphas[index].value);
+    put_scalar(item + beta_at, batch.betas.empty() ? product.beta.value : batch.betas[index].value);
+  }
+  return bytes;
+}
+
+/// A problem in which no item has a product: nothing of A and B is read.
+bool multiplies_nothing(const Gemm& product) {
+  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
+  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
+                     [](const Scalar& alpha) { return alpha.value == 0.0; });
+}
+
+/// Replaces a buffer of the engine's by a larger one if need be.
+void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
+  if (had >= needed) return;
+  const GLuint grown = gl::create_buffer(api, needed, nullptr);
+  api.DeleteBuffers(1, &buffer);
+  buffer = grown;
+  had = needed;
+  gl::label(api, GL_BUFFER, grown, label);
+}
+
+/// The transposed product: C^T = op(B)^T op(A)^T, see transposed(Problem).
+Gemm transposed(const Gemm& product) {
+  const auto turn = [](BufferView& view) {
+    std::swap(view.rows, view.columns);
+    view.layout = view.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+  };
+  Gemm result = product;
+  std::swap(result.a, result.b);
+  std::swap(result.op_a, result.op_b);
+  std::swap(result.batch.stride_a, result.batch.stride_b);
+  std::swap(result.batch.offsets_a, result.batch.offsets_b);
+  for (BufferView* view : {&result.a, &result.b, &result.c}) turn(*view);
+  Epilogue& epilogue = result.epilogue;
+  if (epilogue.residual) turn(*epilogue.residual);
+  if (epilogue.bias != Bias::none)
+    epilogue.bias = epilogue.bias == Bias::for_each_row ? Bias::for_each_column : Bias::for_each_row;
+  return result;
+}
+
+/// The plan, of another kernel if a program of the one that the planner chose would have to be waited for and the caller would
+/// rather not.
+Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const PlanOptions& options) {
+  const auto is_ready = [&](const Plan& other) {
+    const std::vector<Stage> stages = other.stages();
+    return std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.is_ready(other.program(stage)); });
+  };
+  if (!state.options.use_ready_programs || options.kernel || is_ready(plan)) return plan;
+  for (const Stage stage : plan.stages()) state.begin_program(plan.program(stage));
+  if (is_ready(plan)) return plan;  // from the program cache
+  for (const Plan::PassedOver& passed : plan.passed_over) {
+    if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
+    PlanOptions other = options;
+    other.kernel = passed.kernel;
+    try {
+      if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
+    } catch (const Unsupported&) {  // it fits no workspace, say
+    }
+  }
+  return plan;
+}
+
+bool same(const PlanOptions& x, const PlanOptions& y) {
+  return x.kernel == y.kernel && x.slice_columns == y.slice_columns && x.slice_rows == y.slice_rows &&
+         x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.runs == y.runs && x.limits == y.limits &&
+         x.untuned == y.untuned;
+}
+
+}  // namespace
+
+bool gives_items(const Batch& batch) {
+  return !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
+         !batch.alphas.empty() || !batch.betas.empty();
+}
+
+Problem problem_to_plan(const Gemm& product) {
+  Problem problem = Engine::problem(product);
+  if (multiplies_nothing(product)) problem.k = 0;  // as BLAS: A and B are not read
+  return problem;
+}
+
+PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
+  PlanOptions result = options;
+  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
+  if (result.struck_off.empty()) result.struck_off = state.struck_off;
+  return result;
+}
+
+std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
+  const bool cacheable = options.tuning.empty() && options.struck_off.empty();
+  if (cacheable)
+    for (const auto& known : state.prepared)
+      if (known->problem == problem && same(known->options, options)) return known;
+  const PlanOptions own = with_own(state, options);
+  const Plan best = make_plan(problem, state.limits, own);
+  auto made = std::make_shared<Prepared>(Prepared{problem, options, ready_plan(state, problem, best, own), {}, nullptr});
+  if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
+  if (state.prepared.size() >= Engine::State::most_prepared) state.prepared.erase(state.prepared.begin());
+  state.prepared.push_back(made);
+  return made;
+}
+
+gl::Bindings bindings_of(const Plan& plan) {
+  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
+  if (plan.wide == Panels::image) result |= gl::image_a | bit(gl::binding_a);  // the latter for an A that is not aligned
+  for (const Stage stage : {Stage::pack_a, Stage::pack_b, Stage::multiply, Stage::reduce}) {
+    if (((stage == Stage::pack_a && !plan.packs(Role::a)) || (stage == Stage::pack_b && !plan.packs(Role::b)) ||
+         (stage == Stage::reduce && plan.parts == 1)))
+      continue;
+    const ProgramKey key = plan.program(stage);
+    for (GLuint i = 0; i < gl::storage_bindings; ++i)
+      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
+  }
+  return result;
+}
+
+namespace {
+/// The plan for an A that does not begin at a multiple of 16 bytes.
+Plan narrow(Plan plan) {
+  plan.wide = Panels::none;
+  return plan;
+}
+
+/// Whether the programs of the plan pass their self-check, now or before.
+bool passes(Engine::State& state, const Plan& plan) {
+  const std::vector<Stage> stages = plan.stages();
+  if (!state.options.self_check || state.checking ||
+      std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.self_checked(plan.program(stage)); }))
+    return true;
+  state.checking = true;
+  std::string wrong;
+  const auto end = [&] {
+    state.checking = false;
+    state.sizes.clear();  // the names of its buffers may come back
+    state.image_a.begin = -1;
+  };
+  try {
+    wrong = self_check(state, plan);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  if (wrong.empty()) {
+    for (const Stage stage : stages) state.remember_self_check(plan.program(stage));
+    return true;
+  }
+  state.log(to_string(plan.program()) + " failed its self-check: " + wrong);
+  state.struck_off.push_back(plan.program());
+  state.why_struck_off.push_back(std::move(wrong));
+  state.prepared.clear();
+  return false;
+}
+}  // namespace
+
+bool make_ready(Engine::State& state, Prepared& prepared) {
+  gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
+  if (multiply) return true;
+  const Plan& plan = prepared.plan;
+  for (const Stage stage : plan.stages())
+    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
+  if (plan.wide != Panels::none) prepared.narrow = &state.program(narrow(plan).program());
+  const bool passed = passes(state, plan) && (plan.wide == Panels::none || passes(state, narrow(plan)));
+  if (!passed) multiply = nullptr;
+  return passed;
+}
+
+Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared) {
+  make_ready(state, *prepared);
+  const Plan& plan = prepared->plan;
+  validate_product(product, prepared->problem, plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+  Call call{plan.transposed ? transposed(product) : product, std::move(prepared)};
+  if (!product.workspace && plan.workspace_bytes > state.workspace_bytes) {
+    gl::release_image(state.api, state.panels);
+    grow(state.api, state.workspace, state.workspace_bytes, plan.workspace_bytes, "glgemm workspace");
+  }
+  if (plan.items_in_buffer)
+    grow(state.api, state.items, state.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
+         "glgemm items");
+  return call;
+}
+
+void enqueue(Engine::State& state, const Call& call, Report* report) {
+  const gl::Api& api = state.api;
+  const Prepared& prepared = *call.prepared;
+  const Plan& plan = prepared.plan;
+  const Place workspace = workspace_for(state, call);
+  std::optional<gl::DebugGroup> group;
+  if (!state.scoped) group.emplace(api, "glgemm", state.most_debug_groups);
+  if (plan.items_in_buffer && plan.problem.batch > 0) {
+    const std::vector<std::byte> items = pack_items(call.product, plan.problem);
+    api.InvalidateBufferData(state.items);  // an earlier product may still read what was there
+    api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, state.items);
+    api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+  }
+  gl::Program* used = nullptr;
+  Cursor cursor;
+  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
+    for (const Step& step : slice.steps()) {
+      gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
+      if (step.stage == Stage::multiply && is_narrow(call)) program = prepared.narrow;
+      if (program != used) api.UseProgram(program->id());
+      used = program;
+      Dispatch(state, call, step, workspace).run(*program);
+    }
+    if (!report) continue;
+    ++report->slices;
+    report->dispatches += slice.count;
+  }
+  // A texture would keep the caller's buffers alive.
+  if (call.product.workspace) gl::release_image(api, state.panels);
+  if (!state.scoped) gl::release_image(api, state.image_a);
+}
+
+}  // namespace glgemm

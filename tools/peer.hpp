@@ -1,0 +1,78 @@
+// A peer: another library that multiplies matrices, in a program of its own (glgemm-peer-NAME), which `glgemm bench` talks to.
+//
+// A program of its own, since a library may not be a quiet guest: OpenBLAS's threads, for one, spin for a tenth of a second after
+// each call and at the start of every process that links it.
+//
+// The programs are given two file descriptors. One is a file with the matrices, which both map: A, B, C0, and room for C. The
+// other is a socket, over which one line is answered by one line, "ok ..." or "error SENTENCE":
+//     (nothing)        ok DEVICE                     once, at the start
+//     can PROBLEM      ok [REASON]                   why it cannot be done; nothing if it can
+//     load PROBLEM     ok                            A and B go where the peer wants them
+//     reset            ok                            C = C0
+//     run              ok MILLISECONDS               one product, with nothing moved
+//     fetch            ok                            C comes into the file
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <glgemm/plan.hpp>
+
+namespace glgemm::tools {
+
+/// C = alpha op(A) op(B) + beta C, row-major without gaps; the items of a batch follow each other.
+struct PeerProblem {
+  Type type = Type::f32;
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;
+  std::complex<double> alpha = 1;
+  std::complex<double> beta = 0;
+
+  std::int64_t lda() const { return op_a == Op::none ? k : m; }
+  std::int64_t ldb() const { return op_b == Op::none ? n : k; }
+  std::int64_t a_bytes() const { return batch * m * k * element_bytes(type); }
+  std::int64_t b_bytes() const { return batch * k * n * element_bytes(type); }
+  std::int64_t c_bytes() const { return batch * m * n * element_bytes(type); }
+};
+
+/// Where the matrices lie in the file that both sides map.
+struct PeerLayout {
+  explicit PeerLayout(const PeerProblem& p)
+      : b(aligned(p.a_bytes())), c0(b + aligned(p.b_bytes())), c(c0 + aligned(p.c_bytes())), size(c + aligned(p.c_bytes())) {}
+  std::int64_t b, c0, c, size;
+
+ private:
+  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+};
+
+constexpr int peer_file = 3;    ///< the descriptor of the file
+constexpr int peer_socket = 4;  ///< and of the socket
+
+/// What a peer's program implements. Every function throws an exception whose message is one sentence where it fails.
+class Peer {
+ public:
+  Peer() = default;
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  virtual ~Peer() = default;
+  /// The library, its version, and what it runs on.
+  virtual std::string device() const = 0;
+  /// Why it cannot do this, as a sentence; empty if it can.
+  virtual std::string why_not(const PeerProblem& problem) const = 0;
+  virtual void load(const PeerProblem& problem, const void* a, const void* b) = 0;
+  virtual void set_c(const void* c) = 0;
+  /// Multiplies, and returns when C is there.
+  virtual void run() = 0;
+  virtual void get_c(void* c) = 0;
+};
+
+/// Each peer's program has one.  @throws std::exception  its device cannot be had; the message says what to install
+std::unique_ptr<Peer> make_peer();
+
+}  // namespace glgemm::tools

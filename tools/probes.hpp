@@ -1,0 +1,45 @@
+// What a driver can do beyond OpenGL 4.3 that matters to products of matrices, found out by trying.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+
+namespace glgemm::tools {
+
+/// GL_KHR_shader_subgroup.
+struct Subgroups {
+  std::int64_t size = 0;
+  std::vector<std::string> stages;    ///< "compute", ...
+  std::vector<std::string> features;  ///< "basic", "shuffle", ...
+};
+
+/// A type that shaders may compute with.
+struct ArithmeticType {
+  std::string type;       ///< "f16", "i8", "i16", "i64", "f64"
+  std::string extension;  ///< the first that gives it, empty: none, "core": OpenGL itself
+};
+
+struct Probes {
+  std::int64_t extensions = 0;
+  std::int64_t program_binary_formats = 0;  ///< 0: no program can be kept for a later process
+  bool parallel_compile = false;            ///< GL_KHR_parallel_shader_compile, or ARB's
+  bool spirv = false;                       ///< GL_ARB_gl_spirv, or OpenGL 4.6
+  std::optional<Subgroups> subgroups;
+  std::vector<ArithmeticType> arithmetic;
+  std::vector<std::string> matrix_extensions;  ///< whose names speak of cooperative matrices
+  std::int64_t image_buffer_texels = 0;        ///< GL_MAX_TEXTURE_BUFFER_SIZE
+  std::int64_t image_offset_alignment = 0;     ///< GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT, in bytes
+  std::int64_t compute_images = 0;             ///< GL_MAX_COMPUTE_IMAGE_UNIFORMS
+  std::int64_t timer_bits = 0;                 ///< of GL_TIMESTAMP
+  std::int64_t timer_step_ns = 0;              ///< the least difference that was seen between two timestamps, 0: none
+};
+
+/// Asks the context that is current. A type counts where a shader that adds two of its values compiles, runs, and gives the sum
+/// that this type has and a wider one has not.  @throws Unsupported  the context lacks OpenGL 4.3
+Probes probe(GetProcAddress get_proc_address);
+
+}  // namespace glgemm::tools

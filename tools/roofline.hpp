@@ -1,0 +1,41 @@
+// The limits of a device, as OpenGL's compute shaders can reach them: arithmetic, and reading memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <glgemm/engine.hpp>
+
+namespace glgemm::tools {
+
+struct RooflineOptions {
+  /// The size of the buffer that is read: much more than the caches hold. 0: 512 MiB on software devices, else 1 GiB; less where
+  /// that cannot be had.
+  std::int64_t bytes = 0;
+  double milliseconds = 20;  ///< what one measurement shall last, at least
+};
+
+/// Each is the best of several programs'.
+struct Roofline {
+  double gflops = 0;            ///< f32 multiply-adds without memory, two operations each
+  double storage_gb_per_s = 0;  ///< reading a storage buffer by vec4
+  double image_gb_per_s = 0;    ///< reading the same through an rgba32f image of the buffer
+  std::string flops_program;    ///< the one that gave gflops, in words
+  std::string storage_program;
+  std::string image_program;
+  std::int64_t bytes = 0;  ///< of the buffer that was read
+
+  double read_gb_per_s() const { return storage_gb_per_s > image_gb_per_s ? storage_gb_per_s : image_gb_per_s; }
+  /// The GFLOP/s within reach of a product of `flops` operations that moves at least `bytes`:
+  /// min(gflops, flops / bytes * read_gb_per_s()).
+  double reachable_gflops(double flops, double bytes) const;
+};
+
+/// Measures the device of the context that is current. Takes some seconds; blocks. The bindings that it used are empty
+/// afterwards, and no program is in use.
+/// @throws Unsupported  the context lacks OpenGL 4.3
+/// @throws GlError      a program cannot be compiled
+/// @throws OutOfMemory  not even a sixteenth of the buffer can be had
+Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options = {});
+
+}  // namespace glgemm::tools

@@ -1,0 +1,56 @@
+// The order in which `glgemm tune` tries candidates. No OpenGL: what a try is, the caller says.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace glgemm::tools {
+
+/// A kernel as to_string() writes it, and PlanOptions::split_k.
+struct Candidate {
+  std::string kernel;
+  std::int64_t split_k = 0;
+  friend auto operator<=>(const Candidate&, const Candidate&) = default;
+};
+
+/// "register:tile_m=12,..., split_k=4".
+std::string to_string(const Candidate& candidate);
+
+/// Milliseconds of runs in turn; the candidate's alone if it is far slower than the best one, or if there is none.
+struct Race {
+  std::vector<double> candidate;
+  std::vector<double> best;
+};
+
+/// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.
+double quantile_of(std::vector<double> values, double p);
+
+/// Whether a race's candidate beats the best: its median is less by more than the spread, half the distance of the quartiles of
+/// either, and by more than 1 %.
+bool wins(const Race& race);
+
+struct SearchOptions {
+  bool exhaustive = false;
+  std::uint64_t seed = 1;
+  /// At most so many are tried, unless `exhaustive`. A space that has no more is tried whole.
+  std::int64_t candidates = 200;
+  /// The search ends when so many in a row have not won.
+  std::int64_t patience = 40;
+  /// Begin with so many at random, beside those that the caller names.
+  std::int64_t starts = 12;
+};
+
+/// Those of the space that differ from one in a single parameter, by one step among the values that the space has for it, or in
+/// the split alone; in the space's order.
+std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Candidate& of);
+
+/// Tries candidates of the space, each once: first those of `first` that are in it, then some at random, then neighbours of the
+/// best, then others at random, until one of the limits is reached. Equal seeds give equal orders as long as tries end alike.
+///
+/// `attempt` says whether its candidate is the best so far. Returns how many were tried.
+std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candidate>& first, const SearchOptions& options,
+                    const std::function<bool(const Candidate&)>& attempt);
+
+}  // namespace glgemm::tools
