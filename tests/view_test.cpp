@@ -150,8 +150,10 @@ TEST_CASE("keys change the size, the type and the kernel, and stop the motion") 
   CHECK(is_auto(shown("-n 1 --keys '-----'"), "C = A B, 1 x 1, f32, "));
   // k goes through the kernels that can run it, in the table's order, and then back to the planner's choice.
   std::string keys;
+  Limits limits;
+  limits.image_buffer_bytes = 1 << 20;
   for (const Kernel& kernel : kernel_table())
-    if (why_not({.m = 32, .n = 32, .k = 32}, kernel, {}).empty())
+    if (why_not({.m = 32, .n = 32, .k = 32}, kernel, limits).empty())
       CHECK(shown("-n 32 --keys " + (keys += 'k')) == "C = A B, 32 x 32, f32, " + std::string(name(kernel)));
   CHECK(is_auto(shown("-n 32 --keys " + keys + 'k'), "C = A B, 32 x 32, f32, "));
   // A kernel that cannot run the new size gives way.
