@@ -86,8 +86,12 @@ class Buffer {
     GLint64 size = 0;
     glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &size);
     const bool had = glGetError() == GL_NO_ERROR && size == bytes;
-    const GLfloat one = 1;
-    if (had) glClearBufferData(GL_COPY_WRITE_BUFFER, GL_R32F, GL_RED, GL_FLOAT, &one);
+    // Not by glClearBufferData: Mesa 22.3 reads past its own copy of the value.
+    const std::vector<GLfloat> ones(static_cast<std::size_t>(std::min<std::int64_t>(bytes, 1 << 24) / 4), 1.0f);
+    const auto step = static_cast<std::int64_t>(ones.size() * 4);
+    for (std::int64_t at = 0; had && at < bytes; at += step)
+      glBufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(at), static_cast<GLsizeiptr>(std::min(step, bytes - at)),
+                      ones.data());
     glBindBuffer(GL_COPY_WRITE_BUFFER, 0);
     return had;
   }
