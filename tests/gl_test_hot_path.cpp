@@ -42,7 +42,8 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
   return allocate(size);
 }
-// The library's own ones call malloc behind a sanitizer's back and are freed by the operators below, so that these are replaced too.
+// The library's own ones call malloc behind a sanitizer's back and are freed by the operators below, so that these are replaced
+// too.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return allocate(size);  // without memory the program ends, which is as well in a test
 }
