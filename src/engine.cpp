@@ -129,7 +129,7 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
   std::shared_ptr<Prepared> prepared = prepared_for(*state_, problem, options);
   for (;; prepared = prepared_for(*state_, problem, options)) {  // until one passes its self-check
     guard.reset();
-    state_->enter("gemm", guard, bindings_of(prepared->plan));
+    state_->enter("gemm", guard, prepared->bindings);
     if (make_ready(*state_, *prepared)) break;
   }
   const Call call = check(*state_, product, std::move(prepared));
@@ -159,7 +159,7 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
       } catch (const std::invalid_argument& error) {
         throw name_product(i, error);
       }
-      bindings |= bindings_of(prepared.back()->plan);
+      bindings |= prepared.back()->bindings;
     }
     state_->enter("gemm", guard, bindings);
     ready = std::all_of(prepared.begin(), prepared.end(), [&](const auto& each) { return make_ready(*state_, *each); });

@@ -106,9 +106,8 @@ class Dispatch {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
   }
 
-  std::int64_t panels_b_offset() const { return aligned(plan_.panels_a_bytes); }
-  std::int64_t sums_offset() const { return panels_b_offset() + aligned(plan_.panels_b_bytes); }
-  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  std::int64_t panels_b_offset() const { return kernels::workspace_aligned(plan_.panels_a_bytes); }
+  std::int64_t sums_offset() const { return panels_b_offset() + kernels::workspace_aligned(plan_.panels_b_bytes); }
   /// Texels from one item's panels to the next's.
   int panel_stride(Role role) const;
 
@@ -395,6 +394,18 @@ Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const P
   return plan;
 }
 
+/// What a product of the plan may bind.
+gl::Bindings bindings_of(const Plan& plan) {
+  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
+  if (plan.wide == Panels::image) result |= gl::image_a | bit(gl::binding_a);  // the latter for an A that is not aligned
+  for (const Stage stage : plan.stages()) {
+    const ProgramKey key = plan.program(stage);
+    for (GLuint i = 0; i < gl::storage_bindings; ++i)
+      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
+  }
+  return result;
+}
+
 bool same(const PlanOptions& x, const PlanOptions& y) {
   return x.kernel == y.kernel && x.slice_columns == y.slice_columns && x.slice_rows == y.slice_rows &&
          x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.runs == y.runs && x.limits == y.limits &&
@@ -428,25 +439,12 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
       if (known->problem == problem && same(known->options, options)) return known;
   const PlanOptions own = with_own(state, options);
   const Plan best = make_plan(problem, state.limits, own);
-  auto made = std::make_shared<Prepared>(Prepared{problem, options, ready_plan(state, problem, best, own), {}, nullptr});
+  auto made = std::make_shared<Prepared>(Prepared{problem, options, ready_plan(state, problem, best, own), 0, {}, nullptr});
+  made->bindings = bindings_of(made->plan);
   if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
   if (state.prepared.size() >= Engine::State::most_prepared) state.prepared.erase(state.prepared.begin());
   state.prepared.push_back(made);
   return made;
-}
-
-gl::Bindings bindings_of(const Plan& plan) {
-  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
-  if (plan.wide == Panels::image) result |= gl::image_a | bit(gl::binding_a);  // the latter for an A that is not aligned
-  for (const Stage stage : {Stage::pack_a, Stage::pack_b, Stage::multiply, Stage::reduce}) {
-    if (((stage == Stage::pack_a && !plan.packs(Role::a)) || (stage == Stage::pack_b && !plan.packs(Role::b)) ||
-         (stage == Stage::reduce && plan.parts == 1)))
-      continue;
-    const ProgramKey key = plan.program(stage);
-    for (GLuint i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
-  }
-  return result;
 }
 
 namespace {

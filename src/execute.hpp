@@ -12,6 +12,7 @@ struct Prepared {
   Problem problem;      ///< as the caller gave it
   PlanOptions options;  ///< likewise
   Plan plan;
+  gl::Bindings bindings = 0;  ///< what a product of the plan may bind
   std::array<gl::Program*, stage_count> programs{};
   gl::Program* narrow = nullptr;  ///< of the multiply stage, where A does not begin at a multiple of 16 bytes after all
 };
@@ -33,9 +34,6 @@ PlanOptions with_own(const Engine::State& state, const PlanOptions& options);
 
 /// The plan for a problem, from the engine's cache if its like was planned before.
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options);
-
-/// What a product of the plan may bind.
-gl::Bindings bindings_of(const Plan& plan);
 
 /// Compiles and checks the plan's programs where that was not done before. False if one failed its self-check: it is struck off,
 /// and the product must be planned again. Leaves bindings changed.

@@ -27,6 +27,13 @@ bool has_panels_uniform(const ProgramKey& key) noexcept;
 
 /// The p of an invocation of pack.comp: its STEP.
 constexpr std::int64_t pack_step = 4;
+/// Each part of the workspace begins at a multiple of this, which is one of every driver's alignment of storage buffers and
+/// buffer textures.
+constexpr std::int64_t workspace_alignment = 256;
+/// What a part of the workspace takes up.
+constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
+  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
 /// An operand of the caller's is read as an image from this size on: to have OpenGL see it as one takes about as long as what
 /// that saves on a smaller one.
 constexpr std::int64_t least_image_bytes = std::int64_t{1} << 20;

@@ -146,8 +146,6 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 }
 
 constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
-/// Of each part of the workspace: a multiple of every driver's alignment of storage buffers and buffer textures.
-constexpr std::int64_t workspace_alignment = 256;
 
 }  // namespace
 
@@ -473,7 +471,8 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
     const auto too_large = [&] {
       return plan.panels_a_bytes + plan.panels_b_bytes > most_panels || plan.panels_a_bytes > most_bytes ||
              plan.panels_b_bytes > most_bytes || plan.sums_bytes > most_bytes ||
-             plan.panels_a_bytes + plan.panels_b_bytes + plan.sums_bytes > options.workspace_bytes - 3 * workspace_alignment;
+             plan.panels_a_bytes + plan.panels_b_bytes + plan.sums_bytes >
+                 options.workspace_bytes - 3 * kernels::workspace_alignment;
     };
     for (; too_large(); workspace()) {
       if (piece.batch > 1) {
@@ -504,16 +503,13 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   piece = {plan.piece_m, plan.piece_n, plan.piece_k, plan.piece_batch};
   parts = plan.parts;
   workspace();
-  const auto aligned = [&](std::int64_t bytes) { return round_up(bytes, workspace_alignment); };
-  plan.workspace_bytes = panels(plan.kernel) == Panels::none && parts == 1
-                             ? plan.sums_bytes
-                             : aligned(plan.panels_a_bytes) + aligned(plan.panels_b_bytes) + plan.sums_bytes;
+  plan.workspace_bytes =
+      kernels::workspace_aligned(plan.panels_a_bytes) + kernels::workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
   plan.wide = reads_wide(problem, plan.kernel, limits, extent(problem, Role::a, piece) * element_bytes(problem.type));
   const bool paper = std::holds_alternative<TiledKernel>(plan.kernel) || std::holds_alternative<NaiveKernel>(plan.kernel);
   const std::int64_t by_default = paper ? 64 : int_max;
   const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default; };
   plan.slice_columns = std::min({most(options.slice_columns), limits.groups[0], limits.groups_product});
-  plan.slice_rows = std::min({most(options.slice_rows), limits.groups[1], limits.groups_product / plan.slice_columns});
   if (!paper) plan.slice_columns = std::min(plan.slice_columns, std::max<std::int64_t>(1, ceil_div(plan.piece_n, block.columns)));
   plan.slice_rows = std::min({most(options.slice_rows), limits.groups[1], limits.groups_product / plan.slice_columns});
   plan.slice_groups = limits.groups_product;
