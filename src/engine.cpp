@@ -21,6 +21,8 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
   state.options = std::move(options);
+  if (state.options.longest_dispatch <= std::chrono::nanoseconds(0))
+    throw std::invalid_argument("Engine: longest_dispatch is " + std::to_string(state.options.longest_dispatch.count()) + " ns");
   std::vector<std::string> notes;
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log("tuning: " + note);
@@ -83,7 +85,7 @@ Problem Engine::problem(const Gemm& product) {
   check_count(batch.alphas, "alphas");
   check_count(batch.betas, "betas");
   const auto operand = [&](const BufferView& view, Op op, Role role) {
-    Operand result{view.layout, view.ld, op, 0};
+    Operand result{view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
     result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
     return result;
   };
@@ -124,15 +126,8 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options) const {
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm");
-  const Problem problem = problem_to_plan(product);
   std::optional<gl::StateGuard> guard;
-  std::shared_ptr<Prepared> prepared = prepared_for(*state_, problem, options);
-  for (;; prepared = prepared_for(*state_, problem, options)) {  // until one passes its self-check
-    guard.reset();
-    state_->enter("gemm", guard, prepared->bindings);
-    if (make_ready(*state_, *prepared)) break;
-  }
-  const Call call = check(*state_, product, std::move(prepared));
+  const Call call = check(*state_, product, enter(*state_, "gemm", product, options, guard), state_->work);
   if (!report) return enqueue(*state_, call, nullptr);
   *report = {call.prepared->plan, 0, 0, {}, {}};
   Stopwatch watch(*this);
@@ -168,7 +163,7 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   calls.reserve(products.size());
   for (std::size_t i = 0; i < products.size(); ++i) {
     try {
-      calls.push_back(check(*state_, products[i], std::move(prepared[i])));
+      calls.push_back(check(*state_, products[i], std::move(prepared[i]), state_->work));
     } catch (const std::invalid_argument& error) {
       throw name_product(i, error);
     }
@@ -213,7 +208,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
     if (state_->options.self_check) continue;
     if (state_->scratch == 0) state_->scratch = gl::create_buffer(api, 256, nullptr);
     for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state_->scratch);
-    if (state_->limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state_->panels, state_->scratch, 0, 256);
+    if (state_->limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state_->work.panels, state_->scratch, 0, 256);
     for (const Stage stage : prepared->plan.stages()) {
       // On a C without elements: some drivers compile at the first dispatch.
       const ProgramKey key = prepared->plan.program(stage);
@@ -232,9 +227,10 @@ void Engine::release() {
   state_->check_usable("release");
   const gl::Api& api = state_->api;
   for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
-  gl::destroy_image(api, state_->panels);
+  state_->work.destroy(api);
+  state_->clock.destroy(api);
   gl::destroy_image(api, state_->image_a);
-  for (const GLuint buffer : {state_->items, state_->workspace, state_->scratch}) api.DeleteBuffers(1, &buffer);
+  api.DeleteBuffers(1, &state_->scratch);
   state_->staging.destroy(api);
   api.DeleteQueries(1, &state_->marker);
   state_->forget();

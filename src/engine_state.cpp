@@ -64,6 +64,12 @@ void StagingRing::destroy(const gl::Api& api) noexcept {
   memory_ = nullptr;
 }
 
+void WorkBuffers::destroy(const gl::Api& api) noexcept {
+  gl::destroy_image(api, panels);
+  for (const GLuint buffer : {workspace, items}) api.DeleteBuffers(1, &buffer);
+  *this = {};
+}
+
 void Engine::State::mark_context() {
   static std::atomic<std::uint64_t> engines = 0;
   marker_label = "glgemm engine " + std::to_string(++engines);
@@ -211,11 +217,6 @@ void Engine::State::forget() noexcept {
 
 // ---- Fences and scopes
 
-struct Fence::State {
-  std::shared_ptr<Engine::State> engine;
-  GLsync sync;
-};
-
 Fence::Fence(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Fence::Fence(Fence&&) noexcept = default;
 Fence& Fence::operator=(Fence&& other) noexcept {
@@ -236,10 +237,9 @@ bool Fence::wait(std::chrono::nanoseconds timeout) const {
   const gl::Api& api = state_->engine->api;
   const auto nanoseconds = static_cast<GLuint64>(std::max<std::int64_t>(0, timeout.count()));
   const GLenum result = api.ClientWaitSync(state_->sync, GL_SYNC_FLUSH_COMMANDS_BIT, nanoseconds);
-  if (result == GL_WAIT_FAILED) {
-    gl::check_reset(api);
+  gl::check_reset(api);  // what was lost counts as done
+  if (result == GL_WAIT_FAILED)
     throw GlError("Fence: OpenGL could not wait; is a context current that shares with the engine's?");
-  }
   return result != GL_TIMEOUT_EXPIRED;
 }
 
@@ -297,15 +297,8 @@ void Stopwatch::stop() {
 
 std::chrono::nanoseconds Stopwatch::elapsed() const {
   state_->check_context("Stopwatch");
-  const gl::Api& api = state_->api;
-  GLuint64 begin = 0, end = 0;
-  GLint bound = 0;
-  if (api.VERSION_4_4) api.GetIntegerv(GL_QUERY_BUFFER_BINDING, &bound);
-  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, 0);  // where the result would go
-  api.GetQueryObjectui64v(queries_[0], GL_QUERY_RESULT, &begin);
-  api.GetQueryObjectui64v(queries_[1], GL_QUERY_RESULT, &end);
-  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, static_cast<GLuint>(bound));
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(end - begin));
+  const auto time = [&](GLuint query) { return gl::query_result(state_->api, query, true).value(); };
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(time(queries_[1]) - time(queries_[0])));
 }
 
 }  // namespace glgemm

@@ -11,6 +11,7 @@
 #include <glgemm/engine.hpp>
 
 #include "gl.hpp"
+#include "pace.hpp"
 #include "program_cache.hpp"
 
 // What is nested in an exported class is exported with it, unless it says otherwise.
@@ -46,9 +47,21 @@ class StagingRing {
   std::list<Used> used_;
 };
 
+/// Buffers of a product in flight, beside its operands.
+struct WorkBuffers {
+  GLuint workspace = 0;
+  std::int64_t workspace_bytes = 0;
+  GLuint items = 0;  ///< of a batch
+  std::int64_t items_bytes = 0;
+  gl::BufferImage panels;  ///< of the workspace, or of the caller's
+
+  void destroy(const gl::Api& api) noexcept;
+};
+
 struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
+    Rate rate{};
     bool ready = false;  ///< compiled and checked, or loaded
     /// Its results were checked on this driver, by this process or by an earlier one of which the program cache knows.
     bool self_checked = false;
@@ -65,13 +78,10 @@ struct GLGEMM_HIDDEN Engine::State {
   StagingRing staging;
   GLuint marker = 0;  ///< a query object, which only this context has and by which it is known
   std::string marker_label;
-  GLuint items = 0;  ///< the buffer with the items of a batch, grown as needed
-  std::int64_t items_bytes = 0;
-  GLuint workspace = 0;  ///< the engine's own workspace, grown as needed
-  std::int64_t workspace_bytes = 0;
+  WorkBuffers work;         ///< of products that do not bring their own, grown as needed
   GLuint scratch = 0;       ///< bound where a program is run on nothing
-  gl::BufferImage panels;   ///< of the workspace
   gl::BufferImage image_a;  ///< of an operand
+  SliceClock clock;         ///< of long products
   GLint most_debug_groups = 0;
   bool scoped = false;
   /// The sizes of buffers that were asked for in this scope.
@@ -103,6 +113,8 @@ struct GLGEMM_HIDDEN Engine::State {
   std::int64_t buffer_bytes(GLuint buffer);
   /// The program, compiled now if need be.
   gl::Program& program(const ProgramKey& key);
+  /// How fast a program is that program() gave.
+  Rate& rate(const ProgramKey& key) { return programs.at(key).rate; }
   /// Has the driver begin to compile the program if it can do so in the background.
   void begin_program(const ProgramKey& key);
   bool is_ready(const ProgramKey& key);
@@ -120,6 +132,11 @@ struct GLGEMM_HIDDEN Engine::State {
 
   std::optional<ProgramCache> cache_;
   std::vector<GLenum> binary_formats_;
+};
+
+struct GLGEMM_HIDDEN Fence::State {
+  std::shared_ptr<Engine::State> engine;
+  GLsync sync;
 };
 
 /// "3x4", for messages.

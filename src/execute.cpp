@@ -2,6 +2,7 @@
 #include "execute.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels.hpp"
@@ -41,10 +42,17 @@ struct Place {
   std::int64_t offset = 0;
 };
 
-/// The workspace that the plan needs: the caller's, or the engine's own.
-Place workspace_for(const Engine::State& state, const Call& call) {
+/// Where a byte of an operand lies, counted from its first element. A window begins and ends in one band.
+Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
+  if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
+  const std::int64_t ld = std::max(stride.row, stride.column), band_bytes = view.band_lines * ld * element_bytes(view.type);
+  return {view.bands[static_cast<std::size_t>(offset_bytes / band_bytes)], view.offset_bytes + offset_bytes % band_bytes};
+}
+
+/// The workspace that the plan needs: the caller's, or one of our own.
+Place workspace_for(const Call& call) {
   if (call.product.workspace) return {call.product.workspace->buffer, call.product.workspace->offset_bytes};
-  return {state.workspace, 0};
+  return {call.work->workspace, 0};
 }
 
 /// Whether A does not begin at a multiple of 16 bytes although the plan would like it to.
@@ -55,12 +63,12 @@ bool is_narrow(const Call& call) {
 /// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
 class Dispatch {
  public:
-  Dispatch(Engine::State& state, const Call& call, const Step& step, Place workspace)
+  Dispatch(Engine::State& state, const Call& call, const Step& step)
       : state_(state),
         call_(call),
         plan_(call.prepared->plan),
         step_(step),
-        workspace_(workspace),
+        workspace_(workspace_for(call)),
         as_image_(plan_.wide == Panels::image && !is_narrow(call)) {}
 
   void run(gl::Program& program);
@@ -82,12 +90,12 @@ class Dispatch {
     const Gemm& product = call_.product;
     const Problem& problem = plan_.problem;
     const BufferView& view = view_of(product, role);
-    std::int64_t begin = view.offset_bytes + window.offset_bytes;
-    if (problem.items && !plan_.items_in_buffer)
-      begin += item_offset(product.batch, role, step_.first_item) * element_bytes(view.type);
     const Strides stride = strides(problem, role);
+    Place begin = place_of(view, stride, window.offset_bytes);
+    if (problem.items && !plan_.items_in_buffer)
+      begin.offset += item_offset(product.batch, role, step_.first_item) * element_bytes(view.type);
     const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
-    return {static_cast<int>(bind(binding, view.buffer, begin, window.size_bytes) / element_bytes(view.type)),
+    return {static_cast<int>(bind(binding, begin.buffer, begin.offset, window.size_bytes) / element_bytes(view.type)),
             static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
   }
 
@@ -95,8 +103,8 @@ class Dispatch {
   std::array<int, 4> place_image() {
     const BufferView& a = call_.product.a;
     const Strides stride = strides(plan_.problem, Role::a);
-    const std::int64_t begin =
-        gl::bind_image(state_.api, 1, state_.image_a, a.buffer, a.offset_bytes + step_.a.offset_bytes, step_.a.size_bytes);
+    const Place from = place_of(a, stride, step_.a.offset_bytes);
+    const std::int64_t begin = gl::bind_image(state_.api, 1, state_.image_a, from.buffer, from.offset, step_.a.size_bytes);
     return {static_cast<int>(begin / element_bytes(a.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
             static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
   }
@@ -106,7 +114,9 @@ class Dispatch {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
   }
 
-  std::int64_t panels_b_offset() const { return kernels::workspace_aligned(plan_.panels_a_bytes); }
+  std::int64_t panels_b_offset() const {
+    return kernels::workspace_aligned(std::max(plan_.panels_a_bytes, call_.least_panels_a_bytes));
+  }
   std::int64_t sums_offset() const { return panels_b_offset() + kernels::workspace_aligned(plan_.panels_b_bytes); }
   /// Texels from one item's panels to the next's.
   int panel_stride(Role role) const;
@@ -183,8 +193,14 @@ void Dispatch::pack(gl::Program& program, Role role) {
   const gl::Api& api = state_.api;
   const Problem& problem = plan_.problem;
   const bool b = role == Role::b;
-  std::array<int, 4> at = b ? place(Role::b, gl::binding_a, step_.b) : place(Role::a, gl::binding_a, step_.a);
-  if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
+  std::array<int, 4> at{};
+  if (const Strip* const strip = call_.strip) {
+    bind(gl::binding_a, strip->buffer, 0, strip->size_bytes);
+    at = {static_cast<int>(strip->first), static_cast<int>(strip->row), static_cast<int>(strip->k), 0};
+  } else {
+    at = b ? place(Role::b, gl::binding_a, step_.b) : place(Role::a, gl::binding_a, step_.a);
+    if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
+  }
   const Op op = b ? problem.b.op : problem.a.op;
   program.set(api, at_size,
               std::array{static_cast<int>(b ? step_.n : step_.m), static_cast<int>(step_.padded_k), static_cast<int>(step_.k),
@@ -219,7 +235,7 @@ void Dispatch::multiply(gl::Program& program) {
     if (from == Panels::storage)
       first = bind_workspace(gl::binding_b, 0, panels_b_offset() + plan_.panels_b_bytes, 16);
     else
-      first = gl::bind_image(api, 0, state_.panels, workspace_.buffer, workspace_.offset, sums_offset()) / 16;
+      first = gl::bind_image(api, 0, call_.work->panels, workspace_.buffer, workspace_.offset, sums_offset()) / 16;
     program.set(api, at_panels,
                 std::array{static_cast<int>(first), static_cast<int>(first + panels_b_offset() / 16), panel_stride(Role::a),
                            panel_stride(Role::b)});
@@ -244,7 +260,7 @@ void Dispatch::bind_unused(const ProgramKey& key) {
   for (GLuint i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
     if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
-      bind(binding, c.buffer, c.offset_bytes, element_bytes(c.type));
+      bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
   }
 }
 
@@ -408,8 +424,8 @@ gl::Bindings bindings_of(const Plan& plan) {
 
 bool same(const PlanOptions& x, const PlanOptions& y) {
   return x.kernel == y.kernel && x.slice_columns == y.slice_columns && x.slice_rows == y.slice_rows &&
-         x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.runs == y.runs && x.limits == y.limits &&
-         x.untuned == y.untuned;
+         x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.transposed == y.transposed && x.runs == y.runs &&
+         x.limits == y.limits && x.untuned == y.untuned;
 }
 
 }  // namespace
@@ -439,8 +455,12 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
       if (known->problem == problem && same(known->options, options)) return known;
   const PlanOptions own = with_own(state, options);
   const Plan best = make_plan(problem, state.limits, own);
-  auto made = std::make_shared<Prepared>(Prepared{problem, options, ready_plan(state, problem, best, own), 0, {}, nullptr});
+  auto made = std::make_shared<Prepared>();
+  made->problem = problem;
+  made->options = options;
+  made->plan = ready_plan(state, problem, best, own);
   made->bindings = bindings_of(made->plan);
+  made->work = size(made->plan).work;
   if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
   if (state.prepared.size() >= Engine::State::most_prepared) state.prepared.erase(state.prepared.begin());
   state.prepared.push_back(made);
@@ -490,59 +510,154 @@ bool make_ready(Engine::State& state, Prepared& prepared) {
   gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
   if (multiply) return true;
   const Plan& plan = prepared.plan;
-  for (const Stage stage : plan.stages())
+  for (const Stage stage : plan.stages()) {
     prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
+    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
+  }
   if (plan.wide != Panels::none) prepared.narrow = &state.program(narrow(plan).program());
   const bool passed = passes(state, plan) && (plan.wide == Panels::none || passes(state, narrow(plan)));
   if (!passed) multiply = nullptr;
   return passed;
 }
 
-Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared) {
+std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
+                                std::optional<gl::StateGuard>& guard) {
+  const Problem problem = problem_to_plan(product);
+  for (;;) {  // until one passes its self-check
+    std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
+    guard.reset();
+    state.enter(what, guard, prepared->bindings);
+    if (make_ready(state, *prepared)) return prepared;
+  }
+}
+
+Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
+  return {.product = prepared->plan.transposed ? transposed(product) : product, .prepared = std::move(prepared), .work = &work};
+}
+
+Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared, WorkBuffers& work) {
   make_ready(state, *prepared);
   const Plan& plan = prepared->plan;
   validate_product(product, prepared->problem, plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
-  Call call{plan.transposed ? transposed(product) : product, std::move(prepared)};
-  if (!product.workspace && plan.workspace_bytes > state.workspace_bytes) {
-    gl::release_image(state.api, state.panels);
-    grow(state.api, state.workspace, state.workspace_bytes, plan.workspace_bytes, "glgemm workspace");
+  Call call = make_call(product, std::move(prepared), work);
+  if (!product.workspace && plan.workspace_bytes > work.workspace_bytes) {
+    gl::release_image(state.api, work.panels);
+    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace_bytes, "glgemm workspace");
   }
   if (plan.items_in_buffer)
-    grow(state.api, state.items, state.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
+    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
          "glgemm items");
   return call;
 }
 
-void enqueue(Engine::State& state, const Call& call, Report* report) {
-  const gl::Api& api = state.api;
-  const Prepared& prepared = *call.prepared;
-  const Plan& plan = prepared.plan;
-  const Place workspace = workspace_for(state, call);
-  std::optional<gl::DebugGroup> group;
-  if (!state.scoped) group.emplace(api, "glgemm", state.most_debug_groups);
-  if (plan.items_in_buffer && plan.problem.batch > 0) {
-    const std::vector<std::byte> items = pack_items(call.product, plan.problem);
-    api.InvalidateBufferData(state.items);  // an earlier product may still read what was there
-    api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, state.items);
-    api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
+  if (!state.scoped) group_.emplace(state.api, "glgemm", state.most_debug_groups);
+  if (plan_.items_in_buffer) state.api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, call.work->items);
+}
+
+Enqueuer::~Enqueuer() {
+  // A texture would keep the caller's buffers alive.
+  if (call_.product.workspace) gl::release_image(state_.api, call_.work->panels);
+  if (!state_.scoped) gl::release_image(state_.api, state_.image_a);
+}
+
+void Enqueuer::upload_items() {
+  if (!plan_.items_in_buffer || plan_.problem.batch == 0) return;
+  const std::vector<std::byte> items = pack_items(call_.product, plan_.problem);
+  state_.api.InvalidateBufferData(call_.work->items);  // an earlier product may still read what was there
+  state_.api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+}
+
+void Enqueuer::run(const Slice& slice) {
+  const Prepared& prepared = *call_.prepared;
+  for (const Step& step : slice.steps()) {
+    gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
+    if (step.stage == Stage::multiply && is_narrow(call_)) program = prepared.narrow;
+    if (program != used_) state_.api.UseProgram(program->id());
+    used_ = program;
+    Dispatch(state_, call_, step).run(*program);
   }
-  gl::Program* used = nullptr;
-  Cursor cursor;
-  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
-    for (const Step& step : slice.steps()) {
-      gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
-      if (step.stage == Stage::multiply && is_narrow(call)) program = prepared.narrow;
-      if (program != used) api.UseProgram(program->id());
-      used = program;
-      Dispatch(state, call, step, workspace).run(*program);
+}
+
+namespace {
+
+/// The cost model may be wrong by this factor before a slice takes longer than it should.
+constexpr double safety = 8;
+
+/// Work of a stage in a second that even a slow driver does. Stages that move elements do fewer of them than multiply-adds.
+double guessed_rate(const Prepared& prepared, Stage stage) {
+  const double by_model =
+      prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(prepared.plan.expected_seconds, 1e-9);
+  return by_model / (stage == Stage::multiply ? safety : 16 * safety);
+}
+
+/// Whether the product may take longer than a dispatch should.
+bool may_be_long(const Engine::State& state, const Prepared& prepared) {
+  double seconds = 0;
+  for (std::size_t stage = 0; stage < stage_count; ++stage) {
+    if (prepared.work[stage] == 0) continue;
+    const Rate* const rate = prepared.rates[stage];
+    if (!rate->known()) {
+      seconds = safety * prepared.plan.expected_seconds;
+      break;
     }
-    if (!report) continue;
+    seconds += prepared.work[stage] / rate->per_second;
+  }
+  return seconds > std::chrono::duration<double>(state.options.longest_dispatch).count();
+}
+
+}  // namespace
+
+Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double seconds) {
+  const Prepared& prepared = *call_.prepared;
+  Cursor here = cursor;
+  const Slice least = next_slice(plan_, here, 0);  // one workgroup
+  if (least.empty()) return {};
+  const Stage stage = least.storage[0].stage;
+  Rate& rate = *prepared.rates[static_cast<std::size_t>(stage)];
+  const double guess = guessed_rate(prepared, stage), per_second = rate.known() ? rate.per_second : guess;
+  double work = rate.work(seconds, guess);
+  // All that runs at the same time should be busy until the end.
+  const double round = least.work * static_cast<double>(state_.limits.concurrent_groups);
+  if (work > round) work = std::floor(work / round) * round;
+  const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
+
+  Timed result;
+  clock.start(state_.api);
+  result.slice = next_slice(plan_, cursor, work);
+  run(result.slice);
+  result.seconds = result.slice.work / per_second;
+  // A smaller slice than the one allowed may take as long.
+  clock.stop(state_.api, rate, result.slice.work, std::max(work, least.work) / per_second);
+  result.is_trial = is_trial && (!rate.known() || result.slice.work > work / 2);
+  return result;
+}
+
+void enqueue(Engine::State& state, const Call& call, Report* report) {
+  const Prepared& prepared = *call.prepared;
+  Enqueuer enqueuer(state, call);
+  enqueuer.upload_items();
+  const auto count = [&](const Slice& slice) {
+    if (!report) return;
     ++report->slices;
     report->dispatches += slice.count;
+  };
+  Cursor cursor;
+  if (!may_be_long(state, prepared)) {
+    for (Slice slice = next_slice(prepared.plan, cursor); !slice.empty(); slice = next_slice(prepared.plan, cursor)) {
+      enqueuer.run(slice);
+      count(slice);
+    }
+    return;
   }
-  // A texture would keep the caller's buffers alive.
-  if (call.product.workspace) gl::release_image(api, state.panels);
-  if (!state.scoped) gl::release_image(api, state.image_a);
+  const double longest = std::chrono::duration<double>(state.options.longest_dispatch).count();
+  for (;;) {
+    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state.clock, longest);
+    if (timed.slice.empty()) return;
+    count(timed.slice);
+    state.clock.collect(state.api, timed.is_trial);
+    if (timed.is_trial) gl::check_reset(state.api);
+  }
 }
 
 }  // namespace glgemm

@@ -372,6 +372,7 @@ GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data) {
 }
 
 void refuse_memory(const Api& api, std::int64_t bytes) {
+  check_reset(api);  // that is the reason, then
   // The driver's GL_OUT_OF_MEMORY is ours to clear. Where an error of the caller's was pending, it is what comes out: put it
   // back.
   if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
@@ -384,6 +385,18 @@ std::int64_t buffer_bytes(const Api& api, GLuint buffer) {
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
   api.GetBufferParameteri64v(GL_COPY_READ_BUFFER, GL_BUFFER_SIZE, &bytes);
   return bytes;
+}
+
+std::optional<std::uint64_t> query_result(const Api& api, GLuint query, bool wait) {
+  GLint bound = 0;
+  if (api.VERSION_4_4) api.GetIntegerv(GL_QUERY_BUFFER_BINDING, &bound);
+  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, 0);  // where the result would go
+  GLuint64 known = GL_TRUE, result = 0;
+  if (!wait) api.GetQueryObjectui64v(query, GL_QUERY_RESULT_AVAILABLE, &known);
+  if (known) api.GetQueryObjectui64v(query, GL_QUERY_RESULT, &result);
+  if (bound != 0) api.BindBuffer(GL_QUERY_BUFFER, static_cast<GLuint>(bound));
+  if (!known) return {};
+  return result;
 }
 
 void label(const Api& api, GLenum kind, GLuint object, std::string_view text) {
@@ -399,6 +412,15 @@ DebugGroup::DebugGroup(const Api& api, std::string_view text, GLint most) : api_
 
 DebugGroup::~DebugGroup() {
   if (pushed_) api_.PopDebugGroup();
+}
+
+std::int64_t free_memory_bytes(const Api& api) {
+  std::array<GLint, 4> kib{};
+  if (api.NVX_gpu_memory_info)
+    api.GetIntegerv(GL_GPU_MEMORY_INFO_CURRENT_AVAILABLE_VIDMEM_NVX, kib.data());
+  else if (api.ATI_meminfo)
+    api.GetIntegerv(GL_VBO_FREE_MEMORY_ATI, kib.data());  // all pools; the largest block; and both again for auxiliary memory
+  return std::int64_t{kib[0]} * 1024;
 }
 
 void check_reset(const Api& api) {

@@ -175,6 +175,9 @@ GLuint create_buffer(const Api& api, std::int64_t bytes, const void* data);
 /// The size of a buffer in bytes, or -1 if the name is none of a buffer. Leaves the copy-read binding changed.
 std::int64_t buffer_bytes(const Api& api, GLuint buffer);
 
+/// What a query says; waits for it, or gives none where it is not known yet.
+std::optional<std::uint64_t> query_result(const Api& api, GLuint query, bool wait);
+
 /// Names an object for debuggers such as RenderDoc.
 void label(const Api& api, GLenum kind, GLuint object, std::string_view text);
 
@@ -190,6 +193,9 @@ class DebugGroup {
   const Api& api_;
   bool pushed_;
 };
+
+/// Bytes of device memory that the driver reports as free; 0 where it does not say.
+std::int64_t free_memory_bytes(const Api& api);
 
 /// @throws DeviceLost  the context was reset
 void check_reset(const Api& api);

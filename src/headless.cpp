@@ -18,6 +18,12 @@
 #ifndef EGL_RENDERER_EXT
 #define EGL_RENDERER_EXT 0x335F
 #endif
+#ifndef EGL_TRACK_REFERENCES_KHR
+#define EGL_TRACK_REFERENCES_KHR 0x3352
+#endif
+#ifndef EGL_DEVICE_EXT
+#define EGL_DEVICE_EXT 0x322C
+#endif
 
 namespace glgemm {
 namespace {
@@ -82,8 +88,9 @@ class CurrentGuard {
 /// A way to a display, and what is known of it.
 struct Candidate {
   HeadlessDevice device;
-  EGLenum platform = EGL_NONE;  ///< EGL_NONE: the default display
-  void* native = nullptr;       ///< what the platform takes
+  EGLenum platform = EGL_NONE;          ///< EGL_NONE: the default display
+  void* native = nullptr;               ///< what the platform takes
+  std::vector<EGLAttrib> attributes{};  ///< of another display than the platform's usual one, with EGL_NONE at the end
 };
 
 /// EGL's own name of a device.
@@ -133,14 +140,21 @@ std::vector<Candidate> candidates() {
   return list;
 }
 
+/// The candidate's display, or none.
+EGLDisplay find_display(const Candidate& candidate) {
+  if (candidate.platform == EGL_NONE) return eglGetDisplay(EGL_DEFAULT_DISPLAY);
+  if (!candidate.attributes.empty()) {
+    const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYPROC>("eglGetPlatformDisplay");
+    return get ? get(candidate.platform, candidate.native, candidate.attributes.data()) : EGL_NO_DISPLAY;
+  }
+  const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYEXTPROC>("eglGetPlatformDisplayEXT");
+  return get ? get(candidate.platform, candidate.native, nullptr) : EGL_NO_DISPLAY;
+}
+
 /// The candidate's display, initialised. EGL has one for each platform and device in a process, which the application and other
 /// contexts of ours may be using: it is never terminated.
 EGLDisplay open_display(const Candidate& candidate) {
-  EGLDisplay display = EGL_NO_DISPLAY;
-  if (candidate.platform == EGL_NONE)
-    display = eglGetDisplay(EGL_DEFAULT_DISPLAY);
-  else if (const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYEXTPROC>("eglGetPlatformDisplayEXT"))
-    display = get(candidate.platform, candidate.native, nullptr);
+  const EGLDisplay display = find_display(candidate);
   if (display == EGL_NO_DISPLAY) throw Unsupported("EGL gives no display (" + last_error() + ")");
   if (!eglInitialize(display, nullptr, nullptr)) throw Unsupported("the display cannot be initialised (" + last_error() + ")");
   return display;
@@ -334,6 +348,108 @@ std::vector<HeadlessDevice> headless_devices() {
   std::vector<HeadlessDevice> devices;
   for (Candidate& candidate : candidates()) devices.push_back(attempt(std::move(candidate), {}).candidate.device);
   return devices;
+}
+
+namespace {
+
+/// Ways to the device of `wanted`, whose trial is `device`, each to an EGLDisplay of its own as far as EGL knows them apart.
+std::vector<Candidate> displays_of(const Candidate& wanted, const HeadlessDevice& device, const std::vector<Candidate>& all,
+                                   const std::vector<HeadlessDevice>& devices) {
+  std::vector<Candidate> ways{wanted};
+  const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
+  const auto add = [&](const Candidate& way, std::vector<EGLAttrib> attributes) {
+    ways.push_back(way);
+    ways.back().device = wanted.device;
+    ways.back().attributes = std::move(attributes);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // Several GPUs may have one name, but a driver that computes on the CPU is the same by whatever way.
+    const bool same =
+        &all[i] == &wanted || (device.software && devices[i].failure.empty() && devices[i].renderer == device.renderer);
+    if (!same) continue;
+    if (&all[i] != &wanted) add(all[i], {});
+    if (has(client, "EGL_KHR_display_reference")) add(all[i], {EGL_TRACK_REFERENCES_KHR, EGL_TRUE, EGL_NONE});
+    if (all[i].platform == EGL_PLATFORM_DEVICE_EXT && has(client, "EGL_EXT_explicit_device") &&
+        has(client, "EGL_MESA_platform_surfaceless")) {
+      Candidate surfaceless = all[i];
+      surfaceless.platform = EGL_PLATFORM_SURFACELESS_MESA;
+      surfaceless.native = nullptr;
+      add(surfaceless, {EGL_DEVICE_EXT, reinterpret_cast<EGLAttrib>(all[i].native), EGL_NONE});
+    }
+  }
+  return ways;
+}
+
+/// A context on the device, current on this thread: one that reports resets, or, where there is none, a plain one.
+std::shared_ptr<void> accelerator_context(const Candidate& candidate) {
+  HeadlessOptions robust;
+  robust.robust = true;
+  std::string failure;
+  for (const HeadlessOptions& options : {robust, HeadlessOptions()}) {
+    Trial trial = attempt(candidate, options);
+    if (trial.context) return std::make_shared<Context>(std::move(*trial.context));
+    failure = trial.candidate.device.failure;
+  }
+  throw Unsupported(failure);
+}
+
+/// The indices that a list for headless_accelerators() stands for.
+std::vector<std::size_t> listed(const std::string& list, const std::vector<HeadlessDevice>& devices) {
+  std::vector<std::size_t> indices;
+  if (list.empty() || list == "all") {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const HeadlessDevice& device = devices[i];
+      // A GPU has one way to it, however many there are; the first ones are the device platform's.
+      const bool known = std::any_of(indices.begin(), indices.end(), [&](std::size_t other) {
+        return devices[other].renderer == device.renderer && device.platform != "device";
+      });
+      if (device.failure.empty() && (device.software ? list == "all" : !known)) indices.push_back(i);
+    }
+    for (std::size_t i = 0; i < devices.size() && indices.empty(); ++i)
+      if (devices[i].failure.empty()) indices.push_back(i);
+    if (indices.empty()) throw Unsupported("no device gives a usable context of OpenGL 4.3 or newer; tried " + describe(devices));
+    return indices;
+  }
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string entry = list.substr(begin, end - begin);
+    const Wish wish(entry);
+    const auto found = std::find_if(devices.begin(), devices.end(), [&](const HeadlessDevice& device) {
+      return device.failure.empty() && !entry.empty() && wish.fits(device);
+    });
+    if (found == devices.end())
+      throw std::invalid_argument("no usable device is \"" + entry + "\" of the list \"" + list + "\"; there are " +
+                                  describe(devices));
+    indices.push_back(static_cast<std::size_t>(found - devices.begin()));
+    begin = end + 1;
+  }
+  return indices;
+}
+
+}  // namespace
+
+std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) {
+  const char* variable = wanted.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
+  const std::string list = variable ? variable : wanted;
+  const std::vector<HeadlessDevice> devices = headless_devices();
+  const std::vector<Candidate> all = candidates();
+  std::vector<EGLDisplay> used;
+  std::vector<AcceleratorSource> sources;
+  for (const std::size_t index : listed(list, devices)) {
+    Candidate chosen = all[index];
+    for (const Candidate& way : displays_of(all[index], devices[index], all, devices)) {
+      const EGLDisplay display = find_display(way);
+      if (display == EGL_NO_DISPLAY || std::find(used.begin(), used.end(), display) != used.end()) continue;
+      used.push_back(display);
+      chosen = way;
+      break;
+    }
+    sources.push_back({.name = std::to_string(index) + ": " + devices[index].renderer,
+                       .software = devices[index].software,
+                       .get_proc_address = HeadlessContext::get_proc_address,
+                       .make_current = [chosen] { return accelerator_context(chosen); }});
+  }
+  return sources;
 }
 
 HeadlessContext::HeadlessContext(const HeadlessOptions& options) {

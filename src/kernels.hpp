@@ -34,6 +34,8 @@ constexpr std::int64_t workspace_alignment = 256;
 constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
   return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
 }
+/// What the parts of a workspace may take up beside what is in them.
+constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
 /// An operand of the caller's is read as an image from this size on: to have OpenGL see it as one takes about as long as what
 /// that saves on a smaller one.
 constexpr std::int64_t least_image_bytes = std::int64_t{1} << 20;
@@ -57,6 +59,12 @@ bool packs_items(const Kernel& kernel) noexcept;
 
 /// Of `items` items of a batch those whose panels differ: one where all share the operand.
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
+
+/// What a pack step packs of its operand's piece: rows (of B: columns) and steps of k.
+struct PackedPart {
+  std::int64_t row, rows, k0, k;
+};
+PackedPart packed_part(const Plan& plan, const Step& step);
 
 /// The step along k that the kernel takes at a time; windows of k are multiples of it.
 std::int64_t k_step(const Kernel& kernel) noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
@@ -106,6 +107,33 @@ void cut_to_windows(Piece& piece, const Problem& problem, std::int64_t most_byte
       piece.*axis.size = std::max<std::int64_t>(1, piece.*axis.size - ceil_div(too_many, axis.stride));
     }
   }
+}
+
+/// The largest divisor of a band up to `most`.
+std::int64_t divisor(std::int64_t band, std::int64_t most) {
+  std::int64_t result = 1;
+  for (std::int64_t i = 1; i <= band / i; ++i) {
+    if (band % i != 0) continue;
+    for (const std::int64_t each : {i, band / i})
+      if (each <= most) result = std::max(result, each);
+  }
+  return result;
+}
+
+/// Cuts the piece so that it straddles no band of an operand's lines: along them its size divides every band.
+void cut_to_bands(Piece& piece, const Problem& problem) {
+  std::array<std::int64_t, 3> bands{};  // of m, n and k: their greatest common divisor
+  constexpr std::int64_t Piece::*sizes[] = {&Piece::m, &Piece::n, &Piece::k};
+  const Piece all{problem.m, problem.n, problem.k, problem.batch};
+  for (const Role role : roles) {
+    const Operand& x = operand(problem, role);
+    if (x.band == 0 || (role == Role::d && !problem.residual)) continue;
+    const auto along = axes(problem, role)[(x.layout == Layout::row_major) != transposed(problem, role) ? 0 : 1].size;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (along == sizes[i] && all.*along > x.band) bands[i] = std::gcd(bands[i], x.band);
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    if (bands[i] != 0) piece.*sizes[i] = divisor(bands[i], piece.*sizes[i]);
 }
 
 /// Cuts the piece until its C has at most `most` elements.
@@ -220,6 +248,13 @@ void validate(const Problem& problem) {
     if (lines > 0 && ld > int64_max / 2 / bytes / lines)
       throw std::invalid_argument(std::string("gemm: ") + letter(role) + " of " + times(shape.rows, shape.columns) + " with ld " +
                                   std::to_string(ld) + " has more bytes than 64 bits count");
+    if (x.band < 0)
+      throw std::invalid_argument(std::string("gemm: ") + letter(role) + " lies in bands of " + std::to_string(x.band) +
+                                  " lines");
+    if (x.band > 0 && (problem.batch != 1 || problem.items))
+      throw std::invalid_argument(std::string("gemm: ") + letter(role) + " lies in bands of " + std::to_string(x.band) +
+                                  " lines, and there is a batch of " + std::to_string(problem.batch) +
+                                  " items or one with offsets or scalars of its own; a batch's matrices lie in one buffer");
     if (x.batch_stride < 0)
       throw std::invalid_argument(std::string("gemm: the items of ") + letter(role) + " are " + std::to_string(x.batch_stride) +
                                   " elements apart; a stride is not negative");
@@ -350,6 +385,19 @@ Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
   return grid;
 }
 
+}  // namespace
+
+kernels::PackedPart kernels::packed_part(const Plan& plan, const Step& step) {
+  const Grid grid = grid_of(plan, step.stage, {step.m, step.n, step.k, step.piece_items});
+  const auto part = [](std::int64_t size, std::int64_t begin, std::int64_t length) {
+    return std::max<std::int64_t>(0, std::min(size - begin, length));
+  };
+  return {step.x0, part(step.stage == Stage::pack_a ? step.m : step.n, step.x0, step.groups[0] * grid.columns), step.y0,
+          part(step.k, step.y0, step.groups[1] * grid.rows)};
+}
+
+namespace {
+
 /// The parts of k that keep the device busy and each within a loop's limit.
 std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t asked) {
   if (!kernels::can_split(kernel) || problem.k == 0) return 1;
@@ -383,7 +431,7 @@ bool runs_transposed(const Problem& problem, const Kernel& kernel) {
 
 Choice choice_of(const Problem& problem, const Kernel& kernel, const Limits& limits, const PlanOptions& options,
                  std::int64_t split_k) {
-  Choice result{.kernel = kernel, .transposed = runs_transposed(problem, kernel)};
+  Choice result{.kernel = kernel, .transposed = options.transposed.value_or(runs_transposed(problem, kernel))};
   const Problem as_run = result.transposed ? transposed(problem) : problem;
   result.parts = parts_for(as_run, kernel, limits, split_k);
   result.seconds = expected_seconds(as_run, kernel, limits, result.parts, std::max(1.0, options.runs));
@@ -393,11 +441,12 @@ Choice choice_of(const Problem& problem, const Kernel& kernel, const Limits& lim
 /// How the kernel reads an A whose elements that one invocation wants one after the other lie in whole groups of 16 bytes: as an
 /// image on CPU drivers, where that is cheaper. A group that a binding or an image holds in part could not be read, so that rows
 /// end with a whole one.
-Panels reads_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t window_bytes) {
+Panels reads_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t piece_k,
+                  std::int64_t window_bytes) {
   const Strides a = strides(problem, Role::a);
   const std::int64_t group = 16 / element_bytes(problem.type);
   if (!kernels::can_be_wide(kernel) || a.column != 1 || a.row % group != 0 || a.item % group != 0 || problem.k % group != 0 ||
-      problem.items)
+      piece_k % group != 0 || problem.items)
     return Panels::none;
   return limits.cpu && window_bytes >= kernels::least_image_bytes && window_bytes <= limits.image_buffer_bytes - 256
              ? Panels::image
@@ -425,6 +474,7 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
                               most_per_axis / k_step * k_step}),
                     std::min(problem.batch, most_per_axis)};
   Piece piece = start;
+  cut_to_bands(piece, problem);
   if (problem.items) {
     // All items through one set of windows if those reach so far, else each on its own.
     const Piece pair{start.m, start.n, start.k, std::min<std::int64_t>(problem.batch, 2)};
@@ -441,7 +491,10 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   const auto whole_tiles = [](std::int64_t size, std::int64_t all, std::int64_t step) {
     return size < all ? round_down_above(size, step) : size;
   };
+  piece.m = whole_tiles(piece.m, problem.m, block.rows);  // so that a workspace of what the plan says is enough for it
+  piece.n = whole_tiles(piece.n, problem.n, block.columns);
   piece.k = whole_tiles(piece.k, problem.k, k_step);
+  cut_to_bands(piece, problem);
 
   const auto workspace = [&] {
     plan.panels_a_bytes = panel_bytes(problem, plan.kernel, Role::a, piece);
@@ -471,8 +524,7 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
     const auto too_large = [&] {
       return plan.panels_a_bytes + plan.panels_b_bytes > most_panels || plan.panels_a_bytes > most_bytes ||
              plan.panels_b_bytes > most_bytes || plan.sums_bytes > most_bytes ||
-             plan.panels_a_bytes + plan.panels_b_bytes + plan.sums_bytes >
-                 options.workspace_bytes - 3 * kernels::workspace_alignment;
+             plan.panels_a_bytes + plan.panels_b_bytes + plan.sums_bytes > options.workspace_bytes - kernels::workspace_padding;
     };
     for (; too_large(); workspace()) {
       if (piece.batch > 1) {
@@ -494,8 +546,11 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
       }
     }
   }
-  plan.piece_m = whole_tiles(piece.m, problem.m, block.rows);
-  plan.piece_n = whole_tiles(piece.n, problem.n, block.columns);
+  piece.m = whole_tiles(piece.m, problem.m, block.rows);
+  piece.n = whole_tiles(piece.n, problem.n, block.columns);
+  cut_to_bands(piece, problem);  // rounding to tiles and cutting to the workspace don't know them
+  plan.piece_m = piece.m;
+  plan.piece_n = piece.n;
   plan.piece_k = piece.k;
   plan.piece_batch = piece.batch;
   plan.part_k = parts > 1 ? round_up(ceil_div(padded(plan.kernel, plan.piece_k), parts), k_step) : plan.piece_k;
@@ -505,7 +560,8 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   workspace();
   plan.workspace_bytes =
       kernels::workspace_aligned(plan.panels_a_bytes) + kernels::workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
-  plan.wide = reads_wide(problem, plan.kernel, limits, extent(problem, Role::a, piece) * element_bytes(problem.type));
+  plan.wide =
+      reads_wide(problem, plan.kernel, limits, plan.piece_k, extent(problem, Role::a, piece) * element_bytes(problem.type));
   const bool paper = std::holds_alternative<TiledKernel>(plan.kernel) || std::holds_alternative<NaiveKernel>(plan.kernel);
   const std::int64_t by_default = paper ? 64 : int_max;
   const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default; };
@@ -760,6 +816,9 @@ PlanSize size(const Plan& plan) {
             else if (rectangles == 1)
               dispatches = ceil_div(grid.layers,
                                     std::max<std::int64_t>(1, std::min(plan.slice_items, plan.slice_groups / (grid.x * grid.y))));
+            result.work[static_cast<std::size_t>(stage)] +=
+                static_cast<double>(product_of({m.count, n.count, batch.count, k.count})) *
+                static_cast<double>(product_of({grid.x, grid.y, grid.layers})) * grid.group_work;
             const std::int64_t more = product_of({m.count, n.count, batch.count, k.count, dispatches});
             result.dispatches += std::min(more, int64_max - result.dispatches);
           }

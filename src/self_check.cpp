@@ -155,7 +155,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
   if (prepared->plan.program() != key) return {};  // nothing small is like it: not for us to judge
-  enqueue(state, check(state, product, std::move(prepared)), nullptr);
+  enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
 
   for (std::int64_t z = 0; z < items; ++z)
     for (std::int64_t i = 0; i < m; ++i)

@@ -137,7 +137,10 @@ bool residual_is_c(const Gemm& product) {
       std::equal(product.batch.offsets_c.begin(), product.batch.offsets_c.end(), product.batch.offsets_d.begin(),
                  product.batch.offsets_d.end()) &&
       (product.batch.count <= 1 || !product.batch.offsets_c.empty() || product.batch.stride_c == product.batch.stride_d);
-  return c.buffer == d.buffer && c.offset_bytes == d.offset_bytes && c.layout == d.layout &&
+  const bool same_buffers = c.bands.empty() ? d.bands.empty() && c.buffer == d.buffer
+                                            : c.band_lines == d.band_lines &&
+                                                  std::equal(c.bands.begin(), c.bands.end(), d.bands.begin(), d.bands.end());
+  return same_buffers && c.offset_bytes == d.offset_bytes && c.layout == d.layout &&
          leading_dimension(c) == leading_dimension(d) && same_items;
 }
 
@@ -182,6 +185,33 @@ void check_inside(const Who& who, unsigned buffer, std::int64_t buffer_size, std
   if (needed > 0 && (offset > buffer_size || needed > buffer_size - offset))
     throw std::invalid_argument(who() + " needs " + std::to_string(needed) + " bytes from byte " + std::to_string(offset) +
                                 " on and leaves its buffer of " + std::to_string(buffer_size));
+}
+
+std::span<const unsigned> buffers_of(const BufferView& view) {
+  return view.bands.empty() ? std::span(&view.buffer, 1) : view.bands;
+}
+
+/// The first of these buffers that a view lies in, 0 if none is.
+unsigned shared_buffer(const BufferView& view, std::span<const unsigned> buffers) {
+  const auto of_view = buffers_of(view);
+  const auto found = std::find_first_of(of_view.begin(), of_view.end(), buffers.begin(), buffers.end());
+  return found == of_view.end() ? 0 : *found;
+}
+
+/// As many buffers as it takes, and those of C different ones.
+void check_bands(const std::string& who, const BufferView& view, bool is_c) {
+  if (view.bands.empty()) return;
+  const auto count = static_cast<std::int64_t>(view.bands.size());
+  const auto what = [&] {
+    return "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " lies in " +
+           std::to_string(count) + " bands of " + std::to_string(view.band_lines);
+  };
+  if (view.band_lines <= 0 || (lines(view) > 0 && (lines(view) - 1) / view.band_lines + 1 != count))
+    throw std::invalid_argument(what() + (view.layout == Layout::row_major ? " rows" : " columns") + ", which are not its " +
+                                std::to_string(lines(view)));
+  for (auto band = view.bands.begin(); is_c && band != view.bands.end(); ++band)
+    if (std::find(view.bands.begin(), band, *band) != band)
+      throw std::invalid_argument(what() + ", of which two are buffer " + std::to_string(*band));
 }
 
 /// The bias as a matrix of one row.
@@ -245,21 +275,22 @@ void check_offsets(const Batch& batch, Role role) {
                                   "; it is not negative");
 }
 
-void check_scalars(const Gemm& product, Type acc) {
+}  // namespace
+
+void check_numbers(const Gemm& product, Type acc) {
   check_scalar(product.alpha, acc, "alpha");
   check_scalar(product.beta, acc, "beta");
   for (const Scalar& alpha : product.batch.alphas) check_scalar(alpha, acc, "alpha");
   for (const Scalar& beta : product.batch.betas) check_scalar(beta, acc, "beta");
-}
-
-}  // namespace
-
-void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
-                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
-  check_scalars(product, accumulator(problem.type));
   const Epilogue& epilogue = product.epilogue;
   if (epilogue.activation == Activation::clamp && !(epilogue.low <= epilogue.high))
     throw std::invalid_argument("gemm: clamp from " + std::to_string(epilogue.low) + " to " + std::to_string(epilogue.high));
+}
+
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  check_numbers(product, accumulator(problem.type));
+  const Epilogue& epilogue = product.epilogue;
   for (const Role role : {Role::a, Role::b, Role::c, Role::d}) check_offsets(product.batch, role);
 
   constexpr Role roles[] = {Role::a, Role::b, Role::c, Role::d};
@@ -276,17 +307,30 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
     };
     if (largest > (int64_max - span) / bytes)
       throw std::invalid_argument(what() + ": an item's offset of " + std::to_string(largest) + " is not usable");
-    check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
-                 view.type);
+    if (view.bands.empty())
+      return check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
+                          view.type);
+    for (std::size_t i = 0; i < view.bands.size(); ++i) {
+      BufferView band = view;
+      (view.layout == Layout::row_major ? band.rows : band.columns) =
+          std::min(view.band_lines, lines(view) - static_cast<std::int64_t>(i) * view.band_lines);
+      check_inside([&] { return what() + ", band " + std::to_string(i); }, view.bands[i], buffer_bytes(view.bands[i]),
+                   view.offset_bytes, lines(view) == 0 ? 0 : span_bytes(band), view.type);
+    }
   };
-  for (const Role role : views) check(std::string(letter(role)), view_of(product, role), largest_offset(product.batch, role));
+  for (const Role role : views) {
+    check_bands(letter(role), view_of(product, role), role == Role::c);
+    check(letter(role), view_of(product, role), largest_offset(product.batch, role));
+  }
   const BufferView bias = problem.bias != Bias::none ? bias_view(product, problem) : BufferView{};
   if (problem.bias != Bias::none) {
     check_alignment("gemm: the bias", bias);
     check("the bias", bias, 0);
   }
   const auto meet = [](const BufferView& view, Range range, unsigned buffer, Range other) {
-    return view.buffer == buffer && ranges_meet(range, other);
+    const bool has_elements = range.begin < range.end && other.begin < other.end;
+    return view.bands.empty() ? view.buffer == buffer && ranges_meet(range, other)
+                              : has_elements && shared_buffer(view, std::span(&buffer, 1)) != 0;
   };
   const Range bias_range{bias.offset_bytes, bias.offset_bytes + span_bytes(bias)};
   if (product.workspace) {
@@ -313,14 +357,24 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   const Range c = range_of(product, Role::c);
   for (const Role role : views) {
     const BufferView& x = view_of(product, role);
-    if (role == Role::c || !meet(x, range_of(product, role), product.c.buffer, c)) continue;
-    if (role == Role::d && residual_is_c(product)) continue;
+    if (role == Role::c || (role == Role::d && residual_is_c(product))) continue;
+    if (!x.bands.empty() || !product.c.bands.empty()) {
+      const Range other = range_of(product, role);
+      const unsigned shared = c.begin < c.end && other.begin < other.end ? shared_buffer(x, buffers_of(product.c)) : 0;
+      if (shared != 0)
+        throw std::invalid_argument("gemm: C shares buffer " + std::to_string(shared) + " with " + letter(role) + ", and " +
+                                    (x.bands.empty() ? "C" : letter(role)) + " lies in bands");
+      continue;
+    }
+    if (!meet(x, range_of(product, role), product.c.buffer, c)) continue;
     if (items_overlap(items_of(product, Role::c), items_of(product, role)))
       throw std::invalid_argument("gemm: C overlaps " + letter(role) + " in buffer " + std::to_string(x.buffer));
   }
   if (items_of_c_overlap(product)) throw std::invalid_argument("gemm: items of the batch overlap in C");
-  if (meet(bias, bias_range, product.c.buffer, c) && items_overlap(items_of(product, Role::c), {&bias, {bias.offset_bytes}}))
-    throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
+  const bool bias_meets_c = product.c.bands.empty() ? meet(bias, bias_range, product.c.buffer, c) &&
+                                                          items_overlap(items_of(product, Role::c), {&bias, {bias.offset_bytes}})
+                                                    : meet(product.c, c, bias.buffer, bias_range);
+  if (bias_meets_c) throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
 }
 
 }  // namespace glgemm

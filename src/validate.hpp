@@ -19,8 +19,11 @@ std::int64_t stride_of(const Batch& batch, Role role);
 /// The view of an operand of a product; the residual must exist.
 const BufferView& view_of(const Gemm& product, Role role);
 
+/// Checks the scalars and the activation's ends.  @throws std::invalid_argument  with the numbers
+void check_numbers(const Gemm& product, Type acc);
+
 /// Checks what a problem leaves open: the scalars, the items' offsets, the epilogue, alignment, that each view lies inside its
-/// buffer, and that C shares no element with what is read.
+/// buffer, and that C shares no element with what is read; where either lies in bands, no buffer.
 /// @param buffer_bytes  gives the size of a buffer, -1 for a name that is none
 /// @throws std::invalid_argument  with the numbers
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,

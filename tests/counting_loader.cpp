@@ -19,7 +19,7 @@ namespace {
 #define FUNCTIONS(X) \
   X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
   X(ClientWaitSync) X(CompileShader) X(CopyBufferSubData) X(CreateProgram) X(CreateShader) X(DeleteBuffers) X(DeleteFramebuffers) \
-  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(GenBuffers) \
+  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Flush) X(GenBuffers) \
   X(GenFramebuffers) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
   X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
   X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
@@ -35,6 +35,8 @@ enum Index : std::size_t { FUNCTIONS(INDEX) known_functions };
 constexpr std::size_t most_unknown = 2000;
 std::array<std::atomic<std::int64_t>, known_functions + most_unknown> counts;
 std::atomic<std::int64_t> most_bytes = std::numeric_limits<std::int64_t>::max();
+std::atomic<GLenum> status = GL_NO_ERROR;
+std::atomic<bool> busy = false;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
 
@@ -51,6 +53,19 @@ struct Counted<I, R (*)(Arguments...)> {
         real.load()(first, size > most_bytes ? GLsizeiptr{1} << 46 : size, rest...);
       };
       return refused(arguments...);
+    } else if constexpr (I == at_GetGraphicsResetStatus || I == at_GetGraphicsResetStatusARB) {
+      return status != GL_NO_ERROR ? status.load() : real.load()(arguments...);
+    } else if constexpr (I == at_ClientWaitSync) {
+      const auto wait = [](GLsync sync, GLbitfield flags, GLuint64 timeout) {
+        return busy && timeout == 0 ? GLenum{GL_TIMEOUT_EXPIRED} : real.load()(sync, flags, timeout);
+      };
+      return wait(arguments...);
+    } else if constexpr (I == at_GetQueryObjectui64v) {
+      const auto get = [](GLuint query, GLenum what, GLuint64* value) {
+        real.load()(query, what, value);
+        if (busy && what == GL_QUERY_RESULT_AVAILABLE) *value = GL_FALSE;
+      };
+      return get(arguments...);
     } else {
       return real.load()(arguments...);
     }
@@ -114,6 +129,14 @@ std::int64_t all_calls() {
 
 void limit_buffers(std::int64_t bytes) {
   most_bytes = bytes;
+}
+
+void pretend_busy(bool is) {
+  busy = is;
+}
+
+void pretend_reset(unsigned as) {
+  status = as;
 }
 
 }  // namespace glgemm::test

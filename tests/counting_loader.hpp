@@ -20,4 +20,10 @@ std::int64_t all_calls();
 /// Buffers of more bytes are refused by the driver, with its GL_OUT_OF_MEMORY, from now on.
 void limit_buffers(std::int64_t bytes);
 
+/// Whether the device seems to have done nothing yet, to those who ask without waiting.
+void pretend_busy(bool is);
+
+/// What glGetGraphicsResetStatus says from now on; GL_NO_ERROR (0): what the driver does.
+void pretend_reset(unsigned status);
+
 }  // namespace glgemm::test

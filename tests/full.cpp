@@ -1,5 +1,5 @@
-// The long tier: any number of random products, on every kernel with many parameters, or on random legal tiles. Prints each
-// failure with its seed.
+// The long tier: any number of random products, on every kernel with many parameters, or on random legal tiles, within limits
+// made small if asked for. Prints each failure with its seed. --walls: matrices larger than a buffer, for real.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -54,12 +54,61 @@ class RandomTiles {
   std::vector<Kernel> space_;
 };
 
+/// Products with an A of `rows` rows of 4096 bytes, of which a few at each end, and around its middle, have elements; the others
+/// are whatever the driver made of them, and their products are not looked at. Returns how many are wrong.
+std::int64_t check_large(Engine& engine, std::int64_t rows) {
+  constexpr std::int64_t width = 4096, few = 5;
+  std::cout << rows << " x " << width << " of i8, " << rows * width << " elements: " << std::flush;
+  DeviceMatrix a(engine, rows, width, Type::i8);
+  std::cout << (rows + a.band_rows() - 1) / a.band_rows() << " buffers" << std::endl;
+  DeviceMatrix c(engine, rows, 1, Type::i32);
+  Matrix<std::int8_t> b(width, 1), some(few, width);
+  std::mt19937_64 random(1);
+  const auto fill = [&](Matrix<std::int8_t>& x) {
+    for (std::int8_t& each : x.elements()) each = static_cast<std::int8_t>(random());
+  };
+  fill(b);
+  const DeviceMatrix device_b(engine, b);
+  std::vector<std::pair<std::int64_t, Matrix<std::int8_t>>> uploaded;
+  for (const std::int64_t row : {std::int64_t{0}, rows / 2 - 2, a.band_rows() < rows ? a.band_rows() - few : 7, rows - few}) {
+    fill(some);
+    a.upload(some, row, 0);
+    uploaded.emplace_back(row, some);
+  }
+  engine.gemm({.a = a.view(), .b = device_b.view(), .c = c.view()});
+  std::int64_t wrong = 0;
+  for (const auto& [row, host] : uploaded) {
+    if (a.download<std::int8_t>(row, 0, few, width) != host) ++wrong;
+    const Matrix<std::int32_t> got = c.download<std::int32_t>(row, 0, few, 1);
+    for (std::int64_t i = 0; i < few; ++i) {
+      std::int32_t sum = 0;
+      for (std::int64_t p = 0; p < width; ++p) sum += host(i, p) * b(p, 0);
+      if (got(i, 0) != sum) {
+        std::cout << "FAILED row " << row + i << " of C is " << got(i, 0) << " and not " << sum << std::endl;
+        ++wrong;
+      }
+    }
+  }
+  return wrong;
+}
+
+/// Matrices past 2^31 elements, and past the largest buffer of drivers that give no 4 GiB.
+std::int64_t check_walls(Engine& engine) {
+  std::int64_t wrong = check_large(engine, (std::int64_t{1} << 19) + 1001);  // 2 GiB and a little
+  return wrong + check_large(engine, (std::int64_t{1} << 20) + 1001);        // 4 GiB and a little
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Runs random products of every kind on this device and compares each with a reference");
   std::int64_t cases = 10000, tiles = 0;
   std::uint64_t seed = 1;
+  std::int64_t storage_block = 0, groups = 0;
+  bool walls = false;
+  test::Way way;
+  double budget = 0;
+  std::string accelerators;
   std::string only, kernel;
   app.add_option("--cases", cases, "How many products")->check(CLI::PositiveNumber);
   app.add_option("--tiles", tiles,
@@ -68,6 +117,19 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "Where the random numbers begin; equal seeds give equal products");
   app.add_option("--program", only, "Only programs whose name begins so, as a failure names them");
   app.add_option("--kernel", kernel, "On this kernel alone, as in --kernel tiled:tile=8 --program '...' --seed S --cases 1");
+  app.add_option("--storage-block", storage_block, "Plan as if a storage block had at most this many bytes")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--groups", groups, "Plan as if a dispatch had at most this many groups in each dimension")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--memory-limit", way.memory_limit,
+         "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--accelerators", accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
+  app.add_option("--budget", budget, "Run the products as jobs, with so many milliseconds for each advance")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--walls", walls,
+               "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -78,6 +140,27 @@ int main(int argc, char** argv) {
   options.self_check = false;  // the cases are checks themselves, of every program
   test::context();
   Engine engine(HeadlessContext::get_proc_address, options);
+  if (walls) {
+    const std::int64_t wrong = check_walls(engine);
+    std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << wrong << " failed" << std::endl;
+    engine.release();
+    return wrong > 0 ? 1 : 0;
+  }
+  std::optional<Limits> small;
+  if (storage_block > 0 || groups > 0) {
+    small = engine.limits();
+    if (storage_block > 0) small->storage_block_bytes = storage_block;
+    if (groups > 0) small->groups = {groups, groups, groups};
+    way.limits = &*small;
+  }
+  way.budget = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(budget));
+  std::optional<Accelerators> several;
+  if (!accelerators.empty()) {
+    AcceleratorsOptions all;
+    all.engine = options;
+    all.least_piece = std::chrono::nanoseconds(0);
+    way.accelerators = &several.emplace(headless_accelerators(accelerators), all);
+  }
   std::vector<Kernel> kernels;
   for (const char* name : {"naive",
                            "naive:workgroup_x=32,workgroup_y=1",
@@ -132,7 +215,7 @@ int main(int argc, char** argv) {
     if (p % 50 == 0) std::cerr << p << " of " << count << " programs" << std::endl;
     for (; done < until; ++done)
       if (const std::string wrong =
-              test::run_case(engine, programs[static_cast<std::size_t>(p)], seed + static_cast<std::uint64_t>(done), &seen);
+              test::run_case(engine, programs[static_cast<std::size_t>(p)], seed + static_cast<std::uint64_t>(done), &seen, way);
           !wrong.empty()) {
         std::cout << "FAILED " << wrong << std::endl;
         ++failed;
@@ -141,7 +224,9 @@ int main(int argc, char** argv) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed << " transposed, "
             << seen.wide << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces << " in pieces, "
-            << seen.workspace << " in a workspace of the caller's\n"
+            << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
+            << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.workspace
+            << " in a workspace of the caller's\n"
             << done - failed << " passed, " << failed << " failed, " << seconds.count() << " s" << std::endl;
   engine.release();
   return failed > 0 ? 1 : 0;

@@ -117,6 +117,104 @@ std::int64_t at(const BufferView& view, std::int64_t offset, std::int64_t i, std
   return view.offset_bytes + (offset + index) * element_bytes(view.type);
 }
 
+/// The matrix that the view shows of `from`, element by element, in that layout.
+HostMatrix host_view(const BufferView& view, std::int64_t offset, const std::vector<std::byte>& from, std::vector<std::byte>* to,
+                     Layout layout) {
+  const auto size = static_cast<std::size_t>(element_bytes(view.type));
+  const auto for_each = [view, offset, layout, size](const Section& section, const auto& f) {
+    for (std::int64_t i = 0; i < section.rows; ++i)
+      for (std::int64_t j = 0; j < section.columns; ++j)
+        f(static_cast<std::size_t>(at(view, offset, section.row + i, section.column + j)),
+          static_cast<std::size_t>(layout == Layout::row_major ? i * section.columns + j : j * section.rows + i) * size);
+  };
+  HostMatrix result{view.rows, view.columns, view.type, layout, {}, {}};
+  result.read = [=, &from](const Section& section, void* data) {
+    for_each(section,
+             [&](std::size_t x, std::size_t y) { std::memcpy(static_cast<std::byte*>(data) + y, from.data() + x, size); });
+  };
+  if (to)
+    result.write = [=](const Section& section, const void* data) {
+      for_each(section,
+               [&](std::size_t x, std::size_t y) { std::memcpy(to->data() + x, static_cast<const std::byte*>(data) + y, size); });
+    };
+  return result;
+}
+
+/// Streams the product; whether the limit had to be raised.
+bool stream(Engine& engine, const HostGemm& product, const PlanOptions& plan, const Way& way, std::int64_t& pieces) {
+  StreamOptions options;
+  options.plan = plan;
+  options.memory_limit = way.memory_limit;
+  for (;;) {
+    try {
+      if (way.accelerators) {
+        AcceleratorsReport report;
+        way.accelerators->multiply(product, options, &report);
+        for (const AcceleratorReport& one : report.accelerators) pieces += one.stream.pieces;
+      } else {
+        StreamReport report;
+        multiply(engine, product, options, &report);
+        pieces += report.pieces;
+      }
+      return options.memory_limit > way.memory_limit;
+    } catch (const std::invalid_argument& error) {
+      const std::string_view message = error.what();
+      if (message.find("is too small for any piece; the least is ") == std::string_view::npos || options.memory_limit > 1 << 24)
+        throw;
+      options.memory_limit *= 2;
+    } catch (const Unsupported&) {  // the limits are too small for this kernel
+      if (!options.plan.limits) throw;
+      options.plan.limits.reset();
+    }
+  }
+}
+
+/// An operand's bands, cut from the memory in which the matrix lies in one piece.
+struct Bands {
+  BufferView* view;
+  std::size_t where;  ///< that memory
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<Buffer> buffers;
+  std::vector<unsigned> names;
+
+  Bands(BufferView& operand, std::size_t memory_index, const std::vector<std::byte>& memory, std::int64_t band_lines,
+        Random& random)
+      : view(&operand), where(memory_index) {
+    const std::int64_t lines = operand.layout == Layout::row_major ? operand.rows : operand.columns;
+    operand.band_lines = band_lines;
+    for (std::int64_t line = 0; line < lines; line += band_lines) {
+      std::vector<std::byte>& band = bytes.emplace_back(static_cast<std::size_t>(operand.offset_bytes), std::byte{0x5a});
+      const auto [begin, end] = range(bytes.size() - 1);
+      band.insert(band.end(), memory.begin() + begin, memory.begin() + end);
+      band.resize((band.size() + static_cast<std::size_t>(random.below(40)) + 3) / 4 * 4, std::byte{0xa5});
+      names.push_back(buffers.emplace_back(band).name());
+    }
+    operand.bands = names;
+  }
+
+  /// The bytes of a band in the memory.
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> range(std::size_t band) const {
+    const std::int64_t lines = view->layout == Layout::row_major ? view->rows : view->columns;
+    const std::int64_t first = static_cast<std::int64_t>(band) * view->band_lines;
+    const std::int64_t line_bytes = view->ld * element_bytes(view->type);
+    return {view->offset_bytes + first * line_bytes, view->offset_bytes + std::min(lines, first + view->band_lines) * line_bytes};
+  }
+
+  /// Puts what the bands hold now into the memory; false if anything around the lines has changed.
+  bool read(std::vector<std::byte>& memory) const {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const std::vector<std::byte> now = buffers[i].read();
+      const auto [begin, end] = range(i);
+      const std::ptrdiff_t head = view->offset_bytes, tail = head + end - begin;
+      if (!std::equal(now.begin(), now.begin() + head, bytes[i].begin()) ||
+          !std::equal(now.begin() + tail, now.end(), bytes[i].begin() + tail))
+        return false;
+      std::copy(now.begin() + head, now.begin() + tail, memory.begin() + begin);
+    }
+    return true;
+  }
+};
+
 std::string hex_seed(std::uint64_t seed) {
   std::ostringstream text;
   text << seed;
@@ -169,7 +267,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
   return result;
 }
 
-std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, Seen* seen) {
+std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, Seen* seen, const Way& way) {
   Random random(seed);
   const Type type = key.type, c_type = key.c_type, acc = accumulator(type);
   const bool integers = is_integer(type), exact = integers || random.coin();
@@ -357,11 +455,24 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     options.workspace_bytes = random.pick<std::int64_t>({100, 1000, 1 << 20});
   }
   options.split_k = random.below(4);
+  if (way.limits) {
+    options.limits = *way.limits;
+    options.workspace_bytes = PlanOptions{}.workspace_bytes;
+  }
 
   // Run it.
+  const bool streamed = way.memory_limit > 0;
+  std::vector<std::byte> c_written;  // the memory in which C lies, where the product is streamed
   std::vector<Buffer> buffers;
   for (const auto& bytes : memory) buffers.emplace_back(bytes);
   for (const auto& [view, where] : placed) view->buffer = buffers[where].name();
+  std::vector<Bands> banded;
+  Random draw_bands(seed ^ 0x62616e64);
+  if (!streamed && batch == 1 && !key.items && draw_bands.below(3) == 0)
+    for (const auto& [view, where] : placed)
+      if (view != &bias && view->rows > 0 && view->columns > 0 && draw_bands.coin())
+        banded.emplace_back(*view, where, memory[where], draw_bands.pick<std::int64_t>({1, 2, 4, 8, 8, 16, 16, 12, 7, 32, 64}),
+                            draw_bands);
   if (has_d) epilogue.residual = d_is_c ? gemm.c : d;
   if (has_bias) {
     epilogue.bias_buffer = bias.buffer;
@@ -383,16 +494,63 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   }
   std::ostringstream what;
   what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch
-       << (exact ? ", exact" : "") << (options.limits ? ", small limits" : "") << ": ";
+       << (exact ? ", exact" : "") << (options.limits ? ", small limits" : "") << (banded.empty() ? "" : ", in bands") << ": ";
   try {
     Report report;
-    engine.gemm(gemm, options, &report);
+    std::int64_t advances = 0, pieces = 0;
+    bool raised = false;
+    if (streamed) {
+      options.workspace_bytes = PlanOptions{}.workspace_bytes;
+      report.plan = engine.plan(Engine::problem(gemm), options);
+      c_written = memory[memory_of(gemm.c)];
+      for (std::int64_t z = 0; z < batch; ++z) {
+        const auto host = [&](const BufferView& view, int role) {
+          const bool is_c = &view == &gemm.c;
+          return host_view(view, offsets[role][static_cast<std::size_t>(z)], is_c ? c_written : memory[memory_of(view)],
+                           is_c ? &c_written : nullptr, role == 3 ? gemm.c.layout : view.layout);
+        };
+        HostGemm product;
+        product.op_a = gemm.op_a;
+        product.op_b = gemm.op_b;
+        product.alpha = alphas.empty() ? gemm.alpha : alphas[static_cast<std::size_t>(z)];
+        product.beta = betas.empty() ? gemm.beta : betas[static_cast<std::size_t>(z)];
+        product.a = host(gemm.a, 0);
+        product.b = host(gemm.b, 1);
+        product.c = host(gemm.c, 2);
+        if (has_d) product.epilogue.residual = host(d_is_c ? gemm.c : d, 3);
+        product.epilogue.bias = epilogue.bias;
+        if (has_bias) {
+          BufferView vector = bias;
+          if (epilogue.bias == Bias::for_each_row) {
+            std::swap(vector.rows, vector.columns);
+            vector.ld = 1;
+          }
+          product.epilogue.bias_values = host_view(vector, 0, memory[memory_of(bias)], nullptr, Layout::row_major);
+        }
+        product.epilogue.activation = epilogue.activation;
+        product.epilogue.low = epilogue.low;
+        product.epilogue.high = epilogue.high;
+        raised = stream(engine, product, options, way, pieces) || raised;
+      }
+    } else if (way.budget.count() > 0) {
+      Job job = engine.start(gemm, options);
+      for (bool done = false; !done; ++advances) done = job.advance(way.budget);
+      report.plan = job.plan();
+      report.dispatches = job.report().dispatches;
+    } else {
+      engine.gemm(gemm, options, &report);
+    }
     const Plan& plan = report.plan;
     const ProgramKey last = plan.program(plan.stages().back());
     if (plan.kernel != key.kernel || last.epilogue != key.epilogue || last.c_type != c_type)
       return what.str() + "another program ran: " + to_string(plan.program());
-    if (report.dispatches != size(plan).dispatches) return what.str() + "not the dispatches of the plan";
-    if (plan.workspace_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
+    if (!streamed && way.budget.count() == 0 && report.dispatches != size(plan).dispatches)
+      return what.str() + "not the dispatches of the plan";
+    if (!streamed && plan.workspace_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
+    if (seen) {
+      seen->streamed_pieces += pieces;
+      seen->raised += raised;
+    }
     if (seen && report.dispatches > 0) {
       seen->transposed += plan.transposed;
       seen->split += plan.parts > 1;
@@ -402,6 +560,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
       seen->packed += plan.packs(Role::b);
       seen->pieces += size(plan).pieces > 1;
       seen->workspace += gemm.workspace && workspace_bytes > 0;
+      seen->bands += !banded.empty();
+      seen->advances += advances;
     }
   } catch (const std::exception& error) {
     return what.str() + error.what();
@@ -411,6 +571,9 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   const std::vector<std::byte> before = memory[memory_of(gemm.c)];
   std::vector<std::vector<std::byte>> got;
   for (const Buffer& buffer : buffers) got.push_back(buffer.read());
+  if (streamed) got[memory_of(gemm.c)] = c_written;
+  for (const Bands& bands : banded)
+    if (!bands.read(got[bands.where])) return what.str() + "bytes around the bands have changed";
   std::vector<std::byte>& c_got = got[memory_of(gemm.c)];
   const auto read = [&](const BufferView& view, const std::vector<std::byte>& bytes, std::int64_t item, std::int64_t i,
                         std::int64_t j) { return load(bytes.data() + at(view, item, i, j), view.type); };

@@ -2,7 +2,9 @@
 // them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +15,15 @@ namespace glgemm::test {
 /// without an epilogue and items: all 4 programs, or fewer in turn, so that a few kernels together have them all.
 std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each = 4);
 
+/// How the products are run, where not in one go.
+struct Way {
+  const Limits* limits = nullptr;      ///< to plan within, in place of those that the seed would draw
+  std::chrono::nanoseconds budget{0};  ///< where more than 0, as jobs, so much for each advance
+  /// Where more than 0, streamed from the host, item by item, with so many bytes of buffers; and on these accelerators, if any.
+  std::int64_t memory_limit = 0;
+  Accelerators* accelerators = nullptr;
+};
+
 /// How many of a number of cases were of a kind that only a case's shape, views or options decide.
 struct Seen {
   std::int64_t transposed = 0;  ///< C^T ran
@@ -22,13 +33,17 @@ struct Seen {
   std::int64_t packed = 0;
   std::int64_t pieces = 0;     ///< more than one piece
   std::int64_t workspace = 0;  ///< a workspace of the caller's
+  std::int64_t bands = 0;      ///< operands in bands
+  std::int64_t advances = 0;   ///< of jobs
+  std::int64_t streamed_pieces = 0;
+  std::int64_t raised = 0;  ///< a memory limit was too small for any piece, and was raised to the least
 };
 
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,
 /// offsets, scalars, an epilogue, limits and a workspace drawn from the seed, on buffers whose every other byte must stay as it
 /// is. Half of the cases are of small integers and must match to the bit; the others are random and must keep the error bound.
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
-std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr);
+std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr, const Way& way = {});
 
 /// act(x) by its formula; low and high as in Epilogue.
 long double activation_value(Activation activation, long double x, long double low, long double high);

@@ -13,6 +13,9 @@ namespace {
 [[maybe_unused]] const int without_program_cache = setenv("GLGEMM_PROGRAM_CACHE", "", 1);
 /// Nor the user's tuning table.
 [[maybe_unused]] const int without_tuning = setenv("GLGEMM_TUNING", "", 1);
+/// zink on a CPU compiles the values of uniforms into programs, and after some of them takes a program with others (Mesa 22.3 to
+/// 25.0): products are then wrong.
+[[maybe_unused]] const int without_inlined_uniforms = setenv("ZINK_INLINE_UNIFORMS", "0", 0);
 
 struct Shared {
   HeadlessContext context;

@@ -46,7 +46,7 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
     Report report;
     engine.gemm(gemm, options, &report);
     CHECK(c.download() == expected);
-    CHECK(report.dispatches == (std::string_view(kernel) == "small" ? 1 : 2));
+    CHECK(size(report.plan).dispatches == (std::string_view(kernel) == "small" ? 1 : 2));
   }
 }
 

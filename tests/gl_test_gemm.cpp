@@ -31,7 +31,7 @@ Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std
   Report report;
   Matrix<float> c = test::engine().multiply(a, b, options, &report);
   REQUIRE(report.plan.kernel == options.kernel);
-  CHECK(report.dispatches == size(report.plan).dispatches);
+  CHECK(report.dispatches >= size(report.plan).dispatches);  // more where one might take too long
   return c;
 }
 

@@ -33,6 +33,18 @@ struct Host {
   }
 };
 
+/// Whether a step's windows of operands in bands each lie in one.
+bool keeps_to_bands(const Problem& problem, const Step& step) {
+  const auto keeps = [&](Role role, const Operand& x, const Window& window) {
+    if (x.band == 0 || window.size_bytes == 0) return true;
+    const Strides stride = strides(problem, role);
+    const std::int64_t band_bytes = x.band * std::max(stride.row, stride.column) * element_bytes(type(problem, role));
+    return window.offset_bytes / band_bytes == (window.offset_bytes + window.size_bytes - 1) / band_bytes;
+  };
+  return keeps(Role::a, problem.a, step.a) && keeps(Role::b, problem.b, step.b) && keeps(Role::c, problem.c, step.c) &&
+         keeps(Role::d, problem.d, step.d);
+}
+
 /// What the shader does for one step, on windows alone; counts the writes to each element.
 void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
   const Problem& p = plan.problem;
@@ -76,6 +88,7 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
       for (const Window& window : {step.a, step.b, step.c})
         REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
                 std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
+      REQUIRE(keeps_to_bands(plan.problem, step));
       run(plan, step, host, c, writes, beta);
     }
   }
@@ -122,6 +135,7 @@ TEST_CASE("a plan's steps give the product, whatever the limits and the slices")
       x->layout = random() % 2 ? Layout::row_major : Layout::column_major;
       if (x != &problem.c) x->op = random() % 2 ? Op::none : Op::transpose;
       if (random() % 2) x->ld = 64 + pick({0, 1, 7});
+      if (random() % 2) x->band = pick({1, 2, 6, 7, 8, 16, 32});
     }
     Limits limits;
     limits.storage_offset_alignment = pick({4, 16, 256});
@@ -205,6 +219,45 @@ TEST_CASE("enormous products have small plans") {
   CHECK(!next_slice(plan, cursor).empty());
 }
 
+TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windows that fit, offsets that need 64 bits") {
+  Problem problem = make_problem((std::int64_t{1} << 22) + 5, 3, 1 << 12);
+  problem.type = Type::i8;
+  problem.c_type = Type::i32;
+  Limits limits;
+  limits.storage_block_bytes = 128 << 20;
+  for (const std::int64_t band : {std::int64_t{0}, std::int64_t{1} << 21, std::int64_t{1} << 19, std::int64_t{1000003}}) {
+    problem.a.band = band;
+    const Plan plan = make_plan(problem, limits, {.kernel = TiledKernel{16}});
+    if (band != 0) CHECK(band % plan.piece_m == 0);
+    CHECK((plan.piece_m == 1 || plan.piece_m > 16000));  // 1000003 is a prime
+    if (plan.piece_m == 1) continue;
+    std::int64_t rows = 0, largest = 0;
+    Cursor cursor, before;
+    for (Slice slice = next_slice(plan, cursor); !slice.empty(); before = cursor, slice = next_slice(plan, cursor)) {
+      const Step& step = slice.steps().front();
+      REQUIRE(step.a.size_bytes <= limits.storage_block_bytes);
+      REQUIRE(keeps_to_bands(problem, step));
+      REQUIRE(step.groups[1] <= limits.groups[1]);
+      REQUIRE(step.a.offset_bytes == before.m0 << 12);
+      rows += std::min(step.groups[1] * 16, step.m - step.y0);
+      largest = std::max(largest, step.a.offset_bytes);
+    }
+    CHECK(rows == problem.m);
+    CHECK(largest > std::int64_t{1} << 33);
+  }
+  // More workgroups along x than one dispatch may have.
+  const Plan wide =
+      make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits, {.kernel = NaiveKernel{}, .slice_columns = 1 << 20});
+  std::int64_t columns = 0;
+  Cursor cursor;
+  for (Slice slice = next_slice(wide, cursor); !slice.empty(); slice = next_slice(wide, cursor)) {
+    const Step& step = slice.steps().front();
+    REQUIRE(step.groups[0] <= 65535);
+    columns += std::min(step.groups[0] * 8, step.n - step.x0);
+  }
+  CHECK(columns == std::int64_t{1} << 27);
+}
+
 TEST_CASE("bad problems are refused with the numbers") {
   const auto message = [](const Problem& problem, const PlanOptions& options = {}, const Limits& limits = {}) -> std::string {
     try {
@@ -224,6 +277,14 @@ TEST_CASE("bad problems are refused with the numbers") {
   CHECK(message(narrow) == "gemm: ld of B is 5, less than its width of 6");
   CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
         std::string::npos);
+  Problem banded = make_problem(4, 5, 6);
+  banded.c.band = -3;
+  CHECK(message(banded) == "gemm: C lies in bands of -3 lines");
+  banded.c.band = 2;
+  CHECK(message(banded).empty());
+  banded.batch = 2;
+  banded.c.batch_stride = 20;
+  CHECK(message(banded).find("C lies in bands of 2 lines, and there is a batch of 2 items") != std::string::npos);
   CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = -1, .slice_rows = 64}) ==
         "make_plan: a slice of -1x64 workgroups");
   CHECK(message(make_problem(1, 1, 1), {.split_k = -2}) == "make_plan: k in -2 parts");
@@ -277,6 +338,11 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     problem.b.batch_stride = pick({0, 2200});
     problem.c.batch_stride = 1400;
     problem.d.batch_stride = pick({0, 1400});
+    if (problem.batch == 1 && !problem.items)
+      for (Operand* x : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+        x->layout = random() % 2 ? Layout::row_major : Layout::column_major;
+        if (random() % 2) x->band = pick({2, 5, 6, 8, 32});
+      }
     Limits limits;
     limits.storage_offset_alignment = pick({16, 64});
     limits.storage_block_bytes = pick({300, 4096, 1 << 20});
@@ -319,6 +385,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
       for (const Window& window : {step.a, step.b, step.c, step.d, step.bias})
         REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <= limits.storage_block_bytes);
+      REQUIRE(keeps_to_bands(problem, step));
       if (stages.empty() || stages.back() != static_cast<int>(step.stage)) stages.push_back(static_cast<int>(step.stage));
       if (step.stage != Stage::multiply) continue;
       const bool packed = std::holds_alternative<SmallKernel>(plan.kernel);

@@ -72,7 +72,7 @@ struct Scalar {
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
 
-/// A matrix in a buffer object of the application; a name and numbers, owning nothing.
+/// A matrix in a buffer object of the application, or in bands in several; names and numbers, owning nothing.
 struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
   std::int64_t rows = 0;  ///< of the matrix as stored, before any op
@@ -81,6 +81,12 @@ struct BufferView {
   std::int64_t offset_bytes = 0;  ///< of element (0, 0) in the buffer, a multiple of the element's size
   Layout layout = Layout::row_major;
   Type type = Type::f32;
+  /// Where not empty, in place of `buffer`: the buffers of a matrix too large for one, each of which holds `band_lines` of its
+  /// stored lines (rows if row-major, columns if column-major; the last one what is left), from offset_bytes on with that ld. A
+  /// power of two is best for `band_lines`, see Operand::band. Not for batches. The names must stay where they are as long as the
+  /// view is used.
+  std::span<const unsigned> bands{};
+  std::int64_t band_lines = 0;
 };
 
 /// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
@@ -133,7 +139,8 @@ struct Workspace {
 ///
 /// A and B are of one type; C is of its accumulator's type (f32 for f16 and bf16, i32 for i8) or, for f16 and bf16, of the same
 /// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
-/// of 4 bytes.
+/// of 4 bytes. A C in bands shares no buffer with anything that is read (the D that is C itself apart), and one in one buffer
+/// shares that with no matrix in bands.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -190,26 +197,34 @@ struct EngineOptions {
   /// every byte; drivers do miscompile. One that fails is struck off (see Engine::struck_off), and another kernel is taken. Waits
   /// for the GPU, a few milliseconds at most, where prepare() or the program cache has not seen to it before.
   bool self_check = true;
+  /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds, and a picture
+  /// does not come before what was enqueued ahead of it. A longer product is enqueued in slices of about that, see Engine::gemm.
+  std::chrono::nanoseconds longest_dispatch = std::chrono::milliseconds(100);
+  /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default whatever the driver gives. For
+  /// drivers that give more than they can handle, and to try bands on small matrices.
+  std::optional<std::int64_t> most_buffer_bytes{};
 };
 
 class DeviceMatrix;
 class PackedOperand;
+class Job;
 
 /// Tells when the commands that were enqueued before it are done.
 ///
-/// Made by Engine::fence(). Used and destroyed with the engine's context, or one that shares with it, current.
+/// Made by Engine::fence() and Job::fence(). Used and destroyed with the engine's context, or one that shares with it, current.
 class GLGEMM_EXPORT Fence {
  public:
   ~Fence();
   Fence(Fence&&) noexcept;
   Fence& operator=(Fence&&) noexcept;
-  /// Whether the commands are done; does not wait. Flushes, so that they will be.
+  /// Whether the commands are done; does not wait. Flushes, so that they will be.  @throws DeviceLost
   bool poll() const;
   /// Waits until they are done, at most for `timeout`; whether they are.  @throws DeviceLost
   bool wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) const;
 
  private:
   friend class Engine;
+  friend class Job;
   struct State;
   explicit Fence(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -257,7 +272,7 @@ struct StruckOff {
 class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or it is older than OpenGL 4.3; the message has its version
-  /// @throws std::invalid_argument  get_proc_address is null
+  /// @throws std::invalid_argument  get_proc_address is null, or options.longest_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released: OpenGL is not called.
   ~Engine();
@@ -315,6 +330,13 @@ class GLGEMM_EXPORT Engine {
   ///   and glIsProgram, glIsBuffer or glIsTexture for each object that is bound again. In a scope the size of a buffer is asked
   ///   for the first time only;
   /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
+  ///
+  /// A product that takes longer than EngineOptions::longest_dispatch is enqueued in slices of about that, for each of which come
+  /// 2 glQueryCounter (glGenQueries at first) and glFlush, and for what is read of them later glGetQueryObjectui64v,
+  /// glGetIntegerv and where the application has bound a query buffer 2 glBindBuffer. How long it takes is what the engine has
+  /// learnt of its programs' speed from such slices; as long as it knows nothing of a program, 8 times what the cost model
+  /// expects. The first long product of a program begins with small slices and waits for each of them, until they have grown to
+  /// that length: for about as long as one such slice takes. How slices are cut changes no bit of C.
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
   /// another
   ///                                item's C; the message has the numbers
@@ -322,10 +344,20 @@ class GLGEMM_EXPORT Engine {
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel; the message has its log
   /// In each case nothing has been enqueued.
+  /// @throws DeviceLost             it waited, and the context was reset
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
   /// The same for products of different shapes, in their order, all or none: each is checked before the first is enqueued.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
+
+  /// A product as gemm() would run it, to be enqueued piece by piece by Job::advance.
+  ///
+  /// Does here what may fail or take long: checks, plans, compiles, makes room. The job has buffers of its own beside the
+  /// operands (Plan::workspace_bytes, unless the product brings a workspace), so that other products and jobs may run in between.
+  /// The product's buffers, its workspace included, must stay as they are, and what lies in them, until the job's fence says that
+  /// it is done; what its spans point to may go.
+  /// @throws  as gemm(); nothing has been enqueued
+  Job start(const Gemm& product, const PlanOptions& options = {});
 
   /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
   /// where every alpha is 0, since A and B are then not read).
@@ -344,6 +376,10 @@ class GLGEMM_EXPORT Engine {
   /// Bytes of workspace that gemm() would need for the product.  @throws as make_plan
   /// Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
+
+  /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of what the driver reports as free now,
+  /// half of the main memory where it computes on the CPU, 1 GiB where it does not say.
+  std::int64_t device_memory_bytes() const;
 
   /// Compiles the programs that the problems need and runs each once on nothing, so that no later product of such a problem waits
   /// for the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
@@ -371,7 +407,9 @@ class GLGEMM_EXPORT Engine {
 
  private:
   friend class DeviceMatrix;
+  friend class Job;
   friend class Stopwatch;
+  friend class Streamer;
   friend struct CAccess;  // the C interface
   /// The shapes and types agree and a plan exists.
   void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
@@ -387,13 +425,17 @@ class GLGEMM_EXPORT Engine {
 
 /// A rows x columns matrix in a storage buffer of its own, row-major without gaps.
 ///
+/// Where the driver gives no buffer of that size (llvmpipe: none of 4 GiB), it lies in bands of rows in several, a power of two
+/// of rows in each, which products, transfers and copies take as they take one. On a driver that computes on the CPU it is never
+/// larger than the main memory.
+///
 /// Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's matrices may be
 /// destroyed anywhere). It may outlive the Engine object, not its context.
 class GLGEMM_EXPORT DeviceMatrix {
  public:
   /// Uninitialised elements.
   /// @throws std::invalid_argument  a negative or uncountable size
-  /// @throws OutOfMemory            with the bytes asked for
+  /// @throws OutOfMemory            with the bytes of the whole matrix
   DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t columns, Type type = Type::f32);
   /// A copy of `host` on the device.
   template <class T>
@@ -409,10 +451,15 @@ class GLGEMM_EXPORT DeviceMatrix {
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t columns() const noexcept { return columns_; }
   Type type() const noexcept { return type_; }
+  /// The rows in each of its buffers (the last one has what is left), at least 1; rows() or 1 if it lies in one.
+  std::int64_t band_rows() const noexcept { return band_rows_; }
 
-  /// The whole matrix, for Engine::gemm and for the application's own use of the buffer.
+  /// The whole matrix, for Engine::gemm and for the application's own use of the buffer. In bands, `buffer` is 0, and the names
+  /// of the buffers are those of this object (or of the one that it is moved to).
   BufferView view() const noexcept;
-  /// Its section of rows x columns elements from (row, column) on.  @throws std::invalid_argument  it leaves the matrix
+  /// Its section of rows x columns elements from (row, column) on.
+  /// @throws std::invalid_argument  it leaves the matrix; or that lies in bands, and the section is neither inside one nor begins
+  ///                                with the first row of one
   BufferView view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
   /// Replaces the elements from (row, column) on by those of `host`. May return before the device has them; `host` may then be
@@ -445,7 +492,9 @@ class GLGEMM_EXPORT DeviceMatrix {
             std::int64_t row = 0, std::int64_t column = 0, const std::function<void()>& switch_context = {});
 
  private:
-  friend struct CAccess;  // the C interface knows an element's type at run time only
+  friend struct CAccess;           // the C interface knows an element's type at run time only
+  friend class DistributedMatrix;  // and so does this
+  DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t rows, std::int64_t columns, Type type);
   void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
                      std::int64_t columns) const;
   void write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns);
@@ -455,7 +504,8 @@ class GLGEMM_EXPORT DeviceMatrix {
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Type type_ = Type::f32;
-  unsigned buffer_ = 0;
+  std::int64_t band_rows_ = 0;
+  std::vector<unsigned> buffers_;
 };
 
 /// What Engine::prepack made: an operand with the op that belongs to it, as in
@@ -472,6 +522,66 @@ class GLGEMM_EXPORT PackedOperand {
   DeviceMatrix matrix_;
   BufferView view_;
   Op op_;
+};
+
+/// What a job has done so far.
+struct JobReport {
+  std::int64_t advances = 0;  ///< calls of advance that enqueued something
+  std::int64_t slices = 0;
+  std::int64_t dispatches = 0;
+  /// Multiply-adds in a second of the program that runs next (elements, where it packs or reduces), as far as the engine knows;
+  /// 0: not yet.
+  double rate = 0;
+};
+
+/// A product that is enqueued in slices, so that an application with a frame to draw can give it so much of each:
+///
+///     Job job = engine.start({.a = a, .b = b, .c = c});
+///     each frame: if (!job.done()) job.advance(std::chrono::milliseconds(4));
+///
+/// Made by Engine::start(). Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's
+/// jobs may be destroyed anywhere; plan(), progress(), done(), cancel() and report() need no context). It may outlive the Engine
+/// object, not its context, and can then only be destroyed.
+class GLGEMM_EXPORT Job {
+ public:
+  ~Job();
+  Job(Job&&) noexcept;
+  Job& operator=(Job&&) noexcept;
+
+  /// Enqueues slices that are worth about `budget` of the device's time, flushes after each, and returns done(). Does not wait
+  /// for the device, but where the driver itself computes in the call.
+  ///
+  /// A slice is worth at most a fifth of the budget and at most EngineOptions::longest_dispatch (or one workgroup, if that takes
+  /// longer), and no more is enqueued when the budget is spent but for what is left of one slice: by the device's time that the
+  /// slices are expected to take or by the host's clock, whichever says more. Expected is what the engine has measured of each
+  /// program, in this job or before; as long as nothing is known, slices begin small (an eighth of what the cost model says, or
+  /// less) and grow by a factor of 4 at most. Nothing is enqueued as long as the device has not done what the last advance but
+  /// one enqueued, so that work does not pile up on a device that is busy otherwise.
+  ///
+  /// Saves and restores OpenGL state as Engine::gemm does. After cancel(), or when all is enqueued, it does nothing.
+  /// @throws std::invalid_argument  a budget of 0 or less; the engine was released or abandoned
+  /// @throws Unsupported            transform feedback is active
+  /// @throws DeviceLost             the context was reset
+  bool advance(std::chrono::nanoseconds budget);
+
+  /// Whether the product is completely enqueued: what is enqueued from now on sees C. When the device is done with it a fence
+  /// tells.
+  bool done() const noexcept;
+  /// The share of the product's work that is enqueued, from 0 to 1; it never falls.
+  double progress() const noexcept;
+  /// Nothing more is enqueued. Unless done() already, C is then written in part: each of its elements is as it was, final, or
+  /// (where k is cut) a sum over a part of k. What was enqueued before still runs.
+  void cancel() noexcept;
+  /// A fence behind everything enqueued so far, by whomever.  @throws std::invalid_argument  the engine was released or abandoned
+  Fence fence();
+  const Plan& plan() const noexcept;
+  JobReport report() const noexcept;
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Job(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 /// Measures the time that commands take on the GPU, by a pair of GL_TIMESTAMP queries.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/accelerators.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
@@ -26,6 +27,22 @@ struct HeadlessDevice {
 /// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
 /// reason. The EGL context that was current on this thread is current again afterwards. Any thread.
 GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+
+/// Sources for Accelerators, one for each accelerator, each with a context of its own that reports resets where it can.
+///
+/// `list` is empty: the variable GLGEMM_DEVICE if it is set, else every real GPU once, or, if there is none, one software device;
+/// "all": software devices as well; else indices of headless_devices() or parts of renderers' names (the first that fits),
+/// separated by commas, each as often as wanted: "0,1,1".
+///
+/// Drivers that compute on the CPU run the contexts of one EGLDisplay one after the other. Each source therefore gets an
+/// EGLDisplay of its own as far as EGL has further ones for its device: the device platform's, the surfaceless platform's, and
+/// where EGL_EXT_explicit_device or EGL_KHR_display_reference is there, some more. Beyond that they share: right, but for such
+/// drivers not faster. Contexts on a real GPU need no display of their own. Such a driver also takes all of the CPU for each of
+/// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context.
+/// @throws Unsupported            no device can be used; the message lists each and why
+/// @throws std::invalid_argument  an entry fits no usable device
+/// Any thread.
+GLGEMM_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
 
 /// What context a HeadlessContext makes.
 struct HeadlessOptions {

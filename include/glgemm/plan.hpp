@@ -51,6 +51,10 @@ struct Operand {
   /// In a batch: elements from one item's matrix to the next item's (0 repeats the operand; not for C). With
   /// Problem::items, the largest offset of any item instead.
   std::int64_t batch_stride = 0;
+  /// Of a matrix that lies in several buffers: how many of its stored lines (rows if row-major, columns if column-major) each of
+  /// them holds, the last one what is left. 0: it lies in one. Pieces do not straddle bands, so that their sizes along the lines
+  /// divide this number: a power of two leaves the most choice. Only without a batch.
+  std::int64_t band = 0;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
@@ -93,7 +97,7 @@ GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
 /// Throws what is wrong with a problem, or returns.
 /// @throws std::invalid_argument  a negative size, an ld below the width, a type of C that does not go with that of A and B, a C
 /// that
-///                                every item would write, or a matrix whose bytes 64 bits cannot count
+///                                every item would write, a batch in bands, or a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);
 
@@ -285,6 +289,8 @@ struct PlanOptions {
   /// The parts into which k is cut, each summed apart and all added up in a reduction, where the kernel can do that. 0: the
   /// planner's choice, 1: none.
   std::int64_t split_k = 0;
+  /// Whether C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B). By default as suits the kernel.
+  std::optional<bool> transposed{};
   /// How often the product is going to run, as the cost model reckons with compile times.
   double runs = 1000;
   /// Plan within these limits rather than the device's: tighter ones, for a product that is to be cut into smaller pieces.
@@ -434,11 +440,13 @@ struct Slice {
 /// cursor past it; an empty slice at the end. How the slices are cut never changes a bit of the result.
 GLGEMM_EXPORT Slice next_slice(const Plan& plan, Cursor& cursor, double work = std::numeric_limits<double>::infinity());
 
-/// How many slices and dispatches the plan has when every slice is as large as it may be (2^63 - 1 if there are more).
+/// How many slices and dispatches the plan has when every slice is as large as it may be (2^63 - 1 if there are more), and the
+/// work of all slices of each stage, however they are cut.
 struct PlanSize {
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;
   std::int64_t pieces = 0;
+  std::array<double, stage_count> work{};
 };
 GLGEMM_EXPORT PlanSize size(const Plan& plan);
 

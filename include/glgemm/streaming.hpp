@@ -1,0 +1,182 @@
+// Products of matrices that need not fit the device, nor main memory: read, multiplied and written piece by piece.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/export.hpp>
+#include <glgemm/matrix.hpp>
+#include <glgemm/plan.hpp>
+
+namespace glgemm {
+
+/// A rectangle of a matrix as it is stored.
+struct Section {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  friend bool operator==(const Section&, const Section&) = default;
+};
+
+/// A matrix on the host's side: in memory, or wherever its functions find and put it.
+///
+/// The functions move sections that are dense in `layout`: with Layout::row_major, element (i, j) of a section of c columns is
+/// the one at i * c + j; with column_major and r rows, the one at j * r + i. They may throw, which ends the product, and must not
+/// call OpenGL. With several accelerators they are called on several threads at once, writes for sections that are apart.
+struct HostMatrix {
+  std::int64_t rows = 0;  ///< before any op
+  std::int64_t columns = 0;
+  Type type = Type::f32;
+  Layout layout = Layout::row_major;
+  std::function<void(const Section& section, void* to)> read{};
+  std::function<void(const Section& section, const void* from)> write{};
+};
+
+/// rows x columns elements in memory, the first at `data`, which must stay there. `ld` as in BufferView.
+/// @throws std::invalid_argument  a negative size, or an ld below the width
+GLGEMM_EXPORT HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld = 0,
+                                     Layout layout = Layout::row_major);
+/// The same, only to be read.
+GLGEMM_EXPORT HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld = 0,
+                                     Layout layout = Layout::row_major);
+/// The elements of a matrix that outlives the result.
+template <class T>
+HostMatrix host_matrix(Matrix<T>& matrix) {
+  return host_matrix(static_cast<void*>(matrix.data()), matrix.rows(), matrix.columns(), type_of<T>());
+}
+template <class T>
+HostMatrix host_matrix(const Matrix<T>& matrix) {
+  return host_matrix(static_cast<const void*>(matrix.data()), matrix.rows(), matrix.columns(), type_of<T>());
+}
+
+/// As Epilogue, on the host's side. All of C's type.
+struct HostEpilogue {
+  /// The residual D, of C's shape and layout. Added to beta C on the host.
+  std::optional<HostMatrix> residual{};
+  Bias bias = Bias::none;
+  /// m x 1 (a bias for each row) or 1 x n elements.
+  HostMatrix bias_values{};
+  Activation activation = Activation::none;
+  double low = 0;
+  double high = 0;
+};
+
+/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm. With beta = 0 C is not read,
+/// with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+struct HostGemm {
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  Scalar alpha = 1;
+  HostMatrix a{};
+  HostMatrix b{};
+  Scalar beta = 0;
+  HostMatrix c{};
+  HostEpilogue epilogue{};
+};
+
+/// How a product is streamed, completely decided: C in pieces of piece_m x piece_n that stay on the device while k is walked in
+/// windows of piece_k, for which A's and B's parts are brought there. Equal plans give equal bits on one device.
+struct StreamPlan {
+  Problem problem;
+  std::int64_t piece_m = 0;
+  std::int64_t piece_n = 0;
+  std::int64_t piece_k = 0;
+  /// The pieces of a column of pieces come one after the other, so that a B whose whole k is on the device stays there; else
+  /// those of a row, so that such an A does.
+  bool by_columns = false;
+  /// How a whole piece's window of k runs. Those at the edges take the same kernel.
+  Plan window;
+  /// The bytes of a strip, in which parts of A, B and C are brought to the device, and how many strips there are: enough for a
+  /// window, so that the next one is filled while the device works on this one (two, within a memory_limit); one where the device
+  /// is the CPU, which has to fill it.
+  std::int64_t strip_bytes = 0;
+  int strips = 1;
+  /// The bytes of all buffers on the device, and of those on the host. A driver that computes on the CPU has all on the device.
+  std::int64_t device_bytes = 0;
+  std::int64_t host_bytes = 0;
+  /// Bytes that are brought to the device and from it.
+  double moved_bytes = 0;
+  /// The least that any order of pieces moves with that many bytes on the device: 2 m n k / sqrt(S) + m n elements where S is the
+  /// device's bytes in elements, or reading A and B once and writing C once where that is more.
+  double bound_bytes = 0;
+
+  std::int64_t pieces() const noexcept;
+  std::int64_t windows() const noexcept;  ///< of k, for each piece
+};
+
+/// What the caller of a streamed product decides.
+struct StreamOptions {
+  /// The most bytes that buffers on the device may have together. 0: 7/8 of what the driver reports as free (a driver that
+  /// computes on the CPU: half of the main memory; one that does not say: 1 GiB).
+  std::int64_t device_memory_limit = 0;
+  /// The most bytes that buffers on the device and on the host may have together. 0: no limit but the device's.
+  std::int64_t memory_limit = 0;
+  PlanOptions plan{};
+  /// Called when the context was lost: makes a new one current on this thread and returns an engine in it. The product then goes
+  /// on from the last finished piece. Without it, DeviceLost is the caller's.
+  std::function<Engine&()> new_engine{};
+  /// Called after each window of k with the share of the product that is done, 0 to 1. May throw to end the product. Must not call
+  /// OpenGL.
+  std::function<void(double share)> progress{};
+  /// Pieces of C that are there from an earlier run with an equal plan: they are left as they are.
+  std::vector<Section> done{};
+  /// Called when a piece of C has been written.
+  std::function<void(const Section& piece)> piece_done{};
+};
+
+/// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
+///
+/// Chosen is, of the cuts that move at most 1.45 times the bound (if there are none, of those that move the least), the one that
+/// takes the least time by a cost model: bytes moved, and passes over C.
+/// @throws std::invalid_argument  as make_plan; or the limit is too small for any piece: the message has the least that works
+/// @throws Unsupported            as make_plan
+/// Any thread.
+GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
+                                          const StreamOptions& options = {});
+
+/// What a streamed product did.
+struct StreamReport {
+  StreamPlan plan;  ///< with which it began
+  std::int64_t pieces = 0;
+  std::int64_t windows = 0;
+  std::int64_t bytes_to_device = 0;
+  std::int64_t bytes_from_device = 0;
+  /// On the calling thread's clock: reading, copying and writing elements; waiting for the device to compute (a driver whose
+  /// dispatch blocks computes in it); and all of the call.
+  std::chrono::nanoseconds transfer_time{};
+  std::chrono::nanoseconds compute_time{};
+  std::chrono::nanoseconds total_time{};
+  /// How often it went on in a new context, and how often with smaller pieces since the driver had not the memory.
+  std::int64_t contexts_lost = 0;
+  std::int64_t out_of_memory = 0;
+};
+
+/// The problem that multiply() plans for a product.  @throws std::invalid_argument  the shapes or types disagree
+GLGEMM_EXPORT Problem problem(const HostGemm& product);
+
+/// The plan by which multiply() computes a product: make_stream_plan with the engine's limits, memory and tuning, for programs
+/// that have passed their self-check. The matrices' functions are not called, and need not be there.
+/// @throws  as make_stream_plan
+/// Call on the thread on which the engine's context is current.
+GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options = {});
+
+/// Computes the product and waits for it. The buffers that it makes for itself have at no time more bytes than the options say.
+///
+/// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
+/// @throws std::invalid_argument  the shapes or types disagree, or as make_stream_plan
+/// @throws Unsupported            as make_plan; nothing has been written
+/// @throws OutOfMemory            the driver has not the memory for the least piece
+/// @throws DeviceLost             the context was lost, and options.new_engine makes no new one, or one that is lost at the same
+///                                piece again, or a piece that depends on what C was had been written in part
+/// and whatever the functions of the matrices and of the options throw. Pieces of C may then have been written.
+/// Call on the thread on which the engine's context is current. OpenGL's state is restored as by Engine::gemm.
+GLGEMM_EXPORT void multiply(Engine& engine, const HostGemm& product, const StreamOptions& options = {},
+                            StreamReport* report = nullptr);
+
+}  // namespace glgemm
