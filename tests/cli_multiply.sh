@@ -175,7 +175,7 @@ npy negative.npy '<f4' '(-3, 2)' ''
 bad 'negative dimension' 'negative dimension' multiply negative.npy B.npy -o C.npy
 npy tall.npy '<f4' '(4611686018427387904, 0)' ''
 npy flat.npy '<f4' '(0, 4611686018427387904)' ''
-bad 'product too large' 'of memory' multiply tall.npy flat.npy -o C.npy
+bad 'product too large' 'its disk has' multiply tall.npy flat.npy -o C.npy
 bad 'inner sizes' 'the inner sizes 2 and 3 differ' multiply A.npy A.npy -o C.npy
 bad 'unknown kernel' 'fastest' $m --kernel fastest
 bad 'malformed kernel' 'tile' $m --kernel tiled:tile=seven

@@ -404,6 +404,33 @@ TEST_CASE("bench measures and checks every type, with ops, scalars and batches")
   }
 }
 
+TEST_CASE("under a budget each kernel runs once more, as a job, and its calls are counted") {
+  BenchOptions options = small_options();
+  options.kernels = parse_kernels("naive,tiled:tile=8");
+  options.beta = 2;
+  options.budget_ms = 0.02;
+  std::ostringstream out;
+  const BenchResult result = run_bench(options, test::engine(), out);
+  CHECK(result.status == 0);
+  for (const char* part :
+       {"naive 8x8, 0.0200 ms at a time: ", "tiled 8x8, 0.0200 ms at a time: ", " calls of advance; once the rate was known, "})
+    CHECK(out.str().find(part) != std::string::npos);
+  std::vector<std::string> names;
+  const json all = json::parse(result.json);
+  for (const json& ratio : all["ratios"]) {
+    if (ratio["of"].get<std::string>().find("budget") == std::string::npos) continue;
+    names.push_back(ratio["name"].get<std::string>());
+    CHECK(ratio["value"] >= 0);
+  }
+  std::vector<std::string> expected;
+  for (const std::string kernel : {"naive", "tiled:tile=8"})
+    for (const char* ratio : {": late calls of advance under a budget of 0.0200 ms over calls of advance, 40x33x50 f32",
+                              ": time under a budget of 0.0200 ms over plain time, 40x33x50 f32"})
+      expected.push_back(kernel + ratio);
+  CHECK(names == expected);
+  CHECK(run_tool("bench --sizes 8 --budget 0").status == 2);
+}
+
 TEST_CASE("bench refuses what this device or machine cannot do") {
   for (const char* arguments :
        {"bench --sizes 8 --device nosuchdevice", "bench --sizes 10000000", "bench --sizes 8,4000000000"}) {

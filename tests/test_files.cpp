@@ -1,10 +1,12 @@
-// The tools' files: input with its errors, output that is there whole or not at all.
+// The tools' files: input with its errors, output that is there whole or not at all, or that is gone on with.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -156,6 +158,115 @@ TEST_CASE("files: an input is read at any position") {
   file.read(0, part.data(), 2);
   CHECK(part == "019");
   CHECK(contains(message_of<FileError>([&] { file.read(8, part.data(), 3); }), "ended while it was read"));
+}
+
+TEST_CASE("files: an input that changes is told, with the numbers") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("in", "0123456789");
+  const InputFile file(path);
+  file.require_unchanged();
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
+  const std::string touched = message_of<FileError>([&] { file.require_unchanged(); });
+  CHECK(contains(touched, "'" + path + "' was changed while it was read: its time of modification was " +
+                              std::to_string(file.modified_ns()) + " ns and is " + std::to_string(file.modified_ns() + 1000)));
+  folder.file("in", "01234567890");
+  const std::string longer = message_of<FileError>([&] { file.require_unchanged(); });
+  CHECK(contains(longer, "it had 10 bytes and has 11"));
+}
+
+TEST_CASE("files: a part file is written anywhere, kept for another program, and renamed in the end") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("out", "old");
+  fs::permissions(path, fs::perms(0640));
+  {
+    PartFile file(path);
+    CHECK(file.size() == 0);
+    CHECK(contains(message_of<FileError>([&] { PartFile other(path); }), "another program is writing it"));
+    file.allocate(6);
+    file.write(3, "def", 3);
+    file.write(0, "abc", 3);
+    file.sync();
+  }
+  CHECK(TemporaryFolder::contents(path) == "old");
+  CHECK(folder.count() == 2);
+  {
+    PartFile file(path);
+    CHECK(file.size() == 6);
+    file.write(1, "x", 1);
+    std::string part(4, ' ');
+    file.read(1, part.data(), 4);
+    CHECK(part == "xcde");
+    CHECK(contains(message_of<FileError>([&] { file.read(4, part.data(), 4); }), "ended while it was read"));
+    file.commit();
+  }
+  CHECK(TemporaryFolder::contents(path) == "axcdef");
+  CHECK(fs::status(path).permissions() == fs::perms(0640));
+  CHECK(folder.count() == 1);
+  {
+    PartFile file(path);  // without room it does not stay
+  }
+  CHECK(folder.count() == 1);
+  {
+    PartFile file(path);
+    file.allocate(3);
+    file.remove();
+  }
+  CHECK(folder.count() == 1);
+  CHECK(contains(message_of<FileError>([] { PartFile file("/dev/null"); }), "it is no regular file"));
+  CHECK(contains(message_of<FileError>([&] { PartFile file(folder.file("missing") + "/out"); }), "there is no folder"));
+}
+
+TEST_CASE("files: a disk without the room for a part file") {
+  TemporaryFolder folder;
+  rlimit old{};
+  getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = old;
+  small.rlim_cur = 1000;
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string not_set_aside, not_written;
+  {
+    PartFile file(folder.file("out"));
+    not_set_aside = message_of<FileError>([&] { file.allocate(2000); });
+  }
+  const bool nothing_left = folder.count() == 0;
+  {
+    PartFile file(folder.file("out"));
+    file.allocate(1000);
+    not_written = message_of<FileError>([&] { file.write(999, "ab", 2); });
+  }
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  CHECK(contains(not_set_aside, "cannot write '" + folder.file("out") + "': "));
+  CHECK(nothing_left);
+  CHECK(contains(not_written, "cannot write '" + folder.file("out") + "': "));
+  CHECK(folder.count() == 1);
+}
+
+TEST_CASE("files: last words are said when a signal ends the program") {
+  for (const bool in_time : {true, false}) {
+    TemporaryFolder folder;
+    const std::string said = folder.file("said", "");
+    const pid_t child = fork();
+    if (child == 0) {
+      std::signal(SIGTERM, SIG_DFL);
+      if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
+      PartFile file(folder.file("out"));
+      file.allocate(10);
+      {
+        const LastWords words("good-bye");
+        if (in_time) std::raise(SIGTERM);
+      }
+      std::raise(SIGTERM);
+      _exit(1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGTERM);
+    CHECK(TemporaryFolder::contents(said) == (in_time ? "good-bye" : ""));
+    CHECK(fs::exists(folder.file("out.glgemm-part")));
+  }
 }
 
 TEST_CASE("files: inputs that cannot be read") {

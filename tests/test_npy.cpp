@@ -229,6 +229,111 @@ TEST_CASE("npy: three dimensions, where allowed, are matrices below each other")
   CHECK(TemporaryFolder::contents(reader.folder.file("C.npy")).find("'shape': (3, 1, 2), }") != std::string::npos);
 }
 
+TEST_CASE("npy: sections of every type, in both byte orders and layouts, are those of the whole") {
+  Reader reader;
+  constexpr std::int64_t rows = 9, columns = 7;
+  struct Kind {
+    const char* code;
+    int number_bytes;  // of a part of a complex number
+    std::vector<Type> as;
+  };
+  const std::vector<Kind> kinds{{"f4", 4, {Type::f32, Type::f64, Type::f16, Type::bf16, Type::c64}},
+                                {"f8", 8, {Type::f64, Type::f32, Type::c128}},
+                                {"f2", 2, {Type::f16, Type::f32}},
+                                {"i4", 4, {Type::i32, Type::i8, Type::f32}},
+                                {"u4", 4, {Type::u32, Type::f64}},
+                                {"i1", 1, {Type::i8, Type::i32}},
+                                {"c8", 4, {Type::c64, Type::c128}},
+                                {"c16", 8, {Type::c128, Type::c64}}};
+  for (const Kind& kind : kinds)
+    for (const bool big : {false, true})
+      for (const char* fortran : {"False", "True"}) {
+        if (big && kind.number_bytes == 1) continue;
+        // Element e of the file is e, or e - 100i: values of all of these types.
+        std::string data;
+        const bool complex = kind.code[0] == 'c';
+        for (int e = 0; e < rows * columns; ++e)
+          for (int part = 0; part < (complex ? 2 : 1); ++part) {
+            const double value = part == 0 ? e : -100.0;
+            std::uint64_t bits = 0;
+            if (kind.code[0] == 'i' || kind.code[0] == 'u')
+              bits = static_cast<std::uint64_t>(e);
+            else if (kind.number_bytes == 2)
+              bits = half(static_cast<float>(value)).bits;
+            else if (kind.number_bytes == 4)
+              bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+            else
+              bits = std::bit_cast<std::uint64_t>(value);
+            std::string number = little_endian(bits, kind.number_bytes);
+            if (big) number = {number.rbegin(), number.rend()};
+            data += number;
+          }
+        const std::string path = reader.folder.file("S.npy", npy(dictionary((kind.number_bytes == 1 ? "|"
+                                                                             : big                  ? ">"
+                                                                                                    : "<") +
+                                                                                std::string(kind.code),
+                                                                            "(9, 7)", fortran),
+                                                                 data));
+        for (const Type type : kind.as) {
+          CAPTURE(kind.code);
+          CAPTURE(to_string(type));
+          const NpyFile file(path, type);
+          REQUIRE(file.type() == type);
+          REQUIRE(file.layout() == (fortran[0] == 'T' ? Layout::column_major : Layout::row_major));
+          with_type(type, [&]<class T>(T) {
+            int wrong = 0;
+            for (const Section& section : {Section{0, 0, 9, 7}, Section{2, 0, 3, 7}, Section{0, 3, 9, 2}, Section{4, 5, 5, 1},
+                                           Section{8, 6, 1, 1}, Section{3, 3, 0, 2}, Section{3, 3, 2, 0}})
+              for (const Layout layout : {Layout::row_major, Layout::column_major}) {
+                const std::size_t count = static_cast<std::size_t>(section.rows * section.columns);
+                std::vector<T> got(count + 1);
+                file.read(section, got.data(), layout);
+                for (std::int64_t i = 0; i < section.rows; ++i)
+                  for (std::int64_t j = 0; j < section.columns; ++j) {
+                    const std::int64_t row = section.row + i, column = section.column + j;
+                    const auto e = static_cast<float>(fortran[0] == 'T' ? row + rows * column : row * columns + column);
+                    const T x = got[static_cast<std::size_t>(layout == Layout::row_major ? i * section.columns + j
+                                                                                         : j * section.rows + i)];
+                    if constexpr (requires { x.imag(); })
+                      wrong += !(x == T(static_cast<typename T::value_type>(e), complex ? -100 : 0));
+                    else
+                      wrong += !(static_cast<float>(x) == e);
+                  }
+                wrong += !(got.back() == T{});  // nothing is written behind it
+              }
+            CHECK(wrong == 0);
+          });
+        }
+      }
+}
+
+TEST_CASE("npy: long lines and many are converted in parts") {
+  Reader reader;
+  constexpr std::int64_t rows = 3, columns = 9000;  // longer than what is converted at once, and than a block
+  std::vector<double> values(rows * columns);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+  const NpyFile file(reader.folder.file("L.npy", npy(dictionary("<f8", "(3, 9000)"), bytes_of(values))), Type::f32);
+  for (const Layout layout : {Layout::row_major, Layout::column_major}) {
+    std::vector<float> got(values.size());
+    file.read({0, 0, rows, columns}, got.data(), layout);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        wrong += got[static_cast<std::size_t>(layout == Layout::row_major ? i * columns + j : j * rows + i)] !=
+                 static_cast<float>(i * columns + j);
+    CHECK(wrong == 0);
+  }
+  // Where an element is that cannot be converted, whatever is read.
+  values[static_cast<std::size_t>(2 * columns + 8500)] = 0.5;
+  const NpyFile whole(reader.folder.file("L.npy", npy(dictionary("<f8", "(3, 9000)"), bytes_of(values))), Type::i32);
+  std::vector<std::int32_t> part(2);
+  const std::string told = message_of<FileError>([&] { whole.read({2, 8499, 1, 2}, part.data(), Layout::row_major); });
+  CHECK(told.find("the element 0.5 in row 2, column 8500, which is no value of the type i32") != std::string::npos);
+  const NpyFile fortran(reader.folder.file("L.npy", npy(dictionary("<f8", "(9000, 3)", "True"), bytes_of(values))), Type::i32);
+  const std::string told_too = message_of<FileError>([&] { fortran.read({8499, 2, 2, 1}, part.data(), Layout::row_major); });
+  CHECK(told_too.find("the element 0.5 in row 8500, column 2, which") != std::string::npos);
+}
+
 TEST_CASE("npy: float64 rounds to nearest, and what overflows is counted") {
   Reader reader;
   const double inf = std::numeric_limits<double>::infinity();

@@ -246,3 +246,15 @@ TEST_CASE("inspect counts what the walkthrough counts: 4 x 4 matrices with and w
   CHECK(reads("naive") == std::pair(4.0, 0.0));
   CHECK(reads("tiled:tile=2") == std::pair(2.0, 4.0));
 }
+
+TEST_CASE("shapes: numbers of bytes") {
+  CHECK(parse_bytes("1", "x") == 1);
+  CHECK(parse_bytes("64K", "x") == 65536);
+  CHECK(parse_bytes("512MiB", "x") == std::int64_t{1} << 29);
+  CHECK(parse_bytes("3G", "x") == std::int64_t{3} << 30);
+  CHECK(parse_bytes("8589934591G", "x") == std::int64_t{8589934591} << 30);
+  for (const char* text :
+       {"", "0", "-1", "K", "iB", "1iB", "1KB", "1.5G", "1 K", "+1", "1T", "8589934592G", "9999999999999999999"})
+    CHECK(message_of<std::invalid_argument>([&] { parse_bytes(text, "--x"); }) ==
+          "--x: '" + std::string(text) + "' is not a number of bytes, such as 1000000, 64K, 512M or 2GiB");
+}

@@ -78,7 +78,7 @@ void check_picture(const Picture& picture, const Scene& scene, std::uint32_t pha
   const MapArea map = map_area(picture.width, picture.height, scene.n);
   REQUIRE(map.side >= 100);
   const Picture around = surroundings(picture.width, picture.height, scene, heading,
-                                      "up, down: size   k: kernel   t: type   space: pause   h: help   esc: quit");
+                                      "up, down: size   k: kernel   t: type   l: large   space: pause   h: help   esc: quit");
   std::int64_t wrong = 0, wrong_around = 0, neighbours = 0;
   std::vector<bool> seen(256);
   for (int y = 0; y < picture.height; ++y)
@@ -165,6 +165,37 @@ TEST_CASE("keys change the size, the type and the kernel, and stop the motion") 
   check_picture(read_png(png), make_scene(40, Type::f32), 0, "C = A B, 40 x 40, f32, naive");
 }
 
+TEST_CASE("a large product runs across frames, and its picture is the same") {
+  const TemporaryFolder folder;
+  const std::string png = folder.file("picture.png"),
+                    common = "--width 420 --height 340 --kernel naive --screenshot '" + png + "' ";
+  const std::string heading = "C = A B, 150 x 150, f32, naive";
+  Run run = view(folder, common + "--large 150");
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  CAPTURE(run.out);
+  CHECK(run.out.starts_with(heading + ": frame "));
+  CHECK(run.out.ends_with(" in a second), budget 4 ms, 100 % done\n"));
+  check_picture(read_png(png), make_scene(150, Type::f32), 0, heading);
+
+  // The first frame has little of it: what is not computed yet has the colour of NaN.
+  run = view(folder, common + "--large 1000 --budget 1 --frames 1 --keys '++-'");
+  REQUIRE(run.status == 0);
+  CAPTURE(run.out);
+  CHECK(run.out.starts_with("C = A B, 1000 x 1000, f32, naive: frame "));
+  CHECK(run.out.find(", budget 2 ms, ") != std::string::npos);
+  CHECK(run.out.ends_with(" 0 % done\n"));
+  const Picture picture = read_png(png);
+  const MapArea map = map_area(picture.width, picture.height, 1000);
+  CHECK(pixel(picture, map.x + map.side - 1, map.y + map.side - 1) == out_of_range_colour);
+
+  // There and back, with the size of each.
+  run = view(folder, common + "--large 40 -n 30 --frames 3 --keys l");
+  CHECK(run.out.starts_with("C = A B, 30 x 30, f32, naive: frame "));
+  run = view(folder, common + "--large 40 -n 30 --frames 3 --keys lktl");
+  CHECK(run.out.starts_with("C = A B, 40 x 40, f16, "));
+}
+
 TEST_CASE("bad input is one sentence and status 2, and leaves no file") {
   const TemporaryFolder folder;
   const std::string png = folder.file("picture.png"), shot = " --screenshot '" + png + "'";
@@ -181,6 +212,11 @@ TEST_CASE("bad input is one sentence and status 2, and leaves no file") {
       {"--frames 0" + shot, "--frames", ""},
       {"--width 10" + shot, "--width", ""},
       {"--keys x" + shot, "--keys", ""},
+      {"--large 0" + shot, "--large", ""},
+      {"--large many" + shot, "many", ""},
+      {"--large 16384" + shot, "lets a shader read", ""},
+      {"--large 40 --budget 0" + shot, "--budget", ""},
+      {"--budget 4" + shot, "--large", ""},
       {"--fast" + shot, "--fast", ""},
       {"--screenshot '" + folder.file("missing/picture.png") + "'", "there is no folder", ""},
       {shot, "no display", "-u DISPLAY -u WAYLAND_DISPLAY"},

@@ -14,6 +14,7 @@
 #include "bench_json.hpp"
 #include "bench_measure.hpp"
 #include "bench_ratios.hpp"
+#include "bench_scaling.hpp"
 #include "bench_table.hpp"
 #include "files.hpp"
 #include "image.hpp"
@@ -239,6 +240,13 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       passed &= x.check.passed;
       if (x.kernel && shape.m == shape.n && shape.n == shape.k) ours.push_back({shape.n, x.ran, baseline.ms, median(x.times())});
     }
+    for (const Measurement& x : results)
+      if (x.budget)
+        table.note("   " + place(x) + ", " + digits(*options.budget_ms) + " ms at a time: " + std::to_string(x.budget->calls) +
+                   " calls of advance; once the rate was known, " + std::to_string(x.budget->late) + " of " +
+                   std::to_string(x.budget->calls_known) + " took over twice as long, and the longest " +
+                   digits(x.budget->longest_ms) + " ms; in all " + digits(x.budget->total_ms) + " ms, and the plain product " +
+                   digits(median(x.call_times)) + " ms");
     std::vector<Ratio> all_ratios = ratios(shape, options, results, roofline);
     for (Ratio& ratio : all_ratios) {
       if (ratio.over == best_of_space) ratio.points = static_cast<std::int64_t>(job.space.size());
@@ -246,6 +254,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       all_shapes.push_back(ratio);
     }
     add_results(json, shape, options, baseline, results, all_ratios);
+    add_ratios(json, budget_ratios(shape, options, results));
     table.rule();
   }
   if (jobs.size() > 1) {
@@ -279,8 +288,41 @@ struct Arguments {
   std::string alpha = "1";
   std::string beta = "0";
   std::string batch = "1";
+  bool scaling = false;
+  std::string accelerators;
+  std::string device_memory_limit;
+  std::string memory_limit;
   BenchOptions options;
 };
+
+/// In a context, or in those of accelerators.
+BenchResult measure(const Arguments& arguments, std::ostream& out) {
+  ScalingOptions scaling{arguments.options, arguments.accelerators};
+  if (!arguments.device_memory_limit.empty())
+    scaling.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+  if (!arguments.memory_limit.empty()) scaling.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+  const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
+  if (arguments.scaling || limited) {
+    if (arguments.kernel == "all") scaling.bench.kernels = parse_kernels("auto");
+    const BenchOptions& bench = scaling.bench;
+    if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
+        bench.paper || bench.budget_ms || !bench.image_dir.empty())
+      throw std::invalid_argument(
+          "--scaling and memory limits are for products from host to host: one kernel or auto, and no --batch, --peer, "
+          "--roofline, --paper, --budget or --image-dir");
+  }
+  if (arguments.scaling) {
+    one_thread_for_each_accelerator();
+    return run_scaling(scaling, out);
+  }
+  HeadlessOptions headless;
+  headless.device = arguments.device;
+  const HeadlessContext context(headless);
+  Engine engine(HeadlessContext::get_proc_address);
+  const BenchResult result = limited ? run_streamed(scaling, engine, out) : run_bench(arguments.options, engine, out);
+  engine.release();
+  return result;
+}
 
 int bench(Arguments& arguments) {
   BenchOptions& options = arguments.options;
@@ -313,12 +355,7 @@ int bench(Arguments& arguments) {
   std::optional<OutputFile> json;
   if (!arguments.json.empty() && arguments.json != "-") json.emplace(arguments.json);
 
-  HeadlessOptions headless;
-  headless.device = arguments.device;
-  const HeadlessContext context(headless);
-  Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = run_bench(options, engine, out);
-  engine.release();
+  const BenchResult result = measure(arguments, out);
   if (json) {
     json->write(result.json);
     json->commit();
@@ -364,10 +401,28 @@ void add_bench(CLI::App& app, int& status) {
       ->needs(peer);
   verb->add_flag("--roofline", arguments->roofline,
                  "Measure what this device can compute and read at most, and state each result as a share of it");
-  verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  auto* device =
+      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  auto* scaling =
+      verb->add_flag("--scaling", arguments->scaling,
+                     "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, "
+                     "and where the time went");
+  verb->add_option("--accelerators", arguments->accelerators,
+                   "For --scaling: indices of devices or parts of their names, as in 0,1,1 (see 'glgemm devices'), or all "
+                   "(default: every GPU)")
+      ->needs(scaling);
+  scaling->excludes(device);
+  verb->add_option("--device-memory-limit", arguments->device_memory_limit,
+                   "Measure products from host to host with at most so many bytes on the device, as in 6M, beside those without "
+                   "a limit");
+  verb->add_option("--memory-limit", arguments->memory_limit, "The same with so many bytes on the device and the host together");
   verb->add_flag("--paper", arguments->options.paper, "Show the published figures beside ours");
   verb->add_option("--json", arguments->json,
                    "Write results and ratios to a file; with -, to the standard output, and the table to the standard error");
+  verb->add_option("--budget", arguments->options.budget_ms,
+                   "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take "
+                   "over twice as long")
+      ->check(CLI::Range(0.01, 1e6));
   verb->add_option("--image-dir", arguments->options.image_dir, "Folder for heat maps of each C and its error");
   verb->add_option(
           "--check", arguments->check,

@@ -48,8 +48,9 @@ struct BenchOptions {
   std::string opencl_device;       ///< for clblast, see PeerClient
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
-  std::string image_dir;  ///< empty: no images
-  bool paper = false;     ///< the published figures beside ours
+  std::string image_dir;            ///< empty: no images
+  bool paper = false;               ///< the published figures beside ours
+  std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, so much at a time
 };
 
 struct BenchResult {

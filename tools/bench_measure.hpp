@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 
 #include "bench.hpp"
@@ -23,6 +24,15 @@ struct Baseline {
   std::int64_t rows_measured = 0;
 };
 
+/// A run as a Job with a budget for each call of advance.
+struct BudgetRun {
+  std::int64_t calls = 0;        ///< that enqueued something
+  std::int64_t calls_known = 0;  ///< of those, once the rate was known
+  std::int64_t late = 0;         ///< of those, how many took over twice the budget
+  double longest_ms = 0;         ///< of those
+  double total_ms = 0;           ///< from the first call until C is there
+};
+
 /// What was found out about a kernel or a peer on one shape. Times are in milliseconds, one for each run that counts.
 struct Measurement {
   std::string requested;            ///< "auto", "tiled:tile=8", or the peer's name
@@ -34,6 +44,7 @@ struct Measurement {
   std::vector<double> call_times;   ///< the host's, from the call until C is there
   std::vector<double> total_times;  ///< the same with the copies to and from the device; empty for a peer
   std::string clock_note;           ///< why the GPU's times are not used; empty if they are
+  std::optional<BudgetRun> budget;
   Check check;
 
   /// The times that count: the GPU's where they are used, else the host's.
@@ -77,6 +88,12 @@ class Trial {
   /// `begins` is called before each.
   virtual Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
                           const std::function<void(const RequestedKernel& kernel)>& begins) = 0;
+  /// The product on the host's matrices, with C as it is before; for multiply(). Valid until the next call.
+  virtual HostGemm host_product() = 0;
+  /// Checks the C of the last host_product().
+  virtual Check check_host(bool full) const = 0;
+  /// Runs the product on matrices that are on the device, and waits.
+  virtual std::function<void()> on_device(Engine& engine, const PlanOptions& options) const = 0;
   /// Of the C that was checked last.
   virtual Picture picture(const std::string& title) const = 0;
   virtual Picture error_picture(const std::string& title) const = 0;

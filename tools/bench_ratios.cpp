@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "bench_table.hpp"
+
 namespace glgemm::tools {
 namespace {
 
@@ -66,6 +68,21 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
     if (!of.kernel || of.space) continue;
     add(of, "roofline", of.times(), {work / roofline->reachable_gflops(work, bytes) / 1e6});
     if (std::min(shape.m, shape.n) <= 8) add(of, "reading rate", of.times(), {bytes / roofline->read_gb_per_s() / 1e6});
+  }
+  return list;
+}
+
+std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results) {
+  std::vector<Ratio> list;
+  for (const Measurement& x : results) {
+    if (!x.budget) continue;
+    const std::string budget = "a budget of " + digits(*options.budget_ms) + " ms";
+    const auto add = [&](const std::string& of, const std::string& over, double value) {
+      list.push_back({x.requested + ": " + of + " over " + over + ", " + what(shape, options), of, over, value, value, value});
+    };
+    add("late calls of advance under " + budget, "calls of advance",
+        static_cast<double>(x.budget->late) / static_cast<double>(std::max<std::int64_t>(1, x.budget->calls_known)));
+    add("time under " + budget, "plain time", x.budget->total_ms / std::max(median(x.call_times), 1e-6));
   }
   return list;
 }

@@ -40,6 +40,10 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
 /// For each of those that stand over the same on several shapes, the geometric mean: "auto over tiled, geometric mean of 4".
 std::vector<Ratio> geometric_means(std::span<const Ratio> ratios);
 
+/// Of each run under a budget: the share of the calls of advance that took over twice the budget once the rate was known, and the
+/// time that it took in all over that of the plain product.
+std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results);
+
 /// Bytes of A, B and C, and of C once more if it is read.
 double least_bytes(const Shape& shape, const BenchOptions& options);
 

@@ -1,13 +1,14 @@
-// Files for the tools: input read at any position, output that appears under its name only when it is complete.
+// Files for the tools: input read at any position, output that appears under its name only when it is complete, output that is
+// written at any position and can be gone on with.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace glgemm::tools {
 
@@ -17,7 +18,24 @@ class FileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A regular file, open for reading.
+/// An open file of the system, closed in the end; or none.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor = -1) noexcept : descriptor_(descriptor) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    reset(std::exchange(other.descriptor_, -1));
+    return *this;
+  }
+  int get() const noexcept { return descriptor_; }
+  void reset(int descriptor = -1) noexcept;
+
+ private:
+  int descriptor_;
+};
+
+/// A regular file, open for reading. Reading is for any number of threads at once.
 class InputFile {
  public:
   /// @throws FileError  it is missing, a folder, a pipe or a device, or may not be read
@@ -26,16 +44,18 @@ class InputFile {
   const std::string& path() const noexcept { return path_; }
   /// Its length in bytes when it was opened.
   std::int64_t size() const noexcept { return size_; }
+  /// When it had last been modified before it was opened, in nanoseconds since 1970.
+  std::int64_t modified_ns() const noexcept { return modified_ns_; }
   /// Reads `bytes` bytes from `offset` on.  @throws FileError  the file ends before, or the system reports an error
-  void read(std::int64_t offset, void* data, std::size_t bytes);
+  void read(std::int64_t offset, void* data, std::size_t bytes) const;
+  /// @throws FileError  its length or its time is not what it was when it was opened; the message has both
+  void require_unchanged() const;
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
   std::string path_;
   std::int64_t size_ = 0;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::int64_t modified_ns_ = 0;
+  Descriptor file_;
 };
 
 /// A file being written under a temporary name in its folder, which commit() renames; until then nothing is seen under its own
@@ -71,6 +91,66 @@ class OutputFile {
   std::string target_;
   std::string temporary_;  ///< empty when writing directly, and after commit()
   std::FILE* file_ = nullptr;
+};
+
+/// A file that is written at any position, under a name of its own beside the one that commit() gives it. Once it has room it
+/// stays when the program ends, however it ends, so that a later one can go on with it.
+///
+/// Its name is the output's with ".glgemm-part" behind it. While it is open no other program can open it so.
+class PartFile {
+ public:
+  /// Opens the one that is there as it is, or makes an empty one, which goes away again unless allocate() is called.
+  /// @throws FileError  as OutputFile; or the output is no regular file; or another program has it open
+  explicit PartFile(const std::string& path);
+  ~PartFile();
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  /// As OutputFile::target.
+  const std::string& target() const noexcept { return target_; }
+  /// Where it lies until commit().
+  const std::string& temporary() const noexcept { return temporary_; }
+  /// Its length in bytes.
+  std::int64_t size() const noexcept { return size_; }
+
+  /// Empties it, and has the disk set aside room for `bytes`.  @throws FileError  the disk has not as much
+  void allocate(std::int64_t bytes);
+  /// Any number of threads at once.  @throws FileError  as InputFile::read
+  void read(std::int64_t offset, void* data, std::size_t bytes) const;
+  /// Likewise.  @throws FileError  the disk is full, or the system reports another error
+  void write(std::int64_t offset, const void* data, std::size_t bytes);
+  /// Waits until what was written is on the disk.  @throws FileError  as write()
+  void sync();
+  /// Gives it the output's name. Nothing else may follow.  @throws FileError  it cannot be renamed
+  void commit();
+  /// Removes it. Nothing else may follow.
+  void remove() noexcept;
+
+ private:
+  std::string path_;
+  std::string target_;
+  std::string temporary_;  ///< empty after commit() and remove()
+  std::int64_t size_ = 0;
+  Descriptor file_;
+};
+
+/// Reads and writes at positions of an open file, whole or not at all; `path` is what an error names.  @throws FileError
+void read_at(int file, const std::string& path, std::int64_t offset, void* data, std::size_t bytes);
+void write_at(int file, const std::string& path, std::int64_t offset, const void* data, std::size_t bytes);
+/// Waits until the file's contents are on the disk.  @throws FileError
+void sync(int file, const std::string& path);
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP write this text to stderr before they end the program. One at a time.
+class LastWords {
+ public:
+  explicit LastWords(std::string text);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+
+ private:
+  std::string text_;
 };
 
 }  // namespace glgemm::tools

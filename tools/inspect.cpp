@@ -16,6 +16,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,8 @@ struct Arguments {
   std::string op_b = "n";
   std::string batch = "1";
   std::string kernel = "auto";
+  std::string memory_limit;
+  std::string device_memory_limit;
   std::string device;
   bool no_device = false;
   bool source = false;
@@ -49,6 +52,7 @@ struct Device {
   std::string name;
   Limits limits;
   std::vector<TunedChoice> tuning;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
 };
 
 Device find_device(const Arguments& arguments) {
@@ -66,7 +70,7 @@ Device find_device(const Arguments& arguments) {
   Engine engine(HeadlessContext::get_proc_address);
   std::vector<std::string> notes;  // of tables: 'glgemm tune --check' says what is wrong with one
   Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
-                tuning_for(engine.device(), std::nullopt, notes)};
+                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
   engine.release();
   return device;
 }
@@ -76,6 +80,8 @@ struct Planned {
   Problem problem;
   PlanOptions options;
   Plan plan;
+  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
+  std::optional<StreamPlan> stream{};
 };
 
 /// 1234567 as 1,234,567.
@@ -169,6 +175,7 @@ const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
 }
 
 std::string chosen_by(const Planned& planned, const Device& device) {
+  if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
   if (planned.plan.chosen_by == Plan::By::caller) return "the caller";
   if (planned.plan.chosen_by == Plan::By::model)
     return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
@@ -229,8 +236,26 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
   if (more > 0) std::cout << "  and " << grouped(more) << " more\n";
 }
 
+void line(std::string_view label, const std::string& text) {
+  std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
+}
+
+void print(const StreamPlan& plan) {
+  line("streamed", grouped(plan.pieces()) + (plan.pieces() == 1 ? " piece" : " pieces") + " of C of at most " +
+                       times({plan.piece_m, plan.piece_n}) + ", " + (plan.by_columns ? "column after column" : "row after row") +
+                       "; below is what runs for a window of one");
+  line("  windows",
+       "k in " + grouped(plan.windows()) + (plan.windows() == 1 ? " window" : " windows of at most " + grouped(plan.piece_k)));
+  line("  strips",
+       grouped(plan.strips) + " of " + grouped(plan.strip_bytes) + " bytes, through which elements come to the device");
+  line("  memory", grouped(plan.device_bytes) + " bytes on the device, " + grouped(plan.host_bytes) + " on the host");
+  line("  moved", decimal(plan.moved_bytes / 1e6) + " MB, " + decimal(plan.moved_bytes / std::max(plan.bound_bytes, 1.0)) +
+                      " of the least that is possible with such a limit, " + decimal(plan.bound_bytes / 1e6) + " MB");
+  std::cout << '\n';
+}
+
 void print(const Planned& planned, const Device& device, const Arguments& arguments) {
-  const Problem& p = planned.problem;
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
@@ -238,9 +263,8 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   const PlanSize count = size(plan);
   const Traffic t = traffic(plan.problem, plan.kernel);
   const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
-  const auto line = [](std::string_view label, const std::string& text) {
-    std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
-  };
+  const Problem& run = planned.problem;
+  const double run_work = flops({run.m, run.n, run.k}, run.type, run.batch);
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
     const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
     if (op != Op::none) std::swap(rows, columns);
@@ -258,10 +282,11 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   operand("  B", Role::b, p.k, p.n);
   operand("  C", Role::c, p.m, p.n);
   std::cout << '\n';
+  if (planned.stream) print(*planned.stream);
   line("kernel", to_string(plan.kernel));
   line("  chosen by", chosen_by(planned, device));
   line("  expected", milliseconds(plan.expected_seconds) + " by the cost model" +
-                         (plan.expected_seconds > 0 ? ", " + decimal(work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
+                         (plan.expected_seconds > 0 ? ", " + decimal(run_work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
                          (plan.chosen_by == Plan::By::tuning ? ", which the table goes before" : ""));
   constexpr std::int64_t shown = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
@@ -333,8 +358,21 @@ Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
 }
 
+Json to_json(const StreamPlan& plan) {
+  return {{"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+          {"pieces", plan.pieces()},
+          {"windows", plan.windows()},
+          {"order", plan.by_columns ? "columns" : "rows"},
+          {"strips", plan.strips},
+          {"strip_bytes", plan.strip_bytes},
+          {"device_bytes", plan.device_bytes},
+          {"host_bytes", plan.host_bytes},
+          {"moved_bytes", plan.moved_bytes},
+          {"bound_bytes", plan.bound_bytes}};
+}
+
 Json to_json(const Planned& planned, const Device& device, const Arguments& arguments) {
-  const Problem& p = planned.problem;
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
@@ -356,6 +394,7 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
             {"chosen_by", plan.chosen_by == Plan::By::caller   ? "caller"
                           : plan.chosen_by == Plan::By::tuning ? "tuning"
                                                                : "model"},
+            {"stream", planned.stream ? to_json(*planned.stream) : Json()},
             {"tuned_for", nullptr},
             {"expected_seconds", plan.expected_seconds},
             {"passed_over", Json::array()},
@@ -436,7 +475,21 @@ void inspect(const Arguments& arguments) {
   }
   const Device device = find_device(arguments);
   options.tuning = device.tuning;
-  const Planned planned{problem, options, make_plan(problem, device.limits, options)};
+  const Planned planned = [&]() -> Planned {
+    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty())
+      return {problem, options, make_plan(problem, device.limits, options)};
+    StreamOptions stream_options;
+    stream_options.plan = options;
+    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+    if (!arguments.device_memory_limit.empty())
+      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
+    Problem window = stream.problem;
+    window.m = stream.piece_m;
+    window.n = stream.piece_n;
+    window.k = stream.piece_k;
+    return {window, options, stream.window, std::move(stream)};
+  }();
   if (arguments.json) {
     std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     return;
@@ -466,6 +519,13 @@ void add_inspect(CLI::App& app, int& status) {
   verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
       ->check(CLI::Range(1.0, 1e15))
       ->capture_default_str();
+  verb->add_option(
+          "--memory-limit", arguments->memory_limit,
+          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, such "
+          "as 512M")
+      ->type_name("BYTES");
+  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
+      ->type_name("BYTES");
   verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
   verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
   verb->add_option("--steps", arguments->steps, "How many dispatches to list")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -23,6 +24,8 @@
 #include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 
+#include "multiply.hpp"
+
 #include "files.hpp"
 #include "image.hpp"
 #include "npy.hpp"
@@ -33,37 +36,12 @@
 namespace glgemm::tools {
 namespace {
 
-struct Arguments {
-  std::string a;
-  std::string b;
-  std::string c;
-  std::string output;
-  std::string type;
-  std::string c_type;
-  std::string op_a = "n";
-  std::string op_b = "n";
-  std::string alpha = "1";
-  std::string beta = "0";
-  std::string batch_text;
-  std::optional<std::int64_t> batch;
-  std::string image;
-  std::string error_image;
-  std::string check = "probe";
-  std::string kernel = "auto";
-  std::string device;
-};
+using Arguments = MultiplyArguments;
 
-void note(const std::string& text) {
-  std::cerr << "glgemm multiply: note: " << text << '\n';
-}
-
-NpyMatrix read(const std::string& path, std::optional<Type> as, const std::optional<std::int64_t>& batch) {
-  NpyMatrix matrix = read_matrix(path, as, batch.has_value());
-  for (const std::string& text : matrix.notes) note(text);
-  if (matrix.items && *matrix.items != *batch)
-    throw std::invalid_argument("'" + path + "' has " + std::to_string(*matrix.items) + " matrices, and --batch says " +
-                                std::to_string(*batch));
-  return matrix;
+AnyMatrix read(const NpyFile& file) {
+  NpyMatrix matrix = read_matrix(file);
+  for (const std::string& text : matrix.notes) multiply_note(text);
+  return std::move(matrix.values);
 }
 
 std::string size_text(std::int64_t rows, std::int64_t columns) {
@@ -80,19 +58,6 @@ std::string milliseconds(std::chrono::nanoseconds time) {
   return text.str();
 }
 
-/// Small files can stand for a product that no memory holds (k may be 0), and some systems grant memory that they do not have.
-void require_memory(std::int64_t batch, std::int64_t m, std::int64_t n, Type type) {
-  const double bytes =
-      static_cast<double>(batch) * static_cast<double>(element_bytes(type)) * static_cast<double>(m) * static_cast<double>(n);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (bytes > memory) {
-    std::ostringstream text;
-    text << "C would be " << (batch == 1 ? "" : std::to_string(batch) + " times ") << size_text(m, n) << ", "
-         << std::setprecision(3) << bytes / 1e9 << " GB, and this machine has " << memory / 1e9 << " GB of memory";
-    throw std::invalid_argument(text.str());
-  }
-}
-
 /// 'A.npy', or op('A.npy') where op is not none.
 std::string operand_name(const std::string& path, Op op) {
   return op == Op::none ? "'" + path + "'" : "op('" + path + "')";
@@ -105,52 +70,31 @@ std::string factor_text(const std::string& path, Op op) {
 
 /// C as it is before the product, one for each item.
 template <class C>
-Matrix<C> read_c0(const Arguments& arguments, std::int64_t batch, std::int64_t m, std::int64_t n) {
-  NpyMatrix file = read(arguments.c, type_of<C>(), arguments.batch);
-  Matrix<C> c0 = std::move(std::get<Matrix<C>>(file.values));
-  const std::int64_t given = file.items.value_or(1);
-  if (c0.rows() != given * m || c0.columns() != n)
-    throw std::invalid_argument("'" + arguments.c + "' is " +
-                                size_text(c0.rows() / std::max<std::int64_t>(given, 1), c0.columns()) + ", and the product is " +
-                                size_text(m, n));
-  if (given == batch) return c0;
+Matrix<C> read_c0(const FileProduct& product) {
+  Matrix<C> c0 = std::move(std::get<Matrix<C>>(read(*product.c0)));
+  if (product.batch == 1 || product.c0->header().items) return c0;
   std::vector<C> all;
-  all.reserve(static_cast<std::size_t>(batch * m * n));
-  for (std::int64_t z = 0; z < batch; ++z) all.insert(all.end(), c0.elements().begin(), c0.elements().end());
-  return Matrix<C>(batch * m, n, std::move(all));
+  all.reserve(static_cast<std::size_t>(product.batch * product.m * product.n));
+  for (std::int64_t z = 0; z < product.batch; ++z) all.insert(all.end(), c0.elements().begin(), c0.elements().end());
+  return Matrix<C>(product.batch * product.m, product.n, std::move(all));
 }
 
 template <class T, class C>
-int run(const Arguments& arguments, NpyMatrix file_a, NpyMatrix file_b) {
+int run(const Arguments& arguments, const FileProduct& product) {
   using Accumulator = accumulator_t<T>;
   PlanOptions options;
   if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
   HostProduct<T, C> p;
-  p.op_a = parse_op(arguments.op_a, "--op-a");
-  p.op_b = parse_op(arguments.op_b, "--op-b");
-  p.alpha = scalar_as<Accumulator>(parse_scalar(arguments.alpha, type_of<T>(), "--alpha"));
-  p.beta = scalar_as<Accumulator>(parse_scalar(arguments.beta, type_of<T>(), "--beta"));
-  p.batch = arguments.batch.value_or(1);
-  p.a_repeats = !file_a.items;
-  p.b_repeats = !file_b.items;
-  p.a = std::move(std::get<Matrix<T>>(file_a.values));
-  p.b = std::move(std::get<Matrix<T>>(file_b.values));
-
-  const std::int64_t m = p.m(), n = p.n(), k = p.k();
-  const std::string sizes = operand_name(arguments.a, p.op_a) + " is " + size_text(m, k) + " and " +
-                            operand_name(arguments.b, p.op_b) + " is " + size_text(p.inner_b(), n);
-  if (k != p.inner_b())
-    throw std::invalid_argument(sizes + ": the inner sizes " + std::to_string(k) + " and " + std::to_string(p.inner_b()) +
-                                " differ");
-  require_memory(p.batch, m, n, type_of<C>());
-  if ((m == 0 || n == 0) && !(arguments.image.empty() && arguments.error_image.empty()))
-    throw std::invalid_argument(sizes + ": the product has no elements to draw");
-  const bool adds = p.beta != Accumulator(0);
-  if (adds && arguments.c.empty())
-    throw std::invalid_argument("--beta is " + arguments.beta + ", and no --c says which " + size_text(m, n) +
-                                " matrix it multiplies");
-  if (adds) p.c0 = read_c0<C>(arguments, p.batch, m, n);
-  if (!adds && !arguments.c.empty()) note("beta is 0, so '" + arguments.c + "' is not read");
+  p.op_a = product.op_a;
+  p.op_b = product.op_b;
+  p.alpha = scalar_as<Accumulator>(product.alpha);
+  p.beta = scalar_as<Accumulator>(product.beta);
+  p.batch = product.batch;
+  p.a_repeats = !product.a.header().items;
+  p.b_repeats = !product.b.header().items;
+  p.a = std::move(std::get<Matrix<T>>(read(product.a)));
+  p.b = std::move(std::get<Matrix<T>>(read(product.b)));
+  if (product.c0) p.c0 = read_c0<C>(product);
 
   // All outputs are opened before the work, so that none of it is in vain.
   OutputFile output(arguments.output);
@@ -165,7 +109,7 @@ int run(const Arguments& arguments, NpyMatrix file_a, NpyMatrix file_b) {
   HeadlessOptions headless;
   headless.device = arguments.device;
   HeadlessContext context(headless);
-  Engine engine(HeadlessContext::get_proc_address);
+  Engine engine(HeadlessContext::get_proc_address, arguments.engine_options());
   Report report;
   Matrix<C> c = tools::run(engine, p, options, report);
   const std::string renderer = engine.device().renderer;
@@ -189,12 +133,7 @@ int run(const Arguments& arguments, NpyMatrix file_a, NpyMatrix file_b) {
     output.commit();
   }
 
-  const std::string alpha = p.alpha == Accumulator(1) ? "" : arguments.alpha + " * ";
-  const std::string added = adds ? " + " + arguments.beta + " * " + arguments.c : "";
-  std::cout << arguments.output << " = " << alpha << factor_text(arguments.a, p.op_a) << " * " << factor_text(arguments.b, p.op_b)
-            << added << ": " << (arguments.batch ? std::to_string(p.batch) + " times " : "") << size_text(m, n) << " = "
-            << size_text(m, k) << " * " << size_text(k, n) << " in " << to_string(type_of<T>())
-            << (std::is_same_v<T, C> ? "" : " with sums in " + std::string(to_string(type_of<C>()))) << '\n'
+  std::cout << product_text(arguments, product) << '\n'
             << to_string(report.plan.kernel) << " on " << renderer << ": " << milliseconds(report.kernel_time)
             << ", with transfers " << milliseconds(report.total_time) << '\n'
             << (result ? result->summary : "not checked") << '\n';
@@ -204,33 +143,136 @@ int run(const Arguments& arguments, NpyMatrix file_a, NpyMatrix file_b) {
   return 1;
 }
 
-int multiply(Arguments& arguments) {
-  if (!arguments.batch_text.empty()) arguments.batch = parse_size(arguments.batch_text, "--batch");
+void require_items(const NpyFile& file, const std::optional<std::int64_t>& batch) {
+  if (const auto& items = file.header().items; items && *items != *batch)
+    throw std::invalid_argument("'" + file.file().path() + "' has " + std::to_string(*items) + " matrices, and --batch says " +
+                                std::to_string(*batch));
+}
+
+std::string gigabytes(double bytes) {
+  std::ostringstream text;
+  text << std::setprecision(3) << bytes / 1e9 << " GB";
+  return text.str();
+}
+
+int multiply(const Arguments& arguments) {
   if (arguments.kernel != "auto") parse_kernel(arguments.kernel);
-  std::optional<Type> as;
-  if (!arguments.type.empty()) as = parse_type(arguments.type);
-  NpyMatrix a = read(arguments.a, as, arguments.batch);
-  NpyMatrix b = read(arguments.b, as, arguments.batch);
-  const Type t = type(a.values);
-  if (type(b.values) != t)
-    throw std::invalid_argument("'" + arguments.a + "' holds " + std::string(to_string(t)) + " and '" + arguments.b + "' holds " +
-                                std::string(to_string(type(b.values))) + ": --type says in which type to multiply");
-  const Type c_type = arguments.c_type.empty() ? accumulator(t) : parse_type(arguments.c_type);
-  if (c_type != accumulator(t) && !(t == Type::f16 && c_type == Type::f16))
-    throw std::invalid_argument("--c-type: a product in " + std::string(to_string(t)) + " cannot be written as " +
-                                std::string(to_string(c_type)));
-  return with_type(t, [&]<class T>(T) {
+  const FileProduct product(arguments);
+  const bool drawn = !arguments.image.empty() || !arguments.error_image.empty();
+  if ((product.m == 0 || product.n == 0) && drawn)
+    throw std::invalid_argument("the product is " + size_text(product.m, product.n) + " and has no elements to draw");
+  if (!product.c0 && !arguments.c.empty()) multiply_note("beta is 0, so '" + arguments.c + "' is not read");
+
+  const bool asked = arguments.memory_limit || arguments.device_memory_limit || arguments.accelerators || arguments.resume;
+  const double needed = 2 * product.bytes(), available = available_memory();
+  if (asked || needed > available) {
+    const std::string why = asked ? "a streamed product"
+                                  : "a product of " + gigabytes(needed) + " with its copies, of " + gigabytes(available) +
+                                        " of main memory to be had, is streamed, and";
+    const char* const whole = arguments.batch             ? "--batch"
+                              : !arguments.image.empty()  ? "--image"
+                              : drawn                     ? "--error-image"
+                              : arguments.check == "full" ? "--check full"
+                                                          : nullptr;
+    if (whole) throw std::invalid_argument(std::string(whole) + " needs the matrices in memory as a whole: " + why + " has not");
+    return multiply_streamed(arguments, product);
+  }
+  return with_type(product.type(), [&]<class T>(T) {
     if constexpr (std::is_same_v<T, half>)
-      if (c_type == Type::f16) return run<half, half>(arguments, std::move(a), std::move(b));
-    return run<T, accumulator_t<T>>(arguments, std::move(a), std::move(b));
+      if (product.c_type == Type::f16) return run<half, half>(arguments, product);
+    return run<T, accumulator_t<T>>(arguments, product);
   });
 }
 
 }  // namespace
 
+void multiply_note(const std::string& text) {
+  std::cerr << "glgemm multiply: note: " << text << '\n';
+}
+
+double available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);) {
+    std::istringstream words(line);
+    std::string name;
+    double kibibytes = 0;
+    if (words >> name >> kibibytes && name == "MemAvailable:") return 1024 * kibibytes;
+  }
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+FileProduct::FileProduct(const MultiplyArguments& arguments)
+    : as(arguments.type.empty() ? std::nullopt : std::optional(parse_type(arguments.type))),
+      a(arguments.a, as, arguments.batch.has_value()),
+      b(arguments.b, as, arguments.batch.has_value()),
+      batch(arguments.batch.value_or(1)) {
+  require_items(a, arguments.batch);
+  require_items(b, arguments.batch);
+  if (b.type() != type())
+    throw std::invalid_argument("'" + arguments.a + "' holds " + std::string(to_string(type())) + " and '" + arguments.b +
+                                "' holds " + std::string(to_string(b.type())) + ": --type says in which type to multiply");
+  c_type = arguments.c_type.empty() ? accumulator(type()) : parse_type(arguments.c_type);
+  if (c_type != accumulator(type()) && !(type() == Type::f16 && c_type == Type::f16))
+    throw std::invalid_argument("--c-type: a product in " + std::string(to_string(type())) + " cannot be written as " +
+                                std::string(to_string(c_type)));
+  op_a = parse_op(arguments.op_a, "--op-a");
+  op_b = parse_op(arguments.op_b, "--op-b");
+  alpha = parse_scalar(arguments.alpha, type(), "--alpha");
+  beta = parse_scalar(arguments.beta, type(), "--beta");
+
+  m = op_a == Op::none ? a.header().rows : a.header().columns;
+  k = op_a == Op::none ? a.header().columns : a.header().rows;
+  n = op_b == Op::none ? b.header().columns : b.header().rows;
+  const std::int64_t inner_b = op_b == Op::none ? b.header().rows : b.header().columns;
+  if (k != inner_b)
+    throw std::invalid_argument(operand_name(arguments.a, op_a) + " is " + size_text(m, k) + " and " +
+                                operand_name(arguments.b, op_b) + " is " + size_text(inner_b, n) + ": the inner sizes " +
+                                std::to_string(k) + " and " + std::to_string(inner_b) + " differ");
+  if (beta == 0.0) return;
+  if (arguments.c.empty())
+    throw std::invalid_argument("--beta is " + arguments.beta + ", and no --c says which " + size_text(m, n) +
+                                " matrix it multiplies");
+  c0.emplace(arguments.c, c_type, arguments.batch.has_value());
+  require_items(*c0, arguments.batch);
+  if (c0->header().rows != m || c0->header().columns != n)
+    throw std::invalid_argument("'" + arguments.c + "' is " + size_text(c0->header().rows, c0->header().columns) +
+                                ", and the product is " + size_text(m, n));
+}
+
+double FileProduct::bytes() const noexcept {
+  const auto of = [](double items, std::int64_t rows, std::int64_t columns, Type t) {
+    return items * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(element_bytes(t));
+  };
+  const auto items = [](const NpyFile& file) { return static_cast<double>(file.header().items.value_or(1)); };
+  return of(items(a), m, k, type()) + of(items(b), k, n, type()) + of(static_cast<double>(batch), m, n, c_type) * (c0 ? 2 : 1);
+}
+
+std::string product_text(const MultiplyArguments& arguments, const FileProduct& product) {
+  const std::string factor = product.alpha == 1.0 ? "" : arguments.alpha + " * ";
+  const std::string added = product.c0 ? " + " + arguments.beta + " * " + arguments.c : "";
+  const Type t = product.type();
+  return arguments.output + " = " + factor + factor_text(arguments.a, product.op_a) + " * " +
+         factor_text(arguments.b, product.op_b) + added + ": " +
+         (arguments.batch ? std::to_string(product.batch) + " times " : "") + size_text(product.m, product.n) + " = " +
+         size_text(product.m, product.k) + " * " + size_text(product.k, product.n) + " in " + std::string(to_string(t)) +
+         (t == product.c_type ? "" : " with sums in " + std::string(to_string(product.c_type)));
+}
+
 void add_multiply(CLI::App& app, int& status) {
-  auto arguments = std::make_shared<Arguments>();
+  struct Text : Arguments {  // numbers as they are written
+    std::string batch_text, memory_limit_text, device_memory_limit_text;
+  };
+  auto arguments = std::make_shared<Text>();
   CLI::App* verb = app.add_subcommand("multiply", "Multiply two matrices from .npy files");
+  verb->footer(
+      "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes "
+      "against\n"
+      "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators or --resume is given, the product is "
+      "streamed: read, "
+      "computed\n"
+      "and written piece by piece. What is done then lies in OUTPUT.glgemm-part, and which pieces in OUTPUT.glgemm-journal, "
+      "until\n"
+      "all is done; they stay when the run is interrupted, however it is, and --resume goes on with them.");
   verb->add_option("A", arguments->a,
                    "The left factor, a .npy file of float16, float32, float64, int8, int32, uint32, complex64 or complex128")
       ->required()
@@ -274,9 +316,40 @@ void add_multiply(CLI::App& app, int& status) {
                    "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can")
       ->type_name("NAME")
       ->capture_default_str();
-  verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
-      ->type_name("DEVICE");
-  verb->callback([arguments, &status] { status = multiply(*arguments); });
+  CLI::Option* const device =
+      verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
+          ->type_name("DEVICE");
+  verb->add_option(
+          "--memory-limit", arguments->memory_limit_text,
+          "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
+          "are not counted")
+      ->type_name("BYTES");
+  verb->add_option(
+          "--device-memory-limit", arguments->device_memory_limit_text,
+          "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)")
+      ->type_name("BYTES");
+  verb->add_option(
+          "--budget", arguments->budget_ms,
+          "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
+          "get their turn and no watchdog strikes")
+      ->check(CLI::Range(0.01, 1e6))
+      ->type_name("MS")
+      ->capture_default_str();
+  verb->add_option(
+          "--accelerators", arguments->accelerators,
+          "Share the product out among devices, by indices or parts of names, separated by commas (see 'glgemm devices'); "
+          "all: every one")
+      ->excludes(device)
+      ->type_name("LIST");
+  verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
+  verb->callback([arguments, &status] {
+    if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
+    if (!arguments->memory_limit_text.empty())
+      arguments->memory_limit = parse_bytes(arguments->memory_limit_text, "--memory-limit");
+    if (!arguments->device_memory_limit_text.empty())
+      arguments->device_memory_limit = parse_bytes(arguments->device_memory_limit_text, "--device-memory-limit");
+    status = multiply(*arguments);
+  });
 }
 
 }  // namespace glgemm::tools

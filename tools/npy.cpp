@@ -161,7 +161,7 @@ NpyType parse_descr(const std::string& descr) {
   throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
 }
 
-NpyHeader header_of(InputFile& file, bool batch) {
+NpyHeader header_of(const InputFile& file, bool batch) {
   const std::int64_t size = file.size();
   if (size == 0) throw Content("nothing: it is empty");
   std::array<unsigned char, 12> start{};
@@ -260,28 +260,6 @@ void reverse_bytes(std::span<T> elements) {
   for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(&bytes[i], &bytes[i] + width);
 }
 
-/// The elements of a Fortran array in C order. Index (z, i, j) is at z + items * (i + rows * j).
-template <class T>
-Matrix<T> in_c_order(const Matrix<T>& fortran, std::int64_t items, std::int64_t rows, std::int64_t columns) {
-  Matrix<T> result(items * rows, columns);
-  if (items == 1) return transpose(fortran);
-  for (std::int64_t z = 0; z < items; ++z)
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) result(z * rows + i, j) = fortran.data()[z + items * (i + rows * j)];
-  return result;
-}
-
-template <class T>
-Matrix<T> load(InputFile& file, const NpyHeader& header) {
-  const std::int64_t items = header.items.value_or(1);
-  // A Fortran array holds its transpose, row after row.
-  Matrix<T> values =
-      header.fortran_order ? Matrix<T>(header.columns, items * header.rows) : Matrix<T>(items * header.rows, header.columns);
-  file.read(header.data_offset, values.data(), values.elements().size_bytes());
-  if (header.type.big_endian != (std::endian::native == std::endian::big)) reverse_bytes(values.elements());
-  return header.fortran_order ? in_c_order(values, items, header.rows, header.columns) : values;
-}
-
 template <class T>
 bool is_finite(T x) {
   if constexpr (is_complex_v<T>)
@@ -301,38 +279,33 @@ To rounded_once(double value) {
   return To(way);
 }
 
-/// @throws Content  complex to real, or not a value of an integer type
+/// @throws Content  `from` is no value of an integer type; the message is the beginning of "the element ... in row ..."
 template <class To, class From>
-Matrix<To> convert(const Matrix<From>& from, std::int64_t& overflowed) {
-  Matrix<To> to(from.rows(), from.columns());
-  for (std::int64_t i = 0; i < from.size(); ++i) {
-    const From x = from.elements()[static_cast<std::size_t>(i)];
-    To& y = to.elements()[static_cast<std::size_t>(i)];
-    if constexpr (std::is_integral_v<To>) {
-      const auto value = static_cast<double>(x);
-      if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
-            value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value)) {
-        std::array<char, 32> text{};
-        std::snprintf(text.data(), text.size(), "%.9g", value);
-        throw Content("the element " + std::string(text.data()) + " in row " + std::to_string(i / from.columns()) + ", column " +
-                      std::to_string(i % from.columns()) + ", which is no value of the type " +
-                      std::string(to_string(type_of<To>())));
-      }
-      y = static_cast<To>(value);
-      continue;
-    } else if constexpr (is_complex_v<To>) {
-      using R = typename To::value_type;
-      if constexpr (is_complex_v<From>)
-        y = To(static_cast<R>(x.real()), static_cast<R>(x.imag()));
-      else
-        y = To(static_cast<R>(x), 0);
-    } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
-      y = rounded_once<To>(static_cast<double>(x));
-    } else {
-      y = static_cast<To>(x);
+To convert(From from, std::int64_t& overflowed) {
+  To to;
+  if constexpr (std::is_same_v<To, From>) {
+    return from;
+  } else if constexpr (std::is_integral_v<To>) {
+    const auto value = static_cast<double>(from);
+    if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
+          value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value)) {
+      std::array<char, 32> text{};
+      std::snprintf(text.data(), text.size(), "%.9g", value);
+      throw Content("the element " + std::string(text.data()));
     }
-    overflowed += is_finite(x) && !is_finite(y);
+    return static_cast<To>(value);
+  } else if constexpr (is_complex_v<To>) {
+    using R = typename To::value_type;
+    if constexpr (is_complex_v<From>)
+      to = To(static_cast<R>(from.real()), static_cast<R>(from.imag()));
+    else
+      to = To(static_cast<R>(from), 0);
+  } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
+    to = rounded_once<To>(static_cast<double>(from));
+  } else {
+    to = static_cast<To>(from);
   }
+  overflowed += is_finite(from) && !is_finite(to);
   return to;
 }
 
@@ -347,7 +320,7 @@ std::string to_string(const NpyType& type) {
   return std::string(word) + (type.kind == 'b' ? "" : std::to_string(8 * type.bytes)) + (type.big_endian ? ", big-endian" : "");
 }
 
-NpyHeader read_header(InputFile& file, bool batch) {
+NpyHeader read_header(const InputFile& file, bool batch) {
   try {
     return header_of(file, batch);
   } catch (const Content& content) {
@@ -355,67 +328,144 @@ NpyHeader read_header(InputFile& file, bool batch) {
   }
 }
 
-NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batch) {
-  InputFile file(path);
-  const NpyHeader header = read_header(file, batch);
-  const std::optional<Type> from = type_in(header.type);
-  if (!from)
-    throw FileError("'" + path + "' holds " + to_string(header.type) +
+NpyFile::NpyFile(const std::string& path, std::optional<Type> as, bool batch) : file_(path), header_(read_header(file_, batch)) {
+  const std::optional<Type> stored = type_in(header_.type);
+  if (!stored)
+    throw FileError("'" + path + "' holds " + to_string(header_.type) +
                     "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read");
-  const Type to = as.value_or(*from);
-  if (is_complex(*from) && !is_complex(to))
-    throw FileError("'" + path + "' holds " + to_string(header.type) + ", which cannot be converted to the real type " +
-                    std::string(to_string(to)));
+  stored_ = *stored;
+  type_ = as.value_or(stored_);
+  if (is_complex(stored_) && !is_complex(type_))
+    throw FileError("'" + path + "' holds " + to_string(header_.type) + ", which cannot be converted to the real type " +
+                    std::string(glgemm::to_string(type_)));
+}
 
-  NpyMatrix result{Matrix<float>(), header.items, {}};
+/// Elements [first, first + count) of line `line` of the file, a row in C order and a column in Fortran order: `step` apart.
+template <class From, class To>
+void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t count, To* to, std::int64_t step) const {
+  const bool reversed = header_.type.big_endian != (std::endian::native == std::endian::big);
+  const std::int64_t rows = header_.items.value_or(1) * header_.rows;
+  const std::int64_t length = header_.fortran_order ? rows : header_.columns;
+  const auto read = [&](std::int64_t at, std::span<From> part) {
+    file_.read(header_.data_offset + (line * length + at) * static_cast<std::int64_t>(sizeof(From)), part.data(),
+               part.size_bytes());
+    if (reversed) reverse_bytes(part);
+  };
+  if constexpr (std::is_same_v<From, To>)
+    if (step == 1) {
+      read(first, {to, static_cast<std::size_t>(count)});
+      return;
+    }
+  std::array<From, 16384 / sizeof(From)> buffer;
   std::int64_t overflowed = 0;
-  with_type(*from, [&]<class From>(From) {
-    Matrix<From> values = load<From>(file, header);
-    with_type(to, [&]<class To>(To) {
-      if constexpr (std::is_same_v<From, To>) {
-        result.values = std::move(values);
-      } else if constexpr (!is_complex_v<From> || is_complex_v<To>) {
-        try {
-          result.values = convert<To>(values, overflowed);
-        } catch (const Content& content) {
-          throw FileError("'" + path + "' holds " + content.what());
-        }
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t here = std::min(count - done, std::ssize(buffer));
+    read(first + done, std::span(buffer).first(static_cast<std::size_t>(here)));
+    for (std::int64_t i = 0; i < here; ++i) try {
+        to[(done + i) * step] = convert<To>(buffer[static_cast<std::size_t>(i)], overflowed);
+      } catch (const Content& content) {
+        std::int64_t row = line, column = first + done + i;
+        if (header_.fortran_order) std::swap(row, column);
+        throw FileError("'" + file_.path() + "' holds " + content.what() + " in row " + std::to_string(row) + ", column " +
+                        std::to_string(column) + ", which is no value of the type " +
+                        std::string(glgemm::to_string(type_of<To>())));
       }
+    done += here;
+  }
+  overflowed_ += overflowed;
+}
+
+template <class From, class To>
+void NpyFile::read_as(const Section& section, To* to, Layout layout) const {
+  const bool columns = header_.fortran_order;
+  const std::int64_t whole_length = columns ? header_.items.value_or(1) * header_.rows : header_.columns;
+  const std::int64_t line = columns ? section.column : section.row, lines = columns ? section.columns : section.rows;
+  const std::int64_t first = columns ? section.row : section.column, length = columns ? section.rows : section.columns;
+  if (lines == 0 || length == 0) return;
+  if (layout != this->layout()) {
+    // Lines lie across. Blocks of them, so that what is written to is written to again while it is in the cache.
+    constexpr std::int64_t block = 256;
+    for (std::int64_t begin = 0; begin < length; begin += block)
+      for (std::int64_t i = 0; i < lines; ++i)
+        read_line<From>(line + i, first + begin, std::min(block, length - begin), to + begin * lines + i, lines);
+  } else if (length == whole_length) {
+    read_line<From>(line, 0, lines * length, to, 1);
+  } else {
+    for (std::int64_t i = 0; i < lines; ++i) read_line<From>(line + i, first, length, to + i * length, 1);
+  }
+}
+
+void NpyFile::read(const Section& section, void* to, Layout layout) const {
+  with_type(stored_, [&]<class From>(From) {
+    with_type(type_, [&]<class To>(To) {
+      if constexpr (!is_complex_v<From> || is_complex_v<To>) read_as<From>(section, static_cast<To*>(to), layout);
     });
   });
+}
 
+std::string NpyFile::conversion() const {
   std::string how;
-  if (to != *from || header.type.big_endian) how = to_string(header.type);
-  if (header.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
-  if (!how.empty())
-    result.notes.push_back("'" + path + "' is converted from " + how + " to " + std::string(numpy_name(to)) + " in C order");
-  if (overflowed > 0)
-    result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" + path +
-                           "' are beyond the range of " + std::string(numpy_name(to)) + " and become infinite");
+  if (type_ != stored_ || header_.type.big_endian) how = to_string(header_.type);
+  if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
+  if (how.empty()) return how;
+  return "'" + file_.path() + "' is converted from " + how + " to " + std::string(numpy_name(type_)) + " in C order";
+}
+
+NpyMatrix read_matrix(const NpyFile& file) {
+  const NpyHeader& header = file.header();
+  const std::int64_t items = header.items.value_or(1);
+  NpyMatrix result{Matrix<float>(), header.items, {}};
+  const std::int64_t before = file.overflowed();
+  with_type(file.type(), [&]<class T>(T) {
+    Matrix<T> values(items * header.rows, header.columns);
+    if (header.fortran_order && items > 1) {
+      // Row z + items * i of the file is row i of matrix z.
+      Matrix<T> mixed(items * header.rows, header.columns);
+      file.read({0, 0, mixed.rows(), mixed.columns()}, mixed.data(), Layout::row_major);
+      for (std::int64_t row = 0; row < mixed.rows(); ++row)
+        std::copy_n(mixed.data() + row * mixed.columns(), mixed.columns(),
+                    values.data() + (row % items * header.rows + row / items) * mixed.columns());
+    } else {
+      file.read({0, 0, values.rows(), values.columns()}, values.data(), Layout::row_major);
+    }
+    result.values = std::move(values);
+  });
+  if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
+  if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
+    result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" +
+                           file.file().path() + "' are beyond the range of " + std::string(numpy_name(file.type())) +
+                           " and become infinite");
   return result;
 }
 
-void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
-  if (type(matrix) == Type::bf16)
-    throw std::invalid_argument("NumPy has no bfloat16, so '" + file.path() + "' cannot be written");
+NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batch) {
+  return read_matrix(NpyFile(path, as, batch));
+}
+
+std::string npy_header(const std::string& path, Type type, std::int64_t rows, std::int64_t columns,
+                       std::optional<std::int64_t> items) {
+  if (type == Type::bf16) throw std::invalid_argument("NumPy has no bfloat16, so '" + path + "' cannot be written");
   constexpr std::array<std::string_view, 9> codes{"f4", "f8", "f2", "", "i4", "u4", "i1", "c8", "c16"};
-  const std::string_view code = codes[matrix.index()];
+  const std::string_view code = codes[static_cast<std::size_t>(type)];
   const char order = code == "i1" ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string dictionary = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
+                           (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " + std::to_string(columns) +
+                           "), }";
+  constexpr std::size_t prefix = 10;
+  constexpr std::size_t alignment = 64;
+  dictionary.append(alignment - 1 - (prefix + dictionary.size()) % alignment, ' ');
+  dictionary += '\n';
+  std::string header(magic);
+  for (const std::size_t byte : {std::size_t{1}, std::size_t{0}, dictionary.size() % 256, dictionary.size() / 256})
+    header += static_cast<char>(byte);
+  return header + dictionary;
+}
+
+void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
   std::visit(
       [&](const auto& values) {
         const std::int64_t rows = items && *items > 0 ? values.rows() / *items : values.rows();
-        std::string header = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
-                             (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " +
-                             std::to_string(values.columns()) + "), }";
-        constexpr std::size_t prefix = 10;
-        constexpr std::size_t alignment = 64;
-        header.append(alignment - 1 - (prefix + header.size()) % alignment, ' ');
-        header += '\n';
-        file.write(magic);
-        const std::array<unsigned char, 4> version_and_length{1, 0, static_cast<unsigned char>(header.size() % 256),
-                                                              static_cast<unsigned char>(header.size() / 256)};
-        file.write(version_and_length.data(), version_and_length.size());
-        file.write(header);
+        file.write(npy_header(file.path(), type(matrix), rows, values.columns(), items));
         file.write(values.data(), values.elements().size_bytes());
       },
       matrix);

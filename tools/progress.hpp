@@ -1,9 +1,11 @@
-// A progress bar on stderr, where that is a terminal.
+// A progress bar on stderr, where that is a terminal; and how long something will take.
 #pragma once
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -37,6 +39,33 @@ class Progress {
   double total_;
   bool shown_;
   bool terminal_;
+};
+
+/// "45 s", "12 min 5 s" or "3 h 20 min".
+inline std::string duration_text(double seconds) {
+  const auto whole = [](double x) { return std::to_string(static_cast<long long>(x)); };
+  const double s = std::ceil(seconds);
+  if (s < 60) return whole(s) + " s";
+  if (s < 3600) return whole(s / 60) + " min " + whole(std::fmod(s, 60)) + " s";
+  return whole(s / 3600) + " h " + whole(std::fmod(s, 3600) / 60) + " min";
+}
+
+/// How long what is left takes, from the rate so far.
+class TimeLeft {
+ public:
+  /// `share`: what of the whole is done already, 0 to 1.
+  explicit TimeLeft(double share) : begin_share_(share) {}
+
+  /// "12 min 5 s left", or nothing while there is no rate yet.
+  std::string text(double share) const {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    if (seconds < 1 || share <= begin_share_) return {};
+    return duration_text(seconds * (1 - share) / (share - begin_share_)) + " left";
+  }
+
+ private:
+  double begin_share_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace glgemm::tools

@@ -118,6 +118,24 @@ std::int64_t parse_size(std::string_view text, std::string_view what) {
   return size;
 }
 
+std::int64_t parse_bytes(std::string_view text, std::string_view what) {
+  std::string_view digits = text;
+  if (digits.ends_with("iB")) digits.remove_suffix(2);
+  int shift = 0;
+  constexpr std::string_view units = "KMG";
+  if (const std::size_t unit = digits.empty() ? units.npos : units.find(digits.back()); unit != units.npos) {
+    shift = 10 * (static_cast<int>(unit) + 1);
+    digits.remove_suffix(1);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || (text.ends_with("iB") && shift == 0) ||
+      value > std::numeric_limits<std::int64_t>::max() >> shift)
+    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) +
+                                "' is not a number of bytes, such as 1000000, 64K, 512M or 2GiB");
+  return value << shift;
+}
+
 std::vector<Shape> parse_sizes(std::string_view text, std::string_view what) {
   std::vector<Shape> shapes;
   for (const std::string_view part : split(text, ',')) {

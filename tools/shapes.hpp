@@ -32,6 +32,9 @@ double flops(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 /// A positive integer; `what` opens the message.  @throws std::invalid_argument  it is not; the message has the text
 std::int64_t parse_size(std::string_view text, std::string_view what);
 
+/// A positive number of bytes: "512M" or "512MiB" is 512 * 2^20; K and G likewise.  @throws as parse_size
+std::int64_t parse_bytes(std::string_view text, std::string_view what);
+
 /// "128,256": the squares of these sizes.  @throws std::invalid_argument  as parse_size
 std::vector<Shape> parse_sizes(std::string_view text, std::string_view what);
 

@@ -1,8 +1,9 @@
-// glgemm-view: a window in which a product runs in each frame, on buffers of the application, and C is drawn straight from its
-// buffer.
+// glgemm-view: a window in which a product runs in each frame, or a large one across many, on buffers of the application, and C
+// is drawn straight from its buffer.
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -32,12 +33,16 @@ using namespace glgemm;
 using namespace glgemm::tools;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t largest_n = 4096;
+constexpr std::int64_t largest_n = 4096, largest_large_n = 16384;
+constexpr std::chrono::nanoseconds least_budget = std::chrono::microseconds(125), most_budget = std::chrono::seconds(1);
 constexpr Type types[] = {Type::f32, Type::f16, Type::bf16, Type::i32, Type::i8};
 constexpr char escape = '\x1b';
 constexpr std::string_view keys_text =
-    "up, +    twice the size\ndown, -  half the size\nk        the next kernel\nt        the next type of elements\n"
+    "up, +    twice the size; of a large product: twice the budget\ndown, -  half of it\nk        the next kernel\n"
+    "t        the next type of elements\nl        a large product across many frames, and back\n"
     "space    pause\nh        print this\nesc      quit\n";
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
 
 double milliseconds(std::chrono::duration<double> time) {
   return 1e3 * time.count();
@@ -53,6 +58,8 @@ struct Arguments {
   std::int64_t n = 256;
   std::string type = "f32";
   std::string kernel = "auto";
+  std::int64_t large = 0;  ///< 0: a product in each frame
+  double budget_ms = 4;
   int width = 962;
   int height = 900;
   std::optional<std::int64_t> frames;  ///< then it ends, and each frame is a fixed step of the phase
@@ -106,6 +113,7 @@ struct Settings {
   std::int64_t n = 0;
   Type type = Type::f32;
   std::optional<Kernel> kernel;  ///< none: the planner's choice
+  bool large = false;            ///< it runs across frames
 };
 
 /// A product, with all that it and its picture need in the context.
@@ -125,6 +133,7 @@ struct Product {
     };
     gemm = {.a = view(a, scene.type), .b = view(b, scene.type), .c = view(c, scene.c_type)};
     options.kernel = settings.kernel;
+    if (settings.large) fill(c);
     const Problem problem = Engine::problem(gemm);
     engine.prepare({&problem, 1}, options);
     plan = make_plan(problem, engine.limits(), options);
@@ -135,6 +144,16 @@ struct Product {
       throw Unsupported("n is " + std::to_string(n) + ": C has " + std::to_string(4 * n * n) +
                         " bytes, and this driver lets a shader read " + std::to_string(engine.limits().storage_block_bytes));
     return n;
+  }
+  /// With bits of which each type of real numbers makes a NaN, which has a colour of its own.
+  static void fill(const GlBuffer& buffer) {
+    const std::vector<unsigned char> ones(std::size_t{1} << 20, 0xff);
+    GLint64 bytes = 0;
+    glBindBuffer(GL_COPY_WRITE_BUFFER, buffer.name());
+    glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &bytes);
+    for (std::int64_t begin = 0; begin < bytes; begin += std::ssize(ones))
+      glBufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(begin),
+                      static_cast<GLsizeiptr>(std::min<std::int64_t>(std::ssize(ones), bytes - begin)), ones.data());
   }
   static std::string define(Type type) { return "#define TYPE_" + std::string(to_string(type)) + "\n"; }
 
@@ -192,8 +211,10 @@ class KernelTimes {
 
 class Viewer {
  public:
-  explicit Viewer(const Settings& settings)
+  Viewer(const Settings& settings, std::int64_t large_n, std::chrono::nanoseconds budget)
       : engine_(glfwGetProcAddress),
+        large_n_(large_n),
+        budget_(budget),
         times_(std::make_unique<KernelTimes>(engine_)),
         product_(std::make_unique<Product>(engine_, settings)) {
     std::vector<std::uint32_t> colours;
@@ -207,6 +228,7 @@ class Viewer {
     glDeleteVertexArrays(1, &vertex_array_);
     glDeleteTextures(1, &texture_);
     colours_.reset();
+    job_.reset();
     product_.reset();
     times_.reset();
     try {
@@ -218,8 +240,29 @@ class Viewer {
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
 
-  /// A new A, and C = A B. Enqueues.
+  /// A new A, and C = A B. Enqueues; of a large product, what the budget allows, and a new A when C is complete.
   void compute(std::uint32_t phase) {
+    const Product& p = *product_;
+    if (p.settings.large) {
+      if (!job_) {
+        animate(phase);
+        job_.emplace(engine_.start(p.gemm, p.options));
+      }
+      job_->advance(budget_);
+      progress_ = job_->progress();
+      if (!job_->done()) return;
+      job_.reset();
+      ++completed_;
+      return;
+    }
+    animate(phase);
+    times_->start();
+    engine_.gemm(p.gemm, p.options);
+    times_->stop();
+  }
+
+  /// Writes A. Enqueues.
+  void animate(std::uint32_t phase) {
     const Product& p = *product_;
     const std::int64_t n = p.settings.n, words = (n * n * element_bytes(p.settings.type) + 3) / 4;
     constexpr std::int64_t group = 64, groups_x = 1024;
@@ -233,9 +276,6 @@ class Viewer {
     glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 1, p.a.name());
     glDispatchCompute(static_cast<unsigned>(groups_x), static_cast<unsigned>((words + group * groups_x - 1) / (group * groups_x)),
                       1);
-    times_->start();
-    engine_.gemm(p.gemm, p.options);
-    times_->stop();
   }
 
   /// Draws C into the current framebuffer. Enqueues.
@@ -298,11 +338,30 @@ class Viewer {
   /// Another product; on failure the present one stays.
   void change(const Settings& settings) {
     product_ = std::make_unique<Product>(engine_, settings);
+    job_.reset();
+    progress_ = 0;
     drawn_ = {};
     times_->clear();
   }
-  void bigger() { resize(2 * product_->settings.n); }
-  void smaller() { resize(product_->settings.n / 2); }
+  void bigger() {
+    if (product_->settings.large)
+      budget_ = std::min(2 * budget_, most_budget);
+    else
+      resize(2 * product_->settings.n);
+  }
+  void smaller() {
+    if (product_->settings.large)
+      budget_ = std::max(budget_ / 2, least_budget);
+    else
+      resize(product_->settings.n / 2);
+  }
+  void change_largeness() {
+    Settings settings = product_->settings;
+    settings.large = !settings.large;
+    settings.n = std::exchange(large_n_, settings.n);
+    change_if_possible(settings);
+    if (product_->settings.large != settings.large) large_n_ = settings.n;
+  }
   void next_type() {
     Settings settings = product_->settings;
     settings.type =
@@ -322,10 +381,15 @@ class Viewer {
   }
 
   KernelTimes& times() { return *times_; }
+  /// How many large products were computed to their end.
+  std::int64_t completed() const { return completed_; }
   /// What is shown, and how fast; the mean of `frame` is the caller's.
   std::string figures(std::chrono::duration<double> frame) const {
     const auto n = static_cast<double>(product_->settings.n);
     std::string result = heading() + ": frame " + text("%.3g ms", milliseconds(frame));
+    if (product_->settings.large)
+      return result + " (" + text("%.3g", 1 / frame.count()) + " in a second), budget " + text("%.3g ms", milliseconds(budget_)) +
+             ", " + text("%.0f", std::floor(100 * progress_)) + " % done";
     if (const auto kernel = times_->mean())
       result += ", kernel " + text("%.3g ms", milliseconds(*kernel)) + ", " + text("%.4g ", 2e-9 * n * n * n / kernel->count()) +
                 (is_integer(product_->settings.type) ? "GOP/s" : "GFLOP/s");
@@ -333,7 +397,7 @@ class Viewer {
   }
 
  private:
-  static constexpr const char* caption = "up, down: size   k: kernel   t: type   space: pause   h: help   esc: quit";
+  static constexpr const char* caption = "up, down: size   k: kernel   t: type   l: large   space: pause   h: help   esc: quit";
 
   std::string heading() const {
     const std::string n = std::to_string(product_->settings.n);
@@ -363,8 +427,13 @@ class Viewer {
   }
 
   Engine engine_;
+  std::int64_t large_n_;  ///< the size that the key for large products changes to, or back to
+  std::chrono::nanoseconds budget_;
+  double progress_ = 0;
+  std::int64_t completed_ = 0;
   std::unique_ptr<KernelTimes> times_;
   std::unique_ptr<Product> product_;
+  std::optional<Job> job_;
   std::unique_ptr<GlBuffer> colours_;
   unsigned vertex_array_ = 0;
   unsigned texture_ = 0;
@@ -382,25 +451,28 @@ void on_key(GLFWwindow* window, int key, int, int action, int) {
 }
 
 void on_character(GLFWwindow* window, unsigned character) {
-  if (std::string_view("+-kth ").find(static_cast<char>(character)) != std::string_view::npos && character < 128)
+  if (std::string_view("+-kthl ").find(static_cast<char>(character)) != std::string_view::npos && character < 128)
     static_cast<std::string*>(glfwGetWindowUserPointer(window))->push_back(static_cast<char>(character));
 }
 
 void run(const Arguments& arguments) {
-  Settings settings{.n = arguments.n, .type = parse_type(arguments.type), .kernel = {}};
+  const bool large = arguments.large > 0;
+  Settings settings{.n = large ? arguments.large : arguments.n, .type = parse_type(arguments.type), .kernel = {}, .large = large};
   if (arguments.kernel != "auto") settings.kernel = parse_kernel(arguments.kernel);
   make_scene(1, settings.type);  // what is wrong with the type is said before a window opens
   std::optional<OutputFile> output;
   if (!arguments.screenshot.empty()) output.emplace(arguments.screenshot);
-  const std::int64_t last_frame = arguments.frames.value_or(output ? 1 : 0);
+  const bool until_complete = large && output && !arguments.frames;
+  const std::int64_t last_frame = arguments.frames.value_or(output && !large ? 1 : 0);
 
   const Window window(arguments.width, arguments.height);
-  Viewer viewer(settings);
+  Viewer viewer(settings, large ? arguments.n : largest_n,
+                std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(arguments.budget_ms)));
   std::string keys = arguments.keys;  // pressed and not yet obeyed
   glfwSetWindowUserPointer(window.get(), &keys);
   glfwSetKeyCallback(window.get(), on_key);
   glfwSetCharCallback(window.get(), on_character);
-  glfwSwapInterval(last_frame ? 0 : 1);
+  glfwSwapInterval(last_frame || until_complete ? 0 : 1);
 
   std::uint32_t phase = 0;
   bool paused = false;
@@ -422,6 +494,9 @@ void run(const Arguments& arguments) {
           break;
         case 't':
           viewer.next_type();
+          break;
+        case 'l':
+          viewer.change_largeness();
           break;
         case ' ':
           paused = !paused;
@@ -447,7 +522,7 @@ void run(const Arguments& arguments) {
       titled = now;
       frames_in_title = 0;
     }
-    if (frame == last_frame) {
+    if (frame == last_frame || (until_complete && viewer.completed() > 0)) {
       if (output) {
         write_png(*output, viewer.screenshot(arguments.width, arguments.height));
         output->commit();
@@ -475,15 +550,30 @@ int fail(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  setenv("ZINK_INLINE_UNIFORMS", "0", 0);  // zink on a CPU gives wrong products otherwise
   try {
     Arguments arguments;
-    CLI::App app("Shows a matrix product that runs in each frame, as a heat map drawn from the product's own buffer.",
-                 "glgemm-view");
+    CLI::App app(
+        "Shows a matrix product that runs in each frame, or a large one that runs across many, as a heat map drawn "
+        "from the product's own buffer.",
+        "glgemm-view");
     app.set_version_flag("--version", "glgemm-view " GLGEMM_VERSION_STRING, "Print the version and exit");
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.add_option("-n,--size", arguments.n, "Rows and columns of the matrices at first")
         ->check(CLI::Range(std::int64_t{1}, largest_n))
         ->type_name("N")
+        ->capture_default_str();
+    auto* large = app.add_option("--large", arguments.large,
+                                 "A product of this size that runs across frames: in each, so much of it as --budget allows; "
+                                 "elements not computed yet have the colour of NaN")
+                      ->expected(0, 1)
+                      ->default_str(std::to_string(largest_n))
+                      ->check(CLI::Range(std::int64_t{1}, largest_large_n))
+                      ->type_name("[N=" + std::to_string(largest_n) + "]");
+    app.add_option("--budget", arguments.budget_ms, "Time that a large product gets in each frame at first, in milliseconds")
+        ->check(CLI::Range(milliseconds(least_budget), milliseconds(most_budget)))
+        ->needs(large)
+        ->type_name("MS")
         ->capture_default_str();
     app.add_option("--type", arguments.type, "Their elements at first: f32, f16, bf16, i32 or i8")
         ->type_name("TYPE")
@@ -502,11 +592,12 @@ int main(int argc, char** argv) {
     app.add_option("--frames", arguments.frames, "End after this many frames, equal steps apart, and print the figures")
         ->check(CLI::PositiveNumber)
         ->type_name("COUNT");
-    app.add_option("--screenshot", arguments.screenshot, "Write the last frame as .png; alone: the first, and end")
+    app.add_option("--screenshot", arguments.screenshot,
+                   "Write the last frame as .png; alone: the first, of a large product the one that completes it, and end")
         ->type_name("FILE");
     app.add_option("--keys", arguments.keys, "Press these keys first, as in '++t'")
         ->check([](const std::string& keys) {
-          return keys.find_first_not_of("+-kth ") == std::string::npos ? "" : "knows the keys + - k t h and space";
+          return keys.find_first_not_of("+-kthl ") == std::string::npos ? "" : "knows the keys + - k t l h and space";
         })
         ->type_name("KEYS");
     app.footer("Keys:\n" + std::string(keys_text));
