@@ -2,7 +2,9 @@
 #include <glgemm/engine.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <glgemm/tuning.hpp>
@@ -23,6 +25,9 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.options = std::move(options);
   if (state.options.longest_dispatch <= std::chrono::nanoseconds(0))
     throw std::invalid_argument("Engine: longest_dispatch is " + std::to_string(state.options.longest_dispatch.count()) + " ns");
+  if (state.device.software && state.device.renderer.starts_with("zink"))
+    if (const char* inlined = std::getenv("ZINK_INLINE_UNIFORMS"); !inlined || std::string_view(inlined) != "0")
+      state.log("zink on a CPU gives wrong products unless ZINK_INLINE_UNIFORMS is 0 before the context is made");
   std::vector<std::string> notes;
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log("tuning: " + note);
