@@ -286,7 +286,7 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
       for (std::int64_t j = 0; j < shape.n; ++j)
         wrong += c[static_cast<std::size_t>(shape.layout == rows ? i * shape.n + j : j * shape.m + i)] != expected(i, j);
     CAPTURE(shape.m);
-    CAPTURE(shape.kernel);
+    CAPTURE(std::string(shape.kernel));
     CHECK(wrong == 0);
   }
 }
