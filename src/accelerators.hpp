@@ -33,10 +33,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* unnamed = "an exception that is no std::exception";
 
-inline double seconds(Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 /// Runs tasks in their order on a thread of its own.
 class Thread {
  public:

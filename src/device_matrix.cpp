@@ -4,10 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#if __has_include(<unistd.h>)
-#include <unistd.h>
-#endif
-
 #include "engine_state.hpp"
 #include "validate.hpp"
 
@@ -20,14 +16,8 @@ constexpr std::int64_t least_band_bytes = std::int64_t{64} << 20, most_bands = 2
 /// The most bytes a matrix may have. Drivers that compute on the CPU give memory that is not there, and the process is then
 /// ended.
 std::int64_t most_bytes(const DeviceInfo& device) {
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
-#if defined(_SC_PHYS_PAGES)
-  if (const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE); device.software && pages > 0 && page > 0)
-    most = std::int64_t{pages} * page;
-#else
-  static_cast<void>(device);
-#endif
-  return most;
+  const std::int64_t memory = device.software ? main_memory_bytes() : 0;
+  return memory > 0 ? memory : std::numeric_limits<std::int64_t>::max();
 }
 
 /// The buffers of a matrix of `rows` rows, `band` of them in each; none if the driver does not give them all.
@@ -180,14 +170,7 @@ BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_
 
 void DeviceMatrix::check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
                                  std::int64_t columns) const {
-  if (type != type_)
-    throw std::invalid_argument(std::string("DeviceMatrix::") + what + ": the matrix is " + std::string(to_string(type_)) +
-                                " and not " + std::string(to_string(type)));
-  if (row < 0 || column < 0 || rows < 0 || columns < 0 || row > rows_ || column > columns_ || rows > rows_ - row ||
-      columns > columns_ - column)
-    throw std::invalid_argument(std::string("DeviceMatrix::") + what + ": the section of " + size_text(rows, columns) + " at (" +
-                                std::to_string(row) + ", " + std::to_string(column) + ") leaves the matrix of " +
-                                size_text(rows_, columns_));
+  glgemm::check_section(std::string("DeviceMatrix::") + what, rows_, columns_, type_, {row, column, rows, columns}, type);
 }
 
 void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
@@ -251,11 +234,7 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
     switch_context();
     return write(host.data(), type_, row, column, rows, columns);
   }
-  const auto apart = [](std::int64_t a, std::int64_t b, std::int64_t size) { return a + size <= b || b + size <= a; };
-  if (this == &from && !apart(row, from_row, rows) && !apart(column, from_column, columns))
-    throw std::invalid_argument("DeviceMatrix::copy: the sections of " + size_text(rows, columns) + " at (" +
-                                std::to_string(from_row) + ", " + std::to_string(from_column) + ") and (" + std::to_string(row) +
-                                ", " + std::to_string(column) + ") overlap");
+  if (this == &from) check_apart("DeviceMatrix::copy", {from_row, from_column, rows, columns}, row, column);
   state_->check_context("DeviceMatrix::copy");
   const gl::Api& api = state_->api;
   const gl::CopyGuard guard(api);

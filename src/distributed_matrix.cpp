@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "accelerators.hpp"
-#include "streaming.hpp"
+#include "validate.hpp"
 
 namespace glgemm {
 
@@ -125,13 +125,7 @@ std::vector<DistributedMatrix::Band> DistributedMatrix::bands() const {
 }
 
 void DistributedMatrix::check_section(const char* what, Type type, const Section& x) const {
-  if (type != type_)
-    throw std::invalid_argument(std::string("DistributedMatrix::") + what + ": the matrix is " + std::string(to_string(type_)) +
-                                " and not " + std::string(to_string(type)));
-  if (x.row < 0 || x.column < 0 || x.rows < 0 || x.columns < 0 || x.row > rows_ || x.column > columns_ ||
-      x.rows > rows_ - x.row || x.columns > columns_ - x.column)
-    throw std::invalid_argument(std::string("DistributedMatrix::") + what + ": the section of " + section_text(x) +
-                                " leaves the matrix of " + size_text(rows_, columns_));
+  glgemm::check_section(std::string("DistributedMatrix::") + what, rows_, columns_, type_, x, type);
 }
 
 namespace {
@@ -216,11 +210,7 @@ void DistributedMatrix::copy(const DistributedMatrix& from, const Section& secti
   from.check_section("copy", type_, section);
   check_section("copy", type_, target);
   if (from.state_ != state_) throw std::invalid_argument("DistributedMatrix::copy: the matrices are of different accelerators");
-  const auto apart = [](std::int64_t a, std::int64_t b, std::int64_t size) { return a + size <= b || b + size <= a; };
-  if (this == &from && !apart(section.row, row, section.rows) && !apart(section.column, column, section.columns))
-    throw std::invalid_argument("DistributedMatrix::copy: the sections of " + size_text(section.rows, section.columns) + " at (" +
-                                std::to_string(section.row) + ", " + std::to_string(section.column) + ") and (" +
-                                std::to_string(row) + ", " + std::to_string(column) + ") overlap");
+  if (this == &from) check_apart("DistributedMatrix::copy", section, row, column);
   if (section.rows == 0 || section.columns == 0) return;
 
   // Rows of the section, from one part to another.

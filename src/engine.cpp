@@ -199,7 +199,6 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
   state_->check_usable("prepare");
   std::optional<gl::StateGuard> guard;
   state_->enter("prepare", guard);
-  const gl::Api& api = state_->api;
   for (const Problem& problem : problems) {  // so that the driver may compile them at the same time
     const Plan made = plan(problem, options);
     for (const Stage stage : made.stages()) state_->begin_program(made.program(stage));
@@ -211,19 +210,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared));
     if (state_->options.self_check) continue;
-    if (state_->scratch == 0) state_->scratch = gl::create_buffer(api, 256, nullptr);
-    for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state_->scratch);
-    if (state_->limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state_->work.panels, state_->scratch, 0, 256);
-    for (const Stage stage : prepared->plan.stages()) {
-      // On a C without elements: some drivers compile at the first dispatch.
-      const ProgramKey key = prepared->plan.program(stage);
-      gl::Program& program = state_->program(key);
-      program.set(api, 3, std::array{0, 0, 0, 0});
-      if (kernels::has_panels_uniform(key)) program.set(api, 15, std::array{0, 1, 0, 1});
-      if (key.parts || std::holds_alternative<ReduceKernel>(key.kernel)) program.set(api, 16, std::array{1, 1, 1});
-      api.UseProgram(program.id());
-      api.DispatchCompute(1, 1, 1);
-    }
+    run_on_nothing(*state_, *prepared);
   }
 }
 

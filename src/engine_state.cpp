@@ -8,6 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
+#if __has_include(<unistd.h>)
+#include <unistd.h>
+#endif
+
 namespace glgemm {
 namespace {
 
@@ -62,6 +66,14 @@ void StagingRing::destroy(const gl::Api& api) noexcept {
   api.DeleteBuffers(1, &buffer_);  // unmaps it
   buffer_ = 0;
   memory_ = nullptr;
+}
+
+std::int64_t main_memory_bytes() {
+#if defined(_SC_PHYS_PAGES)
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) return std::int64_t{pages} * page;
+#endif
+  return 0;
 }
 
 void WorkBuffers::destroy(const gl::Api& api) noexcept {

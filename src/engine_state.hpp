@@ -139,9 +139,7 @@ struct GLGEMM_HIDDEN Fence::State {
   GLsync sync;
 };
 
-/// "3x4", for messages.
-inline std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
-}
+/// Of this machine; 0 where the system does not say.
+std::int64_t main_memory_bytes();
 
 }  // namespace glgemm

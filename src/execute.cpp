@@ -142,7 +142,7 @@ int Dispatch::panel_stride(Role role) const {
   if (!plan_.packs(role) || (!problem.items && strides(problem, role).item == 0)) return 0;
   const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
   const std::int64_t rows = role == Role::a ? step_.m : step_.n;
-  return static_cast<int>((rows + width - 1) / width * width * step_.padded_k * element_bytes(accumulator(problem.type)) / 16);
+  return static_cast<int>(round_up(rows, width) * step_.padded_k * element_bytes(accumulator(problem.type)) / 16);
 }
 
 void Dispatch::scalars_and_flags(gl::Program& program) {
@@ -212,7 +212,7 @@ void Dispatch::pack(gl::Program& program, Role role) {
                       : bind_workspace(gl::binding_partial, 0, plan_.panels_a_bytes, 16);
   const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
   const std::int64_t rows = b ? step_.n : step_.m;
-  const std::int64_t lanes = kernels::pack_lanes((rows + width - 1) / width * width * acc_bytes / 16);
+  const std::int64_t lanes = kernels::pack_lanes(round_up(rows, width) * acc_bytes / 16);
   program.set(api, at_panels,
               std::array{first, static_cast<int>(width * acc_bytes / 16), panel_stride(role), static_cast<int>(lanes)});
 }
@@ -603,7 +603,7 @@ bool may_be_long(const Engine::State& state, const Prepared& prepared) {
     }
     seconds += prepared.work[stage] / rate->per_second;
   }
-  return seconds > std::chrono::duration<double>(state.options.longest_dispatch).count();
+  return seconds > glgemm::seconds(state.options.longest_dispatch);
 }
 
 }  // namespace
@@ -633,6 +633,22 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   return result;
 }
 
+void run_on_nothing(Engine::State& state, const Prepared& prepared) {
+  const gl::Api& api = state.api;
+  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256, nullptr);
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state.scratch);
+  if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
+  for (const Stage stage : prepared.plan.stages()) {
+    const ProgramKey key = prepared.plan.program(stage);
+    gl::Program& program = *prepared.programs[static_cast<std::size_t>(stage)];
+    program.set(api, at_size, std::array{0, 0, 0, 0});
+    if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
+    if (key.parts || std::holds_alternative<ReduceKernel>(key.kernel)) program.set(api, at_parts, std::array{1, 1, 1});
+    api.UseProgram(program.id());
+    api.DispatchCompute(1, 1, 1);
+  }
+}
+
 void enqueue(Engine::State& state, const Call& call, Report* report) {
   const Prepared& prepared = *call.prepared;
   Enqueuer enqueuer(state, call);
@@ -650,7 +666,7 @@ void enqueue(Engine::State& state, const Call& call, Report* report) {
     }
     return;
   }
-  const double longest = std::chrono::duration<double>(state.options.longest_dispatch).count();
+  const double longest = seconds(state.options.longest_dispatch);
   for (;;) {
     const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state.clock, longest);
     if (timed.slice.empty()) return;

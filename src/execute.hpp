@@ -96,6 +96,10 @@ class Enqueuer {
   gl::Program* used_ = nullptr;
 };
 
+/// Dispatches each of the plan's programs on a C without elements: some drivers compile at the first dispatch. Leaves bindings
+/// changed.
+void run_on_nothing(Engine::State& state, const Prepared& prepared);
+
 /// Enqueues a checked product, slice after slice. Waits for the first slices of a product that may be long and whose programs'
 /// speed is not known.
 /// @throws DeviceLost  it waited, and the context was reset

@@ -11,10 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds(Clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 /// A product, and what it points to.
 class OwnProduct {
  public:

@@ -479,7 +479,7 @@ std::string malformed(const Kernel& kernel) {
 
 std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) noexcept {
   const Tile block = tile(kernel);
-  return ((rows + block.rows - 1) / block.rows) * ((columns + block.columns - 1) / block.columns);
+  return ceil_div(rows, block.rows) * ceil_div(columns, block.columns);
 }
 
 bool packs_items(const Kernel& kernel) noexcept {
@@ -558,7 +558,7 @@ std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept {
   if (panels(kernel) == Panels::none) return 0;
   if (const auto* gemv = std::get_if<GemvKernel>(&kernel)) {
     const std::int64_t per_texel = 16 / element_bytes(accumulator(type));
-    return role == Role::a ? 0 : (gemv->tile_n + per_texel - 1) / per_texel * per_texel;
+    return role == Role::a ? 0 : round_up(gemv->tile_n, per_texel);
   }
   const Tile block = tile(kernel);
   return role == Role::a ? block.rows : block.columns;

@@ -8,6 +8,8 @@
 
 #include <glgemm/plan.hpp>
 
+#include "rounding.hpp"
+
 namespace glgemm::kernels {
 
 /// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of gemm.glsl.
@@ -32,7 +34,7 @@ constexpr std::int64_t pack_step = 4;
 constexpr std::int64_t workspace_alignment = 256;
 /// What a part of the workspace takes up.
 constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
-  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+  return round_up(bytes, workspace_alignment);
 }
 /// What the parts of a workspace may take up beside what is in them.
 constexpr std::int64_t workspace_padding = 3 * workspace_alignment;

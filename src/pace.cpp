@@ -41,7 +41,7 @@ void SliceClock::start(const gl::Api& api) {
 void SliceClock::stop(const gl::Api& api, Rate& rate, double work, double expected) {
   if (begun_) api.QueryCounter((*begun_)[1], GL_TIMESTAMP);
   api.Flush();
-  const double host_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  const double host_seconds = seconds(std::chrono::steady_clock::now() - begin_);
   // What took the host too long is known now.
   if (rate.known() && host_seconds > expected) rate.learn(work, host_seconds, expected);
   if (begun_) running_.push_back({*begun_, &rate, work, host_seconds, expected});

@@ -11,15 +11,13 @@
 
 #include "cost_model.hpp"
 #include "kernels.hpp"
+#include "rounding.hpp"
+#include "text.hpp"
 
 namespace glgemm {
 namespace {
 
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
-
-std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
-  return value / step + (value % step != 0);
-}
 
 /// Rows and columns as stored, before any op.
 struct Shape {
@@ -165,14 +163,6 @@ std::int64_t product_of(std::initializer_list<std::int64_t> counts) {
   return result;
 }
 
-std::string times(std::int64_t a, std::int64_t b) {
-  return std::to_string(a) + "x" + std::to_string(b);
-}
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) {
-  return ceil_div(value, step) * step;
-}
-
 constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -246,8 +236,8 @@ void validate(const Problem& problem) {
     const std::int64_t ld = std::max({x.ld, least, std::int64_t{1}});
     const std::int64_t lines = x.layout == Layout::row_major ? shape.rows : shape.columns;
     if (lines > 0 && ld > int64_max / 2 / bytes / lines)
-      throw std::invalid_argument(std::string("gemm: ") + letter(role) + " of " + times(shape.rows, shape.columns) + " with ld " +
-                                  std::to_string(ld) + " has more bytes than 64 bits count");
+      throw std::invalid_argument(std::string("gemm: ") + letter(role) + " of " + size_text(shape.rows, shape.columns) +
+                                  " with ld " + std::to_string(ld) + " has more bytes than 64 bits count");
     if (x.band < 0)
       throw std::invalid_argument(std::string("gemm: ") + letter(role) + " lies in bands of " + std::to_string(x.band) +
                                   " lines");
@@ -597,7 +587,7 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   validate(problem);
   const Limits& limits = options.limits ? *options.limits : device_limits;
   if (options.slice_columns < 0 || options.slice_rows < 0)
-    throw std::invalid_argument("make_plan: a slice of " + times(options.slice_columns, options.slice_rows) + " workgroups");
+    throw std::invalid_argument("make_plan: a slice of " + size_text(options.slice_columns, options.slice_rows) + " workgroups");
   if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");
   if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
     throw Unsupported("gemm: this driver has no doubles, and the product is " + std::string(to_string(problem.type)));

@@ -185,7 +185,7 @@ void SharedProduct::fit(Accelerator& one, StreamPlan& plan) {
   if (plan.window.transposed) std::swap(block.rows, block.columns);
   const std::int64_t step = by_columns_ ? block.rows : block.columns;
   Problem piece = problem_;
-  (by_columns_ ? piece.m : piece.n) = std::min(along(plan), (longest_ + step - 1) / step * step);
+  (by_columns_ ? piece.m : piece.n) = std::min(along(plan), round_up(longest_, step));
   (by_columns_ ? piece.n : piece.m) = across(plan);
   StreamPlan fitting = Streamer::ready_plan(*one.engine, piece, options);
   if (across(fitting) < across(plan)) return;

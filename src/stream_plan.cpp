@@ -9,16 +9,10 @@
 #include <glgemm/streaming.hpp>
 
 #include "kernels.hpp"
+#include "rounding.hpp"
 
 namespace glgemm {
 namespace {
-
-std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
-  return value / step + (value % step != 0);
-}
-std::int64_t round_up(std::int64_t value, std::int64_t step) {
-  return ceil_div(value, step) * step;
-}
 
 /// What counts beside the bytes themselves, in seconds: a byte of an operand that is moved and packed, whose elements lie one
 /// after the other as panels have them (along rows of A, columns of B) or do not; and an element of C in a window of k, which is

@@ -6,10 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#if __has_include(<unistd.h>)
-#include <unistd.h>
-#endif
-
 #include "execute.hpp"
 #include "kernels.hpp"
 #include "piece_queue.hpp"
@@ -188,11 +184,8 @@ Problem problem(const HostGemm& product) {
 std::int64_t Engine::device_memory_bytes() const {
   constexpr std::int64_t unknown = std::int64_t{1} << 30;
   if (state_->limits.cpu) {
-#if defined(_SC_PHYS_PAGES)
-    return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
-#else
-    return unknown;
-#endif
+    const std::int64_t memory = main_memory_bytes();
+    return memory > 0 ? memory / 2 : unknown;
   }
   const std::int64_t free = gl::free_memory_bytes(state_->api);
   return free > 0 ? free / 8 * 7 : unknown;
@@ -472,7 +465,7 @@ void Streamer::window(const Section& piece, std::int64_t k0, std::int64_t k) {
   }
 
   Enqueuer enqueuer(state_, call);
-  const double longest = std::chrono::duration<double>(state_.options.longest_dispatch).count();
+  const double longest = seconds(state_.options.longest_dispatch);
   for (Cursor cursor;;) {
     Cursor here = cursor;
     const Slice least = next_slice(plan, here, 0);

@@ -98,11 +98,6 @@ class Streamer {
   bool wrote_ = false;
 };
 
-/// "3x4 at (5, 6)", for messages.
-inline std::string section_text(const Section& x) {
-  return size_text(x.rows, x.columns) + " at (" + std::to_string(x.row) + ", " + std::to_string(x.column) + ")";
-}
-
 /// Whether C's pieces depend on what C was. (The residual may be C.)
 inline bool reads_c(const HostGemm& product) {
   return product.beta.value != 0.0 || product.epilogue.residual;

@@ -377,4 +377,29 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   if (bias_meets_c) throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
 }
 
+std::string section_text(const Section& section) {
+  return size_text(section.rows, section.columns) + " at (" + std::to_string(section.row) + ", " +
+         std::to_string(section.column) + ")";
+}
+
+void check_section(const std::string& what, std::int64_t rows, std::int64_t columns, Type type, const Section& section,
+                   Type section_type) {
+  if (section_type != type)
+    throw std::invalid_argument(what + ": the matrix is " + std::string(to_string(type)) + " and not " +
+                                std::string(to_string(section_type)));
+  const auto leaves = [](std::int64_t begin, std::int64_t size, std::int64_t all) {
+    return begin < 0 || size < 0 || begin > all || size > all - begin;
+  };
+  if (leaves(section.row, section.rows, rows) || leaves(section.column, section.columns, columns))
+    throw std::invalid_argument(what + ": the section of " + section_text(section) + " leaves the matrix of " +
+                                size_text(rows, columns));
+}
+
+void check_apart(const std::string& what, const Section& section, std::int64_t row, std::int64_t column) {
+  const auto apart = [](std::int64_t a, std::int64_t b, std::int64_t size) { return a + size <= b || b + size <= a; };
+  if (!apart(section.row, row, section.rows) && !apart(section.column, column, section.columns))
+    throw std::invalid_argument(what + ": the sections of " + section_text(section) + " and (" + std::to_string(row) + ", " +
+                                std::to_string(column) + ") overlap");
+}
+
 }  // namespace glgemm

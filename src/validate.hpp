@@ -4,6 +4,9 @@
 #include <functional>
 
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
+
+#include "text.hpp"
 
 namespace glgemm {
 
@@ -28,5 +31,16 @@ void check_numbers(const Gemm& product, Type acc);
 /// @throws std::invalid_argument  with the numbers
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
                       const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
+
+/// "3x4 at (5, 6)", for messages.
+std::string section_text(const Section& section);
+
+/// Checks a section of a rows x columns matrix, and the type that its elements are taken for.
+/// @throws std::invalid_argument  it leaves the matrix, or the types differ; the message begins with `what`
+void check_section(const std::string& what, std::int64_t rows, std::int64_t columns, Type type, const Section& section,
+                   Type section_type);
+
+/// Checks that a section shares no element with the one of its size at (row, column).  @throws std::invalid_argument
+void check_apart(const std::string& what, const Section& section, std::int64_t row, std::int64_t column);
 
 }  // namespace glgemm

@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "text.hpp"
+
 namespace glgemm {
 namespace {
 
@@ -43,10 +45,6 @@ std::size_t index(std::int64_t i) {
 template <class T>
 std::span<const T> row(const Matrix<T>& x, std::int64_t i) {
   return x.elements().subspan(index(i * x.columns()), index(x.columns()));
-}
-
-std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
 }
 
 std::string number(double x) {
