@@ -1,31 +1,13 @@
 #!/bin/bash
 # glgemm multiply and transpose from outside: right results, and for each bad input one clear sentence, status 2 and no file left.
 # Usage: cli_multiply.sh GLGEMM   (GLGEMM is the built tool; it needs a device with OpenGL 4.3)
-set -u
-export LC_ALL=C
-if [ $# -ne 1 ] || [ ! -x "$1" ]; then
-  echo "usage: $0 GLGEMM" >&2
-  exit 2
-fi
-glgemm=$(realpath "$1")
-work=$(mktemp -d) || exit 2
+. "$(dirname "$0")/cli.sh"
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-cd "$work" || exit 2
-export XDG_RUNTIME_DIR=$work  # without it some drivers write to stderr
-failures=0
-
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
 
 # npy FILE TYPE SHAPE DATA [FORTRAN] writes an .npy file; DATA has printf's escapes.
 npy() {
-  local header="{'descr': '$2', 'fortran_order': ${5:-False}, 'shape': $3, }"
   {
-    printf '\223NUMPY\001\000'
-    printf "\\$(printf %03o $((${#header} % 256)))\\$(printf %03o $((${#header} / 256)))"
-    printf '%s' "$header"
+    npy_header "$2" "$3" ${5:-False}
     printf "$4"
   } >"$1"
 }

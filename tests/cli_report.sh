@@ -1,25 +1,10 @@
 #!/bin/bash
 # tools/report from outside: both files of a quick run; steps that fail are named and the rest goes on; bad input.
 # Usage: cli_report.sh GLGEMM   (GLGEMM is the built tool in BUILD/bin; it needs a device with OpenGL 4.3)
-set -u
-export LC_ALL=C
-if [ $# -ne 1 ] || [ ! -x "$1" ]; then
-  echo "usage: $0 GLGEMM" >&2
-  exit 2
-fi
-glgemm=$(realpath "$1")
-report=$(realpath "$(dirname "$0")/../tools/report")
+. "$(dirname "$0")/cli.sh"
+report=$(realpath "$tests/../tools/report")
 build=$(dirname "$(dirname "$glgemm")")
-work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-export XDG_RUNTIME_DIR=$work GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=$work/programs
-failures=0
-
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
+export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=$work/programs
 # has FILE TEXT...
 has() {
   local file=$1 text
@@ -29,11 +14,7 @@ has() {
   done
 }
 
-if ! "$glgemm" devices >devices 2>&1; then
-  cat devices
-  [ -n "${CI:-}" ] && exit 1
-  exit 77
-fi
+need_device
 
 # Stand-ins: tests of which one fails, and a cuBLAS.
 mkdir bin

@@ -2,32 +2,14 @@
 # glgemm multiply from files that are read, multiplied and written piece by piece: the same results as in memory; after kill -9 at
 # any moment it goes on where it was; whatever goes wrong, nothing lies under the output's name.
 # Usage: cli_stream.sh GLGEMM   (GLGEMM is the built tool; it needs a device with OpenGL 4.3)
-set -u
-export LC_ALL=C
-if [ $# -ne 1 ] || [ ! -x "$1" ]; then
-  echo "usage: $0 GLGEMM" >&2
-  exit 2
-fi
-glgemm=$(realpath "$1")
-work=$(mktemp -d) || exit 2
+. "$(dirname "$0")/cli.sh"
 trap 'mountpoint -q "$work/small" && umount "$work/small"; rm -rf "$work"' EXIT
-cd "$work" || exit 2
-export XDG_RUNTIME_DIR=$work           # without it some drivers write to stderr
 export GLGEMM_PROGRAM_CACHE=$work/programs
-failures=0
-
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
 
 # int8 FILE SHAPE FIRST COUNT [FORTRAN] writes an .npy file of int8, whose elements are bytes of the tool itself.
 int8() {
-  local header="{'descr': '|i1', 'fortran_order': ${5:-False}, 'shape': $2, }"
   {
-    printf '\223NUMPY\001\000'
-    printf "\\$(printf %03o $((${#header} % 256)))\\$(printf %03o $((${#header} / 256)))"
-    printf '%s' "$header"
+    npy_header '|i1' "$2" ${5:-False}
     tail -c +$(($3 + 100000)) "$glgemm" | head -c $4
   } >"$1"
 }

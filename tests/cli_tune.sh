@@ -1,30 +1,10 @@
 #!/bin/bash
 # glgemm tune from outside: candidates that hang, crash or are wrong cost themselves alone; an interrupted run goes on; bad input.
 # Usage: cli_tune.sh GLGEMM   (GLGEMM is the built tool; it needs a device with OpenGL 4.3)
-set -u
-export LC_ALL=C
-if [ $# -ne 1 ] || [ ! -x "$1" ]; then
-  echo "usage: $0 GLGEMM" >&2
-  exit 2
-fi
-glgemm=$(realpath "$1")
-work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 2
-export XDG_RUNTIME_DIR=$work  # without it some drivers write to stderr
+. "$(dirname "$0")/cli.sh"
 export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=
-failures=0
 
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
-
-if ! "$glgemm" devices >devices 2>&1; then
-  cat devices
-  [ -n "${CI:-}" ] && exit 1
-  exit 77
-fi
+need_device
 
 # Five candidates, compiled in no time. Those that are tried first are wrong, so that they are the fastest so far and checked.
 small="tune --size 20,12,28 --kernel naive,tiled"

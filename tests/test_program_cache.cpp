@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include "program_cache.hpp"
+#include "environment.hpp"
 #include "temporary_folder.hpp"
 
 using namespace glgemm;
@@ -52,22 +53,6 @@ void sign(std::string& contents) {
   const Hash128 hash = fnv1a_128(std::string_view(contents).substr(0, header_size + binary_size));
   std::memcpy(contents.data() + header_size + binary_size, &hash, sizeof hash);
 }
-
-/// Sets an environment variable, or unsets it, while it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value ? setenv(name, value, 1) : unsetenv(name);
-  }
-  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 }  // namespace
 

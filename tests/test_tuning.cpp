@@ -13,6 +13,7 @@
 #include <glgemm/tuning.hpp>
 
 #include "kernels.hpp"
+#include "environment.hpp"
 #include "temporary_folder.hpp"
 #include "tune_search.hpp"
 
@@ -73,22 +74,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
 }
-
-/// Sets an environment variable, or unsets it, while it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value ? setenv(name, value, 1) : unsetenv(name);
-  }
-  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 /// As the library promises of every entry that is read.
 void check_valid(const TuningEntry& e) {
