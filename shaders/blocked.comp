@@ -10,7 +10,7 @@
 //
 // PANELS 0  reads A and B as they lie, along whichever index is contiguous; rows and columns beyond the edge repeat the last one and
 //           are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the block: neighbours then load, and store
-//           in C, neighbouring elements
+//           in C, neighbouring elements. With WIDE 16 bytes are read at a time, and texel r holds PER_TEXEL successive rows
 // PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
 //              then a multiple of BK. Texel r holds PER_TEXEL successive rows
 //
@@ -74,8 +74,12 @@
 #error "blocked: PAD, PREFETCH and DOUBLE_BUFFER must be 0 or 1"
 #endif
 
+#define READS_B_WIDE
 #include "gemm.glsl"
 
+#if WIDE > 1 || WIDE && (PANELS || IS_COMPLEX || TYPE == F16 || TYPE == BF16 || TYPE == I8)
+#error "blocked: with WIDE, 1, elements are read as they lie, of 4 or 8 bytes, and no complex ones"
+#endif
 #if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP
 #error "blocked: BM * BK and BN * BK must be at most 16 texels for each invocation"
 #endif
@@ -183,62 +187,76 @@ void main() {
   }
 #define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
 #else
-  // Load t of an invocation is texel r of p, where they are numbered along p or along r.
+  // An invocation's loads are those of number lane, lane + WORKGROUP, ...; they are numbered along p if neighbours along p are neighbours
+  // in memory, else along r. With WIDE a load is PER_TEXEL elements along that; else one element, r texel by texel. All being powers of
+  // two, what P and R say of a sum is the sum of what they say of each.
+#if WIDE
+#define SPAN PER_TEXEL
+#define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
+#else
+#define SPAN 1
+#define ELEMENT(texel, e, texels) ((texel) + (e) * texels)
+#endif
+#define P(number, along_p, texels) (along_p ? (number) % (BK / SPAN) * SPAN : (number) / texels)
+#define R(number, along_p, texels) (along_p ? (number) / (BK / SPAN) : (number) % texels * SPAN)
   bool along_p_a = a_at.z == 1, along_p_b = b_at.y == 1;
-#define NUMBER(t) ((t) * WORKGROUP + lane)
-#define P(t, along_p, texels) (along_p ? NUMBER(t) % BK : NUMBER(t) / texels)
-#define R(t, along_p, texels) (along_p ? NUMBER(t) / BK : NUMBER(t) % texels)
-  int from_a[max(LOADS_A, 1)], to_a[max(LOADS_A, 1)], from_b[max(LOADS_B, 1)], to_b[max(LOADS_B, 1)];
-#define PLACE_A(t)                                                                    \
-  {                                                                                   \
-    int p = P(t, along_p_a, texels_a), r = R(t, along_p_a, texels_a);                 \
-    from_a[t] = a_row(z, row + r) + (begin + p) * a_at.z;                             \
-    to_a[t] = p * pitch_a + r;                                                        \
-  }
-#define PLACE_B(t)                                                                    \
-  {                                                                                   \
-    int p = P(t, along_p_b, texels_b), r = R(t, along_p_b, texels_b);                 \
-    from_b[t] = b_column(z, column + r) + (begin + p) * b_at.y;                       \
-    to_b[t] = p * pitch_b + r;                                                        \
-  }
-  FOR_LOADS_A(PLACE_A)
-  FOR_LOADS_B(PLACE_B)
-#define TO_A(t) to_a[t]
-#define TO_B(t) to_b[t]
-  // Beyond an edge the last row, column or p is repeated. Sums of the first two are not stored; BEYOND turns the last into zeros.
-#define GET_A(e) load_a(at + min(e * texels_a, last) * a_at.y)
-#define GET_B(e) load_b(at + min(e * texels_b, last) * b_at.z)
-#define LOAD_A(t)                                                                              \
-  {                                                                                            \
-    int last = size.x - 1 - row - R(t, along_p_a, texels_a);                                   \
-    int at = from_a[t] - max(P(t, along_p_a, texels_a) + 1 - left, 0) * a_at.z;                \
-    next_a[t] = TEXEL_OF(GET_A);                                                               \
-  }
-#define LOAD_B(t)                                                                              \
-  {                                                                                            \
-    int last = size.y - 1 - column - R(t, along_p_b, texels_b);                                \
-    int at = from_b[t] - max(P(t, along_p_b, texels_b) + 1 - left, 0) * b_at.y;                \
-    next_b[t] = TEXEL_OF(GET_B);                                                               \
-  }
-#define BEYOND_A(t) if (P(t, along_p_a, texels_a) >= left) next_a[t] = TEXEL(0);
-#define BEYOND_B(t) if (P(t, along_p_b, texels_b) >= left) next_b[t] = TEXEL(0);
-#define ADVANCE_A(t) from_a[t] += BK * a_at.z;
-#define ADVANCE_B(t) from_b[t] += BK * b_at.y;
+  int p_a = P(lane, along_p_a, texels_a), r_a = R(lane, along_p_a, texels_a);
+  int p_b = P(lane, along_p_b, texels_b), r_b = R(lane, along_p_b, texels_b);
+#define P_A(t) (p_a + P((t) * WORKGROUP, along_p_a, texels_a))
+#define P_B(t) (p_b + P((t) * WORKGROUP, along_p_b, texels_b))
+  // Where the loads go, in texels; with WIDE in elements.
+  int to_a = p_a * pitch_a * SPAN + r_a, to_b = p_b * pitch_b * SPAN + r_b;
+#define TO_A(t) (to_a + P((t) * WORKGROUP, along_p_a, texels_a) * pitch_a * SPAN + R((t) * WORKGROUP, along_p_a, texels_a))
+#define TO_B(t) (to_b + P((t) * WORKGROUP, along_p_b, texels_b) * pitch_b * SPAN + R((t) * WORKGROUP, along_p_b, texels_b))
+  // Where they come from. Beyond an edge anything will do that can be read: sums of such rows and columns are not stored, and products
+  // beyond the end of k are made zeros. Unsigned, since a sum may be more than an int holds.
+  int from_a = a_row(z, row + r_a) + (begin + p_a) * a_at.z, from_b = b_column(z, column + r_b) + (begin + p_b) * b_at.y;
+  uint last_a = uint(a_row(z, size.x - 1) + (end - 1) * a_at.z), last_b = uint(b_column(z, size.y - 1) + (end - 1) * b_at.y);
+#define FROM_A(t) (from_a + R((t) * WORKGROUP, along_p_a, texels_a) * a_at.y + P((t) * WORKGROUP, along_p_a, texels_a) * a_at.z)
+#define FROM_B(t) (from_b + R((t) * WORKGROUP, along_p_b, texels_b) * b_at.z + P((t) * WORKGROUP, along_p_b, texels_b) * b_at.y)
+#if WIDE
+#define LOAD_A(t) next_a[t] = texel_of_bits(A[min(uint(FROM_A(t)), last_a) / PER_TEXEL]);
+#define LOAD_B(t) next_b[t] = texel_of_bits(B[min(uint(FROM_B(t)), last_b) / PER_TEXEL]);
+#else
+#define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
+#define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))
+#define LOAD_A(t) { int at = FROM_A(t); next_a[t] = TEXEL_OF(GET_A); }
+#define LOAD_B(t) { int at = FROM_B(t); next_b[t] = TEXEL_OF(GET_B); }
+#endif
+#define BEYOND_A(t) if (P_A(t) >= left) next_a[t] = TEXEL(0);
+#define BEYOND_B(t) if (P_B(t) >= left) next_b[t] = TEXEL(0);
 #define LOAD_STEP(p)                           \
   {                                            \
-    int left = end - (p);                      \
     if (MINE_A) { FOR_LOADS_A(LOAD_A) }        \
     if (MINE_B) { FOR_LOADS_B(LOAD_B) }        \
-    FOR_LOADS_A(ADVANCE_A)                     \
-    FOR_LOADS_B(ADVANCE_B)                     \
+    from_a += BK * a_at.z;                     \
+    from_b += BK * b_at.y;                     \
   }
-#define ELEMENT(texel, e, texels) ((texel) + (e) * texels)
 #endif
 #define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
 #define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
 
+#if WIDE
+// Along p each element goes to a texel of its own.
+#define KEEP_ONE(s, e, value, to, pitch) s[uint(to) / PER_TEXEL + e * pitch][uint(to) % PER_TEXEL] = value[e];
+#if PER_TEXEL == 4
+#define KEEP_EACH(s, value, to, pitch)                                                       \
+  KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)                          \
+  KEEP_ONE(s, 2, value, to, pitch) KEEP_ONE(s, 3, value, to, pitch)
+#else
+#define KEEP_EACH(s, value, to, pitch) KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)
+#endif
+#define KEEP(s, value, tile, to, pitch, along_p)                                             \
+  {                                                                                          \
+    int at = (tile) * (BK * pitch * PER_TEXEL) + to;                                         \
+    if (along_p) { KEEP_EACH(s, value, at, pitch) } else s[uint(at) / PER_TEXEL] = value;    \
+  }
+#define KEEP_A(t) KEEP(As, next_a[t], tile, TO_A(t), pitch_a, along_p_a)
+#define KEEP_B(t) KEEP(Bs, next_b[t], tile, TO_B(t), pitch_b, along_p_b)
+#else
 #define KEEP_A(t) As[tile * (BK * pitch_a) + TO_A(t)] = next_a[t];
 #define KEEP_B(t) Bs[tile * (BK * pitch_b) + TO_B(t)] = next_b[t];
+#endif
 #define READ_A(i) if ((i) % PER_TEXEL == 0) a[(i) / PER_TEXEL] = As[at_a + (i) / PER_TEXEL * lanes_m];
 #define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
 #define MULTIPLY(i, j) sum[i][j] += SCALE(a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
@@ -262,8 +280,8 @@ void main() {
       read_b += STEP_K * pitch_b;                                                                           \
     }                                                                                                       \
   }
-  // With PREFETCH the last turn loads in vain, the last step again or zeros: under a condition, some compilers wait for the loads at
-  // once instead of after the products.
+  // With PREFETCH the last turn loads in vain: under a condition, some compilers wait for the loads at once instead of after the
+  // products.
   int stop = begin < end ? end + PREFETCH * BK : begin;
   for (int next = begin; next < stop; next += BK) {
     LOAD_STEP(next)

@@ -5,7 +5,8 @@
 // Macros    TYPE: the element type of A and B; TYPE_C: that of C, D and the bias (codes below)
 //           EPILOGUE: 1 if D, a bias or an activation may apply; ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
-//           WIDE: A is read 16 bytes at a time, for which its rows begin at multiples of that: 1 from its buffer, 2 from image unit 1
+//           WIDE: A, or with READS_B_WIDE defined A and B, are read 16 bytes at a time, for which their lines begin and end at
+//           multiples of that: 1 from their buffers, 2 A from image unit 1
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 
 #define F32 0
@@ -117,7 +118,11 @@ layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
 #endif
 #endif
 #if READS_B
+#if WIDE && defined READS_B_WIDE
+layout(std430, binding = 1) readonly buffer BufferB { uvec4 B[]; };
+#else
 layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
+#endif
 #endif
 #if PANELS == 1
 layout(std430, binding = 1) readonly buffer BufferPanels { uvec4 Panels[]; };
@@ -305,6 +310,7 @@ int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
 #endif
 
 #if READS_B
+#if !(WIDE && defined READS_B_WIDE)
 ACC load_b(int index) {
 #if TYPE == F16 || TYPE == BF16
   return from_16_bits(B[index >> 1], index, TYPE == BF16);
@@ -314,6 +320,7 @@ ACC load_b(int index) {
   return conjugate_if(CONJUGATE_B, B[index]);
 #endif
 }
+#endif
 int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }  // the same of op(B)(0, column); b_at.y
 #endif
 

@@ -4,8 +4,9 @@
 // (Where C has few rows, the planner hands over the transposed product.)
 //
 // op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM rows and TN columns of C, or LANES_K of them together: they
-// take turns along k and add up through shared memory. Rows of one invocation lie as far apart as the workgroup has rows in a turn, so
-// that neighbours read neighbours where A's columns are contiguous; where its rows are, WIDE reads 16 bytes of a row at a time.
+// take turns along k and add up through shared memory. Neighbours read neighbours: where A's rows are contiguous they are those of a
+// row, and WIDE reads 16 bytes of it at a time; else they are neighbouring rows, since the rows of one invocation lie as far apart as
+// the workgroup has rows in a turn.
 //
 // PANELS 1, 2  B comes in panels of as many columns as whole texels hold TN, k-major, as pack.comp made them
 //
@@ -71,8 +72,10 @@ void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
   int z = ITEM(layer);
   int lane = int(gl_LocalInvocationID.x);
-  int lane_k = lane % LANES_K;
-  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn) + lane / LANES_K;
+  bool along_k = WIDE > 0 || a_at.z == 1;
+  int lane_k = along_k ? lane % LANES_K : lane / turn;
+  int lane_m = along_k ? lane / LANES_K : lane % turn;
+  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn) + lane_m;
   int column = x0 + int(gl_WorkGroupID.x) * TN;
 
   int a[TM];
@@ -138,15 +141,16 @@ void main() {
   for (int q = 0; q < TM * TN; ++q) {
     ACC all = sums[q];
 #if LANES_K > 1
-    sums_of_lanes[lane] = all;
+    int slot = lane_m * LANES_K + lane_k;
+    sums_of_lanes[slot] = all;
     for (int half_way = LANES_K / 2; half_way > 0; half_way /= 2) {
       memoryBarrierShared();
       barrier();
-      if (lane_k < half_way) sums_of_lanes[lane] += sums_of_lanes[lane + half_way];
+      if (lane_k < half_way) sums_of_lanes[slot] += sums_of_lanes[slot + half_way];
     }
     memoryBarrierShared();
     barrier();
-    all = sums_of_lanes[lane];
+    all = sums_of_lanes[slot];
     memoryBarrierShared();
     barrier();
 #endif

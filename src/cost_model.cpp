@@ -58,7 +58,10 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
     elements = g->tile_m * g->tile_n;
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image = limits.cpu && m * k * number(element_bytes(problem.type)) >= number(kernels::least_image_bytes);
-    const double load_a = contiguous ? (as_image ? price.image_texel : price.storage_texel) / per_texel : price.storage_load;
+    // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
+    const double together = contiguous ? g->lanes_k / 8.0 : g->workgroup / g->lanes_k / price.lanes;
+    const double load_a = (contiguous ? (as_image ? price.image_texel : price.storage_texel) / per_texel : price.storage_load) /
+                          (limits.cpu ? 1 : std::min(1.0, together));
     const double load_b =
         panels(kernel) == Panels::none ? g->tile_n * price.storage_load : std::ceil(g->tile_n / per_texel) * texel;
     step = (g->tile_m * load_a + load_b + elements * multiply_add * 1.3) / g->lanes_k;
@@ -73,7 +76,8 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   } else if (const auto* b = std::get_if<BlockedKernel>(&kernel)) {
     elements = b->tile_m * b->tile_n;
     const double loads = number(b->block_m + b->block_n) / invocations / per_texel;  // texels of one p that an invocation brings
-    const double load = panels(kernel) == Panels::none ? per_texel * price.storage_load : texel;
+    const bool by_texel = panels(kernel) != Panels::none || kernels::reads_wide(kernel, problem, problem.m, problem.n, problem.k);
+    const double load = by_texel ? texel : per_texel * price.storage_load;
     step = elements * multiply_add + (b->tile_m + b->tile_n) / per_texel * price.shared_texel +
            loads * (load + price.shared_texel) + (2 - b->double_buffer) * price.barrier / b->block_k;
     written_out = elements * b->step_k;

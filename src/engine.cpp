@@ -92,6 +92,7 @@ Problem Engine::problem(const Gemm& product) {
   const auto operand = [&](const BufferView& view, Op op, Role role) {
     Operand result{view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
     result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
+    result.aligned = role == Role::c || role == Role::d || view.offset_bytes % 16 == 0;
     return result;
   };
   problem.a = operand(product.a, product.op_a, Role::a);

@@ -55,21 +55,11 @@ Place workspace_for(const Call& call) {
   return {call.work->workspace, 0};
 }
 
-/// Whether A does not begin at a multiple of 16 bytes although the plan would like it to.
-bool is_narrow(const Call& call) {
-  return call.prepared->plan.wide != Panels::none && call.product.a.offset_bytes % 16 != 0;
-}
-
 /// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
 class Dispatch {
  public:
   Dispatch(Engine::State& state, const Call& call, const Step& step)
-      : state_(state),
-        call_(call),
-        plan_(call.prepared->plan),
-        step_(step),
-        workspace_(workspace_for(call)),
-        as_image_(plan_.wide == Panels::image && !is_narrow(call)) {}
+      : state_(state), call_(call), plan_(call.prepared->plan), step_(step), workspace_(workspace_for(call)) {}
 
   void run(gl::Program& program);
 
@@ -114,6 +104,7 @@ class Dispatch {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
   }
 
+  bool a_is_image() const { return plan_.wide == Panels::image; }
   std::int64_t panels_b_offset() const {
     return kernels::workspace_aligned(std::max(plan_.panels_a_bytes, call_.least_panels_a_bytes));
   }
@@ -133,7 +124,6 @@ class Dispatch {
   const Plan& plan_;
   const Step& step_;
   Place workspace_;
-  bool as_image_;
   gl::Bindings bound_ = 0;
 };
 
@@ -228,7 +218,7 @@ void Dispatch::multiply(gl::Program& program) {
   program.set(api, at_size,
               std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
                          static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
-  if (!plan_.packs(Role::a)) program.set(api, at_a, as_image_ ? place_image() : place(Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::a)) program.set(api, at_a, a_is_image() ? place_image() : place(Role::a, gl::binding_a, step_.a));
   if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
   if (from != Panels::none) {
     std::int64_t first = 0;
@@ -290,12 +280,10 @@ void Dispatch::run(gl::Program& program) {
       sums(program);
       break;
   }
-  ProgramKey key = plan_.program(step_.stage);
-  if (!as_image_ && key.wide == Panels::image) key.wide = Panels::none;
-  bind_unused(key);
+  bind_unused(plan_.program(step_.stage));
   if (step_.barrier_before)
     api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT |
-                      (panels(plan_.kernel) == Panels::image || as_image_ ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
+                      (panels(plan_.kernel) == Panels::image || a_is_image() ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
   api.DispatchCompute(static_cast<GLuint>(step_.groups[0]), static_cast<GLuint>(step_.groups[1]),
                       static_cast<GLuint>(step_.groups[2]));
 }
@@ -413,7 +401,7 @@ Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const P
 /// What a product of the plan may bind.
 gl::Bindings bindings_of(const Plan& plan) {
   gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
-  if (plan.wide == Panels::image) result |= gl::image_a | bit(gl::binding_a);  // the latter for an A that is not aligned
+  if (plan.wide == Panels::image) result |= gl::image_a;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (GLuint i = 0; i < gl::storage_bindings; ++i)
@@ -468,12 +456,6 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
 }
 
 namespace {
-/// The plan for an A that does not begin at a multiple of 16 bytes.
-Plan narrow(Plan plan) {
-  plan.wide = Panels::none;
-  return plan;
-}
-
 /// Whether the programs of the plan pass their self-check, now or before.
 bool passes(Engine::State& state, const Plan& plan) {
   const std::vector<Stage> stages = plan.stages();
@@ -514,10 +496,9 @@ bool make_ready(Engine::State& state, Prepared& prepared) {
     prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
     prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
   }
-  if (plan.wide != Panels::none) prepared.narrow = &state.program(narrow(plan).program());
-  const bool passed = passes(state, plan) && (plan.wide == Panels::none || passes(state, narrow(plan)));
-  if (!passed) multiply = nullptr;
-  return passed;
+  if (passes(state, plan)) return true;
+  multiply = nullptr;
+  return false;
 }
 
 std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
@@ -572,7 +553,6 @@ void Enqueuer::run(const Slice& slice) {
   const Prepared& prepared = *call_.prepared;
   for (const Step& step : slice.steps()) {
     gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
-    if (step.stage == Stage::multiply && is_narrow(call_)) program = prepared.narrow;
     if (program != used_) state_.api.UseProgram(program->id());
     used_ = program;
     Dispatch(state_, call_, step).run(*program);

@@ -16,7 +16,6 @@ struct Prepared {
   std::array<double, stage_count> work{};  ///< as in PlanSize
   std::array<gl::Program*, stage_count> programs{};
   std::array<Rate*, stage_count> rates{};
-  gl::Program* narrow = nullptr;  ///< of the multiply stage, where A does not begin at a multiple of 16 bytes after all
 };
 
 /// A part of an operand, brought along for one pack step in place of the operand itself.

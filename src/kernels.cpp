@@ -349,7 +349,7 @@ std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
         if (limits.cpu)
           for (const int panels : {0, image}) result.push_back(GemvKernel{m, n, 1, 8, panels});
         else
-          for (const int lanes : {1, 8, 32, 128})
+          for (const int lanes : {1, 4, 8, 32, 128})
             for (const int panels : {0, 1}) result.push_back(GemvKernel{m, n, lanes, 128, panels});
       }
   if (limits.cpu) {
@@ -371,7 +371,9 @@ std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
                 for (const int panels : {0, 1}) result.push_back(BlockedKernel{m, n, k, tm, tn, step, pad, 1, twice, panels});
   for (const int size : {8, 16, 32}) result.push_back(TiledKernel{size});
   for (const int x : {8, 32}) result.push_back(NaiveKernel{x, x == 8 ? 8 : 1});
-  std::erase_if(result, [&](const Kernel& kernel) { return !why_not(problem, kernel, limits).empty(); });
+  std::erase_if(result, [&](const Kernel& kernel) {
+    return !why_not(problem, kernel, limits).empty() || kernels::registers(kernel, problem.type) > kernels::most_registers;
+  });
   return result;
 }
 
@@ -507,11 +509,23 @@ std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) {
         result.push_back(b);
         std::get<BlockedKernel>(result.back()).panels = p;
       }
-    for (const int lanes : {1, 32}) result.push_back(GemvKernel{lanes == 1 ? 1 : 4, fewest, lanes, 128, 0});
+    for (const int lanes : {1, 4, 32}) result.push_back(GemvKernel{lanes == 1 ? 1 : 4, fewest, lanes, 128, 0});
   }
+  std::erase_if(result, [&](const Kernel& kernel) { return registers(kernel, problem.type) > most_registers; });
   result.push_back(TiledKernel{limits.workgroup_invocations >= 1024 ? 32 : 8});
   result.push_back(NaiveKernel{});
   return result;
+}
+
+std::int64_t registers(const Kernel& kernel, Type type) noexcept {
+  const auto* b = std::get_if<BlockedKernel>(&kernel);
+  if (!b) return 0;
+  const std::int64_t words = element_bytes(accumulator(type)) / 4;
+  const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * b->block_k * words / 4 / invocations(*b)); };
+  const std::int64_t texels = loads(b->block_m) + loads(b->block_n);
+  constexpr std::int64_t others = 24;
+  return (b->tile_m * b->tile_n + b->tile_m + b->tile_n) * words + 4 * b->prefetch * texels +
+         (panels(kernel) == Panels::none ? 2 * texels : 0) + others;
 }
 
 bool declares(const ProgramKey& key, unsigned binding) noexcept {
@@ -550,8 +564,21 @@ bool can_split(const Kernel& kernel) noexcept {
          std::holds_alternative<BlockedKernel>(kernel);
 }
 
-bool can_be_wide(const Kernel& kernel) noexcept {
-  return std::holds_alternative<GemvKernel>(kernel);
+bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t group = 16 / element_bytes(problem.type);
+  // The lengths of a line, in a piece and in all.
+  const auto lies_well = [&](const Operand& operand, const Strides& stride, std::int64_t length, std::int64_t all) {
+    return operand.aligned && (stride.column == 1 ? stride.row : stride.column) % group == 0 &&
+           (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
+  };
+  if (problem.items) return false;
+  const Strides a = strides(problem, Role::a), b = strides(problem, Role::b);
+  const bool a_along_k = a.column == 1, b_along_k = b.column != 1;
+  if (std::holds_alternative<GemvKernel>(kernel)) return a_along_k && lies_well(problem.a, a, k, problem.k);
+  return std::holds_alternative<BlockedKernel>(kernel) && panels(kernel) == Panels::none && !is_complex(problem.type) &&
+         problem.type == accumulator(problem.type) &&
+         lies_well(problem.a, a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
+         lies_well(problem.b, b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
 }
 
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept {

@@ -21,6 +21,12 @@ std::string malformed(const Kernel& kernel);
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
 std::vector<Kernel> candidates(const Problem& problem, const Limits& limits);
 
+/// About how many 32-bit registers an invocation of a kernel for GPUs needs at a time, as AMD's compiler counts them: sums, what
+/// is multiplied and loaded ahead, places. 0 for kernels that need few, or are for CPUs.
+std::int64_t registers(const Kernel& kernel, Type type) noexcept;
+/// What an invocation can have on GPUs; the rest would go through memory.
+constexpr std::int64_t most_registers = 255;
+
 /// Whether the program declares a storage block at this binding of gemm.glsl.
 bool declares(const ProgramKey& key, unsigned binding) noexcept;
 
@@ -47,8 +53,9 @@ std::int64_t pack_lanes(std::int64_t texels) noexcept;
 /// Whether the kernel can sum parts of k apart.
 bool can_split(const Kernel& kernel) noexcept;
 
-/// Whether the kernel makes use of an A whose rows begin at multiples of 16 bytes.
-bool can_be_wide(const Kernel& kernel) noexcept;
+/// Whether the kernel reads what it reads as it lies 16 bytes at a time, in pieces of m x n x k: their lines begin at multiples
+/// of 16 bytes, and end at one, since what a binding or an image holds in part cannot be read.
+bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k);
 
 /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies.
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept;

@@ -428,17 +428,12 @@ Choice choice_of(const Problem& problem, const Kernel& kernel, const Limits& lim
   return result;
 }
 
-/// How the kernel reads an A whose elements that one invocation wants one after the other lie in whole groups of 16 bytes: as an
-/// image on CPU drivers, where that is cheaper. A group that a binding or an image holds in part could not be read, so that rows
-/// end with a whole one.
-Panels reads_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t piece_k,
-                  std::int64_t window_bytes) {
-  const Strides a = strides(problem, Role::a);
-  const std::int64_t group = 16 / element_bytes(problem.type);
-  if (!kernels::can_be_wide(kernel) || a.column != 1 || a.row % group != 0 || a.item % group != 0 || problem.k % group != 0 ||
-      piece_k % group != 0 || problem.items)
-    return Panels::none;
-  return limits.cpu && window_bytes >= kernels::least_image_bytes && window_bytes <= limits.image_buffer_bytes - 256
+/// How the kernel reads what it can read 16 bytes at a time: gemv as an image on CPU drivers, where that is cheaper.
+Panels reads_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, const Piece& piece) {
+  if (!kernels::reads_wide(kernel, problem, piece.m, piece.n, piece.k)) return Panels::none;
+  const std::int64_t window_bytes = extent(problem, Role::a, piece) * element_bytes(problem.type);
+  return limits.cpu && std::holds_alternative<GemvKernel>(kernel) && window_bytes >= kernels::least_image_bytes &&
+                 window_bytes <= limits.image_buffer_bytes - 256
              ? Panels::image
              : Panels::storage;
 }
@@ -550,8 +545,7 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   workspace();
   plan.workspace_bytes =
       kernels::workspace_aligned(plan.panels_a_bytes) + kernels::workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
-  plan.wide =
-      reads_wide(problem, plan.kernel, limits, plan.piece_k, extent(problem, Role::a, piece) * element_bytes(problem.type));
+  plan.wide = reads_wide(problem, plan.kernel, limits, piece);
   const bool paper = std::holds_alternative<TiledKernel>(plan.kernel) || std::holds_alternative<NaiveKernel>(plan.kernel);
   const std::int64_t by_default = paper ? 64 : int_max;
   const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default; };

@@ -6,6 +6,7 @@
 
 #include "execute.hpp"
 #include "kernels.hpp"
+#include "rounding.hpp"
 
 namespace glgemm {
 namespace {
@@ -108,36 +109,40 @@ class Buffers {
   std::vector<GLuint> names_;
 };
 
-}  // namespace
-
-std::string self_check(Engine::State& state, const Plan& plan) {
+/// One product, with A and B as they are or both transposed.
+std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const Problem& like = plan.problem;
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
   const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
   const bool small = kernels::packs_items(plan.kernel);
   // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
-  const std::int64_t m = block.rows + 1, n = block.columns + 1;
-  const std::int64_t k = kernels::k_step(plan.kernel) + (key.wide != Panels::none ? 16 : 1);  // whole groups of 16 bytes
+  // What is read 16 bytes at a time has lines of whole ones.
+  const bool a_wide = key.wide != Panels::none, b_wide = a_wide && std::holds_alternative<BlockedKernel>(plan.kernel);
+  const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
+  const std::int64_t k = kernels::k_step(plan.kernel) + (a_wide ? 16 : 1);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
-  const std::int64_t ld_a = key.wide != Panels::none ? (k + 15) / 16 * 16 : (k | 1) + 2;
+  const bool turned = op != Op::none;
+  const std::int64_t width_a = turned ? m : k, width_b = turned ? k : n;
+  const std::int64_t ld_a = a_wide ? round_up(width_a, 16) : (width_a | 1) + 2,
+                     ld_b = b_wide ? round_up(width_b, 16) : width_b + 1;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  Sample a(like.type, m, k, ld_a, items, 1, spoils), b(like.type, k, n, n + 1, items, 2, spoils),
-      c(like.c_type, m, n, n + 3, items, 3, shows), d(like.c_type, m, n, n, items, 4, spoils),
-      bias(like.c_type, 1, n, n, 1, 5, spoils);
+  Sample a(like.type, turned ? k : m, width_a, ld_a, items, 1, spoils),
+      b(like.type, turned ? n : k, width_b, ld_b, items, 2, spoils), c(like.c_type, m, n, n + 3, items, 3, shows),
+      d(like.c_type, m, n, n, items, 4, spoils), bias(like.c_type, 1, n, n, 1, 5, spoils);
 
   const gl::Api& api = state.api;
   Buffers buffers(api);
   Gemm product;
   product.alpha = 2;
   product.beta = 2;  // so that what is added to a gap shows
+  product.op_a = product.op_b = op;
   product.a = a.view(buffers.make(a));
   product.b = b.view(buffers.make(b));
   product.c = c.view(buffers.make(c));
   const unsigned buffer_c = product.c.buffer;
   product.batch = {
       .count = items, .stride_a = a.stride(), .stride_b = b.stride(), .stride_c = c.stride(), .stride_d = d.stride()};
-  if (key.wide != Panels::none && items > 1) product.batch.stride_a = 0;
   const std::vector<Scalar> alphas(static_cast<std::size_t>(items), Scalar(2));
   if (plan.items_in_buffer) product.batch.alphas = alphas;
   const bool relu = last.epilogue && !is_complex(like.type) && !is_integer(like.type);
@@ -161,7 +166,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         Number sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += a(product.batch.stride_a == 0 ? 0 : z, i, p) * b(z, p, j);
+        for (std::int64_t p = 0; p < k; ++p) sum += (turned ? a(z, p, i) * b(z, j, p) : a(z, i, p) * b(z, p, j));
         Number value = 2.0 * sum + 2.0 * c(z, i, j);
         if (last.epilogue) value += d(z, i, j) + bias(0, 0, j);
         if (relu && value.real() < 0) value = 0;
@@ -177,6 +182,16 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   return "a product of " + std::to_string(m) + "x" + std::to_string(k) + " by " + std::to_string(k) + "x" + std::to_string(n) +
          " in integers is wrong from element (" + std::to_string(in_item / (n + 3)) + ", " + std::to_string(in_item % (n + 3)) +
          ") of item " + std::to_string(element / c.stride()) + " on";
+}
+
+}  // namespace
+
+std::string self_check(Engine::State& state, const Plan& plan) {
+  std::string wrong = self_check(state, plan, Op::none);
+  // What is brought 16 bytes at a time goes other ways where lines are along k.
+  if (wrong.empty() && plan.wide != Panels::none && std::holds_alternative<BlockedKernel>(plan.kernel))
+    wrong = self_check(state, plan, Op::transpose);
+  return wrong;
 }
 
 }  // namespace glgemm

@@ -74,6 +74,9 @@ std::optional<double> distance(const TunedChoice& choice, const Problem& problem
   if (known.type != problem.type || known.c_type != problem.c_type || (known.batch > 1) != (problem.batch > 1)) return {};
   const MemoryOrder known_order = memory_order(known);
   if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
+  // What was fast 16 bytes at a time need not be so element by element.
+  const auto wide = [&](const Problem& x) { return kernels::reads_wide(choice.kernel, x, x.m, x.n, x.k); };
+  if (std::holds_alternative<BlockedKernel>(choice.kernel) && wide(known) && !wide(problem)) return {};
   const Sizes x = sizes(known, known_order), y = sizes(problem, order);
   for (const std::int64_t size : {x.m, x.n, x.k, x.batch, y.m, y.n, y.k, y.batch})
     if (size <= 0) return {};

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "gl_buffers.hpp"
+#include "kernels.hpp"
+#include "rounding.hpp"
 
 namespace glgemm::test {
 namespace {
@@ -267,6 +269,14 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
   return result;
 }
 
+Seen& Seen::operator+=(const Seen& other) noexcept {
+  for (std::int64_t Seen::*const member :
+       {&Seen::transposed, &Seen::split, &Seen::wide, &Seen::narrow, &Seen::packed, &Seen::pieces, &Seen::workspace, &Seen::bands,
+        &Seen::advances, &Seen::streamed_pieces, &Seen::raised})
+    this->*member += other.*member;
+  return *this;
+}
+
 std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, Seen* seen, const Way& way) {
   Random random(seed);
   const Type type = key.type, c_type = key.c_type, acc = accumulator(type);
@@ -284,7 +294,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   // Panels of whole texels hold more columns than such a kernel takes: it is for products that have no more.
   if (const auto* gemv = std::get_if<GemvKernel>(&key.kernel))
     if (gemv->panels != 0 && gemv->tile_n < 16 / element_bytes(acc)) (random.coin() ? m : n) = random.below(gemv->tile_n + 1);
-  const std::int64_t k = edge(8, m * n > 2000 ? 20 : 70);
+  std::int64_t k = edge(8, m * n > 2000 ? 20 : 70);
+  const bool aligned = random.below(3) == 0;  // rows at multiples of 16 bytes, and mostly matrices too
+  if (aligned && random.below(4) != 0)
+    for (std::int64_t* const size : {&k, &m, &n}) {
+      *size = round_up(*size, 16 / element_bytes(type));
+      if (std::holds_alternative<GemvKernel>(key.kernel)) break;
+    }
   const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
 
   Gemm gemm;
@@ -295,7 +311,6 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
 
   // The operands, one after the other in one buffer or each in its own, with gaps of all kinds.
   const bool one_buffer = random.coin();
-  const bool aligned = random.below(3) == 0;  // rows at multiples of 16 bytes, and mostly matrices too
   std::vector<std::vector<std::byte>> memory;
   const auto new_memory = [&] {
     memory.emplace_back();
@@ -311,14 +326,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     view.layout = random.coin() ? Layout::row_major : Layout::column_major;
     const std::int64_t width = view.layout == Layout::row_major ? columns : rows,
                        lines = view.layout == Layout::row_major ? rows : columns;
-    const auto round_up = [](std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; };
     const std::int64_t size = element_bytes(element), group = aligned ? 16 / size : 1;
     view.ld = round_up(std::max<std::int64_t>(1, width) + random.pick<std::int64_t>({0, 0, 1, 3, 8}), group);
     if (memory.empty() || !one_buffer) new_memory();
     std::vector<std::byte>& bytes = memory.back();
     view.offset_bytes = round_up(static_cast<std::int64_t>(bytes.size()), size) + size * random.below(5);
     if (aligned && random.below(4) != 0) view.offset_bytes = round_up(view.offset_bytes, 16);
-    const std::int64_t span = round_up(lines * view.ld + random.below(6), random.coin() ? group : 1);
+    const std::int64_t span = round_up(lines * view.ld + random.below(6), random.below(4) != 0 ? group : 1);
     if (has_items) {
       const bool repeats = role != Role::c && random.below(4) == 0;
       const std::int64_t stride = repeats ? 0 : span;
@@ -554,9 +568,11 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     if (seen && report.dispatches > 0) {
       seen->transposed += plan.transposed;
       seen->split += plan.parts > 1;
-      const bool begins_aligned = (plan.transposed ? gemm.b : gemm.a).offset_bytes % 16 == 0;
-      seen->wide += plan.wide != Panels::none && begins_aligned;
-      seen->narrow += plan.wide != Panels::none && !begins_aligned;
+      seen->wide += plan.wide != Panels::none;
+      Problem begins_well = plan.problem;
+      begins_well.a.aligned = begins_well.b.aligned = true;
+      seen->narrow +=
+          plan.wide == Panels::none && kernels::reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
       seen->packed += plan.packs(Role::b);
       seen->pieces += size(plan).pieces > 1;
       seen->workspace += gemm.workspace && workspace_bytes > 0;

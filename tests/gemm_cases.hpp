@@ -28,8 +28,8 @@ struct Way {
 struct Seen {
   std::int64_t transposed = 0;  ///< C^T ran
   std::int64_t split = 0;       ///< k in parts
-  std::int64_t wide = 0;        ///< A was read by 16 bytes
-  std::int64_t narrow = 0;      ///< the same, but A began elsewhere
+  std::int64_t wide = 0;        ///< what was read as it lies was read by 16 bytes
+  std::int64_t narrow = 0;      ///< the same, but A or B began elsewhere
   std::int64_t packed = 0;
   std::int64_t pieces = 0;     ///< more than one piece
   std::int64_t workspace = 0;  ///< a workspace of the caller's
@@ -37,6 +37,8 @@ struct Seen {
   std::int64_t advances = 0;   ///< of jobs
   std::int64_t streamed_pieces = 0;
   std::int64_t raised = 0;  ///< a memory limit was too small for any piece, and was raised to the least
+
+  Seen& operator+=(const Seen& other) noexcept;
 };
 
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,

@@ -160,10 +160,6 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
     CHECK(c.download() == multiply_serial(a.download(), a.download()));
     std::set<ProgramKey> programs;
     for (const Stage stage : best.stages()) programs.insert(best.program(stage));
-    if (ProgramKey narrow = best.program(); narrow.wide != Panels::none) {  // for an A that is not aligned
-      narrow.wide = Panels::none;
-      programs.insert(narrow);
-    }
     CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
   }
   engine.release();

@@ -98,3 +98,17 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
     engine.release();
   }
 }
+
+TEST_CASE("self-check: what is read 16 bytes at a time is checked along k and across") {
+  test::engine();
+  for (const char* const taken_for_across : {"along_p_a = a_at.z == 1", "along_p_b = b_at.y == 1"}) {
+    Engine engine = broken("blocked", taken_for_across, std::string(taken_for_across).substr(0, 12) + "false", true);
+    PlanOptions options;
+    options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
+    const DeviceMatrix a(engine, ones(64, 64)), c(engine, 64, 64);
+    CHECK_THROWS_AS(engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, options), Unsupported);
+    REQUIRE(engine.struck_off().size() == 1);
+    CHECK(engine.struck_off().front().program.wide == Panels::storage);
+    engine.release();
+  }
+}

@@ -503,3 +503,44 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
                     [](const auto& passed) { return passed.reason == "tiled:tile=16 failed its self-check"; }));
   CHECK(make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}).chosen_by == Plan::By::model);
 }
+
+TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
+  const Problem good{.m = 64, .n = 40, .k = 24};
+  const auto wide = [](const Problem& problem, const Kernel& kernel = BlockedKernel{}) {
+    return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .transposed = false}).wide == Panels::storage;
+  };
+  CHECK(wide(good));
+  CHECK_FALSE(wide(good, TiledKernel{}));
+  CHECK_FALSE(wide(good, BlockedKernel{.panels = 1}));
+  const auto changed = [&](auto change) {
+    Problem problem = good;
+    change(problem);
+    return wide(problem);
+  };
+  // Lines of A are along k, those of B along n; transposed the other way round.
+  CHECK(changed([](Problem& p) { p.m = 63; }));
+  CHECK_FALSE(changed([](Problem& p) { p.n = 39; }));
+  CHECK_FALSE(changed([](Problem& p) { p.k = 23; }));
+  CHECK(changed([](Problem& p) { p.k = 23, p.a.op = Op::transpose; }));
+  CHECK_FALSE(changed([](Problem& p) { p.m = 63, p.a.op = Op::transpose; }));
+  CHECK(changed([](Problem& p) { p.n = 39, p.b.layout = Layout::column_major; }));
+  CHECK_FALSE(changed([](Problem& p) { p.a.ld = 27; }));
+  CHECK(changed([](Problem& p) { p.a.ld = 28; }));
+  CHECK_FALSE(changed([](Problem& p) { p.b.ld = 42; }));
+  CHECK_FALSE(changed([](Problem& p) { p.a.aligned = false; }));
+  CHECK_FALSE(changed([](Problem& p) { p.b.aligned = false; }));
+  CHECK_FALSE(changed([](Problem& p) { p.batch = 2, p.a.batch_stride = 64 * 24 + 2, p.c.batch_stride = 64 * 40; }));
+  CHECK(changed([](Problem& p) { p.batch = 2, p.a.batch_stride = 64 * 24, p.c.batch_stride = 64 * 40; }));
+  CHECK_FALSE(changed([](Problem& p) { p.items = true, p.batch = 2; }));
+  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f64, p.n = 38; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::c64; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  // A's windows of 10 rows, by bands of as many, begin in the middle of 16 bytes where lines are along them.
+  CHECK(changed([](Problem& p) { p.c.band = 10; }));
+  CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));
+  CHECK(changed([](Problem& p) { p.c.band = 12, p.a.op = Op::transpose; }));
+  // gemv reads A alone so.
+  const Kernel gemv = GemvKernel{4, 1, 32, 128, 0};
+  CHECK(wide({.m = 7, .n = 1, .k = 24}, gemv));
+  CHECK_FALSE(wide({.m = 8, .n = 1, .k = 24, .a = {.op = Op::transpose}}, gemv));
+}

@@ -12,8 +12,8 @@
 #include <doctest/doctest.h>
 #include <glgemm/tuning.hpp>
 
-#include "kernels.hpp"
 #include "environment.hpp"
+#include "kernels.hpp"
 #include "temporary_folder.hpp"
 #include "tune_search.hpp"
 
@@ -189,6 +189,15 @@ TEST_CASE("tuning: the nearest is first, and equally near ones keep their order"
   CHECK(found[1] == &table[3]);
   CHECK(found[2] == &table[0]);
   CHECK(nearest(table, product(512, 512, 512)) == &table[1]);
+}
+
+TEST_CASE("tuning: what was fastest 16 bytes at a time is not taken where nothing is read so") {
+  const auto found = [](const Kernel& kernel, std::int64_t n) {
+    return nearest(std::vector<TunedChoice>{{product(512, 512, 512), kernel, 0, 1}}, product(512, n, 512)) != nullptr;
+  };
+  CHECK(found(BlockedKernel{}, 508));
+  CHECK_FALSE(found(BlockedKernel{}, 510));
+  CHECK(found(BlockedKernel{.panels = 1}, 510));
 }
 
 TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no other") {

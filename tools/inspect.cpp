@@ -323,10 +323,13 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
     first = false;
   }
   line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
-  line("  alignment", plan.packs(Role::a)         ? "any: A is brought into aligned panels"
-                      : plan.wide == Panels::none ? "any: A is read element by element"
-                                                  : "A's rows begin at multiples of 16 bytes, and are read so" +
-                                                        std::string(plan.wide == Panels::image ? ", as an image" : ""));
+  line("  alignment",
+       plan.packs(Role::a)         ? "any: A is brought into aligned panels"
+       : plan.wide == Panels::none ? "any: A is read element by element"
+       : plan.wide == Panels::image
+           ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
+           : std::string(name(plan.kernel) == "gemv" ? "A's lines begin and end" : "A's and B's lines begin and end") +
+                 " at multiples of 16 bytes, and are read so");
   if (plan.parts > 1)
     line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
   if (plan.workspace_bytes > 0)

@@ -382,7 +382,8 @@ class GLGEMM_EXPORT Engine {
   std::int64_t device_memory_bytes() const;
 
   /// Compiles the programs that the problems need and runs each once on nothing, so that no later product of such a problem waits
-  /// for the driver's compiler (some compile at the first dispatch). Blocks.  @throws as make_plan and gemm
+  /// for the driver's compiler (some compile at the first dispatch). A product whose A or B is not as Operand::aligned says is
+  /// another problem, and may run another program. Blocks.  @throws as make_plan and gemm
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
 
   /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth

@@ -55,6 +55,9 @@ struct Operand {
   /// them holds, the last one what is left. 0: it lies in one. Pieces do not straddle bands, so that their sizes along the lines
   /// divide this number: a power of two leaves the most choice. Only without a batch.
   std::int64_t band = 0;
+  /// A and B: the matrix begins at a multiple of 16 bytes in its buffer. Where its lines do as well, kernels may read so much at
+  /// a time.
+  bool aligned = true;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
@@ -217,10 +220,12 @@ struct ProgramKey {
   Kernel kernel;
   Type type = Type::f32;
   Type c_type = Type::f32;
-  bool epilogue = false;       ///< a residual, a bias or an activation may apply
-  bool items = false;          ///< the items of the batch have offsets and scalars of their own, in a buffer
-  bool parts = false;          ///< sums over parts of k go to the workspace, for a reduction
-  Panels wide = Panels::none;  ///< A's rows begin at multiples of 16 bytes and are read so, from a storage buffer or as an image
+  bool epilogue = false;  ///< a residual, a bias or an activation may apply
+  bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
+  bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
+  /// What is read as it lies, is read 16 bytes at a time, from a storage buffer; or A as an image. Of gemv that is A, of blocked
+  /// A and B.
+  Panels wide = Panels::none;
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
 };
 
@@ -336,8 +341,7 @@ struct Plan {
   /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each
   /// is a piece of its own instead, and its offsets and scalars are the executor's.
   bool items_in_buffer = false;
-  /// A's rows begin at multiples of 16 bytes within a window, and the kernel makes use of it: reads them so from a storage
-  /// buffer, or as an image. That the window itself does is the executor's to see; else it runs the program without.
+  /// As in ProgramKey.
   Panels wide = Panels::none;
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
