@@ -562,11 +562,25 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
     state.enter("multiply", guard);
-    const auto is_ready = [&](bool last) {
-      const auto [window, plan_options] = window_problem(plan, options, plan.piece_m, plan.piece_n, plan.piece_k, last);
-      return make_ready(state, *prepared_for(state, window, plan_options));
+    // Windows at the edges may run other programs: what is read 16 bytes at a time in whole ones may not be there.
+    const auto sizes = [](std::int64_t all, std::int64_t piece) {
+      return std::array{piece, all % std::max<std::int64_t>(1, piece)};
     };
-    if ((plan.windows() == 1 || is_ready(false)) && is_ready(true)) return plan;
+    const auto all_ready = [&] {
+      for (const std::int64_t m : sizes(problem.m, plan.piece_m))
+        for (const std::int64_t n : sizes(problem.n, plan.piece_n))
+          for (const std::int64_t k : sizes(problem.k, plan.piece_k))
+            for (const bool last : {false, true}) {
+              const bool occurs = m > 0 && n > 0 && (k > 0 || problem.k == 0) &&
+                                  (last ? plan.windows() == 1 || (problem.k % plan.piece_k == 0) == (k == plan.piece_k)
+                                        : plan.windows() > 1 && k == plan.piece_k);
+              if (!occurs) continue;
+              const auto [window, plan_options] = window_problem(plan, options, m, n, k, last);
+              if (!make_ready(state, *prepared_for(state, window, plan_options))) return false;
+            }
+      return true;
+    };
+    if (all_ready()) return plan;
     if (!options.plan.struck_off.empty()) throw GlError("multiply: " + state.why_struck_off.back());  // the caller's list stays
   }
 }

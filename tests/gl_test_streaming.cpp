@@ -291,6 +291,29 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
   }
 }
 
+TEST_CASE("programs that only pieces at the edges run are made before the first piece") {
+  test::context();
+  std::vector<std::string> lines;
+  EngineOptions engine_options;
+  engine_options.program_cache = "";
+  engine_options.tuning = "";
+  engine_options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  const Matrix<float> a = random_integer_matrix(64, 96, 4, 1), b = random_integer_matrix(96, 62, 4, 2);
+  Matrix<float> c(64, 62);
+  const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
+  StreamOptions options;
+  options.device_memory_limit = 40000;
+  options.plan.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
+  const StreamPlan plan = stream_plan(engine, product, options);
+  const std::size_t made = lines.size();
+  CHECK(made == 2);  // pieces of 16 columns, read 16 bytes at a time, and one of 14
+  multiply(engine, product, options);
+  CHECK(lines.size() == made);
+  CHECK(c == multiply_serial(a, b));
+  engine.release();
+}
+
 TEST_CASE("a limit that is too small names the least, which works") {
   Streamed x;
   x.options.device_memory_limit = 100;
