@@ -28,6 +28,9 @@ struct glgemm_fence {
 struct glgemm_scope {
   Scope scope;
 };
+struct glgemm_job {
+  Job job;
+};
 
 namespace glgemm {
 
@@ -84,6 +87,15 @@ struct LastError {
 };
 thread_local LastError last_error;
 
+/// A function of the caller's returned an error.
+struct CallbackFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void check_callback(const Arguments& in, const std::string& name, std::int32_t failure) {
+  if (failure != 0) throw CallbackFailed(std::string(in.function()) + ": " + name + " failed with " + std::to_string(failure));
+}
+
 }  // namespace
 
 glgemm_status c_api::current_exception() noexcept {
@@ -99,6 +111,8 @@ glgemm_status c_api::current_exception() noexcept {
     return last_error.keep(GLGEMM_DEVICE_LOST, error.what());
   } catch (const GlError& error) {
     return last_error.keep(GLGEMM_GL_ERROR, error.what());
+  } catch (const CallbackFailed& error) {
+    return last_error.keep(GLGEMM_CALLBACK_FAILED, error.what());
   } catch (const std::bad_alloc&) {
     return last_error.keep(GLGEMM_HOST_OUT_OF_MEMORY, "the host is out of memory");
   } catch (const std::length_error&) {
@@ -149,6 +163,8 @@ Scalar to_scalar(const glgemm_scalar& scalar) {
   return std::complex<double>(scalar.re, scalar.im);
 }
 
+static_assert(std::is_same_v<unsigned, std::uint32_t>);
+
 BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name) {
   return {.buffer = view.buffer,
           .rows = view.rows,
@@ -156,7 +172,9 @@ BufferView to_view(const Arguments& in, const glgemm_view& view, const std::stri
           .ld = view.ld,
           .offset_bytes = view.offset_bytes,
           .layout = in.enumerator(view.layout, Layout::column_major, name + ".layout"),
-          .type = in.enumerator(view.type, Type::c128, name + ".type")};
+          .type = in.enumerator(view.type, Type::c128, name + ".type"),
+          .bands = view.bands ? std::span(view.bands, view.band_count) : std::span<const unsigned>(),
+          .band_lines = view.band_lines};
 }
 
 glgemm_view from_view(const BufferView& view) {
@@ -166,7 +184,10 @@ glgemm_view from_view(const BufferView& view) {
           view.ld,
           view.offset_bytes,
           static_cast<std::int32_t>(view.layout),
-          static_cast<std::int32_t>(view.type)};
+          static_cast<std::int32_t>(view.type),
+          view.bands.empty() ? nullptr : view.bands.data(),
+          view.bands.size(),
+          view.band_lines};
 }
 
 /// Products as C++ has them, and the arrays that they refer to and that C has in another form.
@@ -272,10 +293,10 @@ Limits to_limits(const glgemm_limits& limits) {
           .concurrent_groups = limits.concurrent_groups};
 }
 
-PlanOptions to_options(const Arguments& in, const glgemm_options* given) {
+PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options") {
   PlanOptions result;
   if (!given) return result;
-  const glgemm_options options = in.read(given, "options");
+  const glgemm_options options = in.read(given, name);
   if (options.kernel) result.kernel = parse_kernel(options.kernel);
   result.slice_columns = options.slice_columns;
   result.slice_rows = options.slice_rows;
@@ -287,7 +308,83 @@ PlanOptions to_options(const Arguments& in, const glgemm_options* given) {
   return result;
 }
 
-EngineOptions to_options(const Arguments& in, const glgemm_engine_options* given) {
+/// The kernel's text, as the reports hold it.
+template <std::size_t size>
+void write_kernel(const Kernel& kernel, char (&text)[size]) {
+  to_string(kernel).copy(text, size - 1);
+}
+
+Section to_section(const glgemm_section& section) {
+  return {section.row, section.column, section.rows, section.columns};
+}
+glgemm_section from_section(const Section& section) {
+  return {section.row, section.column, section.rows, section.columns};
+}
+
+HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const std::string& name) {
+  const Layout layout = in.enumerator(given.layout, Layout::column_major, name + ".layout");
+  const Type type = in.enumerator(given.type, Type::c128, name + ".type");
+  const bool functions = given.read || given.write;
+  if (given.data && functions) in.refuse(name + " has data and functions");
+  if (given.data || (!functions && (given.rows == 0 || given.columns == 0)))
+    return host_matrix(given.data, given.rows, given.columns, type, given.ld, layout);
+  HostMatrix result{given.rows, given.columns, type, layout, {}, {}};
+  if (given.read)
+    result.read = [=, read = given.read, user = given.user](const Section& section, void* to) {
+      const glgemm_section converted = from_section(section);
+      check_callback(in, name + ".read", read(&converted, to, user));
+    };
+  if (given.write)
+    result.write = [=, write = given.write, user = given.user](const Section& section, const void* from) {
+      const glgemm_section converted = from_section(section);
+      check_callback(in, name + ".write", write(&converted, from, user));
+    };
+  return result;
+}
+
+StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given) {
+  StreamOptions result;
+  if (!given) return result;
+  const glgemm_stream_options options = in.read(given, "options");
+  result.device_memory_limit = options.device_memory_limit_bytes;
+  result.memory_limit = options.memory_limit_bytes;
+  result.plan = to_options(in, options.plan, "plan");
+  if (options.progress)
+    result.progress = [in, progress = options.progress, user = options.user](double share) {
+      check_callback(in, "progress", progress(share, user));
+    };
+  if (options.piece_done)
+    result.piece_done = [in, piece_done = options.piece_done, user = options.user](const Section& piece) {
+      const glgemm_section converted = from_section(piece);
+      check_callback(in, "piece_done", piece_done(&converted, user));
+    };
+  if (options.done_count > 0) {
+    in.need(options.done, "done");
+    std::transform(options.done, options.done + options.done_count, std::back_inserter(result.done), to_section);
+  }
+  if (options.new_engine)
+    result.new_engine = [in, new_engine = options.new_engine, user = options.user]() -> Engine& {
+      if (glgemm_engine* made = new_engine(user)) return made->engine;
+      throw DeviceLost(std::string(in.function()) + ": the context was lost, and new_engine made no new one");
+    };
+  return result;
+}
+
+/// Runs `work`, which fills a C++ report if C wants one.
+template <class Work>
+void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
+  if (!given) return work(nullptr);
+  in.read(given, "report");
+  Report report;
+  work(&report);
+  glgemm_report result{0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), ""};
+  write_kernel(report.plan.kernel, result.kernel);
+  in.write(given, result, "report");
+}
+
+}  // namespace
+
+EngineOptions c_api::to_engine_options(const Arguments& in, const glgemm_engine_options* given) {
   EngineOptions result;
   if (!given) return result;
   const glgemm_engine_options options = in.read(given, "options");
@@ -305,22 +402,34 @@ EngineOptions to_options(const Arguments& in, const glgemm_engine_options* given
   if (options.program_cache) result.program_cache = options.program_cache;
   if (options.tuning) result.tuning = options.tuning;
   result.self_check = options.self_check != 0;
+  result.longest_dispatch = std::chrono::nanoseconds(options.longest_dispatch_ns);
+  if (options.most_buffer_bytes < 0) in.refuse("most_buffer_bytes is " + std::to_string(options.most_buffer_bytes));
+  if (options.most_buffer_bytes > 0) result.most_buffer_bytes = options.most_buffer_bytes;
   return result;
 }
 
-/// Runs `work`, which fills a C++ report if C wants one.
-template <class Work>
-void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
-  if (!given) return work(nullptr);
-  in.read(given, "report");
-  Report report;
-  work(&report);
-  glgemm_report result{0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), ""};
-  to_string(report.plan.kernel).copy(result.kernel, sizeof result.kernel - 1);
-  in.write(given, result, "report");
+c_api::Streamed c_api::to_streamed(const Arguments& in, const glgemm_host_product* given, const glgemm_stream_options* options) {
+  const glgemm_host_product product = in.read(given, "product");
+  HostGemm result{.op_a = to_op(in, product.op_a, "op_a"),
+                  .op_b = to_op(in, product.op_b, "op_b"),
+                  .alpha = to_scalar(product.alpha),
+                  .a = to_host(in, product.a, "a"),
+                  .b = to_host(in, product.b, "b"),
+                  .beta = to_scalar(product.beta),
+                  .c = to_host(in, product.c, "c")};
+  if (product.epilogue) {
+    const glgemm_host_epilogue epilogue = in.read(product.epilogue, "epilogue");
+    HostEpilogue& converted = result.epilogue;
+    if (epilogue.residual) converted.residual = to_host(in, *epilogue.residual, "residual");
+    converted.bias = in.enumerator(epilogue.bias, Bias::for_each_column, "bias");
+    if (converted.bias != Bias::none)
+      converted.bias_values = to_host(in, in.need(epilogue.bias_values, "bias_values"), "bias_values");
+    converted.activation = in.enumerator(epilogue.activation, Activation::clamp, "activation");
+    converted.low = epilogue.low;
+    converted.high = epilogue.high;
+  }
+  return {std::move(result), to_options(in, options)};
 }
-
-}  // namespace
 
 // ---- The functions, in the header's order
 
@@ -397,8 +506,28 @@ glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t 
     glgemm_engine_options defaults{};
     defaults.check_context = -1;
     defaults.self_check = 1;
+    defaults.longest_dispatch_ns = EngineOptions().longest_dispatch.count();
     in.initialise(options, size, defaults, "options");
   });
+}
+glgemm_status glgemm_job_info_init(glgemm_job_info* info, size_t size) {
+  return call(__func__, [&](const Arguments& in) { in.initialise(info, size, glgemm_job_info{}, "info"); });
+}
+glgemm_status glgemm_host_epilogue_init(glgemm_host_epilogue* epilogue, size_t size) {
+  return call(__func__, [&](const Arguments& in) { in.initialise(epilogue, size, glgemm_host_epilogue{}, "epilogue"); });
+}
+glgemm_status glgemm_host_product_init(glgemm_host_product* product, size_t size) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_host_product defaults{};
+    defaults.alpha.re = 1;
+    in.initialise(product, size, defaults, "product");
+  });
+}
+glgemm_status glgemm_stream_options_init(glgemm_stream_options* options, size_t size) {
+  return call(__func__, [&](const Arguments& in) { in.initialise(options, size, glgemm_stream_options{}, "options"); });
+}
+glgemm_status glgemm_stream_report_init(glgemm_stream_report* report, size_t size) {
+  return call(__func__, [&](const Arguments& in) { in.initialise(report, size, glgemm_stream_report{}, "report"); });
 }
 
 glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
@@ -406,7 +535,7 @@ glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, con
   return call(__func__, [&](const Arguments& in) {
     glgemm_engine*& result = in.result(engine, "engine");
     if (!get_proc_address) in.refuse("get_proc_address is null");
-    result = new glgemm_engine{Engine(get_proc_address, to_options(in, options))};
+    result = new glgemm_engine{Engine(get_proc_address, c_api::to_engine_options(in, options))};
   });
 }
 glgemm_status glgemm_engine_release(glgemm_engine* engine) {
@@ -525,6 +654,73 @@ void glgemm_scope_end(glgemm_scope* scope) {
   delete scope;
 }
 
+glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+                               glgemm_job** job) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_job*& result = in.result(job, "job");
+    Engine& used = in.need(engine, "engine").engine;
+    Products products;
+    result = new glgemm_job{used.start(products.add(in, product), to_options(in, options))};
+  });
+}
+glgemm_status glgemm_job_advance(glgemm_job* job, int64_t budget_ns, int32_t* done) {
+  return call(__func__, [&](const Arguments& in) {
+    Job& used = in.need(job, "job").job;
+    int32_t& result = in.need(done, "done");  // before anything is enqueued
+    result = used.advance(std::chrono::nanoseconds(budget_ns));
+  });
+}
+glgemm_status glgemm_job_progress(const glgemm_job* job, glgemm_job_info* info) {
+  return call(__func__, [&](const Arguments& in) {
+    const Job& used = in.need(job, "job").job;
+    const JobReport report = used.report();
+    glgemm_job_info result{0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.rate, ""};
+    write_kernel(used.plan().kernel, result.kernel);
+    in.write(info, result, "info");
+  });
+}
+glgemm_status glgemm_job_cancel(glgemm_job* job) {
+  return call(__func__, [&](const Arguments& in) { in.need(job, "job").job.cancel(); });
+}
+glgemm_status glgemm_job_fence(glgemm_job* job, glgemm_fence** fence) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_fence*& result = in.result(fence, "fence");
+    result = new glgemm_fence{in.need(job, "job").job.fence()};
+  });
+}
+void glgemm_job_destroy(glgemm_job* job) {
+  delete job;
+}
+
+glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_product* product,
+                                       const glgemm_stream_options* options, glgemm_stream_report* report) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    const c_api::Streamed streamed = c_api::to_streamed(in, product, options);
+    if (report) in.read(report, "report");
+    StreamReport did;
+    multiply(used, streamed.product, streamed.options, &did);
+    if (!report) return;
+    glgemm_stream_report result{};
+    result.piece_m = did.plan.piece_m;
+    result.piece_n = did.plan.piece_n;
+    result.piece_k = did.plan.piece_k;
+    result.device_bytes = did.plan.device_bytes;
+    result.host_bytes = did.plan.host_bytes;
+    result.pieces = did.pieces;
+    result.windows = did.windows;
+    result.bytes_to_device = did.bytes_to_device;
+    result.bytes_from_device = did.bytes_from_device;
+    result.transfer_time_ns = did.transfer_time.count();
+    result.compute_time_ns = did.compute_time.count();
+    result.total_time_ns = did.total_time.count();
+    result.contexts_lost = did.contexts_lost;
+    result.out_of_memory = did.out_of_memory;
+    write_kernel(did.plan.window.kernel, result.kernel);
+    in.write(report, result, "report");
+  });
+}
+
 glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t rows, int64_t columns, int32_t type, glgemm_matrix** matrix) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_matrix*& result = in.result(matrix, "matrix");
@@ -579,11 +775,7 @@ glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, in
     const DeviceMatrix& source = in.need(from, "from").matrix;
     DeviceMatrix& target = in.need(to, "to").matrix;
     std::function<void()> change;
-    if (switch_context)
-      change = [=] {
-        if (const int32_t failure = switch_context(user))
-          throw GlError("glgemm_matrix_copy: switch_context failed with " + std::to_string(failure));
-      };
+    if (switch_context) change = [=] { check_callback(in, "switch_context", switch_context(user)); };
     target.copy(source, from_row, from_column, rows, columns, row, column, change);
   });
 }

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include <glgemm/engine.hpp>
 #include <glgemm/export.hpp>
+#include <glgemm/streaming.hpp>
 
 namespace glgemm::c_api {
 
@@ -20,6 +22,8 @@ GLGEMM_EXPORT glgemm_status current_exception() noexcept;
 class Arguments {
  public:
   explicit Arguments(const char* function) : function_(function) {}
+
+  const char* function() const { return function_; }
 
   [[noreturn]] void refuse(const std::string& what) const { throw std::invalid_argument(std::string(function_) + ": " + what); }
 
@@ -89,5 +93,15 @@ glgemm_status call(const char* function, Body&& body) noexcept {
     return current_exception();
   }
 }
+
+/// A streamed product as C++ has it. What the C structs point to is not copied.
+struct Streamed {
+  HostGemm product;
+  StreamOptions options;
+};
+
+// Exported for the components.
+GLGEMM_EXPORT EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options* given);
+GLGEMM_EXPORT Streamed to_streamed(const Arguments& in, const glgemm_host_product* product, const glgemm_stream_options* options);
 
 }  // namespace glgemm::c_api

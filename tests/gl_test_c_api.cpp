@@ -2,14 +2,18 @@
 #include <doctest/doctest.h>
 #include <glgemm/glgemm_headless.h>
 
+#include <algorithm>
+#include <atomic>
 #include <complex>
 #include <cstring>
 #include <glgemm/glgemm.hpp>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "counting_loader.hpp"
 #include "gl_buffers.hpp"
 #include "gl_context.hpp"
 
@@ -38,9 +42,10 @@ void refused(glgemm_status status, const std::string& part, glgemm_status expect
 /// An engine in the tests' context.
 class CEngine {
  public:
-  explicit CEngine(const glgemm_engine_options* options = nullptr) {
+  explicit CEngine(const glgemm_engine_options* options = nullptr,
+                   glgemm_get_proc_address loader = glgemm_headless_get_proc_address) {
     test::context();
-    REQUIRE(glgemm_engine_create(glgemm_headless_get_proc_address, options, &engine_) == GLGEMM_OK);
+    REQUIRE(glgemm_engine_create(loader, options, &engine_) == GLGEMM_OK);
   }
   ~CEngine() {
     glgemm_engine_release(engine_);
@@ -56,8 +61,12 @@ class CEngine {
 
 struct Destroy {
   void operator()(glgemm_matrix* matrix) const { glgemm_matrix_destroy(matrix); }
+  void operator()(glgemm_job* job) const { glgemm_job_destroy(job); }
+  void operator()(glgemm_accelerators* accelerators) const { glgemm_accelerators_destroy(accelerators); }
 };
 using CMatrix = std::unique_ptr<glgemm_matrix, Destroy>;
+using CJob = std::unique_ptr<glgemm_job, Destroy>;
+using CAccelerators = std::unique_ptr<glgemm_accelerators, Destroy>;
 
 CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data,
                     std::int32_t type = GLGEMM_F32) {
@@ -75,6 +84,12 @@ std::vector<float> download(const CMatrix& matrix, std::size_t elements) {
 
 /// The published example, A 3x2 and B 2x3, on the device.
 struct Example {
+  explicit Example(const glgemm_engine_options* options = nullptr) : engine(options) {
+    REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+  }
+
   CEngine engine;
   const float a_data[6] = {1, 4, 2, 5, 3, 6};
   const float b_data[6] = {7, 8, 9, 10, 11, 12};
@@ -82,11 +97,6 @@ struct Example {
   CMatrix a = make_matrix(engine, 3, 2, a_data), b = make_matrix(engine, 2, 3, b_data), c = make_matrix(engine, 3, 3, nullptr);
   glgemm_product product = initialised(glgemm_product_init);
 
-  Example() {
-    REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
-    REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
-    REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
-  }
   std::vector<float> result() { return download(c, 9); }
   /// C holds what marks that nothing was enqueued.
   void mark() {
@@ -124,6 +134,123 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   CHECK(c == right);
 }
 
+/// Without what costs time at the first product of an engine.
+glgemm_engine_options unchecked() {
+  glgemm_engine_options options = initialised(glgemm_engine_options_init);
+  options.self_check = 0;
+  return options;
+}
+
+/// A function of the caller's: which of them fails, and how often each was called.
+struct Calls {
+  glgemm_host_matrix inner{};  ///< in memory
+  std::string failing{};       ///< "read", "write", "progress" or "piece_done"
+  std::int32_t failure = 7;
+  std::int64_t pieces = 0;
+  double share = 0;           ///< the last one
+  std::atomic<int> moved{0};  ///< sections that were read and written
+  std::int32_t result(const char* name) const { return failing == name ? failure : 0; }
+};
+
+/// Matrices in the application's hands: sections come from and go to row-major floats.
+std::int32_t read_section(const glgemm_section* section, void* to, void* user) {
+  auto& calls = *static_cast<Calls*>(user);
+  ++calls.moved;
+  for (std::int64_t i = 0; i < section->rows; ++i)
+    std::memcpy(static_cast<float*>(to) + i * section->columns,
+                static_cast<const float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
+                static_cast<std::size_t>(section->columns) * sizeof(float));
+  return calls.result("read");
+}
+std::int32_t write_section(const glgemm_section* section, const void* from, void* user) {
+  auto& calls = *static_cast<Calls*>(user);
+  ++calls.moved;
+  for (std::int64_t i = 0; i < section->rows; ++i)
+    std::memcpy(static_cast<float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
+                static_cast<const float*>(from) + i * section->columns,
+                static_cast<std::size_t>(section->columns) * sizeof(float));
+  return calls.result("write");
+}
+
+/// C = relu(2 A^T B + 3 C + D + bias) of small integers: A in memory, column-major with gaps, B and C behind functions.
+struct Streamed {
+  static constexpr std::int64_t m = 60, n = 50, k = 45, ld = 70;
+  std::vector<float> a = filled(m * ld, 5), b = filled(k * n, 7), c = filled(m * n, 3), d = filled(m * n, 4), bias = filled(m, 6);
+  std::vector<float> before = c, right = c;
+  Calls of_b, of_c, of_options;
+  glgemm_host_matrix residual = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, d.data(), 0, nullptr, nullptr, nullptr};
+  glgemm_host_matrix bias_values = {m, 1, GLGEMM_ROW_MAJOR, GLGEMM_F32, bias.data(), 0, nullptr, nullptr, nullptr};
+  glgemm_host_epilogue epilogue = initialised(glgemm_host_epilogue_init);
+  glgemm_host_product product = initialised(glgemm_host_product_init);
+  glgemm_options plan = initialised(glgemm_options_init);
+  glgemm_stream_options options = initialised(glgemm_stream_options_init);
+  glgemm_stream_report report = initialised(glgemm_stream_report_init);
+
+  Streamed() {
+    CHECK(product.alpha.re == 1);
+    product.op_a = GLGEMM_OP_TRANSPOSE;
+    product.alpha.re = 2;
+    product.beta.re = 3;
+    product.a = {k, m, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, a.data(), ld, nullptr, nullptr, nullptr};
+    of_b.inner = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, b.data(), 0, nullptr, nullptr, nullptr};
+    of_c.inner = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, c.data(), 0, nullptr, nullptr, nullptr};
+    product.b = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, nullptr, &of_b};
+    product.c = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, write_section, &of_c};
+    product.epilogue = &epilogue;
+    epilogue.residual = &residual;
+    epilogue.bias = GLGEMM_BIAS_FOR_EACH_ROW;
+    epilogue.bias_values = &bias_values;
+    epilogue.activation = GLGEMM_ACTIVATION_RELU;
+    plan.kernel = "naive";
+    options.plan = &plan;
+    options.device_memory_limit_bytes = 12 << 10;
+    options.user = &of_options;
+    options.progress = [](double share, void* user) {
+      auto& calls = *static_cast<Calls*>(user);
+      calls.share = share;
+      return calls.result("progress");
+    };
+    options.piece_done = [](const glgemm_section* piece, void* user) {
+      auto& calls = *static_cast<Calls*>(user);
+      calls.pieces += piece->rows > 0 && piece->columns > 0;
+      return calls.result("piece_done");
+    };
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (std::int64_t p = 0; p < k; ++p) sum += at(a, i * ld + p) * at(b, p * n + j);
+        float& x = right[static_cast<std::size_t>(i * n + j)];
+        x = std::max(0.0f, 2 * sum + 3 * x + at(d, i * n + j) + at(bias, i));
+      }
+  }
+  glgemm_status run(glgemm_engine* engine) {
+    c = before;
+    of_c.inner.data = c.data();
+    return glgemm_multiply_streamed(engine, &product, &options, &report);
+  }
+  static std::vector<float> filled(std::int64_t count, std::int64_t range) {
+    std::vector<float> result;
+    for (std::int64_t i = 0; i < count; ++i) result.push_back(static_cast<float>((i * 31) % (2 * range + 1) - range));
+    return result;
+  }
+  static float at(const std::vector<float>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; }
+};
+
+/// Each of the caller's functions fails once.
+template <class Run>
+void check_failures(Streamed& x, const std::string& function, const Run& run) {
+  const auto check = [&](Calls& calls, const char* name, const std::string& message) {
+    calls.failing = name;
+    refused(run(), function + ": " + message + " failed with 7", GLGEMM_CALLBACK_FAILED);
+    calls.failing.clear();
+  };
+  check(x.of_b, "read", "b.read");
+  check(x.of_c, "read", "c.read");
+  check(x.of_c, "write", "c.write");
+  check(x.of_options, "progress", "progress");
+  check(x.of_options, "piece_done", "piece_done");
+}
+
 }  // namespace
 
 TEST_CASE("C: versions, sizes and conversions") {
@@ -153,6 +280,13 @@ TEST_CASE("C: structs of a wrong size are refused") {
   refused(glgemm_report_init(nullptr, 0), "glgemm_report_init: report is null");
   refused(glgemm_device_info_init(nullptr, 0), "glgemm_device_info_init: info is null");
   refused(glgemm_engine_options_init(nullptr, 0), "glgemm_engine_options_init: options is null");
+  refused(glgemm_job_info_init(nullptr, 0), "glgemm_job_info_init: info is null");
+  refused(glgemm_host_epilogue_init(nullptr, 0), "glgemm_host_epilogue_init: epilogue is null");
+  refused(glgemm_host_product_init(nullptr, 0), "glgemm_host_product_init: product is null");
+  refused(glgemm_stream_options_init(nullptr, 0), "glgemm_stream_options_init: options is null");
+  refused(glgemm_stream_report_init(nullptr, 0), "glgemm_stream_report_init: report is null");
+  refused(glgemm_accelerators_options_init(nullptr, 0), "glgemm_accelerators_options_init: options is null");
+  refused(glgemm_accelerator_info_init(nullptr, 0), "glgemm_accelerator_info_init: info is null");
   refused(glgemm_headless_options_init(nullptr, 0), "glgemm_headless_options_init: options is null");
 
   Example example;
@@ -179,6 +313,19 @@ TEST_CASE("C: structs of a wrong size are refused") {
   refused(glgemm_gemm(example.engine, &example.product, nullptr, &report), "report is a struct of 0 bytes");
   refused(glgemm_engine_limits(example.engine, &limits), "limits is a struct of 0 bytes");
   refused(glgemm_engine_device(example.engine, &info), "info is a struct of 0 bytes");
+
+  Streamed streamed;
+  const auto check = [&](auto& structure, const std::string& name) {
+    const std::size_t size = std::exchange(structure.struct_size, 8);
+    refused(streamed.run(example.engine), "glgemm_multiply_streamed: " + name + " is a struct of 8 bytes");
+    structure.struct_size = size;
+  };
+  check(streamed.product, "product");
+  check(streamed.epilogue, "epilogue");
+  check(streamed.options, "options");
+  check(streamed.plan, "plan");
+  check(streamed.report, "report");
+  CHECK(streamed.c == streamed.before);
   CHECK(example.result() == std::vector<float>(9, -1.0f));
 }
 
@@ -270,6 +417,34 @@ TEST_CASE("C: null pointers are refused by name") {
   refused(glgemm_matrix_copy(nullptr, 0, 0, 1, 1, a, 0, 0, nullptr, nullptr), "glgemm_matrix_copy: from is null");
   refused(glgemm_matrix_copy(a, 0, 0, 1, 1, nullptr, 0, 0, nullptr, nullptr), "glgemm_matrix_copy: to is null");
   glgemm_matrix_destroy(nullptr);
+
+  glgemm_job* job = nullptr;
+  glgemm_job_info job_info = initialised(glgemm_job_info_init);
+  refused(glgemm_job_start(nullptr, product, nullptr, &job), "glgemm_job_start: engine is null");
+  refused(glgemm_job_start(engine, nullptr, nullptr, &job), "glgemm_job_start: product is null");
+  refused(glgemm_job_start(engine, product, nullptr, nullptr), "glgemm_job_start: job is null");
+  refused(glgemm_job_advance(nullptr, 1, &done), "glgemm_job_advance: job is null");
+  refused(glgemm_job_progress(nullptr, &job_info), "glgemm_job_progress: job is null");
+  refused(glgemm_job_cancel(nullptr), "glgemm_job_cancel: job is null");
+  refused(glgemm_job_fence(nullptr, &fence), "glgemm_job_fence: job is null");
+  glgemm_job_destroy(nullptr);
+
+  Streamed streamed;
+  refused(streamed.run(nullptr), "glgemm_multiply_streamed: engine is null");
+  refused(glgemm_multiply_streamed(engine, nullptr, nullptr, nullptr), "glgemm_multiply_streamed: product is null");
+  streamed.epilogue.bias_values = nullptr;
+  refused(streamed.run(engine), "glgemm_multiply_streamed: bias_values is null");
+  streamed.epilogue.bias_values = &streamed.bias_values;
+  streamed.options.done_count = 1;
+  refused(streamed.run(engine), "glgemm_multiply_streamed: done is null");
+
+  glgemm_accelerator_info accelerator_info = initialised(glgemm_accelerator_info_init);
+  refused(glgemm_accelerators_create(nullptr, nullptr, nullptr), "glgemm_accelerators_create: accelerators is null");
+  refused(glgemm_accelerators_multiply(nullptr, &streamed.product, nullptr),
+          "glgemm_accelerators_multiply: accelerators is null");
+  refused(glgemm_accelerators_count(nullptr, &done), "glgemm_accelerators_count: accelerators is null");
+  refused(glgemm_accelerators_info(nullptr, 0, &accelerator_info), "glgemm_accelerators_info: accelerators is null");
+  glgemm_accelerators_destroy(nullptr);
 
   refused(glgemm_headless_context_create(nullptr, nullptr), "glgemm_headless_context_create: context is null");
   refused(glgemm_headless_make_current(nullptr), "glgemm_headless_make_current: context is null");
@@ -471,8 +646,8 @@ TEST_CASE("C: a product with all that it may have") {
   product = example.product;
   product.op_a = product.op_b =
       GLGEMM_OP_TRANSPOSE;  // of B' = A's buffer as 2x3 and A' = B's as 3x2, column-major: the same matrices
-  product.a = {product.a.buffer, 2, 3, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32};
-  product.b = {product.b.buffer, 3, 2, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32};
+  product.a = {product.a.buffer, 2, 3, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, nullptr, 0, 0};
+  product.b = {product.b.buffer, 3, 2, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, nullptr, 0, 0};
   product.epilogue = &epilogue;
   glgemm_limits limits = initialised(glgemm_limits_init);
   REQUIRE(glgemm_engine_limits(example.engine, &limits) == GLGEMM_OK);
@@ -600,6 +775,296 @@ TEST_CASE("C: prepare, workspace, fences, scopes and packed operands") {
   glgemm_packed_destroy(packed);
 }
 
+TEST_CASE("C: dispatches of at most so long, and matrices in bands") {
+  glgemm_engine_options options = unchecked();
+  CHECK(options.longest_dispatch_ns == 100'000'000);
+  glgemm_engine* none = nullptr;
+  options.longest_dispatch_ns = 0;
+  refused(glgemm_engine_create(glgemm_headless_get_proc_address, &options, &none), "longest_dispatch is 0 ns");
+  options.longest_dispatch_ns = 1;
+  options.most_buffer_bytes = -1;
+  refused(glgemm_engine_create(glgemm_headless_get_proc_address, &options, &none), "most_buffer_bytes is -1");
+  options.most_buffer_bytes = 16;
+  Example example(&options);
+  CHECK(example.product.a.buffer == 0);
+  CHECK(example.product.a.bands != nullptr);
+  CHECK(example.product.a.band_count == 2);  // of 2 and of 1 row of 8 bytes
+  CHECK(example.product.a.band_lines == 2);
+  CHECK(example.product.c.band_count == 3);
+  glgemm_options naive = initialised(glgemm_options_init);
+  naive.kernel = "tiled:tile=2";
+  glgemm_report report = initialised(glgemm_report_init);
+  REQUIRE(glgemm_gemm(example.engine, &example.product, &naive, &report) == GLGEMM_OK);
+  CHECK(example.result() == example.right);
+  glgemm_view view;
+  REQUIRE(glgemm_matrix_view_section(example.a.get(), 2, 1, 1, 1, &view) == GLGEMM_OK);
+  CHECK(view.buffer == example.product.a.bands[1]);
+  refused(glgemm_matrix_view_section(example.a.get(), 1, 0, 2, 2, &view), "band");
+}
+
+TEST_CASE("C: a job") {
+  glgemm_engine_options options = unchecked();
+  options.longest_dispatch_ns = 1;  // slices of one workgroup
+  CEngine engine(&options);
+  constexpr std::int64_t size = 40;
+  const std::vector<float> ones(size * size, 1.0f), marks(size * size, -1.0f);
+  const CMatrix a = make_matrix(engine, size, size, ones.data()), b = make_matrix(engine, size, size, ones.data());
+  const CMatrix c = make_matrix(engine, size, size, marks.data());
+  glgemm_options plan = initialised(glgemm_options_init);
+  plan.kernel = "tiled:tile=8";
+  const auto start = [&] {
+    glgemm_product product = initialised(glgemm_product_init);
+    REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+    glgemm_job* job = nullptr;
+    REQUIRE(glgemm_job_start(engine, &product, &plan, &job) == GLGEMM_OK);
+    return CJob(job);
+  };
+  glgemm_job_info info = initialised(glgemm_job_info_init);
+  std::int32_t done = 5;
+  {
+    const CJob cancelled = start();
+    REQUIRE(glgemm_job_cancel(cancelled.get()) == GLGEMM_OK);
+    CHECK(glgemm_job_advance(cancelled.get(), 1'000'000'000, &done) == GLGEMM_OK);
+    CHECK(done == 0);
+    CHECK(download(c, marks.size()) == marks);
+  }
+  CJob job = start();
+  refused(glgemm_job_advance(job.get(), 0, &done), "a budget of 0 ns");
+  refused(glgemm_job_advance(job.get(), 1, nullptr), "glgemm_job_advance: done is null");
+  refused(glgemm_job_progress(job.get(), nullptr), "glgemm_job_progress: info is null");
+  refused(glgemm_job_fence(job.get(), nullptr), "glgemm_job_fence: fence is null");
+  REQUIRE(glgemm_job_progress(job.get(), &info) == GLGEMM_OK);
+  CHECK(info.done == 0);
+  CHECK(info.progress == 0);
+  CHECK(std::string(info.kernel) == plan.kernel);
+  CHECK(glgemm_job_advance(job.get(), 1, &done) == GLGEMM_OK);
+  CHECK(done == 0);
+  REQUIRE(glgemm_job_progress(job.get(), &info) == GLGEMM_OK);
+  CHECK(info.advances == 1);
+  CHECK(info.progress > 0);
+  CHECK(info.progress < 1);
+  while (!done) REQUIRE(glgemm_job_advance(job.get(), 1'000'000'000, &done) == GLGEMM_OK);
+  REQUIRE(glgemm_job_progress(job.get(), &info) == GLGEMM_OK);
+  CHECK(info.done == 1);
+  CHECK(info.progress == 1);
+  CHECK(info.advances >= 2);
+  CHECK(info.slices == 25);
+  CHECK(info.dispatches == 25);
+  glgemm_fence* fence = nullptr;
+  REQUIRE(glgemm_job_fence(job.get(), &fence) == GLGEMM_OK);
+  done = 0;
+  CHECK(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done) == GLGEMM_OK);
+  CHECK(done == 1);
+  glgemm_fence_destroy(fence);
+  CHECK(download(c, marks.size()) == std::vector<float>(size * size, size));
+
+  glgemm_product wrong = initialised(glgemm_product_init);
+  glgemm_job* none = job.get();
+  refused(glgemm_job_start(engine, &wrong, nullptr, &none), "0 is not the name of a buffer object");
+  CHECK(none == nullptr);
+  job = start();
+  REQUIRE(glgemm_engine_release(engine) == GLGEMM_OK);
+  refused(glgemm_job_advance(job.get(), 1, &done), "was released");
+  refused(glgemm_job_fence(job.get(), &fence), "was released");
+  CHECK(fence == nullptr);
+}
+
+TEST_CASE("C: streamed products") {
+  const glgemm_engine_options engine_options = unchecked();
+  CEngine engine(&engine_options);
+  Streamed x;
+  REQUIRE(x.run(engine) == GLGEMM_OK);
+  CHECK(x.c == x.right);
+  const glgemm_stream_report whole = x.report;
+  CHECK(whole.pieces > 1);
+  CHECK(whole.windows >= whole.pieces);
+  CHECK(x.of_options.pieces == whole.pieces);
+  CHECK(x.of_options.share == 1);
+  CHECK(x.of_b.moved > 0);
+  CHECK(std::string(whole.kernel) == to_string(parse_kernel("naive")));
+  CHECK(whole.device_bytes > 0);
+  CHECK(whole.device_bytes <= x.options.device_memory_limit_bytes);
+  CHECK(whole.piece_m * whole.piece_n * whole.pieces >= x.m * x.n);
+  CHECK(whole.piece_k > 0);
+  // C comes, with D added, and goes; A, B and the bias come at least once.
+  CHECK(whole.bytes_from_device == x.m * x.n * 4);
+  CHECK(whole.bytes_to_device >= (x.m * x.n + x.k * (x.m + x.n) + x.m) * 4);
+  CHECK(whole.transfer_time_ns > 0);
+  CHECK(whole.compute_time_ns > 0);
+  CHECK(whole.total_time_ns >= whole.transfer_time_ns);
+  CHECK(whole.contexts_lost + whole.out_of_memory == 0);
+
+  // Rows that are there already stay; the limit of all memory holds with that of the device.
+  const glgemm_section first = {0, 0, 7, x.n};
+  x.options.done = &first;
+  x.options.done_count = 1;
+  x.options.memory_limit_bytes = x.options.device_memory_limit_bytes + 4096;
+  REQUIRE(x.run(engine) == GLGEMM_OK);
+  CHECK(std::equal(x.c.begin(), x.c.begin() + 7 * x.n, x.before.begin()));
+  CHECK(std::equal(x.c.begin() + 7 * x.n, x.c.end(), x.right.begin() + 7 * x.n));
+  CHECK(x.report.device_bytes + x.report.host_bytes <= x.options.memory_limit_bytes);
+  x.options.done_count = 0;
+  x.options.memory_limit_bytes = 0;
+
+  // What is refused, before anything is written.
+  const auto check = [&](const std::string& part) {
+    refused(x.run(engine), part);
+    CHECK(x.c == x.before);
+  };
+  x.options.device_memory_limit_bytes = 16;
+  check("16");
+  x.options.device_memory_limit_bytes = 12 << 10;
+  x.product.b.data = x.b.data();
+  check("glgemm_multiply_streamed: b has data and functions");
+  x.product.b.data = nullptr;
+  x.product.b.read = nullptr;
+  check("B has no function to read it");
+  x.product.b.read = read_section;
+  x.product.c.write = nullptr;
+  check("C has no function to write it");
+  x.product.c.write = write_section;
+  x.product.a.ld = 3;
+  check("ld is 3, less than the width of 45");
+  x.product.a.ld = x.ld;
+  x.product.a.type = 9;
+  check("a.type is 9 and must be one of 0 to 8");
+  x.product.a.type = GLGEMM_I32;
+  check("A is i32 and B is f32");
+  x.product.a.type = GLGEMM_F32;
+  x.product.c.layout = 2;
+  check("c.layout is 2 and must be one of 0 to 1");
+  x.product.c.layout = GLGEMM_ROW_MAJOR;
+  x.product.op_a = GLGEMM_OP_NONE;
+  check("the inner sizes 60 and 45 differ");
+  x.product.op_a = GLGEMM_OP_TRANSPOSE;
+  x.epilogue.bias = 3;
+  check("bias is 3");
+  x.epilogue.bias = GLGEMM_BIAS_FOR_EACH_ROW;
+  x.plan.kernel = "fastest";
+  check("fastest");
+  x.plan.kernel = "naive";
+  check_failures(x, "glgemm_multiply_streamed", [&] { return x.run(engine); });
+  REQUIRE(x.run(engine) == GLGEMM_OK);
+  CHECK(x.c == x.right);
+
+  // Without elements there is no data, and without options all is as it should be.
+  glgemm_host_product empty = initialised(glgemm_host_product_init);
+  CHECK(glgemm_multiply_streamed(engine, &empty, nullptr, nullptr) == GLGEMM_OK);
+}
+
+TEST_CASE("C: a streamed product goes on in a new context, if there is one") {
+  struct Contexts {
+    glgemm_engine_options options = unchecked();
+    glgemm_engine* engine = nullptr;
+    bool makes_another = true;
+    int made = 0;
+
+    ~Contexts() {
+      test::pretend_reset(0);
+      glgemm_engine_release(engine);
+      glgemm_engine_destroy(engine);
+    }
+  };
+  test::context();
+  Contexts contexts;
+  REQUIRE(glgemm_engine_create(test::counting_loader, &contexts.options, &contexts.engine) == GLGEMM_OK);
+  Streamed x;
+  x.product.beta.re = 0;
+  x.epilogue.residual = nullptr;
+  REQUIRE(x.run(contexts.engine) == GLGEMM_OK);
+  const std::vector<float> right = x.c;
+  x.options.user = &contexts;
+  x.options.progress = nullptr;
+  x.options.piece_done = [](const glgemm_section*, void* user) {
+    if (static_cast<Contexts*>(user)->made == 0) test::pretend_reset(0x8253);  // GL_GUILTY_CONTEXT_RESET
+    return 0;
+  };
+  x.options.new_engine = [](void* user) -> glgemm_engine* {
+    auto& them = *static_cast<Contexts*>(user);
+    ++them.made;
+    test::pretend_reset(0);
+    if (!them.makes_another) return nullptr;
+    glgemm_engine_abandon(them.engine);
+    glgemm_engine_destroy(std::exchange(them.engine, nullptr));
+    return glgemm_engine_create(test::counting_loader, &them.options, &them.engine) == GLGEMM_OK ? them.engine : nullptr;
+  };
+  REQUIRE(x.run(contexts.engine) == GLGEMM_OK);
+  CHECK(contexts.made == 1);
+  CHECK(x.report.contexts_lost == 1);
+  CHECK(x.c == right);
+  contexts.made = 0;
+  contexts.makes_another = false;
+  refused(x.run(contexts.engine), "new_engine made no new one", GLGEMM_DEVICE_LOST);
+}
+
+TEST_CASE("C: accelerators") {
+  test::context();
+  const std::string index = std::to_string(test::context().device().index), twice = index + "," + index;
+  const glgemm_engine_options engine_options = unchecked();
+  glgemm_accelerators_options options = initialised(glgemm_accelerators_options_init);
+  CHECK(options.least_piece_ns == 20'000'000);
+  options.least_piece_ns = 1;
+  options.engine = &engine_options;
+  glgemm_accelerators* made = nullptr;
+  refused(glgemm_accelerators_create("no such device", &options, &made), "no usable device is \"no such device\"");
+  CHECK(made == nullptr);
+  REQUIRE(glgemm_accelerators_create(twice.c_str(), &options, &made) == GLGEMM_OK);
+  const CAccelerators accelerators(made);
+  std::int32_t count = 0;
+  REQUIRE(glgemm_accelerators_count(made, &count) == GLGEMM_OK);
+  CHECK(count == 2);
+  refused(glgemm_accelerators_count(made, nullptr), "glgemm_accelerators_count: count is null");
+  glgemm_accelerator_info info = initialised(glgemm_accelerator_info_init);
+  CHECK(std::string(info.name).empty());
+  for (const std::int32_t wrong : {-1, 2})
+    refused(glgemm_accelerators_info(made, wrong, &info), "index is " + std::to_string(wrong) + " of 2 accelerators");
+  refused(glgemm_accelerators_info(made, 0, nullptr), "glgemm_accelerators_info: info is null");
+  REQUIRE(glgemm_accelerators_info(made, 1, &info) == GLGEMM_OK);
+  CHECK(info.elements == 0);
+  CHECK(!std::string(info.name).empty());
+  CHECK((info.software == 1) == test::context().device().software);
+
+  Streamed x;
+  const auto run = [&] {
+    x.c = x.before;
+    x.of_c.inner.data = x.c.data();
+    return glgemm_accelerators_multiply(made, &x.product, &x.options);
+  };
+  REQUIRE(run() == GLGEMM_OK);
+  CHECK(x.c == x.right);
+  CHECK(x.of_options.share == doctest::Approx(1));
+  std::int64_t elements = 0, pieces = 0, from_device = 0;
+  double rate = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    REQUIRE(glgemm_accelerators_info(made, i, &info) == GLGEMM_OK);
+    CHECK(std::string(info.failure).empty());
+    CHECK(info.total_time_ns > 0);
+    CHECK((info.bytes_to_device > 0) == (info.elements > 0));
+    CHECK((info.compute_time_ns + info.transfer_time_ns > 0) == (info.elements > 0));
+    elements += info.elements;
+    pieces += info.pieces;
+    from_device += info.bytes_from_device;
+    rate += info.rate;
+  }
+  CHECK(elements == x.m * x.n);
+  CHECK(pieces == x.of_options.pieces);
+  CHECK(from_device == x.m * x.n * 4);
+  CHECK(rate > 0);
+
+  refused(glgemm_accelerators_multiply(made, nullptr, nullptr), "glgemm_accelerators_multiply: product is null");
+  x.product.op_a = GLGEMM_OP_NONE;
+  refused(run(), "the inner sizes 60 and 45 differ");
+  CHECK(x.c == x.before);
+  REQUIRE(glgemm_accelerators_info(made, 0, &info) == GLGEMM_OK);
+  CHECK(info.elements == 0);
+  x.product.op_a = GLGEMM_OP_TRANSPOSE;
+  check_failures(x, "glgemm_accelerators_multiply", run);
+  REQUIRE(run() == GLGEMM_OK);
+  CHECK(x.c == x.right);
+}
+
 TEST_CASE("C: sections of matrices, and copies between them") {
   CEngine engine;
   const float data[6] = {1, 2, 3, 4, 5, 6}, pair[2] = {8, 9};
@@ -629,8 +1094,8 @@ TEST_CASE("C: sections of matrices, and copies between them") {
     const CMatrix there = make_matrix(other, 1, 2, nullptr);
     test::context();
     const auto fail = [](void*) -> std::int32_t { return 7; };
-    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, fail, nullptr), "switch_context failed with 7",
-            GLGEMM_GL_ERROR);
+    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, fail, nullptr),
+            "glgemm_matrix_copy: switch_context failed with 7", GLGEMM_CALLBACK_FAILED);
     const auto switch_to = [](void* user) -> std::int32_t {
       return glgemm_headless_make_current(static_cast<glgemm_headless_context*>(user));
     };

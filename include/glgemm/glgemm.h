@@ -38,7 +38,8 @@ enum {
   GLGEMM_DEVICE_LOST = 4,         ///< the context was reset or lost: call glgemm_engine_abandon() and make a new engine
   GLGEMM_GL_ERROR = 5,            ///< the driver failed otherwise, for one in compiling a kernel
   GLGEMM_HOST_OUT_OF_MEMORY = 6,  ///< the host has no memory left
-  GLGEMM_INTERNAL_ERROR = 7       ///< what should not happen; worth a report
+  GLGEMM_INTERNAL_ERROR = 7,      ///< what should not happen; worth a report
+  GLGEMM_CALLBACK_FAILED = 8      ///< a function of the caller's returned an error; the message has its name and the number
 };
 
 /// What was wrong in this thread's last call that failed, or "". Valid until this thread's next call that fails. Any thread.
@@ -102,8 +103,8 @@ typedef struct glgemm_scalar {
   double im;
 } glgemm_scalar;
 
-/// A matrix in a buffer object of the application. All zeros but buffer, rows and columns: row-major floats without gaps from the
-/// buffer's beginning on. This struct does not grow.
+/// A matrix in a buffer object of the application, or in bands in several. All zeros but buffer, rows and columns: row-major
+/// floats without gaps from the buffer's beginning on. This struct does not grow.
 typedef struct glgemm_view {
   uint32_t buffer;  ///< the name of a buffer object of the engine's context or share group
   int64_t rows;     ///< of the matrix as stored, before any op
@@ -112,6 +113,12 @@ typedef struct glgemm_view {
   int64_t offset_bytes;  ///< of element (0, 0) in the buffer, a multiple of the element's size
   int32_t layout;        ///< GLGEMM_ROW_MAJOR, ...
   int32_t type;          ///< GLGEMM_F32, ...
+  /// Where not NULL, in place of `buffer`: `band_count` buffers of a matrix too large for one, each of which holds `band_lines`
+  /// of its stored lines (rows if row-major, columns if column-major; the last one what is left), from offset_bytes on with that
+  /// ld. Not for batches.
+  const uint32_t* bands;
+  size_t band_count;
+  int64_t band_lines;
 } glgemm_view;
 
 /// A part of a buffer of the application that a product may overwrite. This struct does not grow.
@@ -248,7 +255,123 @@ typedef struct glgemm_engine_options {
   const char* tuning;
   /// 1, the default: check each program on a small product before it is relied on; one that fails is not used. 0: do not.
   int32_t self_check;
+  /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds. A longer product
+  /// is enqueued in slices of about that. 100 ms by default.
+  int64_t longest_dispatch_ns;
+  /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: whatever the driver gives.
+  int64_t most_buffer_bytes;
 } glgemm_engine_options;
+
+/// What a job has done so far.
+typedef struct glgemm_job_info {
+  size_t struct_size;
+  int32_t done;      ///< 1: the product is completely enqueued; when the device is done with it a fence tells. 0 else
+  double progress;   ///< the share of the product's work that is enqueued, from 0 to 1; it never falls
+  int64_t advances;  ///< calls of glgemm_job_advance() that enqueued something
+  int64_t slices;
+  int64_t dispatches;
+  double rate;       ///< multiply-adds in a second of the program that runs next, as far as the engine knows; 0: not yet
+  char kernel[128];  ///< as glgemm_options takes it
+} glgemm_job_info;
+
+/// A rectangle of a matrix as it is stored. This struct does not grow.
+typedef struct glgemm_section {
+  int64_t row;
+  int64_t column;
+  int64_t rows;
+  int64_t columns;
+} glgemm_section;
+
+/// A matrix on the host's side: in memory, or wherever its functions find and put it. All zeros but rows, columns and data:
+/// row-major floats without gaps. This struct does not grow.
+///
+/// The functions move sections that are dense in `layout`: with GLGEMM_ROW_MAJOR, element (i, j) of a section of c columns is the
+/// one at i * c + j; with GLGEMM_COLUMN_MAJOR and r rows, the one at j * r + i. They return 0, or another number, which ends the
+/// product; they must not call OpenGL or the engine, and must not throw or jump out. With several accelerators they are called on
+/// several threads at once, writes for sections that are apart.
+typedef struct glgemm_host_matrix {
+  int64_t rows;  ///< before any op
+  int64_t columns;
+  int32_t layout;  ///< GLGEMM_ROW_MAJOR, ...
+  int32_t type;    ///< GLGEMM_F32, ...
+  void* data;      ///< the elements; written for a product's C alone. NULL: it has functions, or no elements
+  int64_t ld;      ///< of `data`, in elements; 0: no gaps
+  int32_t (*read)(const glgemm_section* section, void* to, void* user);
+  int32_t (*write)(const glgemm_section* section, const void* from, void* user);
+  void* user;  ///< handed to the functions
+} glgemm_host_matrix;
+
+/// As glgemm_epilogue, on the host's side.
+typedef struct glgemm_host_epilogue {
+  size_t struct_size;
+  /// The residual D, of C's shape and layout. NULL: none.
+  const glgemm_host_matrix* residual;
+  int32_t bias;  ///< GLGEMM_BIAS_NONE, ...
+  /// m x 1 (a bias for each row) or 1 x n elements. NULL only for GLGEMM_BIAS_NONE.
+  const glgemm_host_matrix* bias_values;
+  int32_t activation;  ///< GLGEMM_ACTIVATION_NONE, ...
+  double low;
+  double high;
+} glgemm_host_epilogue;
+
+/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product. With beta = 0 C is
+/// not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+typedef struct glgemm_host_product {
+  size_t struct_size;
+  int32_t op_a;  ///< GLGEMM_OP_NONE, ...
+  int32_t op_b;
+  glgemm_scalar alpha;  ///< 1 by default
+  glgemm_host_matrix a;
+  glgemm_host_matrix b;
+  glgemm_scalar beta;  ///< 0 by default
+  glgemm_host_matrix c;
+  const glgemm_host_epilogue* epilogue;  ///< NULL: none
+} glgemm_host_product;
+
+/// What the caller of a streamed product decides. Its functions must not call OpenGL, but for new_engine, and must not throw or
+/// jump out; those that return 0 end the product with any other number.
+typedef struct glgemm_stream_options {
+  size_t struct_size;
+  /// The most bytes that buffers on the device may have together. 0, the default: 7/8 of what the driver reports as free (a
+  /// driver that computes on the CPU: half of the main memory; one that does not say: 1 GiB).
+  int64_t device_memory_limit_bytes;
+  /// The most bytes that buffers on the device and on the host may have together. 0, the default: no limit but the device's.
+  int64_t memory_limit_bytes;
+  const glgemm_options* plan;  ///< NULL: the defaults
+  void* user;                  ///< handed to the functions
+  /// Called after each window of k with the share of the product that is done, 0 to 1. Returns 0. NULL: none.
+  int32_t (*progress)(double share, void* user);
+  /// Called when a piece of C has been written. Returns 0. NULL: none.
+  int32_t (*piece_done)(const glgemm_section* piece, void* user);
+  /// `done_count` pieces of C that are there from an earlier run with equal options: they are left as they are.
+  const glgemm_section* done;
+  size_t done_count;
+  /// Called when the context was lost: makes a new one current on this thread and returns an engine in it, or NULL. The product
+  /// then goes on from the last finished piece. NULL: none. Accelerators make new contexts themselves and do not call it.
+  struct glgemm_engine* (*new_engine)(void* user);
+} glgemm_stream_options;
+
+/// What a streamed product did, and the plan with which it began: C in pieces of piece_m x piece_n that stay on the device while
+/// k is walked in windows of piece_k.
+typedef struct glgemm_stream_report {
+  size_t struct_size;
+  int64_t piece_m;
+  int64_t piece_n;
+  int64_t piece_k;
+  int64_t device_bytes;  ///< of all buffers on the device
+  int64_t host_bytes;    ///< of those on the host
+  int64_t pieces;        ///< that were computed
+  int64_t windows;
+  int64_t bytes_to_device;
+  int64_t bytes_from_device;
+  /// On the calling thread's clock: reading, copying and writing elements; waiting for the device to compute; all of the call.
+  int64_t transfer_time_ns;
+  int64_t compute_time_ns;
+  int64_t total_time_ns;
+  int64_t contexts_lost;  ///< how often it went on in a new context
+  int64_t out_of_memory;  ///< how often with smaller pieces, since the driver had not the memory
+  char kernel[128];       ///< as glgemm_options takes it
+} glgemm_stream_report;
 
 /// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a
 /// size that this library does not know: the program was compiled with a newer glgemm.h. Any thread.
@@ -260,14 +383,19 @@ GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t 
 GLGEMM_EXPORT glgemm_status glgemm_report_init(glgemm_report* report, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_device_info_init(glgemm_device_info* info, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_job_info_init(glgemm_job_info* info, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_host_epilogue_init(glgemm_host_epilogue* epilogue, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_host_product_init(glgemm_host_product* product, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_stream_options_init(glgemm_stream_options* options, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* report, size_t size);
 
 // ---- The engine
 
 /// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that
 /// a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and
-/// generic) and the copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again. Not
-/// while transform feedback is active (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot
-/// be asked).
+/// generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object
+/// that was deleted while it was bound cannot be bound again. Not while transform feedback is active (refused) and not under
+/// conditional rendering (OpenGL would drop the dispatches and cannot be asked).
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
 /// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a
@@ -275,7 +403,8 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_options_init(glgemm_engine_options* op
 /// (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying),
 /// GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 typedef struct glgemm_engine glgemm_engine;
-/// A rows x columns matrix in a storage buffer of its own, row-major without gaps. It may outlive the engine, not its context.
+/// A rows x columns matrix in a storage buffer of its own, row-major without gaps; where the driver gives no buffer of that size,
+/// in bands of rows in several. It may outlive the engine, not its context.
 typedef struct glgemm_matrix glgemm_matrix;
 /// An operand copied into the form that the engine's kernels read fastest.
 typedef struct glgemm_packed glgemm_packed;
@@ -283,6 +412,9 @@ typedef struct glgemm_packed glgemm_packed;
 typedef struct glgemm_fence glgemm_fence;
 /// While it lives, an engine saves and restores no OpenGL state for each call.
 typedef struct glgemm_scope glgemm_scope;
+/// A product that is enqueued in slices, so that an application with a frame to draw can give it so much of each. It may outlive
+/// the engine, not its context, and can then only be destroyed.
+typedef struct glgemm_job glgemm_job;
 
 /// Looks an OpenGL function up by name: glfwGetProcAddress, SDL_GL_GetProcAddress, eglGetProcAddress,
 /// glgemm_headless_get_proc_address, cast to this type where theirs differs in spelling only.
@@ -291,14 +423,15 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 
 /// Makes an engine in the current context.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED  no context is current, or it is older than OpenGL 4.3; the message has its version
+/// @return GLGEMM_UNSUPPORTED       no context is current, or it is older than OpenGL 4.3; the message has its version
+/// @return GLGEMM_INVALID_ARGUMENT  options->longest_dispatch_ns is not positive, or options->most_buffer_bytes is negative
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
 /// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
 /// Matrices free theirs themselves.
 GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
-/// Forgets the engine's OpenGL objects, and those of its matrices, fences and scopes, without calling OpenGL: for a context that
-/// is lost or gone. Any thread.
+/// Forgets the engine's OpenGL objects, and those of its matrices, jobs, fences and scopes, without calling OpenGL: for a context
+/// that is lost or gone. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
 /// Frees the engine's memory; what was not released is abandoned: OpenGL is not called. NULL is passed over. Any thread.
 GLGEMM_EXPORT void glgemm_engine_destroy(glgemm_engine* engine);
@@ -323,7 +456,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
 ///
 /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha =
-/// 0, A and B are not. The gaps that C's ld leaves are not written.
+/// 0, A and B are not. The gaps that C's ld leaves are not written. A product that takes longer than the engine's
+/// longest_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
 /// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
@@ -333,6 +467,7 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the kernel; the message has its log
 /// In each case nothing has been enqueued.
+/// @return GLGEMM_DEVICE_LOST       it waited, and the context was reset
 GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                         glgemm_report* report);
 /// The same for `count` products of different shapes, in their order, all or none: each is checked before the first is enqueued.
@@ -384,6 +519,54 @@ GLGEMM_EXPORT glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_sco
 /// Restores the state and frees the scope. NULL is passed over.
 GLGEMM_EXPORT void glgemm_scope_end(glgemm_scope* scope);
 
+// ---- Jobs
+
+/// Starts a product as glgemm_gemm() would run it, to be enqueued piece by piece by glgemm_job_advance().
+///
+/// Does here what may fail or take long: checks, plans, compiles, makes room. The job has buffers of its own beside the operands,
+/// so that other products and jobs may run in between. The product's buffers, its workspace included, must stay as they are, and
+/// what lies in them, until the job's fence says that it is done; the structs and arrays may go.
+/// @param options  NULL: the defaults
+/// @return as glgemm_gemm; nothing has been enqueued
+GLGEMM_EXPORT glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+                                             glgemm_job** job);
+/// Enqueues slices that are worth about `budget_ns` nanoseconds of the device's time, each at most a fifth of that and at most
+/// the engine's longest_dispatch_ns (or one workgroup, if that takes longer); *done = whether all is enqueued, 1 or 0. Does not
+/// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done
+/// what the last advance but one enqueued, after glgemm_job_cancel(), or when all is enqueued.
+/// @return GLGEMM_INVALID_ARGUMENT  a budget of 0 or less; the engine was released or abandoned
+/// @return GLGEMM_UNSUPPORTED       transform feedback is active
+/// @return GLGEMM_DEVICE_LOST       the context was reset
+GLGEMM_EXPORT glgemm_status glgemm_job_advance(glgemm_job* job, int64_t budget_ns, int32_t* done);
+/// How far the job is. Needs no context.
+GLGEMM_EXPORT glgemm_status glgemm_job_progress(const glgemm_job* job, glgemm_job_info* info);
+/// Nothing more is enqueued. Unless all was, C is then written in part: each of its elements is as it was, final, or (where k is
+/// cut) a sum over a part of k. What was enqueued before still runs. Needs no context.
+GLGEMM_EXPORT glgemm_status glgemm_job_cancel(glgemm_job* job);
+/// Makes a fence behind everything enqueued so far, by whomever.
+/// @return GLGEMM_INVALID_ARGUMENT  the engine was released or abandoned
+GLGEMM_EXPORT glgemm_status glgemm_job_fence(glgemm_job* job, glgemm_fence** fence);
+/// Frees the job (without calling OpenGL if its engine was abandoned, then on any thread). NULL is passed over.
+GLGEMM_EXPORT void glgemm_job_destroy(glgemm_job* job);
+
+// ---- Matrices that need not fit the device, nor main memory
+
+/// Computes C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side piece by piece, and waits for it.
+///
+/// The buffers that it makes have at no time more bytes than the options say. f16 and bf16 C's are summed in f32 and rounded when
+/// they are written.
+/// @param options, report  may be NULL
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a matrix lacks data or a function that is needed, or the limits are
+///                                  too small for any piece: the message has the least that works
+/// @return GLGEMM_UNSUPPORTED       options->plan->kernel cannot run this, or the driver lacks the type; nothing has been written
+/// @return GLGEMM_OUT_OF_MEMORY     the driver has not the memory for the least piece
+/// @return GLGEMM_DEVICE_LOST       the context was lost, and options->new_engine makes no new one or one that is lost at the
+///                                  same piece again, or a piece that depends on what C was had been written in part
+/// @return GLGEMM_CALLBACK_FAILED   a function of a matrix or of the options returned another number than 0
+/// Pieces of C may then have been written.
+GLGEMM_EXPORT glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_product* product,
+                                                     const glgemm_stream_options* options, glgemm_stream_report* report);
+
 // ---- Matrices on the device
 
 /// A matrix of uninitialised elements.
@@ -394,10 +577,12 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t 
 /// Frees the matrix and its buffer (without calling OpenGL if its engine was abandoned, then on any thread). NULL is passed over.
 GLGEMM_EXPORT void glgemm_matrix_destroy(glgemm_matrix* matrix);
 
-/// The whole matrix, for glgemm_gemm() and for the application's own use of the buffer. Any thread.
+/// The whole matrix, for glgemm_gemm() and for the application's own use of the buffer. If it lies in bands, `buffer` is 0, and
+/// `bands` lives as long as the matrix. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glgemm_view* view);
-/// Its section of rows x columns elements from (row, column) on. Any thread.  @return GLGEMM_INVALID_ARGUMENT  it leaves the
-/// matrix
+/// Its section of rows x columns elements from (row, column) on. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT  it leaves the matrix; or that lies in bands, and the section is neither inside one nor begins
+///                                  with the first row of one
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                        int64_t columns, glgemm_view* view);
 
@@ -422,7 +607,7 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_download_section(const glgemm_matrix* 
 /// context must be current when the call begins, and switch_context(user) makes `to`'s current and returns 0, or fails and
 /// returns another number.
 /// @return GLGEMM_INVALID_ARGUMENT  the types differ, a section leaves its matrix, or the sections overlap
-/// @return GLGEMM_GL_ERROR          switch_context failed; the message has its number
+/// @return GLGEMM_CALLBACK_FAILED   switch_context failed
 GLGEMM_EXPORT glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, int64_t from_column, int64_t rows,
                                                int64_t columns, glgemm_matrix* to, int64_t row, int64_t column,
                                                int32_t (*switch_context)(void* user), void* user);

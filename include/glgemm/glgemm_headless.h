@@ -1,4 +1,5 @@
-// An OpenGL context without a window, over EGL, for C. Link glgemm::headless for it. Errors and structs are as glgemm.h says.
+// OpenGL contexts without a window, over EGL, and several accelerators at once, for C. Link glgemm::headless for it. Errors and
+// structs are as glgemm.h says.
 #pragma once
 
 #include <glgemm/glgemm.h>
@@ -42,6 +43,78 @@ GLGEMM_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context
 GLGEMM_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);
 /// For glgemm_engine_create: looks OpenGL functions up through EGL. Any thread.
 GLGEMM_EXPORT glgemm_proc glgemm_headless_get_proc_address(const char* name);
+
+// ---- Several accelerators at once
+
+/// Accelerators that multiply together, each with a thread, an OpenGL context and an engine of its own. Its functions may be
+/// called on any thread, by one at a time.
+typedef struct glgemm_accelerators glgemm_accelerators;
+
+typedef struct glgemm_accelerators_options {
+  size_t struct_size;
+  /// For every engine. Its functions are called by one thread at a time. NULL: the defaults.
+  const glgemm_engine_options* engine;
+  /// No piece of a product is made smaller to share the work evenly than what an accelerator computes in this time. 20 ms by
+  /// default.
+  int64_t least_piece_ns;
+} glgemm_accelerators_options;
+
+/// What is known of an accelerator, and what it did in the last product: zeros before the first one.
+typedef struct glgemm_accelerator_info {
+  size_t struct_size;
+  /// The strings live until the next product, or until the accelerators are destroyed.
+  const char* name;
+  const char* failure;  ///< why it cannot be used, or was given up in the last product; "": neither
+  int32_t software;     ///< 1: it computes on the CPU; 0 else
+  double rate;          ///< products of elements that it adds up in a second, by its last product; 0: not known
+  int64_t elements;     ///< of C
+  int64_t pieces;
+  int64_t bytes_to_device;
+  int64_t bytes_from_device;
+  /// On its thread's clock: reading, copying and writing elements; waiting for the device to compute; waiting for others to
+  /// finish the last pieces.
+  int64_t transfer_time_ns;
+  int64_t compute_time_ns;
+  int64_t waiting_time_ns;
+  int64_t total_time_ns;  ///< from the product's beginning to its end
+} glgemm_accelerator_info;
+
+/// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. Any thread.
+GLGEMM_EXPORT glgemm_status glgemm_accelerators_options_init(glgemm_accelerators_options* options, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info* info, size_t size);
+
+/// Makes accelerators, all at the same time. Those that cannot be used are left out, see glgemm_accelerators_info().
+///
+/// `list` is NULL or "": the variable GLGEMM_DEVICE if it is set, else every real GPU once, or, if there is none, one software
+/// device; "all": software devices as well; else indices of EGL's devices as GLGEMM_DEVICE may name them or parts of renderers'
+/// names (the first that fits), separated by commas, each as often as wanted: "0,1,1".
+/// @param options  NULL: the defaults
+/// @return GLGEMM_UNSUPPORTED       no device can be used; the message lists each and why
+/// @return GLGEMM_INVALID_ARGUMENT  an entry of the list fits no usable device
+GLGEMM_EXPORT glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
+                                                       glgemm_accelerators** accelerators);
+/// Ends the threads and their contexts. NULL is passed over.
+GLGEMM_EXPORT void glgemm_accelerators_destroy(glgemm_accelerators* accelerators);
+
+/// Computes C = act(alpha op(A) op(B) + beta C + D + bias) on all of them and waits for it. Pieces of C come from one queue,
+/// larger ones for faster accelerators; `device_memory_limit_bytes` holds for each, an equal share of `memory_limit_bytes`
+/// likewise. The work of one that fails is done by the others.
+///
+/// The matrices' functions are called on several threads at once, those of the options on any, by one at a time.
+/// @param options  NULL: the defaults
+/// @return GLGEMM_INVALID_ARGUMENT  as glgemm_multiply_streamed
+/// @return GLGEMM_UNSUPPORTED       no accelerator can run it
+/// @return GLGEMM_GL_ERROR          every accelerator failed; the message has each with its reason
+/// @return GLGEMM_CALLBACK_FAILED   a function of a matrix or of the options returned another number than 0
+/// Pieces of C may then have been written.
+GLGEMM_EXPORT glgemm_status glgemm_accelerators_multiply(glgemm_accelerators* accelerators, const glgemm_host_product* product,
+                                                         const glgemm_stream_options* options);
+/// How many there are, those that cannot be used included.
+GLGEMM_EXPORT glgemm_status glgemm_accelerators_count(const glgemm_accelerators* accelerators, int32_t* count);
+/// What is known of the one at `index`, in the order of the list.
+/// @return GLGEMM_INVALID_ARGUMENT  there is no such index
+GLGEMM_EXPORT glgemm_status glgemm_accelerators_info(const glgemm_accelerators* accelerators, int32_t index,
+                                                     glgemm_accelerator_info* info);
 
 #ifdef __cplusplus
 }

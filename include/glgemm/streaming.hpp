@@ -121,8 +121,8 @@ struct StreamOptions {
   /// Called when the context was lost: makes a new one current on this thread and returns an engine in it. The product then goes
   /// on from the last finished piece. Without it, DeviceLost is the caller's.
   std::function<Engine&()> new_engine{};
-  /// Called after each window of k with the share of the product that is done, 0 to 1. May throw to end the product. Must not call
-  /// OpenGL.
+  /// Called after each window of k with the share of the product that is done, 0 to 1. May throw to end the product. Must not
+  /// call OpenGL.
   std::function<void(double share)> progress{};
   /// Pieces of C that are there from an earlier run with an equal plan: they are left as they are.
   std::vector<Section> done{};
