@@ -1,10 +1,18 @@
 // The long tier: any number of random products, on every kernel with many parameters, or on random legal tiles, within limits
 // made small if asked for. Prints each failure with its seed. --walls: matrices larger than a buffer, for real.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <new>
 #include <random>
+#include <span>
 
 #include "gemm_cases.hpp"
 #include "gl_context.hpp"
@@ -98,68 +106,52 @@ std::int64_t check_walls(Engine& engine) {
   return wrong + check_large(engine, (std::int64_t{1} << 20) + 1001);        // 4 GiB and a little
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app("Runs random products of every kind on this device and compares each with a reference");
+struct Arguments {
   std::int64_t cases = 10000, tiles = 0;
   std::uint64_t seed = 1;
-  std::int64_t storage_block = 0, groups = 0;
+  std::int64_t storage_block = 0, groups = 0, memory_limit = 0;
   bool walls = false;
-  test::Way way;
   double budget = 0;
-  std::string accelerators;
-  std::string only, kernel;
-  app.add_option("--cases", cases, "How many products")->check(CLI::PositiveNumber);
-  app.add_option("--tiles", tiles,
-                 "On this many random legal tiles, of all kernels, instead of a list of them; 16 products each by default")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--seed", seed, "Where the random numbers begin; equal seeds give equal products");
-  app.add_option("--program", only, "Only programs whose name begins so, as a failure names them");
-  app.add_option("--kernel", kernel, "On this kernel alone, as in --kernel tiled:tile=8 --program '...' --seed S --cases 1");
-  app.add_option("--storage-block", storage_block, "Plan as if a storage block had at most this many bytes")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--groups", groups, "Plan as if a dispatch had at most this many groups in each dimension")
-      ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--memory-limit", way.memory_limit,
-         "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--accelerators", accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
-  app.add_option("--budget", budget, "Run the products as jobs, with so many milliseconds for each advance")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--walls", walls,
-               "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  std::string accelerators, only, kernel;
+  std::int64_t jobs = 1;
+};
 
+/// What has been run so far; in memory that processes share.
+struct Outcome {
+  std::int64_t done = 0, failed = 0;
+  test::Seen seen;
+};
+
+/// The programs number `share`, `share` + jobs, ...; whatever jobs are, a program gets the same cases. Returns the exit status
+/// but for what failed.
+int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   EngineOptions options;
   options.self_check = false;  // the cases are checks themselves, of every program
   test::context();
   Engine engine(HeadlessContext::get_proc_address, options);
-  if (walls) {
+  if (x.walls) {
     const std::int64_t wrong = check_walls(engine);
-    std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << wrong << " failed" << std::endl;
+    std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << std::endl;
+    outcome.failed = wrong;
     engine.release();
-    return wrong > 0 ? 1 : 0;
+    return 0;
   }
+  test::Way way;
+  way.memory_limit = x.memory_limit;
   std::optional<Limits> small;
-  if (storage_block > 0 || groups > 0) {
+  if (x.storage_block > 0 || x.groups > 0) {
     small = engine.limits();
-    if (storage_block > 0) small->storage_block_bytes = storage_block;
-    if (groups > 0) small->groups = {groups, groups, groups};
+    if (x.storage_block > 0) small->storage_block_bytes = x.storage_block;
+    if (x.groups > 0) small->groups = {x.groups, x.groups, x.groups};
     way.limits = &*small;
   }
-  way.budget = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(budget));
+  way.budget = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(x.budget));
   std::optional<Accelerators> several;
-  if (!accelerators.empty()) {
+  if (!x.accelerators.empty()) {
     AcceleratorsOptions all;
     all.engine = options;
     all.least_piece = std::chrono::nanoseconds(0);
-    way.accelerators = &several.emplace(headless_accelerators(accelerators), all);
+    way.accelerators = &several.emplace(headless_accelerators(x.accelerators), all);
   }
   std::vector<Kernel> kernels;
   for (const char* name : {"naive",
@@ -184,50 +176,139 @@ int main(int argc, char** argv) {
                            "blocked:block_m=16,block_n=32,block_k=8,tile_m=4,tile_n=4",
                            "blocked:block_m=32,block_n=16,block_k=16,tile_m=4,tile_n=8,panels=1"})
     kernels.push_back(parse_kernel(name));
-  if (!kernel.empty()) kernels = {parse_kernel(kernel)};
+  if (!x.kernel.empty()) kernels = {parse_kernel(x.kernel)};
   std::vector<ProgramKey> programs;
-  if (tiles == 0) {
+  if (x.tiles == 0) {
     std::erase_if(kernels,
                   [&](const Kernel& one) { return !why_not({.m = 64, .n = 64, .k = 64}, one, engine.limits()).empty(); });
     programs = test::programs(kernels, engine.limits());
   } else {
     // Two kinds of programs of each, so that a few tiles together have all of them.
-    RandomTiles random(engine.limits(), seed);
-    for (std::int64_t i = 0; i < tiles; ++i) {
+    RandomTiles random(engine.limits(), x.seed);
+    for (std::int64_t i = 0; i < x.tiles; ++i) {
       const std::vector<ProgramKey> all = test::programs({random.next()}, engine.limits());
       for (std::size_t j = 0; j < 2; ++j) programs.push_back(all[(static_cast<std::size_t>(i) * 17 + j * 15) % all.size()]);
     }
-    if (app.count("--cases") == 0) cases = 16 * tiles;
   }
-  std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(only); });
+  std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(x.only); });
   if (programs.empty()) {
-    std::cerr << "full: no program's name begins with \"" << only << "\"\n";
+    if (share == 0) std::cerr << "full: no program's name begins with \"" << x.only << "\"\n";
     return 2;
   }
-  std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << cases << " products from seed "
-            << seed << " on " << programs.size() << " programs" << std::endl;
-  const auto begin = std::chrono::steady_clock::now();
-  std::int64_t failed = 0, done = 0;
-  test::Seen seen;
   const auto count = static_cast<std::int64_t>(programs.size());
-  for (std::int64_t p = 0; p < count; ++p) {
-    const std::int64_t until = cases * (p + 1) / count;
-    if (p % 50 == 0) std::cerr << p << " of " << count << " programs" << std::endl;
-    for (; done < until; ++done)
-      if (const std::string wrong =
-              test::run_case(engine, programs[static_cast<std::size_t>(p)], seed + static_cast<std::uint64_t>(done), &seen, way);
-          !wrong.empty()) {
-        std::cout << "FAILED " << wrong << std::endl;
-        ++failed;
-      }
+  if (share == 0)
+    std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << x.cases << " products from seed "
+              << x.seed << " on " << count << " programs" << std::endl;
+  for (std::int64_t p = share; p < count; p += x.jobs) {
+    if (share == 0 && p % 50 < x.jobs) std::cerr << p << " of " << count << " programs" << std::endl;
+    for (std::int64_t i = x.cases * p / count; i < x.cases * (p + 1) / count; ++i) {
+      const std::string wrong = test::run_case(engine, programs[static_cast<std::size_t>(p)],
+                                               x.seed + static_cast<std::uint64_t>(i), &outcome.seen, way);
+      ++outcome.done;
+      if (wrong.empty()) continue;
+      std::cout << "FAILED " << wrong << std::endl;
+      ++outcome.failed;
+    }
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed << " transposed, "
-            << seen.wide << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces << " in pieces, "
-            << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
-            << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.workspace
-            << " in a workspace of the caller's\n"
-            << done - failed << " passed, " << failed << " failed, " << seconds.count() << " s" << std::endl;
   engine.release();
-  return failed > 0 ? 1 : 0;
+  return 0;
+}
+
+/// Each share in a process of its own, made before there is a context. What they print comes when they end. A process that
+/// does not end well has failed as well.
+int run_jobs(const Arguments& x, Outcome& all) {
+  setenv("LP_NUM_THREADS", "1", 0);  // for drivers that compute on the CPU, of which each process would take all
+  const auto jobs = static_cast<std::size_t>(x.jobs);
+  void* const memory = mmap(nullptr, jobs * sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  const std::span<Outcome> outcomes(static_cast<Outcome*>(memory), jobs);
+  struct Process {
+    pid_t id;
+    std::FILE* said;
+  };
+  std::vector<Process> processes;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    new (&outcomes[i]) Outcome;
+    std::FILE* const said = std::tmpfile();
+    const pid_t id = said ? fork() : -1;
+    if (id == 0) {
+      dup2(fileno(said), STDOUT_FILENO);
+      std::exit(run(x, static_cast<std::int64_t>(i), outcomes[i]));
+    }
+    processes.push_back({id, said});
+  }
+  int status = 0;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    int result = 0;
+    const Process& process = processes[i];
+    const bool ended = process.id > 0 && waitpid(process.id, &result, 0) == process.id;
+    if (process.said) std::rewind(process.said);
+    for (int c = 0; process.said && (c = std::fgetc(process.said)) != EOF;) std::cout.put(static_cast<char>(c));
+    const int its = ended && WIFEXITED(result) ? WEXITSTATUS(result) : 1;
+    if (its == 2) return its;  // it has said why
+    if (its != 0) {
+      std::cout << "FAILED job " << i
+                << (!ended                ? " could not be started"
+                    : WIFSIGNALED(result) ? " ended by signal " + std::to_string(WTERMSIG(result))
+                                          : " ended with status " + std::to_string(its))
+                << ", after " << outcomes[i].done << " products" << std::endl;
+      status = std::max(status, its);
+    }
+    all.done += outcomes[i].done;
+    all.failed += outcomes[i].failed;
+    all.seen += outcomes[i].seen;
+  }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs random products of every kind on this device and compares each with a reference");
+  Arguments x;
+  app.add_option("--cases", x.cases, "How many products")->check(CLI::PositiveNumber);
+  app.add_option("--tiles", x.tiles,
+                 "On this many random legal tiles, of all kernels, instead of a list of them; 16 products each by default")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", x.seed, "Where the random numbers begin; equal seeds give equal products");
+  app.add_option("--program", x.only, "Only programs whose name begins so, as a failure names them");
+  app.add_option("--kernel", x.kernel, "On this kernel alone, as in --kernel tiled:tile=8 --program '...' --seed S --cases 1");
+  app.add_option("--storage-block", x.storage_block, "Plan as if a storage block had at most this many bytes")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--groups", x.groups, "Plan as if a dispatch had at most this many groups in each dimension")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--memory-limit", x.memory_limit,
+         "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--accelerators", x.accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
+  app.add_option("--budget", x.budget, "Run the products as jobs, with so many milliseconds for each advance")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--jobs", x.jobs, "So many processes, each with a share of the programs; the same products in all")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--walls", x.walls,
+               "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  if (x.tiles > 0 && app.count("--cases") == 0) x.cases = 16 * x.tiles;
+  if (x.walls) x.jobs = 1;
+  const auto begin = std::chrono::steady_clock::now();
+  Outcome outcome;
+  const int status = x.jobs == 1 ? run(x, 0, outcome) : run_jobs(x, outcome);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  if (status == 2) return status;
+  const test::Seen& seen = outcome.seen;
+  if (!x.walls)
+    std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed
+              << " transposed, " << seen.wide << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces
+              << " in pieces, " << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
+              << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.workspace
+              << " in a workspace of the caller's\n"
+              << outcome.done - outcome.failed << " passed, ";
+  std::cout << outcome.failed << " failed, " << seconds.count() << " s" << std::endl;
+  return outcome.failed > 0 ? 1 : status;
 }

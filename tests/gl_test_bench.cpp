@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "bench.hpp"
+#include "bench_calls.hpp"
 #include "gl_context.hpp"
+#include "gl_functions.hpp"
 #include "peers.hpp"
 #include "run_tool.hpp"
 
@@ -431,6 +433,77 @@ TEST_CASE("under a budget each kernel runs once more, as a job, and its calls ar
   CHECK(run_tool("bench --sizes 8 --budget 0").status == 2);
 }
 
+TEST_CASE("what a call costs, in a scope and without one") {
+  BenchOptions options = small_options();
+  options.kernels = parse_kernels("tiled:tile=8");
+  options.repeats = 3;
+  std::ostringstream out;
+  const BenchResult result = run_enqueue(options, test::engine(), out);
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+  REQUIRE(all["results"].size() == 2);
+  for (const json& x : all["results"]) {
+    CAPTURE(x.dump());
+    CHECK(x["n"] == 33);
+    CHECK(x["scope"] == (&x == &all["results"][0]));
+    CHECK(x["dispatches"] == 1);
+    CHECK(x["batches"] == 3);
+    CHECK(x["calls"] >= 1);
+    CHECK(x["cpu_us"] > 0);
+    CHECK(x["cpu_us_low"] <= x["cpu_us"]);
+    CHECK(x["cpu_us_high"] >= x["cpu_us"]);
+    // A thread has one CPU at a time; what clocks round is little.
+    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20);
+  }
+  for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
+                                "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
+    CAPTURE(arguments);
+    const ToolRun run = run_tool(std::string("bench --sizes 8 ") + arguments);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find("--enqueue") + 1 + (run.err.find("--first") + 1) > 0);
+  }
+}
+
+TEST_CASE("the first product of a process: programs come from the cache in the second, where the driver gives them") {
+  test::context();
+  for (const bool driver_keeps_none : {false, true}) {
+    CAPTURE(driver_keeps_none);
+    if (driver_keeps_none) setenv("MESA_SHADER_CACHE_DISABLE", "true", 1);
+    const ToolRun run = run_tool("bench --first --sizes 24 --kernel naive --repeats 1 --json -");
+    unsetenv("MESA_SHADER_CACHE_DISABLE");
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json all = json::parse(run.out), x = all["results"][0];
+    CHECK(x["cold_ms"] > 0);
+    CHECK(x["cold_from_start_ms"] > x["cold_ms"]);
+    CHECK(x["second_ms"] > 0);
+    if (!driver_keeps_none) CHECK(x["binaries"] == !gl::binary_formats(test::gl_functions()).empty());
+    if (!x["binaries"].get<bool>()) {
+      CHECK(all["ratios"].empty());
+      CHECK(run.err.find("no ratio: the driver gives no binaries") != std::string::npos);
+      continue;
+    }
+    CHECK(x["loaded"] == 1);
+    REQUIRE(all["ratios"].size() == 3);
+    CHECK(all["ratios"][0]["name"] == "first product, program cache warm over cold, 24x24x24 f32");
+    CHECK(all["ratios"][0]["value"].get<double>() == doctest::Approx(x["warm_ms"].get<double>() / x["cold_ms"].get<double>()));
+  }
+}
+
+TEST_CASE("streamed over the slower of its transfers and the product alone") {
+  const ToolRun run = run_tool("bench --shape 120,96,64 --kernel naive --device-memory-limit 32K --repeats 1 --json - --op-b t");
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const json all = json::parse(run.out), x = all["results"][0];
+  CHECK(x["transfers_alone_seconds"] > 0);
+  REQUIRE(all["ratios"].size() == 4);
+  CHECK(all["ratios"][2]["over"] == "the slower of its transfers and the product alone");
+  CHECK(all["ratios"][2]["value"].get<double>() ==
+        doctest::Approx(std::max(x["transfers_alone_seconds"].get<double>(), x["resident_seconds"].get<double>()) /
+                        x["streamed_seconds"].get<double>()));
+}
+
 TEST_CASE("bench refuses what this device or machine cannot do") {
   for (const char* arguments :
        {"bench --sizes 8 --device nosuchdevice", "bench --sizes 10000000", "bench --sizes 8,4000000000"}) {
@@ -498,6 +571,20 @@ TEST_CASE("devices says what shaders can do") {
       CHECK((probes["arithmetic"][type].is_null() || probes["arithmetic"][type].is_string()));
     CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
     CHECK(probes["image_buffer_texels"] >= 65536);
+    CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
+    CHECK(probes["timestamps_say"] > 0.5);
+    CHECK(probes["timestamps_say"] < 1.2);
+    // What is known of drivers that compute on the CPU.
+    if (device["software"].get<bool>()) {
+      for (const json& rounding : probes["rounding"])
+        for (const auto& [what, yes] : rounding.items()) {
+          CAPTURE(what);
+          CHECK(yes == what.ends_with("_kept"));
+        }
+      CHECK((probes["binary"]["bytes"] > 1000) == (probes["program_binary_formats"] > 0));
+      CHECK(probes["binary"]["text_bytes"] == 0);
+    }
+    if (device["renderer"].get<std::string>().starts_with("llvmpipe")) CHECK(probes["time_elapsed_says"] < 0.5);
     CHECK(probes.contains("subgroups"));
   }
 }

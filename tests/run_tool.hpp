@@ -1,9 +1,10 @@
-// Runs the built glgemm tool as a user would.
+// Runs the glgemm tool that lies beside the test program, as a user would.
 #pragma once
 
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "temporary_folder.hpp"
@@ -19,6 +20,7 @@ inline ToolRun run_tool(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
   const std::string err = folder.file("err");
-  const int result = std::system(("'" GLGEMM_TOOL "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
+  const std::string tool = std::filesystem::read_symlink("/proc/self/exe").replace_filename("glgemm").string();
+  const int result = std::system(("'" + tool + "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
   return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, TemporaryFolder::contents(out), TemporaryFolder::contents(err)};
 }

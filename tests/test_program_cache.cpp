@@ -16,8 +16,8 @@
 
 #include <doctest/doctest.h>
 
-#include "program_cache.hpp"
 #include "environment.hpp"
+#include "program_cache.hpp"
 #include "temporary_folder.hpp"
 
 using namespace glgemm;

@@ -11,6 +11,7 @@
 
 #include <glgemm/headless.hpp>
 
+#include "bench_calls.hpp"
 #include "bench_json.hpp"
 #include "bench_measure.hpp"
 #include "bench_ratios.hpp"
@@ -292,6 +293,9 @@ struct Arguments {
   std::string accelerators;
   std::string device_memory_limit;
   std::string memory_limit;
+  bool enqueue = false;
+  bool first = false;
+  bool first_child = false;
   BenchOptions options;
 };
 
@@ -302,24 +306,31 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
     scaling.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
   if (!arguments.memory_limit.empty()) scaling.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
   const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
-  if (arguments.scaling || limited) {
+  const BenchOptions& bench = scaling.bench;
+  if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
     if (arguments.kernel == "all") scaling.bench.kernels = parse_kernels("auto");
-    const BenchOptions& bench = scaling.bench;
     if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
         bench.paper || bench.budget_ms || !bench.image_dir.empty())
       throw std::invalid_argument(
-          "--scaling and memory limits are for products from host to host: one kernel or auto, and no --batch, --peer, "
-          "--roofline, --paper, --budget or --image-dir");
+          "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
+          "--roofline, --paper, --budget and --image-dir");
   }
+  if ((arguments.first || arguments.enqueue) &&
+      (bench.check != CheckMethod::automatic || (arguments.first && (bench.alpha != 1.0 || bench.beta != 0.0 || bench.warmup))))
+    throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
   if (arguments.scaling) {
     one_thread_for_each_accelerator();
     return run_scaling(scaling, out);
   }
+  if (arguments.first) return run_first(bench, arguments.device, out);
+  if (arguments.first_child) return run_first_child(bench, arguments.device);
   HeadlessOptions headless;
   headless.device = arguments.device;
   const HeadlessContext context(headless);
   Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = limited ? run_streamed(scaling, engine, out) : run_bench(arguments.options, engine, out);
+  const BenchResult result = limited             ? run_streamed(scaling, engine, out)
+                             : arguments.enqueue ? run_enqueue(bench, engine, out)
+                                                 : run_bench(bench, engine, out);
   engine.release();
   return result;
 }
@@ -412,10 +423,19 @@ void add_bench(CLI::App& app, int& status) {
                    "(default: every GPU)")
       ->needs(scaling);
   scaling->excludes(device);
-  verb->add_option("--device-memory-limit", arguments->device_memory_limit,
-                   "Measure products from host to host with at most so many bytes on the device, as in 6M, beside those without "
-                   "a limit");
-  verb->add_option("--memory-limit", arguments->memory_limit, "The same with so many bytes on the device and the host together");
+  auto* device_limit =
+      verb->add_option("--device-memory-limit", arguments->device_memory_limit,
+                       "Measure products from host to host with at most so many bytes on the device, as in 6M, beside those "
+                       "without a limit, and beside the transfers alone");
+  auto* limit = verb->add_option("--memory-limit", arguments->memory_limit,
+                                 "The same with so many bytes on the device and the host together");
+  auto* enqueue = verb->add_flag("--enqueue", arguments->enqueue,
+                                 "Measure what the call of a repeated product costs the CPU, in a scope and without one");
+  verb->add_flag("--first", arguments->first,
+                 "Measure the first product of a new process, with an empty program cache and with a filled one")
+      ->excludes(enqueue, scaling, device_limit, limit);
+  verb->add_flag("--first-child", arguments->first_child)->group("");
+  enqueue->excludes(scaling, device_limit, limit);
   verb->add_flag("--paper", arguments->options.paper, "Show the published figures beside ours");
   verb->add_option("--json", arguments->json,
                    "Write results and ratios to a file; with -, to the standard output, and the table to the standard error");

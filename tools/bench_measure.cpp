@@ -241,17 +241,60 @@ class TypedTrial final : public Trial {
             .c = host_matrix(c_)};
   }
   Check check_host(bool full) const override { return check(product_, c_, full); }
-  std::function<void()> on_device(Engine& engine, const PlanOptions& options) const override {
+  std::function<void(Report*)> on_device(Engine& engine, const PlanOptions& options) const override {
     struct Operands {
       DeviceMatrix a, b, c;
     };
     const auto here = std::make_shared<Operands>(
         Operands{{engine, product_.a}, {engine, product_.b}, {engine, product_.m(), product_.n(), type_of<C>()}});
     if (adds()) here->c.upload(product_.c0);
-    return [this, here, options, &engine] {
-      engine.gemm(product_.gemm(here->a, here->b, here->c), options);
-      engine.fence().wait();
+    return [here, product = product_.gemm(here->a, here->b, here->c), options, &engine](Report* report) {
+      engine.gemm(product, options, report);
     };
+  }
+  Report run(Engine& engine, const PlanOptions& options) override {
+    Report report;
+    c_ = tools::run(engine, product_, options, report);
+    return report;
+  }
+
+  double transfer_seconds(Engine& engine, const StreamReport& streamed) const override {
+    constexpr std::int64_t distinct = 8, part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
+    struct Sections {
+      DeviceMatrix device;
+      std::vector<Matrix<T>> host;
+    };
+    const auto cut = [&](const Matrix<T>& x, Op op, std::int64_t rows, std::int64_t columns) {
+      if (op != Op::none) std::swap(rows, columns);
+      Sections sections{{engine, rows, columns, type_of<T>()}, {}};
+      const HostMatrix from = host_matrix(x);
+      for (std::int64_t i = 0; i < distinct && (i + 1) * rows <= x.rows(); ++i)
+        from.read({i * rows, 0, rows, columns}, sections.host.emplace_back(rows, columns).data());
+      return sections;
+    };
+    const StreamPlan& plan = streamed.plan;
+    Sections operands[] = {cut(product_.a, product_.op_a, plan.piece_m, plan.piece_k),
+                           cut(product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
+    const std::int64_t c_rows =
+        std::clamp<std::int64_t>(part_bytes / (plan.piece_n * static_cast<std::int64_t>(sizeof(C))), 1, plan.piece_m);
+    const DeviceMatrix c(engine, c_rows, plan.piece_n, type_of<C>());
+    engine.fence().wait();
+    const auto begin = Clock::now();
+    std::int64_t up = 0, down = 0;
+    for (std::size_t i = 0; up < streamed.bytes_to_device; ++i) {
+      Sections& sections = operands[i % 2];
+      const Matrix<T>& next = sections.host[i / 2 % sections.host.size()];
+      sections.device.upload(next);
+      up += next.size() * static_cast<std::int64_t>(sizeof(T));
+      const double share = static_cast<double>(up) / static_cast<double>(streamed.bytes_to_device);
+      for (; static_cast<double>(down) < share * static_cast<double>(streamed.bytes_from_device);
+           down += c.rows() * c.columns() * static_cast<std::int64_t>(sizeof(C)))
+        c.template download<C>();
+    }
+    engine.fence().wait();
+    // The last sections may have been more than was left.
+    return milliseconds_since(begin) / 1000 * static_cast<double>(streamed.bytes_to_device + streamed.bytes_from_device) /
+           static_cast<double>(std::max<std::int64_t>(1, up + down));
   }
 
  private:

@@ -90,10 +90,15 @@ class Trial {
                           const std::function<void(const RequestedKernel& kernel)>& begins) = 0;
   /// The product on the host's matrices, with C as it is before; for multiply(). Valid until the next call.
   virtual HostGemm host_product() = 0;
-  /// Checks the C of the last host_product().
+  /// Checks the C of the last host_product() or run().
   virtual Check check_host(bool full) const = 0;
-  /// Runs the product on matrices that are on the device, and waits.
-  virtual std::function<void()> on_device(Engine& engine, const PlanOptions& options) const = 0;
+  /// Enqueues the product on matrices that are on the device; with a report waits for it.
+  virtual std::function<void(Report* report)> on_device(Engine& engine, const PlanOptions& options) const = 0;
+  /// The product from host to host; its C is what check_host() then checks.
+  virtual Report run(Engine& engine, const PlanOptions& options) = 0;
+  /// The seconds that the transfers of a streamed product take alone: as many bytes up and down, in sections as large as the
+  /// plan's, through DeviceMatrix.
+  virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
   /// Of the C that was checked last.
   virtual Picture picture(const std::string& title) const = 0;
   virtual Picture error_picture(const std::string& title) const = 0;

@@ -28,8 +28,8 @@ void one_thread_for_each_accelerator();
 /// @throws std::invalid_argument, Unsupported  as headless_accelerators() and Accelerators
 BenchResult run_scaling(const ScalingOptions& options, std::ostream& out);
 
-/// Measures each shape under the memory limits, in turn with the product without a limit and with the one on matrices that are on
-/// the device already, and compares the bytes moved with the bound.
+/// Measures each shape under the memory limits, in turn with the product without a limit, with the one on matrices that are on
+/// the device already, and with the transfers alone, and compares the bytes moved with the bound.
 /// @throws as multiply()
 BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out);
 

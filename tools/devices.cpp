@@ -1,10 +1,13 @@
 // glgemm devices: every device that EGL offers, and what matters here of each.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <glgemm/engine.hpp>
@@ -58,6 +61,12 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return text;
+}
+
 void print(const Found& found) {
   const HeadlessDevice& device = found.device;
   const auto line = [](std::string_view label, const std::string& text) {
@@ -78,6 +87,23 @@ void print(const Found& found) {
   line("loop iterations", limits.loop_iterations > 0 ? std::to_string(limits.loop_iterations) : "no limit known");
 
   const Probes& probes = found.probes;
+  for (const Rounding& x : probes.rounding) {
+    const auto places = [&](bool kept) {
+      std::vector<std::string> names;
+      for (const auto& [in, name] :
+           {std::pair{x.inputs_kept, "inputs"}, std::pair{x.results_kept, "products"}, std::pair{x.sums_kept, "sums"},
+            std::pair{x.shared_kept, "shared memory"}, std::pair{x.copies_kept, "copies"}})
+        if (in == kept) names.emplace_back(name);
+      return joined(names);
+    };
+    line(x.type, std::string(x.fma_fused ? "fma() is fused" : "fma() rounds twice") + ", a * b + c " +
+                     (x.plain_contracted ? "is contracted" : "is not contracted") +
+                     (x.precise_contracted == x.plain_contracted ? ""
+                      : x.precise_contracted                     ? ", if precise it is"
+                                                                 : " if precise") +
+                     "; subnormals " + (places(false).empty() ? "are kept" : "become 0 in " + places(false)) +
+                     (places(false).empty() || places(true).empty() ? "" : ", and are kept in " + places(true)));
+  }
   std::vector<std::string> types{"f32", "i32"}, missing;
   for (const auto& [type, extension] : probes.arithmetic) (extension.empty() ? missing : types).push_back(type);
   line("computes in", joined(types) + (missing.empty() ? "" : "; not in " + joined(missing)));
@@ -92,9 +118,19 @@ void print(const Found& found) {
   line("programs", std::string(probes.parallel_compile ? "compiled in the background" : "compiled one after the other") + ", " +
                        (probes.program_binary_formats > 0 ? "their binaries can be kept" : "without binaries to keep") + ", " +
                        (probes.spirv ? "from GLSL or SPIR-V" : "from GLSL alone"));
+  line("program binary", probes.binary.bytes == 0
+                             ? "none"
+                             : std::to_string(probes.binary.bytes) + " bytes for a small one, " +
+                                   std::to_string(probes.binary.text_bytes) + " of them text" +
+                                   (probes.binary.text.empty() ? "" : ": \"" + one_line(probes.binary.text) + "\""));
+  if (!probes.shader_extensions.empty()) line("shaders may require", joined(probes.shader_extensions));
   line("timestamps", probes.timer_bits == 0     ? "none"
                      : probes.timer_step_ns > 0 ? std::to_string(probes.timer_step_ns) + " ns apart at least, as seen"
                                                 : "all alike");
+  const auto percent = [](double share) { return std::to_string(static_cast<int>(std::lround(100 * share))) + " %"; };
+  if (probes.timer_bits > 0)
+    line("a dispatch's time",
+         percent(probes.timestamps_say) + " of it by timestamps, " + percent(probes.time_elapsed_says) + " by GL_TIME_ELAPSED");
 }
 
 Json to_json(const Found& found) {
@@ -134,7 +170,25 @@ Json to_json(const Found& found) {
                     {"image_offset_alignment", probes.image_offset_alignment},
                     {"compute_images", probes.compute_images},
                     {"timer_bits", probes.timer_bits},
-                    {"timer_step_ns", probes.timer_step_ns}};
+                    {"timer_step_ns", probes.timer_step_ns},
+                    {"timestamps_say", probes.timestamps_say},
+                    {"time_elapsed_says", probes.time_elapsed_says},
+                    {"shader_extensions", probes.shader_extensions},
+                    {"rounding", Json::object()},
+                    {"binary",
+                     {{"format", probes.binary.format},
+                      {"bytes", probes.binary.bytes},
+                      {"text_bytes", probes.binary.text_bytes},
+                      {"text", probes.binary.text}}}};
+  for (const Rounding& x : probes.rounding)
+    json["probes"]["rounding"][x.type] = {{"fma_fused", x.fma_fused},
+                                          {"plain_contracted", x.plain_contracted},
+                                          {"precise_contracted", x.precise_contracted},
+                                          {"inputs_kept", x.inputs_kept},
+                                          {"results_kept", x.results_kept},
+                                          {"sums_kept", x.sums_kept},
+                                          {"shared_kept", x.shared_kept},
+                                          {"copies_kept", x.copies_kept}};
   if (probes.subgroups)
     json["probes"]["subgroups"] = {
         {"size", probes.subgroups->size}, {"stages", probes.subgroups->stages}, {"features", probes.subgroups->features}};

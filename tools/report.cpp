@@ -1,26 +1,16 @@
 // glgemm report: all that one wants to know of glgemm on a device, as one JSON file and one in Markdown.
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,13 +18,13 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_measure.hpp"
+#include "child.hpp"
 #include "files.hpp"
 #include "peers.hpp"
+#include "report_checks.hpp"
 #include "report_text.hpp"
 #include "shapes.hpp"
 #include "verbs.hpp"
-
-extern char** environ;
 
 namespace glgemm::tools {
 namespace {
@@ -42,13 +32,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
-using Words = std::vector<std::string>;
 
 struct Arguments {
   std::string output = "report";
   std::string device;
   std::string sizes;
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, gpu_shapes;
   std::string peer = "auto";
   std::string checks;
   std::string cublas;
@@ -58,116 +47,6 @@ struct Arguments {
   bool quick = false;
   bool no_checks = false;
 };
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// The last lines that say something, on one line.
-std::string last_words(const std::string& text) {
-  std::istringstream lines(text);
-  std::string before, last;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    before = std::exchange(last, line);
-  }
-  std::string words = last.starts_with("glgemm") || before.empty() ? last : before + " " + last;
-  if (words.size() > 400) words = words.substr(words.size() - 400);
-  return words;
-}
-
-/// What became of a program.
-struct Ended {
-  int status = -1;  ///< -1: not by itself
-  bool late = false;
-  std::string how;  ///< "signal 11", "no end within 30 s"
-  double seconds = 0;
-  std::string out, err;
-};
-
-/// A folder that goes with what is in it.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "glgemm-report-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw FileError("no temporary folder can be made: " + std::string(std::strerror(errno)));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
-/// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to
-/// end.
-Ended run_program(const Words& words, const std::map<std::string, std::string>& variables, double limit, const Scratch& scratch) {
-  Ended ended;
-  const std::string out = scratch.file("out"), err = scratch.file("err");
-  Words environment;
-  for (char** variable = environ; *variable; ++variable)
-    if (!variables.contains(std::string(*variable).substr(0, std::strcspn(*variable, "=")))) environment.emplace_back(*variable);
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  Words copy = words;
-  const auto pointers = [](Words& texts) {
-    std::vector<char*> list;
-    for (std::string& text : texts) list.push_back(text.data());
-    list.push_back(nullptr);
-    return list;
-  };
-  const std::vector<char*> arguments = pointers(copy), variables_set = pointers(environment);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t process = -1;
-  int failed = ENOENT;
-  if (words[0] == "glgemm")
-    failed = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments.data(), variables_set.data());
-#if defined(__GLIBC__)
-  if (failed != 0)
-    failed = posix_spawnp(&process, words[0] == "glgemm" ? program_invocation_name : words[0].c_str(), &actions, nullptr,
-                          arguments.data(), variables_set.data());
-#else
-  if (failed != 0) failed = posix_spawnp(&process, words[0].c_str(), &actions, nullptr, arguments.data(), variables_set.data());
-#endif
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) {
-    ended.how = "it cannot be started: " + std::string(std::strerror(failed));
-    return ended;
-  }
-  const auto begin = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  int result = 0;
-  for (double asked_at = 0; waitpid(process, &result, WNOHANG) == 0;) {
-    if (limit > 0 && !ended.late && seconds() > limit) {
-      ended.late = true;
-      asked_at = seconds();
-      kill(process, SIGTERM);
-    } else if (ended.late && seconds() > asked_at + 10) {
-      kill(process, SIGKILL);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ended.seconds = seconds();
-  if (ended.late)
-    ended.how = "no end within " + std::to_string(static_cast<int>(limit)) + " s";
-  else if (WIFEXITED(result))
-    ended.status = WEXITSTATUS(result);
-  else
-    ended.how = "ended by signal " + std::to_string(WTERMSIG(result));
-  ended.out = contents(out);
-  ended.err = contents(err);
-  return ended;
-}
 
 std::string joined(const Words& words) {
   std::string text;
@@ -209,6 +88,10 @@ class Reporter {
     peers();
     narrow();
     shapes();
+    types();
+    enqueue();
+    first();
+    streamed();
     cublas();
     write();
     std::cout << "wrote " << path("report.json") << " and " << path("report.md") << '\n';
@@ -262,11 +145,6 @@ class Reporter {
     std::cout << name << " ..." << std::endl;
     return run_program(words, variables_, limit, scratch_);
   }
-  static std::string why(const Ended& ended) {
-    std::string text = ended.how.empty() ? "exit status " + std::to_string(ended.status) : ended.how;
-    const std::string words = last_words(ended.err);
-    return words.empty() ? text : text + ": " + words;
-  }
 
   void devices() {
     const Words words{"glgemm", "devices", "--json"};
@@ -283,7 +161,7 @@ class Reporter {
   const Json* bench(const std::string& section, const std::string& name, const Words& arguments, bool tell = true) {
     Words words{"glgemm", "bench"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    if (arguments_.quick) words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
+    if (arguments_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
     const std::string shown = joined(words), json = scratch_.file("bench.json");
     std::error_code ignored;
     fs::remove(json, ignored);
@@ -327,23 +205,40 @@ class Reporter {
     if (arguments_.no_checks) return left_out("checks", "as asked for");
     if (arguments_.quick && arguments_.checks.empty()) return left_out("checks", "a quick run has none");
     if (arguments_.checks.empty()) return left_out("checks", "no build folder with tests was named");
-    const Words words{"ctest", "--test-dir", arguments_.checks, "-L", "gl", "-V"};
-    const Ended ended = start("checks", words, 7200);
-    std::istringstream lines(ended.out);
-    std::string summary, failures;
-    for (std::string line; std::getline(lines, line);) {
-      if (line.find("tests passed") != std::string::npos) summary = line;
-      if (line.find("(Failed)") != std::string::npos) failures += (failures.empty() ? "" : ",") + line;
-      const std::size_t ratio = line.find("ratio: "), made = line.find("programs made: ");
-      if (ratio != std::string::npos || made != std::string::npos)
-        report_["tests_say"].push_back(line.substr(made != std::string::npos ? made : ratio + 7));
+    const fs::path folder = fs::absolute(arguments_.checks);
+    Variables variables = variables_;
+    variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
+    std::string commands, results, log;
+    bool passed = true;
+    double seconds = 0;
+    for (const std::string name :
+         {"bin/glgemm_tests", "bin/glgemm_gl_tests", "tests/cli_multiply.sh", "tests/cli_stream.sh", "tests/cli_tune.sh"}) {
+      const bool script = name.ends_with(".sh");
+      const auto words = [&](const fs::path& in) {
+        return script ? Words{"bash", in / name, in / "bin/glgemm"} : Words{in / name, "--duration"};
+      };
+      TestResult result{false, "it is not there"};
+      if (std::error_code error; fs::exists(folder / name, error)) {
+        std::cout << "checks, " << name << " ..." << std::endl;
+        const Ended ended = run_program(words(folder), variables, 7200, scratch_);
+        result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
+        seconds += ended.seconds;
+        log += "==== " + name + ": " + result.text + "\n" + ended.out + ended.err + "\n";
+        std::istringstream lines(ended.out);
+        for (std::string line; std::getline(lines, line);) {
+          const std::size_t ratio = line.find("MESSAGE: ratio: "), made = line.find("MESSAGE: programs made: ");
+          if (ratio != std::string::npos) report_["tests_say"].push_back(line.substr(ratio + 16));
+          if (made != std::string::npos) report_["tests_say"].push_back(line.substr(made + 9));
+        }
+      }
+      passed &= result.passed;
+      commands += (commands.empty() ? "" : "; ") + joined(words(""));
+      results += (results.empty() ? "" : "; ") + name + ": " + result.text;
     }
-    const bool ok = ended.status == 0 && !summary.empty();
-    ends("checks", joined(words), ok ? "ok" : "failed",
-         ok                ? summary
-         : summary.empty() ? why(ended)
-                           : summary + ":" + failures,
-         ended.seconds);
+    OutputFile file(path("checks.txt"));
+    file.write(without_folders(log));
+    file.commit();
+    ends("checks", commands, passed ? "ok" : "failed", results, seconds);
   }
 
   void tune() {
@@ -409,19 +304,62 @@ class Reporter {
   void narrow() {
     if (arguments_.quick) return left_out("few columns", "a quick run has them beside the roofline");
     Words words;
-    for (const char* shape : {"4096,1,4096", "4096,2,4096", "4096,4,4096", "512,4,500000"})
-      words.insert(words.end(), {"--shape", shape});
+    // A GPU's caches hold most of the smaller A.
+    for (const char* size : {"4096", "16384"})
+      for (const char* n : {",1,", ",2,", ",4,"})
+        if (size == std::string("4096") || !software()) words.insert(words.end(), {"--shape", std::string(size) + n + size});
+    words.insert(words.end(), {"--shape", "512,4,500000"});
     words.insert(words.end(), {"--kernel", "auto,naive", "--roofline", "--cpu-seconds", "0.1"});
     bench("narrow", "few columns", words);
   }
 
+  const std::vector<std::string>& shapes_of_device() const {
+    return arguments_.shapes.empty() && !arguments_.quick && !software() ? arguments_.gpu_shapes : arguments_.shapes;
+  }
+
   void shapes() {
-    if (arguments_.shapes.empty()) return left_out("shapes", "no files were given");
-    for (const std::string& file : arguments_.shapes) {
+    if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
+    for (const std::string& file : shapes_of_device()) {
       Words words{"--shapes", file, "--kernel", arguments_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
       bench("shapes", "shapes of " + fs::path(file).filename().string(), words);
     }
+  }
+
+  /// "4096" or less, for what a device computes in some milliseconds.
+  std::string size_for(const char* quick, const char* on_cpu, const char* on_gpu) const {
+    return arguments_.quick ? quick : software() ? on_cpu : on_gpu;
+  }
+
+  void types() {
+    const std::string size = size_for("32", "512", "4096");
+    for (const std::string type : {"f64", "f16", "bf16", "i8"}) {
+      if (arguments_.quick && type != "f16") continue;
+      bench("types", "type " + type + ", N = " + size,
+            {"--sizes", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+    }
+    const std::string sizes = arguments_.quick ? "4" : "4,16,32,64", count = arguments_.quick ? "100" : "10000";
+    bench("types", "batches of " + count,
+          {"--sizes", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+    if (arguments_.quick) left_out("other types and sizes", "a quick run has f16 and one batch");
+  }
+
+  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--sizes", size_for("64", "64,512", "64,4096")}); }
+
+  void first() {
+    Words words{"--first", "--sizes", size_for("64", "128,512", "512")};
+    if (arguments_.quick) words.insert(words.end(), {"--kernel", "naive", "--repeats", "1"});
+    if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
+    bench("first", "first product", words);
+  }
+
+  /// Within an eighth of A, B and C.
+  void streamed() {
+    std::istringstream sizes(size_for("256", "1024 2048", "8192 16384"));
+    for (std::int64_t n = 0; sizes >> n;)
+      bench("streamed", "streamed, N = " + std::to_string(n),
+            {"--sizes", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
+             arguments_.quick ? "naive" : "auto"});
   }
 
   void cublas() {
@@ -433,35 +371,46 @@ class Reporter {
                                     : why(there));
     const int rounds = arguments_.quick ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
-    const std::string squares = scratch_.file("squares.csv");
-    std::ofstream file(squares);
-    file << "m,n,k,trans_a,trans_b\n";
-    for (const int n : arguments_.quick ? std::vector{64} : std::vector{2048, 4096, 8192})
-      file << n << ',' << n << ',' << n << ",N,N\n";
-    file.close();
-    compare("squares", squares, rounds);
-    for (const std::string& given : arguments_.shapes) compare(fs::path(given).filename().string(), given, rounds);
+    const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
+      const std::string path = scratch_.file(name);
+      std::ofstream out(path);
+      out << "m,n,k,trans_a,trans_b\n";
+      for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
+      return path;
+    };
+    compare("squares", shapes_file("squares.csv", arguments_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
+    for (const std::string& given : shapes_of_device()) compare(fs::path(given).filename().string(), given, rounds);
+    if (arguments_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
+    const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
+    for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);
+    compare("batches", small, rounds, "f32", 10000);
   }
 
   /// glgemm and cuBLAS in turn on the shapes of a file, `rounds` times.
-  void compare(const std::string& name, const std::string& file, int rounds) {
-    const std::string step = "cuBLAS, " + name, shown = arguments_.cublas + " " + file;
+  void compare(const std::string& name, const std::string& file, int rounds, const std::string& type = "f32", int batch = 1) {
+    const std::string step = "cuBLAS, " + name;
+    const Words words{arguments_.cublas, file, type, std::to_string(batch)};
+    const std::string shown = joined(words);
     const auto begin = Clock::now();
     std::cout << step << " ..." << std::endl;
     std::vector<std::vector<double>> ours, theirs;
-    Json results;
+    Json results, set{{"name", name}, {"type", type}, {"batch", batch}};
     for (int round = 0; round < rounds; ++round) {
-      const Json* const found =
-          bench("", step + ", glgemm", {"--shapes", file, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0"}, false);
+      const Json* const found = bench("", step + ", glgemm",
+                                      {"--shapes", file, "--type", type, "--batch", std::to_string(batch), "--kernel", "auto",
+                                       "--check", "probe", "--cpu-seconds", "0"},
+                                      false);
       if (!found) return;
       results = found->at("results");
-      const Ended ended = run_program({arguments_.cublas, file}, variables_, 3600, scratch_);
+      const Ended ended = run_program(words, variables_, 3600, scratch_);
       const Json cublas = Json::parse(ended.out, nullptr, false);
+      if (ended.status == 4) return left_out(step, last_words(ended.err));
       if (ended.status != 0 || !cublas.is_object()) return ends(step, shown, "failed", why(ended), ended.seconds);
       if (const std::size_t timed = cublas.at("results").size(); timed != results.size())
         return ends(step, shown, "failed",
                     "it timed " + std::to_string(timed) + " of " + std::to_string(results.size()) + " products", ended.seconds);
       report_["cublas"]["library"] = cublas.at("library");
+      set.update({{"arithmetic", cublas.at("arithmetic")}, {"tensor_cores", cublas.at("tensor_cores")}});
       ours.resize(results.size());
       theirs.resize(results.size());
       for (std::size_t i = 0; i < results.size(); ++i) {
@@ -469,11 +418,11 @@ class Reporter {
         theirs[i].push_back(cublas.at("results")[i].at("ms"));
       }
     }
-    Json set{{"name", name}, {"results", Json::array()}};
+    set["results"] = Json::array();
     for (std::size_t i = 0; i < results.size(); ++i) {
       Json x;
       for (const char* field : {"m", "n", "k", "op_a", "op_b", "kernel", "tile"}) x[field] = results[i].at(field);
-      const double flops = 2.0 * x.at("m").get<double>() * x.at("n").get<double>() * x.at("k").get<double>();
+      const double flops = 2.0 * batch * x.at("m").get<double>() * x.at("n").get<double>() * x.at("k").get<double>();
       const double our_ms = median(ours[i]), their_ms = median(theirs[i]);
       x.update({{"glgemm_ms", our_ms},
                 {"cublas_ms", their_ms},
@@ -488,7 +437,7 @@ class Reporter {
 
   const Arguments& arguments_;
   Scratch scratch_;
-  std::map<std::string, std::string> variables_;
+  Variables variables_;
   Json report_;
   Json last_;
   Words peers_;
@@ -497,7 +446,8 @@ class Reporter {
 
 int report(const Arguments& arguments) {
   if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--sizes");
-  for (const std::string& file : arguments.shapes) read_shapes(file);
+  for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
+    for (const std::string& file : *files) read_shapes(file);
   if (arguments.peer != "auto" && arguments.peer != "none") parse_peers(arguments.peer);
   return Reporter(arguments).run();
 }
@@ -507,11 +457,14 @@ int report(const Arguments& arguments) {
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
-  verb->add_option("--output", arguments->output, "The folder for the files, and for the tuning table")->capture_default_str();
+  verb->add_option("--output", arguments->output, "The folder for the files, and for the tuning table")
+      ->capture_default_str()
+      ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
   verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
   verb->add_option("--sizes", arguments->sizes, "Sizes N of square products (default: 128 to 8192; to 1024 on software devices)");
   verb->add_option("--shapes", arguments->shapes, "CSV files of products: m,n,k,trans_a,trans_b");
+  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given");
   verb->add_flag("--space", arguments->space,
                  "Compare the planner's choice for each of these shapes with all that it could choose");
   verb->add_option("--peer", arguments->peer, "openblas, clblast, both (openblas,clblast), none, or auto: those that work here")
@@ -522,7 +475,9 @@ void add_report(CLI::App& app, int& status) {
       ->check(CLI::Range(0.01, 1e5))
       ->capture_default_str()
       ->excludes(no_tune);
-  auto* checks = verb->add_option("--checks", arguments->checks, "The build folder whose OpenGL tests are run");
+  auto* checks =
+      verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
+          ->take_last();
   verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
   verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/report_cublas.py")->take_last();
   verb->callback([arguments, &status] { status = report(*arguments); });

@@ -1,0 +1,50 @@
+// Runs programs, this one among them, as children with variables and a time limit of their own.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace glgemm::tools {
+
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+/// A file's bytes; none if it cannot be read.
+std::string contents(const std::string& path);
+
+/// The last lines that say something, on one line.
+std::string last_words(const std::string& text);
+
+/// What became of a program.
+struct Ended {
+  int status = -1;  ///< -1: not by itself
+  bool late = false;
+  std::string how;  ///< "signal 11", "no end within 30 s"
+  double seconds = 0;
+  std::string out, err;
+};
+
+/// A folder that goes with what is in it.
+class Scratch {
+ public:
+  /// @throws FileError  none can be made
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to
+/// end. Its output lies in `scratch` meanwhile.
+Ended run_program(const Words& words, const Variables& variables, double limit, const Scratch& scratch);
+
+/// What a program says of its end that was no good one: "exit status 2: glgemm bench: ...".
+std::string why(const Ended& ended);
+
+}  // namespace glgemm::tools
