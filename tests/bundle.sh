@@ -16,6 +16,7 @@ cd elsewhere/glgemm-*/ || exit 1
 for file in LICENSE README.md report report_cublas.py bin/glgemm_full tests/data/shapes-deepbench-inference-server.csv; do
   [ -s "$file" ] || fail "the bundle has no $file"
 done
+[ ! -e /usr/share/doc/libcli11-dev/copyright ] || [ -s licences/libcli11-dev ] || fail "the bundle has no licence of what it holds"
 bin/glgemm_tests -tc='inspect shows a plan*' >stdout 2>&1 || fail "the tests: $(cat stdout)"
 mv bin/glgemm .
 bin/glgemm_tests -tc='inspect shows a plan*' >stdout 2>&1 && fail "the tests have not run the bundle's tool: $(cat stdout)"

@@ -365,6 +365,7 @@ class Reporter {
   void cublas() {
     if (arguments_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
     const Ended there = run_program({arguments_.cublas}, variables_, 300, scratch_);
+    if (there.status == 127) return left_out("cuBLAS", "there is no python3");
     if (there.status != 0)
       return left_out("cuBLAS", there.status == 3
                                     ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(there.err) + ")"
