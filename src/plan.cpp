@@ -429,7 +429,7 @@ Choice choice_of(const Problem& problem, const Kernel& kernel, const Limits& lim
 }
 
 /// How the kernel reads what it can read 16 bytes at a time: gemv as an image on CPU drivers, where that is cheaper.
-Panels reads_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, const Piece& piece) {
+Panels how_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, const Piece& piece) {
   if (!kernels::reads_wide(kernel, problem, piece.m, piece.n, piece.k)) return Panels::none;
   const std::int64_t window_bytes = extent(problem, Role::a, piece) * element_bytes(problem.type);
   return limits.cpu && std::holds_alternative<GemvKernel>(kernel) && window_bytes >= kernels::least_image_bytes &&
@@ -545,7 +545,7 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   workspace();
   plan.workspace_bytes =
       kernels::workspace_aligned(plan.panels_a_bytes) + kernels::workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
-  plan.wide = reads_wide(problem, plan.kernel, limits, piece);
+  plan.wide = how_wide(problem, plan.kernel, limits, piece);
   const bool paper = std::holds_alternative<TiledKernel>(plan.kernel) || std::holds_alternative<NaiveKernel>(plan.kernel);
   const std::int64_t by_default = paper ? 64 : int_max;
   const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default; };

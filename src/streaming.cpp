@@ -566,21 +566,17 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     const auto sizes = [](std::int64_t all, std::int64_t piece) {
       return std::array{piece, all % std::max<std::int64_t>(1, piece)};
     };
-    const auto all_ready = [&] {
-      for (const std::int64_t m : sizes(problem.m, plan.piece_m))
-        for (const std::int64_t n : sizes(problem.n, plan.piece_n))
-          for (const std::int64_t k : sizes(problem.k, plan.piece_k))
-            for (const bool last : {false, true}) {
-              const bool occurs = m > 0 && n > 0 && (k > 0 || problem.k == 0) &&
-                                  (last ? plan.windows() == 1 || (problem.k % plan.piece_k == 0) == (k == plan.piece_k)
-                                        : plan.windows() > 1 && k == plan.piece_k);
-              if (!occurs) continue;
-              const auto [window, plan_options] = window_problem(plan, options, m, n, k, last);
-              if (!make_ready(state, *prepared_for(state, window, plan_options))) return false;
-            }
-      return true;
+    const auto is_ready = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
+      const auto [window, plan_options] = window_problem(plan, options, m, n, k, last);
+      return make_ready(state, *prepared_for(state, window, plan_options));
     };
-    if (all_ready()) return plan;
+    const std::int64_t last_k = problem.k - (plan.windows() - 1) * plan.piece_k;
+    bool all_ready = true;
+    for (const std::int64_t m : sizes(problem.m, plan.piece_m))
+      for (const std::int64_t n : sizes(problem.n, plan.piece_n))
+        all_ready = all_ready && (m == 0 || n == 0 ||
+                                  ((plan.windows() == 1 || is_ready(m, n, plan.piece_k, false)) && is_ready(m, n, last_k, true)));
+    if (all_ready) return plan;
     if (!options.plan.struck_off.empty()) throw GlError("multiply: " + state.why_struck_off.back());  // the caller's list stays
   }
 }

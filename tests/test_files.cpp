@@ -28,6 +28,28 @@ std::string output_error(const std::string& path) {
 std::string input_error(const std::string& path) {
   return message_of<FileError>([&] { InputFile file(path); });
 }
+
+/// While it lives, files of over 1000 bytes cannot be written, which fails as a full disk does.
+class SmallDisk {
+ public:
+  SmallDisk() {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit small = old_;
+    small.rlim_cur = 1000;
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
 }  // namespace
 
 TEST_CASE("files: an output appears whole, and under its name, with commit") {
@@ -109,21 +131,13 @@ TEST_CASE("files: a full disk is told, and nothing stays") {
     CHECK(told == "cannot write '/dev/full': the disk is full");
     CHECK(fs::is_character_file("/dev/full"));
   }
-  // A limit on the size of files fails a write to a temporary file as a full disk does.
   TemporaryFolder folder;
-  rlimit old{};
-  getrlimit(RLIMIT_FSIZE, &old);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = old;
-  small.rlim_cur = 1000;
-  setrlimit(RLIMIT_FSIZE, &small);
   const std::string told = message_of<FileError>([&] {
+    const SmallDisk disk;
     OutputFile file(folder.file("out"));
     file.write(std::string(2000, 'x'));
     file.commit();
   });
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
   CHECK(contains(told, "cannot write '" + folder.file("out") + "'"));
   CHECK(folder.count() == 0);
 }
@@ -218,25 +232,19 @@ TEST_CASE("files: a part file is written anywhere, kept for another program, and
 
 TEST_CASE("files: a disk without the room for a part file") {
   TemporaryFolder folder;
-  rlimit old{};
-  getrlimit(RLIMIT_FSIZE, &old);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = old;
-  small.rlim_cur = 1000;
-  setrlimit(RLIMIT_FSIZE, &small);
   std::string not_set_aside, not_written;
   {
+    const SmallDisk disk;
     PartFile file(folder.file("out"));
     not_set_aside = message_of<FileError>([&] { file.allocate(2000); });
   }
   const bool nothing_left = folder.count() == 0;
   {
+    const SmallDisk disk;
     PartFile file(folder.file("out"));
     file.allocate(1000);
     not_written = message_of<FileError>([&] { file.write(999, "ab", 2); });
   }
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
   CHECK(contains(not_set_aside, "cannot write '" + folder.file("out") + "': "));
   CHECK(nothing_left);
   CHECK(contains(not_written, "cannot write '" + folder.file("out") + "': "));
