@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <new>
 #include <random>
@@ -112,7 +113,7 @@ struct Arguments {
   std::int64_t storage_block = 0, groups = 0, memory_limit = 0;
   bool walls = false;
   double budget = 0;
-  std::string accelerators, only, kernel;
+  std::string accelerators, only, kernel, digest;
   std::int64_t jobs = 1;
 };
 
@@ -199,16 +200,25 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   if (share == 0)
     std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << x.cases << " products from seed "
               << x.seed << " on " << count << " programs" << std::endl;
+  std::ofstream digests;
+  if (!x.digest.empty()) digests.open(x.digest, std::ios::app);
   for (std::int64_t p = share; p < count; p += x.jobs) {
     if (share == 0 && p % 50 < x.jobs) std::cerr << p << " of " << count << " programs" << std::endl;
-    for (std::int64_t i = x.cases * p / count; i < x.cases * (p + 1) / count; ++i) {
-      const std::string wrong = test::run_case(engine, programs[static_cast<std::size_t>(p)],
-                                               x.seed + static_cast<std::uint64_t>(i), &outcome.seen, way);
+    const ProgramKey& program = programs[static_cast<std::size_t>(p)];
+    const std::int64_t first = x.cases * p / count;
+    // For digests a program's seeds depend on its name alone, so that other programs may come and go.
+    const std::uint64_t seed = x.seed + (x.digest.empty() ? static_cast<std::uint64_t>(first)
+                                                          : test::fold(test::empty_digest, to_string(program)) >> 32);
+    std::uint64_t digest = test::empty_digest;
+    if (!x.digest.empty()) way.digest = &digest;
+    for (std::int64_t i = first; i < x.cases * (p + 1) / count; ++i) {
+      const std::string wrong = test::run_case(engine, program, seed + static_cast<std::uint64_t>(i - first), &outcome.seen, way);
       ++outcome.done;
       if (wrong.empty()) continue;
       std::cout << "FAILED " << wrong << std::endl;
       ++outcome.failed;
     }
+    if (digests.is_open()) digests << to_string(program) + ": " + std::to_string(digest) + '\n' << std::flush;
   }
   engine.release();
   return 0;
@@ -286,6 +296,10 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--jobs", x.jobs, "So many processes, each with a share of the programs; the same products in all")
       ->check(CLI::Range(1, 1024));
+  app.add_option(
+      "--digest", x.digest,
+      "Append to this file, for each program, a digest of the bytes of its results; compare sorted files of two trees, "
+      "with as many cases for each program");
   app.add_flag("--walls", x.walls,
                "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
   try {

@@ -225,6 +225,11 @@ std::string hex_seed(std::uint64_t seed) {
 
 }  // namespace
 
+std::uint64_t fold(std::uint64_t digest, std::string_view bytes) {
+  for (const char byte : bytes) digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return digest;
+}
+
 long double activation_value(Activation activation, long double x, long double low, long double high) {
   switch (activation) {
     case Activation::none:
@@ -591,6 +596,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   for (const Bands& bands : banded)
     if (!bands.read(got[bands.where])) return what.str() + "bytes around the bands have changed";
   std::vector<std::byte>& c_got = got[memory_of(gemm.c)];
+  if (way.digest) *way.digest = fold(*way.digest, {reinterpret_cast<const char*>(c_got.data()), c_got.size()});
   const auto read = [&](const BufferView& view, const std::vector<std::byte>& bytes, std::int64_t item, std::int64_t i,
                         std::int64_t j) { return load(bytes.data() + at(view, item, i, j), view.type); };
   const auto apply = [](Op op, Number x) { return op == Op::conjugate_transpose ? std::conj(x) : x; };

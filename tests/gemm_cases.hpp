@@ -7,6 +7,7 @@
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace glgemm::test {
@@ -15,6 +16,10 @@ namespace glgemm::test {
 /// without an epilogue and items: all 4 programs, or fewer in turn, so that a few kernels together have them all.
 std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each = 4);
 
+/// FNV-1a: the digest of what was folded before, and of these bytes.
+constexpr std::uint64_t empty_digest = 0xcbf29ce484222325u;
+std::uint64_t fold(std::uint64_t digest, std::string_view bytes);
+
 /// How the products are run, where not in one go.
 struct Way {
   const Limits* limits = nullptr;      ///< to plan within, in place of those that the seed would draw
@@ -22,6 +27,7 @@ struct Way {
   /// Where more than 0, streamed from the host, item by item, with so many bytes of buffers; and on these accelerators, if any.
   std::int64_t memory_limit = 0;
   Accelerators* accelerators = nullptr;
+  std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
 };
 
 /// How many of a number of cases were of a kind that only a case's shape, views or options decide.
