@@ -15,8 +15,8 @@
 #include <random>
 #include <span>
 
-#include "gemm_cases.hpp"
-#include "gl_context.hpp"
+#include "support/context.hpp"
+#include "support/gemm_cases.hpp"
 
 using namespace glgemm;
 
@@ -151,7 +151,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   if (!x.accelerators.empty()) {
     AcceleratorsOptions all;
     all.engine = options;
-    all.least_piece = std::chrono::nanoseconds(0);
+    all.min_piece = std::chrono::nanoseconds(0);
     way.accelerators = &several.emplace(headless_accelerators(x.accelerators), all);
   }
   std::vector<Kernel> kernels;

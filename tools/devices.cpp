@@ -14,7 +14,7 @@
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
-#include "probes.hpp"
+#include "bench/probes.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {

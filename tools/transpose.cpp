@@ -8,8 +8,8 @@
 
 #include <glgemm/matrix.hpp>
 
-#include "files.hpp"
-#include "npy.hpp"
+#include "files/files.hpp"
+#include "files/npy.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {

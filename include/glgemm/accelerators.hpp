@@ -32,7 +32,7 @@ struct AcceleratorsOptions {
   /// For every engine. Its functions are called by one thread at a time.
   EngineOptions engine{};
   /// No piece of a product is made smaller to share the work evenly than what an accelerator computes in this time.
-  std::chrono::nanoseconds least_piece = std::chrono::milliseconds(20);
+  std::chrono::nanoseconds min_piece = std::chrono::milliseconds(20);
 };
 
 /// What is known of an accelerator.
@@ -105,7 +105,7 @@ class GLGEMM_EXPORT Accelerators {
   /// Computes C = alpha op(A) op(B) + beta C on all of them and waits for it.
   ///
   /// Pieces of C come from one queue, larger ones for faster accelerators by their measured rates, smaller ones towards the end
-  /// (options.least_piece), so that all end together. The pieces of a panel of B (or of A, where that moves less) go to one
+  /// (options.min_piece), so that all end together. The pieces of a panel of B (or of A, where that moves less) go to one
   /// accelerator as long as there are panels for the others, and a panel that it holds is not sent to it again. Each streams as
   /// one engine would: `device_memory_limit` holds for each, an equal share of `memory_limit` likewise. A piece's bits depend on
   /// the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan alike.

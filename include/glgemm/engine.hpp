@@ -199,10 +199,10 @@ struct EngineOptions {
   bool self_check = true;
   /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds, and a picture
   /// does not come before what was enqueued ahead of it. A longer product is enqueued in slices of about that, see Engine::gemm.
-  std::chrono::nanoseconds longest_dispatch = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
   /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default whatever the driver gives. For
   /// drivers that give more than they can handle, and to try bands on small matrices.
-  std::optional<std::int64_t> most_buffer_bytes{};
+  std::optional<std::int64_t> max_buffer_bytes{};
 };
 
 class DeviceMatrix;
@@ -272,7 +272,7 @@ struct StruckOff {
 class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or it is older than OpenGL 4.3; the message has its version
-  /// @throws std::invalid_argument  get_proc_address is null, or options.longest_dispatch is not positive
+  /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released: OpenGL is not called.
   ~Engine();
@@ -331,7 +331,7 @@ class GLGEMM_EXPORT Engine {
   ///   for the first time only;
   /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   ///
-  /// A product that takes longer than EngineOptions::longest_dispatch is enqueued in slices of about that, for each of which come
+  /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that, for each of which come
   /// 2 glQueryCounter (glGenQueries at first) and glFlush, and for what is read of them later glGetQueryObjectui64v,
   /// glGetIntegerv and where the application has bound a query buffer 2 glBindBuffer. How long it takes is what the engine has
   /// learnt of its programs' speed from such slices; as long as it knows nothing of a program, 8 times what the cost model
@@ -552,7 +552,7 @@ class GLGEMM_EXPORT Job {
   /// Enqueues slices that are worth about `budget` of the device's time, flushes after each, and returns done(). Does not wait
   /// for the device, but where the driver itself computes in the call.
   ///
-  /// A slice is worth at most a fifth of the budget and at most EngineOptions::longest_dispatch (or one workgroup, if that takes
+  /// A slice is worth at most a fifth of the budget and at most EngineOptions::max_dispatch (or one workgroup, if that takes
   /// longer), and no more is enqueued when the budget is spent but for what is left of one slice: by the device's time that the
   /// slices are expected to take or by the host's clock, whichever says more. Expected is what the engine has measured of each
   /// program, in this job or before; as long as nothing is known, slices begin small (an eighth of what the cost model says, or

@@ -257,9 +257,9 @@ typedef struct glgemm_engine_options {
   int32_t self_check;
   /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds. A longer product
   /// is enqueued in slices of about that. 100 ms by default.
-  int64_t longest_dispatch_ns;
+  int64_t max_dispatch_ns;
   /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: whatever the driver gives.
-  int64_t most_buffer_bytes;
+  int64_t max_buffer_bytes;
 } glgemm_engine_options;
 
 /// What a job has done so far.
@@ -424,7 +424,7 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 /// Makes an engine in the current context.
 /// @param options  NULL: the defaults
 /// @return GLGEMM_UNSUPPORTED       no context is current, or it is older than OpenGL 4.3; the message has its version
-/// @return GLGEMM_INVALID_ARGUMENT  options->longest_dispatch_ns is not positive, or options->most_buffer_bytes is negative
+/// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive, or options->max_buffer_bytes is negative
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
 /// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
@@ -457,7 +457,7 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 ///
 /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha =
 /// 0, A and B are not. The gaps that C's ld leaves are not written. A product that takes longer than the engine's
-/// longest_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
+/// max_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
 /// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
@@ -531,7 +531,7 @@ GLGEMM_EXPORT void glgemm_scope_end(glgemm_scope* scope);
 GLGEMM_EXPORT glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                              glgemm_job** job);
 /// Enqueues slices that are worth about `budget_ns` nanoseconds of the device's time, each at most a fifth of that and at most
-/// the engine's longest_dispatch_ns (or one workgroup, if that takes longer); *done = whether all is enqueued, 1 or 0. Does not
+/// the engine's max_dispatch_ns (or one workgroup, if that takes longer); *done = whether all is enqueued, 1 or 0. Does not
 /// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done
 /// what the last advance but one enqueued, after glgemm_job_cancel(), or when all is enqueued.
 /// @return GLGEMM_INVALID_ARGUMENT  a budget of 0 or less; the engine was released or abandoned

@@ -56,7 +56,7 @@ typedef struct glgemm_accelerators_options {
   const glgemm_engine_options* engine;
   /// No piece of a product is made smaller to share the work evenly than what an accelerator computes in this time. 20 ms by
   /// default.
-  int64_t least_piece_ns;
+  int64_t min_piece_ns;
 } glgemm_accelerators_options;
 
 /// What is known of an accelerator, and what it did in the last product: zeros before the first one.

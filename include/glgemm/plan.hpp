@@ -128,7 +128,7 @@ struct Limits {
   /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
   /// all.
   std::int64_t image_buffer_bytes = 0;
-  /// The device computes on a CPU. The cost model then counts differently, see src/cost_model.cpp.
+  /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;
   /// Workgroups that run at the same time, as far as known: a CPU's threads.
   std::int64_t concurrent_groups = 256;
@@ -359,7 +359,7 @@ struct Plan {
   std::int64_t slice_items = 0;
   std::int64_t slice_groups = 0;
   /// The most workgroups of one dispatch along each axis.
-  std::array<std::int64_t, 3> most_groups{};
+  std::array<std::int64_t, 3> max_groups{};
 
   bool packs(Role role) const noexcept { return (role == Role::a ? panels_a_bytes : panels_b_bytes) > 0; }
   /// The program of a stage.

@@ -1,0 +1,140 @@
+// The C interface of contexts without a window, and of accelerators in such contexts.
+#include <glgemm/glgemm_headless.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <glgemm/accelerators.hpp>
+#include <glgemm/headless.hpp>
+
+#include "c/core.hpp"
+
+using glgemm::AcceleratorInfo;
+using glgemm::AcceleratorReport;
+using glgemm::Accelerators;
+using glgemm::AcceleratorsOptions;
+using glgemm::AcceleratorsReport;
+using glgemm::HeadlessContext;
+using glgemm::HeadlessOptions;
+using glgemm::c_api::Arguments;
+using glgemm::c_api::call;
+
+struct glgemm_headless_context {
+  HeadlessContext context;
+};
+struct glgemm_accelerators {
+  Accelerators accelerators;
+  std::vector<AcceleratorInfo> info = accelerators.info();  // as the last product left them
+  AcceleratorsReport report{};
+};
+
+glgemm_status glgemm_headless_options_init(glgemm_headless_options* options, size_t size) {
+  return call(__func__, [&](const Arguments& in) { in.initialise(options, size, glgemm_headless_options{}, "options"); });
+}
+
+glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options, glgemm_headless_context** context) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_headless_context*& result = in.result(context, "context");
+    HeadlessOptions converted;
+    if (options) {
+      const glgemm_headless_options given = in.read(options, "options");
+      if (given.device) converted.device = given.device;
+      converted.debug = given.debug != 0;
+      converted.robust = given.robust != 0;
+      converted.no_error = given.no_error != 0;
+      converted.compatibility = given.compatibility != 0;
+      if (given.share) converted.share = &given.share->context;
+    }
+    result = new glgemm_headless_context{HeadlessContext(converted)};
+  });
+}
+void glgemm_headless_context_destroy(glgemm_headless_context* context) {
+  delete context;
+}
+
+glgemm_status glgemm_headless_make_current(glgemm_headless_context* context) {
+  return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.make_current(); });
+}
+glgemm_status glgemm_headless_release_current(glgemm_headless_context* context) {
+  return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.release_current(); });
+}
+glgemm_proc glgemm_headless_get_proc_address(const char* name) {
+  return name ? HeadlessContext::get_proc_address(name) : nullptr;
+}
+
+glgemm_status glgemm_accelerators_options_init(glgemm_accelerators_options* options, size_t size) {
+  return call(__func__, [&](const Arguments& in) {
+    in.initialise(options, size, {0, nullptr, AcceleratorsOptions().min_piece.count()}, "options");
+  });
+}
+glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info* info, size_t size) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_accelerator_info defaults{};
+    defaults.name = defaults.failure = "";
+    in.initialise(info, size, defaults, "info");
+  });
+}
+
+glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
+                                         glgemm_accelerators** accelerators) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_accelerators*& result = in.result(accelerators, "accelerators");
+    AcceleratorsOptions converted;
+    if (options) {
+      const glgemm_accelerators_options given = in.read(options, "options");
+      converted.engine = glgemm::c_api::to_engine_options(in, given.engine);
+      converted.min_piece = std::chrono::nanoseconds(given.min_piece_ns);
+    }
+    result = new glgemm_accelerators{Accelerators(glgemm::headless_accelerators(list ? list : ""), std::move(converted))};
+  });
+}
+void glgemm_accelerators_destroy(glgemm_accelerators* accelerators) {
+  delete accelerators;
+}
+
+glgemm_status glgemm_accelerators_multiply(glgemm_accelerators* accelerators, const glgemm_host_product* product,
+                                           const glgemm_stream_options* options) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_accelerators& used = in.need(accelerators, "accelerators");
+    const glgemm::c_api::Streamed streamed = glgemm::c_api::to_streamed(in, product, options);
+    try {
+      used.accelerators.multiply(streamed.product, streamed.options, &used.report);
+    } catch (...) {
+      used.info = used.accelerators.info();
+      throw;
+    }
+    used.info = used.accelerators.info();
+  });
+}
+glgemm_status glgemm_accelerators_count(const glgemm_accelerators* accelerators, int32_t* count) {
+  return call(__func__, [&](const Arguments& in) {
+    const glgemm_accelerators& used = in.need(accelerators, "accelerators");
+    in.need(count, "count") = used.accelerators.size();
+  });
+}
+glgemm_status glgemm_accelerators_info(const glgemm_accelerators* accelerators, int32_t index, glgemm_accelerator_info* info) {
+  return call(__func__, [&](const Arguments& in) {
+    const glgemm_accelerators& used = in.need(accelerators, "accelerators");
+    if (index < 0 || index >= used.accelerators.size())
+      in.refuse("index is " + std::to_string(index) + " of " + std::to_string(used.accelerators.size()) + " accelerators");
+    const auto at = static_cast<std::size_t>(index);
+    const AcceleratorInfo& known = used.info[at];
+    static const AcceleratorReport nothing;
+    const AcceleratorReport& did = at < used.report.accelerators.size() ? used.report.accelerators[at] : nothing;
+    glgemm_accelerator_info result{};
+    result.name = known.name.c_str();
+    result.failure = (known.failure.empty() ? did.failure : known.failure).c_str();
+    result.software = known.software;
+    result.rate = known.rate;
+    result.elements = did.elements;
+    result.pieces = did.stream.pieces;
+    result.bytes_to_device = did.stream.bytes_to_device;
+    result.bytes_from_device = did.stream.bytes_from_device;
+    result.transfer_time_ns = did.stream.transfer_time.count();
+    result.compute_time_ns = did.stream.compute_time.count();
+    result.waiting_time_ns = did.waiting_time.count();
+    result.total_time_ns = did.stream.total_time.count();
+    in.write(info, result, "info");
+  });
+}

@@ -1,0 +1,206 @@
+// An accelerator: a thread with a context and an engine. What products and matrices on several of them share.
+//
+// Threads rather than processes: all of them read and write the caller's matrices where they are. What keeps contexts of one
+// process apart on drivers that compute on the CPU is a display for each, which is their sources' business.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <glgemm/accelerators.hpp>
+#include <glgemm/error.hpp>
+
+#include "engine/state.hpp"
+
+namespace glgemm {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* unnamed = "an exception that is no std::exception";
+
+/// Runs tasks in their order on a thread of its own.
+class Thread {
+ public:
+  Thread() : thread_([this] { run(); }) {}
+  ~Thread() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  /// What the task throws comes out of the future.
+  std::future<void> post(std::function<void()> task) {
+    std::packaged_task<void()> packaged(std::move(task));
+    std::future<void> result = packaged.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(packaged));
+    }
+    changed_.notify_one();
+    return result;
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stop_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      std::packaged_task<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<void()>> tasks_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+/// An engine in a context, on a thread. What is not the thread belongs to its task while one runs.
+struct Accelerator {
+  AcceleratorSource source;
+  EngineOptions options;
+  std::string label;  ///< "accelerator 1 (NAME)"
+  std::shared_ptr<void> context{};
+  std::optional<Engine> engine{};
+  DeviceInfo device{};
+  std::string failure{};
+  int generation = 0;  ///< counts contexts: what was made in an earlier one is gone
+  std::map<Type, double> rates{};
+  double rate = 0;
+  std::unique_ptr<Thread> thread{};
+
+  /// Makes a context and an engine, on the thread.
+  void start() {
+    context = source.make_current();
+    ++generation;
+    try {
+      engine.emplace(source.get_proc_address, options);
+    } catch (...) {
+      drop();
+      throw;
+    }
+    device = engine->device();
+  }
+  /// Forgets those of a context that is lost.
+  void drop() noexcept {
+    if (engine) engine->abandon();
+    engine.reset();
+    context.reset();
+  }
+  void fail(const std::string& reason) noexcept {
+    drop();
+    failure = reason;
+  }
+  void stop() noexcept {
+    try {
+      if (engine) engine->release();
+    } catch (const std::exception&) {  // its context is gone, and with it what it had
+      engine->abandon();
+    }
+    engine.reset();
+    context.reset();
+  }
+};
+
+/// Throws the exception again with a name in its message, where its type is glgemm's.
+[[noreturn]] inline void rethrow(const std::exception_ptr& exception, const std::string& name) {
+  const auto text = [&](const std::exception& error) { return name + ": " + error.what(); };
+  try {
+    std::rethrow_exception(exception);
+  } catch (const DeviceLost& error) {
+    throw DeviceLost(text(error));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(text(error), error.bytes());
+  } catch (const Unsupported& error) {
+    throw Unsupported(text(error));
+  } catch (const GlError& error) {
+    throw GlError(text(error));
+  }
+}
+
+struct GLGEMM_HIDDEN Accelerators::State {
+  AcceleratorsOptions options;
+  std::mutex callbacks;  ///< of EngineOptions
+  std::vector<std::unique_ptr<Accelerator>> list;
+  std::vector<double> shares;  ///< of the rows of distributed matrices; empty: even
+  std::atomic<std::int64_t> bytes_moved = 0;
+
+  explicit State(AcceleratorsOptions given) : options(std::move(given)) {}
+  ~State() {
+    for (const auto& one : list)
+      if (one->thread) one->thread->post([&accelerator = *one] { accelerator.stop(); });
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::size_t usable() const {
+    return static_cast<std::size_t>(
+        std::count_if(list.begin(), list.end(), [](const auto& one) { return one->engine.has_value(); }));
+  }
+
+  /// Each with its reason, for messages.
+  std::string failures() const {
+    std::string text;
+    for (const auto& one : list)
+      if (!one->failure.empty()) text += (text.empty() ? "" : "; ") + one->label + ": " + one->failure;
+    return text;
+  }
+
+  /// Runs f on the threads of those accelerators at the same time, and waits for all. A lost context is dropped.
+  /// @throws  what the first of them threw
+  template <class F>
+  void on(const std::vector<int>& which, const F& f) {
+    std::vector<std::future<void>> ends;
+    for (const int i : which) {
+      Accelerator& one = *list[static_cast<std::size_t>(i)];
+      ends.push_back(one.thread->post([&f, &one, i] {
+        try {
+          f(one, i);
+          if (one.engine) one.engine->fence().poll();  // so that the device begins, and a lost context is noticed
+        } catch (const DeviceLost& error) {
+          one.fail(error.what());
+          throw;
+        }
+      }));
+    }
+    std::exception_ptr first;
+    std::string name;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      try {
+        ends[i].get();
+      } catch (...) {
+        if (first) continue;
+        first = std::current_exception();
+        name = list[static_cast<std::size_t>(which[i])]->label;
+      }
+    }
+    if (first) rethrow(first, name);
+  }
+};
+
+}  // namespace glgemm

@@ -1,0 +1,237 @@
+// Doing it: an engine's public functions.
+#include <glgemm/engine.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <glgemm/tuning.hpp>
+
+#include "engine/execute.hpp"
+#include "engine/state.hpp"
+#include "engine/validate.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+
+Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(std::make_shared<State>()) {
+  if (!get_proc_address) throw std::invalid_argument("Engine: get_proc_address is null");
+  State& state = *state_;
+  state.api = gl::load(get_proc_address);
+  state.device = gl::device_info(state.api);
+  state.limits = gl::query_limits(state.api, state.device);
+  state.options = std::move(options);
+  if (state.options.max_dispatch <= std::chrono::nanoseconds(0))
+    throw std::invalid_argument("Engine: max_dispatch is " + std::to_string(state.options.max_dispatch.count()) + " ns");
+  if (state.device.software && state.device.renderer.starts_with("zink"))
+    if (const char* inlined = std::getenv("ZINK_INLINE_UNIFORMS"); !inlined || std::string_view(inlined) != "0")
+      state.log("zink on a CPU gives wrong products unless ZINK_INLINE_UNIFORMS is 0 before the context is made");
+  std::vector<std::string> notes;
+  state.tuning = tuning_for(state.device, state.options.tuning, notes);
+  for (const std::string& note : notes) state.log("tuning: " + note);
+  state.api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &state.max_debug_groups);
+  state.mark_context();
+}
+
+Engine::~Engine() {
+  if (state_ && !state_->released) {
+    state_->log("an engine was destroyed without release(): its " + std::to_string(state_->programs.size()) +
+                " programs stay with the context");
+    state_->forget();
+  }
+}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+const Limits& Engine::limits() const noexcept {
+  return state_->limits;
+}
+const DeviceInfo& Engine::device() const noexcept {
+  return state_->device;
+}
+
+Problem Engine::problem(const Gemm& product) {
+  const auto rows = [](const BufferView& view, Op op) { return op == Op::none ? view.rows : view.columns; };
+  const auto columns = [](const BufferView& view, Op op) { return op == Op::none ? view.columns : view.rows; };
+  const Batch& batch = product.batch;
+  Problem problem;
+  problem.m = rows(product.a, product.op_a);
+  problem.n = columns(product.b, product.op_b);
+  problem.k = columns(product.a, product.op_a);
+  problem.type = product.a.type;
+  problem.c_type = product.c.type;
+  problem.batch = batch.count;
+  problem.items = gives_items(batch);
+  const std::int64_t inner = rows(product.b, product.op_b);
+  if (problem.k != inner)
+    throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " +
+                                size_text(inner, problem.n) + ": the inner sizes " + std::to_string(problem.k) + " and " +
+                                std::to_string(inner) + " differ");
+  if (product.c.rows != problem.m || product.c.columns != problem.n)
+    throw std::invalid_argument("gemm: op(A) op(B) is " + size_text(problem.m, problem.n) + " and C is " +
+                                size_text(product.c.rows, product.c.columns));
+  if (product.b.type != problem.type)
+    throw std::invalid_argument("gemm: A is " + std::string(to_string(problem.type)) + " and B is " +
+                                std::string(to_string(product.b.type)));
+  const auto check_count = [&](auto given, const char* what) {
+    if (!given.empty() && static_cast<std::int64_t>(given.size()) != batch.count)
+      throw std::invalid_argument("gemm: " + std::to_string(given.size()) + " " + what + " for a batch of " +
+                                  std::to_string(batch.count));
+  };
+  check_count(batch.offsets_a, "offsets of A");
+  check_count(batch.offsets_b, "offsets of B");
+  check_count(batch.offsets_c, "offsets of C");
+  check_count(batch.offsets_d, "offsets of D");
+  check_count(batch.alphas, "alphas");
+  check_count(batch.betas, "betas");
+  const auto operand = [&](const BufferView& view, Op op, Role role) {
+    Operand result{view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
+    result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
+    result.aligned = role == Role::c || role == Role::d || view.offset_bytes % 16 == 0;
+    return result;
+  };
+  problem.a = operand(product.a, product.op_a, Role::a);
+  problem.b = operand(product.b, product.op_b, Role::b);
+  problem.c = operand(product.c, Op::none, Role::c);
+  const Epilogue& epilogue = product.epilogue;
+  problem.bias = epilogue.bias;
+  problem.activation = epilogue.activation;
+  if (epilogue.residual) {
+    const BufferView& d = *epilogue.residual;
+    if (d.rows != problem.m || d.columns != problem.n)
+      throw std::invalid_argument("gemm: C is " + size_text(problem.m, problem.n) + " and D is " + size_text(d.rows, d.columns));
+    if (d.type != problem.c_type)
+      throw std::invalid_argument("gemm: C is " + std::string(to_string(problem.c_type)) + " and D is " +
+                                  std::string(to_string(d.type)));
+    problem.residual = true;
+    problem.d = operand(d, Op::none, Role::d);
+  }
+  validate(problem);
+  return problem;
+}
+
+std::vector<StruckOff> Engine::struck_off() const {
+  std::vector<StruckOff> result;
+  for (std::size_t i = 0; i < state_->struck_off.size(); ++i)
+    result.push_back({state_->struck_off[i], state_->why_struck_off[i]});
+  return result;
+}
+
+std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
+  return make_plan(problem_to_plan(product), state_->limits, with_own(*state_, options)).workspace_bytes;
+}
+
+Plan Engine::plan(const Problem& problem, const PlanOptions& options) const {
+  return make_plan(problem, state_->limits, with_own(*state_, options));
+}
+
+void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
+  state_->check_usable("gemm");
+  std::optional<gl::StateGuard> guard;
+  const Call call = check(*state_, product, enter(*state_, "gemm", product, options, guard), state_->work);
+  if (!report) return enqueue(*state_, call, nullptr);
+  *report = {call.prepared->plan, 0, 0, {}, {}};
+  Stopwatch watch(*this);
+  watch.start();
+  enqueue(*state_, call, report);
+  watch.stop();
+  report->kernel_time = watch.elapsed();
+}
+
+void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
+  state_->check_usable("gemm");
+  const auto name_product = [&](std::size_t i, const std::invalid_argument& error) {
+    return std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(products.size()) + ": " + error.what());
+  };
+  std::optional<gl::StateGuard> guard;
+  gl::Bindings bindings = 0;
+  std::vector<std::shared_ptr<Prepared>> prepared;
+  for (bool ready = false; !ready;) {  // until all pass their self-checks
+    guard.reset();
+    prepared.clear();
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      try {
+        prepared.push_back(prepared_for(*state_, problem_to_plan(products[i]), options));
+      } catch (const std::invalid_argument& error) {
+        throw name_product(i, error);
+      }
+      bindings |= prepared.back()->bindings;
+    }
+    state_->enter("gemm", guard, bindings);
+    ready = std::all_of(prepared.begin(), prepared.end(), [&](const auto& each) { return make_ready(*state_, *each); });
+  }
+  std::vector<Call> calls;
+  calls.reserve(products.size());
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    try {
+      calls.push_back(check(*state_, products[i], std::move(prepared[i]), state_->work));
+    } catch (const std::invalid_argument& error) {
+      throw name_product(i, error);
+    }
+  }
+  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+}
+
+void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
+                            const PlanOptions& options) const {
+  if (k != inner)
+    throw std::invalid_argument("multiply: A is " + size_text(m, k) + " and B is " + size_text(inner, n) + ": the inner sizes " +
+                                std::to_string(k) + " and " + std::to_string(inner) + " differ");
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.type = type;
+  problem.c_type = accumulator(type);
+  plan(problem, options);  // refuses before anything is uploaded
+}
+
+void Engine::finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const {
+  gl::check_reset(state_->api);
+  if (report) report->total_time = std::chrono::steady_clock::now() - begin;
+}
+
+void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
+  state_->check_usable("prepare");
+  std::optional<gl::StateGuard> guard;
+  state_->enter("prepare", guard);
+  for (const Problem& problem : problems) {  // so that the driver may compile them at the same time
+    const Plan made = plan(problem, options);
+    for (const Stage stage : made.stages()) state_->begin_program(made.program(stage));
+  }
+  for (const Problem& problem : problems) {
+    std::shared_ptr<Prepared> prepared;
+    do {
+      prepared = std::make_shared<Prepared>();
+      prepared->plan = plan(problem, options);
+    } while (!make_ready(*state_, *prepared));
+    if (state_->options.self_check) continue;
+    run_on_nothing(*state_, *prepared);
+  }
+}
+
+void Engine::release() {
+  if (state_->released) return;
+  state_->check_usable("release");
+  const gl::Api& api = state_->api;
+  for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
+  state_->work.destroy(api);
+  state_->clock.destroy(api);
+  gl::destroy_image(api, state_->image_a);
+  api.DeleteBuffers(1, &state_->scratch);
+  state_->staging.destroy(api);
+  api.DeleteQueries(1, &state_->marker);
+  state_->forget();
+}
+
+void Engine::abandon() noexcept {
+  state_->forget();
+  state_->abandoned = true;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,659 @@
+// From a product to its plan, and from the plan's steps to OpenGL.
+#include "engine/execute.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/self_check.hpp"
+#include "engine/validate.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+/// The locations of gemm.glsl's uniforms.
+enum Location : GLint {
+  at_x0,
+  at_y0,
+  at_z0,
+  at_size,
+  at_a,
+  at_b,
+  at_c,
+  at_alpha,
+  at_beta,
+  at_flags,
+  at_d,
+  at_bias,
+  at_activation,
+  at_low,
+  at_high,
+  at_panels,
+  at_parts,
+  at_sums
+};
+
+/// The bits of gemm.glsl's `flags`.
+enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64, packs_b = 128 };
+
+struct Place {
+  GLuint buffer = 0;
+  std::int64_t offset = 0;
+};
+
+/// Where a byte of an operand lies, counted from its first element. A window begins and ends in one band.
+Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
+  if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
+  const std::int64_t ld = std::max(stride.row, stride.column), band_bytes = view.band_lines * ld * element_bytes(view.type);
+  return {view.bands[static_cast<std::size_t>(offset_bytes / band_bytes)], view.offset_bytes + offset_bytes % band_bytes};
+}
+
+/// The workspace that the plan needs: the caller's, or one of our own.
+Place workspace_for(const Call& call) {
+  if (call.product.workspace) return {call.product.workspace->buffer, call.product.workspace->offset_bytes};
+  return {call.work->workspace, 0};
+}
+
+/// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
+class Dispatch {
+ public:
+  Dispatch(Engine::State& state, const Call& call, const Step& step)
+      : state_(state), call_(call), plan_(call.prepared->plan), step_(step), workspace_(workspace_for(call)) {}
+
+  void run(gl::Program& program);
+
+ private:
+  /// Binds a part of a buffer and returns the byte of the binding at which it begins.
+  std::int64_t bind(gl::Binding binding, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
+    if (size_bytes == 0) return 0;  // never read
+    const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
+    const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
+    state_.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest),
+                               static_cast<GLsizeiptr>(whole_words));
+    bound_ |= bit(binding);
+    return rest;
+  }
+
+  /// Binds a window of an operand; its uniform: where the window begins and how far apart the elements are.
+  std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
+    const Gemm& product = call_.product;
+    const Problem& problem = plan_.problem;
+    const BufferView& view = view_of(product, role);
+    const Strides stride = strides(problem, role);
+    Place begin = place_of(view, stride, window.offset_bytes);
+    if (problem.items && !plan_.items_in_buffer)
+      begin.offset += item_offset(product.batch, role, step_.first_item) * element_bytes(view.type);
+    const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
+    return {static_cast<int>(bind(binding, begin.buffer, begin.offset, window.size_bytes) / element_bytes(view.type)),
+            static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
+  }
+
+  /// A as an image: the same uniform.
+  std::array<int, 4> place_image() {
+    const BufferView& a = call_.product.a;
+    const Strides stride = strides(plan_.problem, Role::a);
+    const Place from = place_of(a, stride, step_.a.offset_bytes);
+    const std::int64_t begin = gl::bind_image(state_.api, 1, state_.image_a, from.buffer, from.offset, step_.a.size_bytes);
+    return {static_cast<int>(begin / element_bytes(a.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
+            static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
+  }
+
+  /// Binds a part of the workspace; the index of its first unit of `unit` bytes in the binding.
+  int bind_workspace(gl::Binding binding, std::int64_t offset, std::int64_t size_bytes, std::int64_t unit) {
+    return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
+  }
+
+  bool a_is_image() const { return plan_.wide == Panels::image; }
+  std::int64_t panels_b_offset() const {
+    return kernels::workspace_aligned(std::max(plan_.panels_a_bytes, call_.min_panels_a_bytes));
+  }
+  std::int64_t sums_offset() const { return panels_b_offset() + kernels::workspace_aligned(plan_.panels_b_bytes); }
+  /// Texels from one item's panels to the next's.
+  int panel_stride(Role role) const;
+
+  void scalars_and_flags(gl::Program& program);
+  void epilogue(gl::Program& program);
+  void pack(gl::Program& program, Role role);
+  void multiply(gl::Program& program);
+  void sums(gl::Program& program);
+  void bind_unused(const ProgramKey& key);
+
+  Engine::State& state_;
+  const Call& call_;
+  const Plan& plan_;
+  const Step& step_;
+  Place workspace_;
+  gl::Bindings bound_ = 0;
+};
+
+int Dispatch::panel_stride(Role role) const {
+  const Problem& problem = plan_.problem;
+  if (!plan_.packs(role) || (!problem.items && strides(problem, role).item == 0)) return 0;
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t rows = role == Role::a ? step_.m : step_.n;
+  return static_cast<int>(round_up(rows, width) * step_.padded_k * element_bytes(accumulator(problem.type)) / 16);
+}
+
+void Dispatch::scalars_and_flags(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Gemm& product = call_.product;
+  const Problem& problem = plan_.problem;
+  const Type acc = accumulator(problem.type);
+  const Batch& batch = product.batch;
+  const bool own_scalars = problem.items && !plan_.items_in_buffer;
+  const auto item = static_cast<std::size_t>(step_.first_item);
+  const Scalar& alpha = own_scalars && !batch.alphas.empty() ? batch.alphas[item] : product.alpha;
+  const Scalar& beta = own_scalars && !batch.betas.empty() ? batch.betas[item] : product.beta;
+  const bool beta_counts = plan_.items_in_buffer || beta.value != 0.0;
+  if (!plan_.items_in_buffer) {
+    program.set(api, at_alpha, acc, alpha.value);
+    program.set(api, at_beta, acc, beta.value);
+  }
+  program.set(api, at_flags,
+              (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+                  (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts ? read_c : 0) |
+                  (step_.first_k ? first_k : 0) | (step_.last_k ? last_k : 0) | (problem.residual ? add_d : 0) |
+                  (problem.bias != Bias::none ? add_bias : 0));
+}
+
+void Dispatch::epilogue(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Problem& problem = plan_.problem;
+  const Epilogue& epilogue = call_.product.epilogue;
+  program.set(api, at_c, place(Role::c, gl::binding_c, step_.c));
+  if (problem.residual) program.set(api, at_d, place(Role::d, gl::binding_d, step_.d));
+  if (problem.bias != Bias::none) {
+    const std::int64_t bytes = element_bytes(problem.c_type);
+    const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias_buffer,
+                                             epilogue.bias_offset_bytes + step_.bias.offset_bytes, step_.bias.size_bytes) /
+                                        bytes);
+    program.set(api, at_bias, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
+  }
+  const bool has_epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;
+  if (has_epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
+    const Type acc = accumulator(problem.type);
+    program.set(api, at_activation, static_cast<int>(problem.activation));
+    program.set(api, at_low, acc, epilogue.low);
+    program.set(api, at_high, acc, epilogue.high);
+  }
+}
+
+void Dispatch::pack(gl::Program& program, Role role) {
+  const gl::Api& api = state_.api;
+  const Problem& problem = plan_.problem;
+  const bool b = role == Role::b;
+  std::array<int, 4> at{};
+  if (const Strip* const strip = call_.strip) {
+    bind(gl::binding_a, strip->buffer, 0, strip->size_bytes);
+    at = {static_cast<int>(strip->first), static_cast<int>(strip->row), static_cast<int>(strip->k), 0};
+  } else {
+    at = b ? place(Role::b, gl::binding_a, step_.b) : place(Role::a, gl::binding_a, step_.a);
+    if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
+  }
+  const Op op = b ? problem.b.op : problem.a.op;
+  program.set(api, at_size,
+              std::array{static_cast<int>(b ? step_.n : step_.m), static_cast<int>(step_.padded_k), static_cast<int>(step_.k),
+                         static_cast<int>(step_.items)});
+  program.set(api, at_a, at);
+  program.set(api, at_flags, (op == Op::conjugate_transpose ? conjugate_a : 0) | (b && plan_.items_in_buffer ? packs_b : 0));
+  const std::int64_t acc_bytes = element_bytes(accumulator(problem.type));
+  const int first = b ? bind_workspace(gl::binding_partial, panels_b_offset(), plan_.panels_b_bytes, 16)
+                      : bind_workspace(gl::binding_partial, 0, plan_.panels_a_bytes, 16);
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t rows = b ? step_.n : step_.m;
+  const std::int64_t lanes = kernels::pack_lanes(round_up(rows, width) * acc_bytes / 16);
+  program.set(api, at_panels,
+              std::array{first, static_cast<int>(width * acc_bytes / 16), panel_stride(role), static_cast<int>(lanes)});
+}
+
+void Dispatch::sums(gl::Program& program) {
+  const std::int64_t bytes = element_bytes(accumulator(plan_.problem.type));
+  program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, sums_offset(), plan_.sums_bytes, bytes));
+}
+
+void Dispatch::multiply(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  const Panels from = panels(plan_.kernel);
+  program.set(api, at_size,
+              std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
+                         static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
+  if (!plan_.packs(Role::a)) program.set(api, at_a, a_is_image() ? place_image() : place(Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
+  if (from != Panels::none) {
+    std::int64_t first = 0;
+    if (from == Panels::storage)
+      first = bind_workspace(gl::binding_b, 0, panels_b_offset() + plan_.panels_b_bytes, 16);
+    else
+      first = gl::bind_image(api, 0, call_.work->panels, workspace_.buffer, workspace_.offset, sums_offset()) / 16;
+    program.set(api, at_panels,
+                std::array{static_cast<int>(first), static_cast<int>(first + panels_b_offset() / 16), panel_stride(Role::a),
+                           panel_stride(Role::b)});
+  }
+  if (plan_.parts > 1) {
+    program.set(api, at_parts,
+                std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
+    program.set(api, at_flags,
+                (plan_.problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+                    (plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (step_.first_k ? first_k : 0));
+  } else {
+    scalars_and_flags(program);
+    epilogue(program);
+  }
+  if (plan_.sums_bytes > 0) sums(program);
+}
+
+/// Binds something where the program declares a block that this product never reads: what is left bound from elsewhere may be
+/// gone, and zink then drops dispatches.
+void Dispatch::bind_unused(const ProgramKey& key) {
+  const BufferView& c = call_.product.c;
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) {
+    const auto binding = static_cast<gl::Binding>(i);
+    if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
+      bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
+  }
+}
+
+void Dispatch::run(gl::Program& program) {
+  const gl::Api& api = state_.api;
+  program.set(api, at_x0, static_cast<int>(step_.x0));
+  program.set(api, at_y0, static_cast<int>(step_.y0));
+  program.set(api, at_z0, static_cast<int>(step_.z0));
+  switch (step_.stage) {
+    case Stage::pack_a:
+      pack(program, Role::a);
+      break;
+    case Stage::pack_b:
+      pack(program, Role::b);
+      break;
+    case Stage::multiply:
+      multiply(program);
+      break;
+    case Stage::reduce:
+      program.set(api, at_size,
+                  std::array{static_cast<int>(step_.m), static_cast<int>(step_.n), static_cast<int>(step_.k),
+                             static_cast<int>(step_.items)});
+      program.set(api, at_parts,
+                  std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
+      scalars_and_flags(program);
+      epilogue(program);
+      sums(program);
+      break;
+  }
+  bind_unused(plan_.program(step_.stage));
+  if (step_.barrier_before)
+    api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT |
+                      (panels(plan_.kernel) == Panels::image || a_is_image() ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
+  api.DispatchCompute(static_cast<GLuint>(step_.groups[0]), static_cast<GLuint>(step_.groups[1]),
+                      static_cast<GLuint>(step_.groups[2]));
+}
+
+/// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
+std::int64_t item_bytes(Type acc) {
+  return 16 + 2 * element_bytes(acc);
+}
+
+/// The items of a batch as those.
+std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
+  const Type acc = accumulator(problem.type);
+  const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
+  const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes;
+  const auto step = static_cast<std::size_t>(item_bytes(acc));
+  const Batch& batch = product.batch;
+  std::vector<std::byte> bytes(step * static_cast<std::size_t>(batch.count));
+  const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
+    const auto put = [&](auto... values) {
+      std::size_t at = 0;
+      ((std::memcpy(to + at, &values, sizeof values), at += sizeof values), ...);
+    };
+    switch (acc) {
+      case Type::f64:
+        put(x.real());
+        break;
+      case Type::c64:
+        put(static_cast<float>(x.real()), static_cast<float>(x.imag()));
+        break;
+      case Type::c128:
+        put(x.real(), x.imag());
+        break;
+      case Type::i32:
+        put(static_cast<std::int32_t>(x.real()));
+        break;
+      case Type::u32:
+        put(static_cast<std::uint32_t>(x.real()));
+        break;
+      default:
+        put(static_cast<float>(x.real()));
+        break;
+    }
+  };
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
+    for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
+      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
+      std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
+    }
+    const auto index = static_cast<std::size_t>(i);
+    put_scalar(item + alpha_at, batch.alphas.empty() ? product.alpha.value : batch.alphas[index].value);
+    put_scalar(item + beta_at, batch.betas.empty() ? product.beta.value : batch.betas[index].value);
+  }
+  return bytes;
+}
+
+/// A problem in which no item has a product: nothing of A and B is read.
+bool multiplies_nothing(const Gemm& product) {
+  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
+  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
+                     [](const Scalar& alpha) { return alpha.value == 0.0; });
+}
+
+/// Replaces a buffer of the engine's by a larger one if need be.
+void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
+  if (had >= needed) return;
+  const GLuint grown = gl::create_buffer(api, needed, nullptr);
+  api.DeleteBuffers(1, &buffer);
+  buffer = grown;
+  had = needed;
+  gl::label(api, GL_BUFFER, grown, label);
+}
+
+/// The transposed product: C^T = op(B)^T op(A)^T, see transposed(Problem).
+Gemm transposed(const Gemm& product) {
+  const auto turn = [](BufferView& view) {
+    std::swap(view.rows, view.columns);
+    view.layout = view.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+  };
+  Gemm result = product;
+  std::swap(result.a, result.b);
+  std::swap(result.op_a, result.op_b);
+  std::swap(result.batch.stride_a, result.batch.stride_b);
+  std::swap(result.batch.offsets_a, result.batch.offsets_b);
+  for (BufferView* view : {&result.a, &result.b, &result.c}) turn(*view);
+  Epilogue& epilogue = result.epilogue;
+  if (epilogue.residual) turn(*epilogue.residual);
+  if (epilogue.bias != Bias::none)
+    epilogue.bias = epilogue.bias == Bias::for_each_row ? Bias::for_each_column : Bias::for_each_row;
+  return result;
+}
+
+/// The plan, of another kernel if a program of the one that the planner chose would have to be waited for and the caller would
+/// rather not.
+Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const PlanOptions& options) {
+  const auto is_ready = [&](const Plan& other) {
+    const std::vector<Stage> stages = other.stages();
+    return std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.is_ready(other.program(stage)); });
+  };
+  if (!state.options.use_ready_programs || options.kernel || is_ready(plan)) return plan;
+  for (const Stage stage : plan.stages()) state.begin_program(plan.program(stage));
+  if (is_ready(plan)) return plan;  // from the program cache
+  for (const Plan::PassedOver& passed : plan.passed_over) {
+    if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
+    PlanOptions other = options;
+    other.kernel = passed.kernel;
+    try {
+      if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
+    } catch (const Unsupported&) {  // it fits no workspace, say
+    }
+  }
+  return plan;
+}
+
+/// What a product of the plan may bind.
+gl::Bindings bindings_of(const Plan& plan) {
+  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
+  if (plan.wide == Panels::image) result |= gl::image_a;
+  for (const Stage stage : plan.stages()) {
+    const ProgramKey key = plan.program(stage);
+    for (GLuint i = 0; i < gl::storage_bindings; ++i)
+      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
+  }
+  return result;
+}
+
+bool same(const PlanOptions& x, const PlanOptions& y) {
+  return x.kernel == y.kernel && x.slice_columns == y.slice_columns && x.slice_rows == y.slice_rows &&
+         x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.transposed == y.transposed && x.runs == y.runs &&
+         x.limits == y.limits && x.untuned == y.untuned;
+}
+
+}  // namespace
+
+bool gives_items(const Batch& batch) {
+  return !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
+         !batch.alphas.empty() || !batch.betas.empty();
+}
+
+Problem problem_to_plan(const Gemm& product) {
+  Problem problem = Engine::problem(product);
+  if (multiplies_nothing(product)) problem.k = 0;  // as BLAS: A and B are not read
+  return problem;
+}
+
+PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
+  PlanOptions result = options;
+  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
+  if (result.struck_off.empty()) result.struck_off = state.struck_off;
+  return result;
+}
+
+std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
+  const bool cacheable = options.tuning.empty() && options.struck_off.empty();
+  if (cacheable)
+    for (const auto& known : state.prepared)
+      if (known->problem == problem && same(known->options, options)) return known;
+  const PlanOptions own = with_own(state, options);
+  const Plan best = make_plan(problem, state.limits, own);
+  auto made = std::make_shared<Prepared>();
+  made->problem = problem;
+  made->options = options;
+  made->plan = ready_plan(state, problem, best, own);
+  made->bindings = bindings_of(made->plan);
+  made->work = size(made->plan).work;
+  if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
+  if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
+  state.prepared.push_back(made);
+  return made;
+}
+
+namespace {
+/// Whether the programs of the plan pass their self-check, now or before.
+bool passes(Engine::State& state, const Plan& plan) {
+  const std::vector<Stage> stages = plan.stages();
+  if (!state.options.self_check || state.checking ||
+      std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.self_checked(plan.program(stage)); }))
+    return true;
+  state.checking = true;
+  std::string wrong;
+  const auto end = [&] {
+    state.checking = false;
+    state.sizes.clear();  // the names of its buffers may come back
+    state.image_a.begin = -1;
+  };
+  try {
+    wrong = self_check(state, plan);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  if (wrong.empty()) {
+    for (const Stage stage : stages) state.remember_self_check(plan.program(stage));
+    return true;
+  }
+  state.log(to_string(plan.program()) + " failed its self-check: " + wrong);
+  state.struck_off.push_back(plan.program());
+  state.why_struck_off.push_back(std::move(wrong));
+  state.prepared.clear();
+  return false;
+}
+}  // namespace
+
+bool make_ready(Engine::State& state, Prepared& prepared) {
+  gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
+  if (multiply) return true;
+  const Plan& plan = prepared.plan;
+  for (const Stage stage : plan.stages()) {
+    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
+    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
+  }
+  if (passes(state, plan)) return true;
+  multiply = nullptr;
+  return false;
+}
+
+std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
+                                std::optional<gl::StateGuard>& guard) {
+  const Problem problem = problem_to_plan(product);
+  for (;;) {  // until one passes its self-check
+    std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
+    guard.reset();
+    state.enter(what, guard, prepared->bindings);
+    if (make_ready(state, *prepared)) return prepared;
+  }
+}
+
+Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
+  return {.product = prepared->plan.transposed ? transposed(product) : product, .prepared = std::move(prepared), .work = &work};
+}
+
+Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared, WorkBuffers& work) {
+  make_ready(state, *prepared);
+  const Plan& plan = prepared->plan;
+  validate_product(product, prepared->problem, plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+  Call call = make_call(product, std::move(prepared), work);
+  if (!product.workspace && plan.workspace_bytes > work.workspace_bytes) {
+    gl::release_image(state.api, work.panels);
+    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace_bytes, "glgemm workspace");
+  }
+  if (plan.items_in_buffer)
+    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
+         "glgemm items");
+  return call;
+}
+
+Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
+  if (!state.scoped) group_.emplace(state.api, "glgemm", state.max_debug_groups);
+  if (plan_.items_in_buffer) state.api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, call.work->items);
+}
+
+Enqueuer::~Enqueuer() {
+  // A texture would keep the caller's buffers alive.
+  if (call_.product.workspace) gl::release_image(state_.api, call_.work->panels);
+  if (!state_.scoped) gl::release_image(state_.api, state_.image_a);
+}
+
+void Enqueuer::upload_items() {
+  if (!plan_.items_in_buffer || plan_.problem.batch == 0) return;
+  const std::vector<std::byte> items = pack_items(call_.product, plan_.problem);
+  state_.api.InvalidateBufferData(call_.work->items);  // an earlier product may still read what was there
+  state_.api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+}
+
+void Enqueuer::run(const Slice& slice) {
+  const Prepared& prepared = *call_.prepared;
+  for (const Step& step : slice.steps()) {
+    gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
+    if (program != used_) state_.api.UseProgram(program->id());
+    used_ = program;
+    Dispatch(state_, call_, step).run(*program);
+  }
+}
+
+namespace {
+
+/// The cost model may be wrong by this factor before a slice takes longer than it should.
+constexpr double safety = 8;
+
+/// Work of a stage in a second that even a slow driver does. Stages that move elements do fewer of them than multiply-adds.
+double guessed_rate(const Prepared& prepared, Stage stage) {
+  const double by_model =
+      prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(prepared.plan.expected_seconds, 1e-9);
+  return by_model / (stage == Stage::multiply ? safety : 16 * safety);
+}
+
+/// Whether the product may take longer than a dispatch should.
+bool may_be_long(const Engine::State& state, const Prepared& prepared) {
+  double seconds = 0;
+  for (std::size_t stage = 0; stage < stage_count; ++stage) {
+    if (prepared.work[stage] == 0) continue;
+    const Rate* const rate = prepared.rates[stage];
+    if (!rate->known()) {
+      seconds = safety * prepared.plan.expected_seconds;
+      break;
+    }
+    seconds += prepared.work[stage] / rate->per_second;
+  }
+  return seconds > glgemm::seconds(state.options.max_dispatch);
+}
+
+}  // namespace
+
+Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double seconds) {
+  const Prepared& prepared = *call_.prepared;
+  Cursor here = cursor;
+  const Slice least = next_slice(plan_, here, 0);  // one workgroup
+  if (least.empty()) return {};
+  const Stage stage = least.storage[0].stage;
+  Rate& rate = *prepared.rates[static_cast<std::size_t>(stage)];
+  const double guess = guessed_rate(prepared, stage), per_second = rate.known() ? rate.per_second : guess;
+  double work = rate.work(seconds, guess);
+  // All that runs at the same time should be busy until the end.
+  const double round = least.work * static_cast<double>(state_.limits.concurrent_groups);
+  if (work > round) work = std::floor(work / round) * round;
+  const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
+
+  Timed result;
+  clock.start(state_.api);
+  result.slice = next_slice(plan_, cursor, work);
+  run(result.slice);
+  result.seconds = result.slice.work / per_second;
+  // A smaller slice than the one allowed may take as long.
+  clock.stop(state_.api, rate, result.slice.work, std::max(work, least.work) / per_second);
+  result.is_trial = is_trial && (!rate.known() || result.slice.work > work / 2);
+  return result;
+}
+
+void run_on_nothing(Engine::State& state, const Prepared& prepared) {
+  const gl::Api& api = state.api;
+  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256, nullptr);
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state.scratch);
+  if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
+  for (const Stage stage : prepared.plan.stages()) {
+    const ProgramKey key = prepared.plan.program(stage);
+    gl::Program& program = *prepared.programs[static_cast<std::size_t>(stage)];
+    program.set(api, at_size, std::array{0, 0, 0, 0});
+    if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
+    if (key.parts || std::holds_alternative<ReduceKernel>(key.kernel)) program.set(api, at_parts, std::array{1, 1, 1});
+    api.UseProgram(program.id());
+    api.DispatchCompute(1, 1, 1);
+  }
+}
+
+void enqueue(Engine::State& state, const Call& call, Report* report) {
+  const Prepared& prepared = *call.prepared;
+  Enqueuer enqueuer(state, call);
+  enqueuer.upload_items();
+  const auto count = [&](const Slice& slice) {
+    if (!report) return;
+    ++report->slices;
+    report->dispatches += slice.count;
+  };
+  Cursor cursor;
+  if (!may_be_long(state, prepared)) {
+    for (Slice slice = next_slice(prepared.plan, cursor); !slice.empty(); slice = next_slice(prepared.plan, cursor)) {
+      enqueuer.run(slice);
+      count(slice);
+    }
+    return;
+  }
+  const double longest = seconds(state.options.max_dispatch);
+  for (;;) {
+    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state.clock, longest);
+    if (timed.slice.empty()) return;
+    count(timed.slice);
+    state.clock.collect(state.api, timed.is_trial);
+    if (timed.is_trial) gl::check_reset(state.api);
+  }
+}
+
+}  // namespace glgemm

@@ -1,0 +1,160 @@
+// A product that an application enqueues in slices, a budget at a time.
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/execute.hpp"
+#include "engine/state.hpp"
+
+namespace glgemm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A product, and what it points to.
+class OwnProduct {
+ public:
+  explicit OwnProduct(const Gemm& product) : product_(product) {
+    Batch& batch = product_.batch;
+    for (auto* offsets : {&batch.offsets_a, &batch.offsets_b, &batch.offsets_c, &batch.offsets_d}) keep(offsets_, *offsets);
+    for (auto* scalars : {&batch.alphas, &batch.betas}) keep(scalars_, *scalars);
+    for (BufferView* view : {&product_.a, &product_.b, &product_.c}) keep(bands_, view->bands);
+    if (product_.epilogue.residual) keep(bands_, product_.epilogue.residual->bands);
+  }
+  OwnProduct(const OwnProduct&) = delete;
+  OwnProduct& operator=(const OwnProduct&) = delete;
+  const Gemm& get() const { return product_; }
+
+ private:
+  template <class T>
+  static void keep(std::list<std::vector<T>>& where, std::span<const T>& span) {
+    if (!span.empty()) span = where.emplace_back(span.begin(), span.end());
+  }
+  Gemm product_;
+  std::list<std::vector<std::int64_t>> offsets_;
+  std::list<std::vector<Scalar>> scalars_;
+  std::list<std::vector<unsigned>> bands_;
+};
+
+}  // namespace
+
+struct GLGEMM_HIDDEN Job::State {
+  std::shared_ptr<Engine::State> engine;
+  OwnProduct product;
+  WorkBuffers work{};
+  Call call{};
+  Cursor cursor{};
+  SliceClock clock{};
+  std::array<GLsync, 2> advances{};  ///< behind the last advance but one, and behind the last
+  double work_all = 0, work_done = 0;
+  bool done = false, cancelled = false;
+  JobReport report{};
+
+  State(std::shared_ptr<Engine::State> of, const Gemm& what) : engine(std::move(of)), product(what) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (engine->abandoned) return;
+    const gl::Api& api = engine->api;
+    clock.destroy(api);
+    work.destroy(api);
+    for (const GLsync advance : advances) api.DeleteSync(advance);
+  }
+
+  bool at_end() const {
+    Cursor here = cursor;
+    return next_slice(call.prepared->plan, here, 0).empty();
+  }
+  /// Enqueues slices until the budget is spent.
+  void enqueue(std::chrono::nanoseconds budget, Clock::time_point begin);
+};
+
+void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begin) {
+  const double all = seconds(budget), slice_seconds = seconds(std::min(budget / 5, engine->options.max_dispatch));
+  Enqueuer enqueuer(*engine, call);
+  double expected = 0;
+  for (bool first = true; !done; first = false) {
+    const double left = all - std::max(expected, seconds(Clock::now() - begin));
+    if (!first && left < slice_seconds / 2) return;
+    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, clock, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    clock.collect(engine->api, false);
+    expected += timed.seconds;
+    work_done += timed.slice.work;
+    ++report.slices;
+    report.dispatches += timed.slice.count;
+    done = at_end();
+  }
+}
+
+Job Engine::start(const Gemm& product, const PlanOptions& options) {
+  state_->check_usable("start");
+  auto job = std::make_unique<Job::State>(state_, product);
+  const Gemm& own = job->product.get();
+  std::optional<gl::StateGuard> guard;
+  std::shared_ptr<Prepared> prepared = enter(*state_, "start", own, options, guard);
+  for (const double work : prepared->work) job->work_all += work;
+  job->call = check(*state_, own, std::move(prepared), job->work);
+  Enqueuer(*state_, job->call).upload_items();
+  job->done = job->at_end();
+  return Job(std::move(job));
+}
+
+Job::Job(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Job::~Job() = default;
+Job::Job(Job&&) noexcept = default;
+Job& Job::operator=(Job&&) noexcept = default;
+
+bool Job::advance(std::chrono::nanoseconds budget) {
+  const Clock::time_point begin = Clock::now();
+  State& job = *state_;
+  if (budget <= std::chrono::nanoseconds(0))
+    throw std::invalid_argument("Job::advance: a budget of " + std::to_string(budget.count()) + " ns");
+  job.engine->check_usable("Job::advance");
+  const gl::Api& api = job.engine->api;
+  gl::check_reset(api);
+  if (job.done || job.cancelled) return job.done;
+  job.clock.collect(api, false);
+  if (job.advances[0] && api.ClientWaitSync(job.advances[0], GL_SYNC_FLUSH_COMMANDS_BIT, 0) == GL_TIMEOUT_EXPIRED) return false;
+
+  std::optional<gl::StateGuard> guard;
+  job.engine->enter("Job::advance", guard, job.call.prepared->bindings);
+  job.enqueue(budget, begin);
+  ++job.report.advances;
+  api.DeleteSync(job.advances[0]);
+  job.advances = {job.advances[1], api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)};
+  return job.done;
+}
+
+bool Job::done() const noexcept {
+  return state_->done;
+}
+
+double Job::progress() const noexcept {
+  return state_->done ? 1 : std::min(1.0, state_->work_done / state_->work_all);
+}
+
+void Job::cancel() noexcept {
+  state_->cancelled = true;
+}
+
+Fence Job::fence() {
+  state_->engine->check_usable("Job::fence");
+  return Fence(std::make_unique<Fence::State>(
+      Fence::State{state_->engine, state_->engine->api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)}));
+}
+
+const Plan& Job::plan() const noexcept {
+  return state_->call.prepared->plan;
+}
+
+JobReport Job::report() const noexcept {
+  JobReport result = state_->report;
+  const State& job = *state_;
+  Cursor here = job.cursor;
+  const Slice next = next_slice(plan(), here, 0);
+  if (!next.empty() && !job.engine->released)
+    result.rate = job.call.prepared->rates[static_cast<std::size_t>(next.storage[0].stage)]->per_second;
+  return result;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,197 @@
+// Whether a program computes on this driver what it says.
+#include "engine/self_check.hpp"
+
+#include <complex>
+#include <cstring>
+
+#include "base/rounding.hpp"
+#include "engine/execute.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+using Number = std::complex<double>;
+
+/// Calls f with a value of the host type of `type`.
+template <class F>
+auto with_type(Type type, F f) {
+  switch (type) {
+    case Type::f32:
+      return f(float{});
+    case Type::f64:
+      return f(double{});
+    case Type::f16:
+      return f(half{});
+    case Type::bf16:
+      return f(bfloat16{});
+    case Type::i32:
+      return f(std::int32_t{});
+    case Type::u32:
+      return f(std::uint32_t{});
+    case Type::i8:
+      return f(std::int8_t{});
+    case Type::c64:
+      return f(std::complex<float>{});
+    case Type::c128:
+      break;
+  }
+  return f(std::complex<double>{});
+}
+
+void store(std::byte* to, Type type, Number x) {
+  with_type(type, [&]<class T>(T) {
+    T value;
+    if constexpr (requires { typename T::value_type; })
+      value = T(static_cast<typename T::value_type>(x.real()), static_cast<typename T::value_type>(x.imag()));
+    else if constexpr (std::is_arithmetic_v<T>)
+      value = static_cast<T>(x.real());
+    else
+      value = T(static_cast<float>(x.real()));
+    std::memcpy(to, &value, sizeof value);
+  });
+}
+
+/// A matrix of small integers, its items one after the other, with gaps. Those are filled with bytes that spoil a sum to which
+/// they are added (as a float of all ones is no number), or that show when they are changed.
+class Sample {
+ public:
+  Sample(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed, std::byte gap)
+      : view_{.rows = rows, .columns = columns, .ld = ld, .type = type}, stride_(rows * ld + 16) {
+    bytes_.assign(static_cast<std::size_t>((items * stride_ * element_bytes(type) + 15) / 16 * 16), gap);
+    const bool is_signed = type != Type::u32;
+    values_.reserve(static_cast<std::size_t>(items * rows * columns));
+    for (std::int64_t i = 0; i < items * rows * columns; ++i) {
+      const auto draw = [&] {
+        seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' quick generator
+        return static_cast<double>(seed >> 24 & 3u) - (is_signed ? 1 : 0);
+      };
+      const double real = draw();
+      values_.emplace_back(real, is_complex(type) ? draw() : 0.0);
+      store(at(i / (rows * columns), i / columns % rows, i % columns), type, values_.back());
+    }
+  }
+  Number operator()(std::int64_t item, std::int64_t i, std::int64_t j) const {
+    return values_[static_cast<std::size_t>((item * view_.rows + i) * view_.columns + j)];
+  }
+  std::byte* at(std::int64_t item, std::int64_t i, std::int64_t j) {
+    return bytes_.data() + (item * stride_ + i * view_.ld + j) * element_bytes(view_.type);
+  }
+  std::int64_t stride() const { return stride_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  BufferView view(unsigned buffer) const {
+    BufferView result = view_;
+    result.buffer = buffer;
+    return result;
+  }
+
+ private:
+  BufferView view_;
+  std::int64_t stride_;
+  std::vector<std::byte> bytes_;
+  std::vector<Number> values_;
+};
+
+/// Buffers that are deleted at the end.
+class Buffers {
+ public:
+  explicit Buffers(const gl::Api& api) : api_(api) {}
+  ~Buffers() { api_.DeleteBuffers(static_cast<GLsizei>(names_.size()), names_.data()); }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  unsigned make(const Sample& sample) {
+    names_.push_back(gl::create_buffer(api_, static_cast<std::int64_t>(sample.bytes().size()), sample.bytes().data()));
+    return names_.back();
+  }
+
+ private:
+  const gl::Api& api_;
+  std::vector<GLuint> names_;
+};
+
+/// One product, with A and B as they are or both transposed.
+std::string self_check(Engine::State& state, const Plan& plan, Op op) {
+  const Problem& like = plan.problem;
+  const Tile block = tile(plan.kernel);
+  const ProgramKey key = plan.program();
+  const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
+  const bool small = kernels::packs_items(plan.kernel);
+  // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
+  // What is read 16 bytes at a time has lines of whole ones.
+  const bool a_wide = key.wide != Panels::none, b_wide = a_wide && std::holds_alternative<BlockedKernel>(plan.kernel);
+  const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
+  const std::int64_t k = kernels::k_step(plan.kernel) + (a_wide ? 16 : 1);
+  const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
+  const bool turned = op != Op::none;
+  const std::int64_t width_a = turned ? m : k, width_b = turned ? k : n;
+  const std::int64_t ld_a = a_wide ? round_up(width_a, 16) : (width_a | 1) + 2,
+                     ld_b = b_wide ? round_up(width_b, 16) : width_b + 1;
+  constexpr std::byte spoils{0xff}, shows{0x5a};
+  Sample a(like.type, turned ? k : m, width_a, ld_a, items, 1, spoils),
+      b(like.type, turned ? n : k, width_b, ld_b, items, 2, spoils), c(like.c_type, m, n, n + 3, items, 3, shows),
+      d(like.c_type, m, n, n, items, 4, spoils), bias(like.c_type, 1, n, n, 1, 5, spoils);
+
+  const gl::Api& api = state.api;
+  Buffers buffers(api);
+  Gemm product;
+  product.alpha = 2;
+  product.beta = 2;  // so that what is added to a gap shows
+  product.op_a = product.op_b = op;
+  product.a = a.view(buffers.make(a));
+  product.b = b.view(buffers.make(b));
+  product.c = c.view(buffers.make(c));
+  const unsigned buffer_c = product.c.buffer;
+  product.batch = {
+      .count = items, .stride_a = a.stride(), .stride_b = b.stride(), .stride_c = c.stride(), .stride_d = d.stride()};
+  const std::vector<Scalar> alphas(static_cast<std::size_t>(items), Scalar(2));
+  if (plan.items_in_buffer) product.batch.alphas = alphas;
+  const bool relu = last.epilogue && !is_complex(like.type) && !is_integer(like.type);
+  if (last.epilogue) {
+    product.epilogue.residual = d.view(buffers.make(d));
+    product.epilogue.bias = Bias::for_each_column;
+    product.epilogue.bias_buffer = buffers.make(bias);
+    if (relu) product.epilogue.activation = Activation::relu;
+  }
+
+  auto prepared = std::make_shared<Prepared>();
+  prepared->problem = problem_to_plan(product);
+  prepared->options.kernel = plan.kernel;
+  prepared->options.split_k = plan.parts > 1 ? 2 : 1;
+  prepared->options.untuned = true;
+  prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
+  if (prepared->plan.program() != key) return {};  // nothing small is like it: not for us to judge
+  enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
+
+  for (std::int64_t z = 0; z < items; ++z)
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        Number sum = 0;
+        for (std::int64_t p = 0; p < k; ++p) sum += (turned ? a(z, p, i) * b(z, j, p) : a(z, i, p) * b(z, p, j));
+        Number value = 2.0 * sum + 2.0 * c(z, i, j);
+        if (last.epilogue) value += d(z, i, j) + bias(0, 0, j);
+        if (relu && value.real() < 0) value = 0;
+        store(c.at(z, i, j), like.c_type, value);
+      }
+  std::vector<std::byte> got(c.bytes().size());
+  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  api.BindBuffer(GL_COPY_READ_BUFFER, buffer_c);
+  api.GetBufferSubData(GL_COPY_READ_BUFFER, 0, static_cast<GLsizeiptr>(got.size()), got.data());
+  if (got == c.bytes()) return {};
+  const auto wrong = static_cast<std::int64_t>(std::mismatch(got.begin(), got.end(), c.bytes().begin()).first - got.begin());
+  const std::int64_t element = wrong / element_bytes(like.c_type), in_item = element % c.stride();
+  return "a product of " + std::to_string(m) + "x" + std::to_string(k) + " by " + std::to_string(k) + "x" + std::to_string(n) +
+         " in integers is wrong from element (" + std::to_string(in_item / (n + 3)) + ", " + std::to_string(in_item % (n + 3)) +
+         ") of item " + std::to_string(element / c.stride()) + " on";
+}
+
+}  // namespace
+
+std::string self_check(Engine::State& state, const Plan& plan) {
+  std::string wrong = self_check(state, plan, Op::none);
+  // What is brought 16 bytes at a time goes other ways where lines are along k.
+  if (wrong.empty() && plan.wide != Panels::none && std::holds_alternative<BlockedKernel>(plan.kernel))
+    wrong = self_check(state, plan, Op::transpose);
+  return wrong;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,416 @@
+// Tables of what a tuner found: reading, writing, and finding what is near a problem.
+#include <glgemm/tuning.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+
+namespace shaders {
+extern const std::string_view text_of_tuning_builtin;  // generated from tuning_builtin.json
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::string_view format = "glgemm tuning 1";
+constexpr std::int64_t max_file_bytes = std::int64_t{4} << 20;
+
+/// Sizes in the place of C row-major: those of the transposed product where C is column-major.
+struct Sizes {
+  std::int64_t m, n, k, batch;
+  friend bool operator==(const Sizes&, const Sizes&) = default;
+};
+
+Sizes sizes(const Problem& problem, const MemoryOrder& order) {
+  if (order.transposed) return {problem.n, problem.m, problem.k, problem.batch};
+  return {problem.m, problem.n, problem.k, problem.batch};
+}
+
+/// N, T or *: what of a matrix of rows x columns lies next to each other.
+char order_of(const Strides& stride, std::int64_t rows, std::int64_t columns) {
+  const bool along_rows = stride.column == 1 || columns == 1;
+  const bool along_columns = stride.row == 1 || rows == 1;
+  return along_rows && along_columns ? '*' : along_columns ? 'T' : 'N';
+}
+
+/// That of the transpose.
+char flipped(char order) {
+  return order == 'N' ? 'T' : order == 'T' ? 'N' : order;
+}
+
+bool agree(char x, char y) {
+  return x == y || x == '*' || y == '*';
+}
+
+/// The classes of m and n: 0 to 4 up to 16, then one for all.
+int size_class(std::int64_t size) {
+  return size <= 1 ? 0 : size <= 2 ? 1 : size <= 4 ? 2 : size <= 8 ? 3 : size <= 16 ? 4 : 5;
+}
+
+double log_ratio(std::int64_t x, std::int64_t y) {
+  return std::log2(static_cast<double>(x)) - std::log2(static_cast<double>(y));
+}
+
+/// The square of the distance of two problems, or none if they are not near.
+std::optional<double> distance(const TunedChoice& choice, const Problem& problem, const MemoryOrder& order) {
+  const Problem& known = choice.problem;
+  if (known.type != problem.type || known.c_type != problem.c_type || (known.batch > 1) != (problem.batch > 1)) return {};
+  const MemoryOrder known_order = memory_order(known);
+  if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
+  // What was fast 16 bytes at a time need not be so element by element.
+  const auto wide = [&](const Problem& x) { return kernels::reads_wide(choice.kernel, x, x.m, x.n, x.k); };
+  if (std::holds_alternative<BlockedKernel>(choice.kernel) && wide(known) && !wide(problem)) return {};
+  const Sizes x = sizes(known, known_order), y = sizes(problem, order);
+  for (const std::int64_t size : {x.m, x.n, x.k, x.batch, y.m, y.n, y.k, y.batch})
+    if (size <= 0) return {};
+  if (size_class(x.m) != size_class(y.m) || size_class(x.n) != size_class(y.n)) return {};
+  double sum = 0;
+  for (const double apart : {log_ratio(x.m, y.m), log_ratio(x.n, y.n), log_ratio(x.k, y.k), log_ratio(x.batch, y.batch) / 4}) {
+    if (std::abs(apart) > 1) return {};
+    sum += apart * apart;
+  }
+  return sum;
+}
+
+}  // namespace
+
+MemoryOrder memory_order(const Problem& problem) {
+  const char a = order_of(strides(problem, Role::a), problem.m, problem.k);
+  const char b = order_of(strides(problem, Role::b), problem.k, problem.n);
+  if (order_of(strides(problem, Role::c), problem.m, problem.n) == 'T') return {flipped(b), flipped(a), true};
+  return {a, b, false};
+}
+
+std::vector<const TunedChoice*> nearby(std::span<const TunedChoice> table, const Problem& problem) {
+  const MemoryOrder order = memory_order(problem);
+  std::vector<std::pair<double, const TunedChoice*>> found;
+  for (const TunedChoice& choice : table)
+    if (const auto apart = distance(choice, problem, order)) found.emplace_back(*apart, &choice);
+  std::stable_sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<const TunedChoice*> result;
+  for (const auto& [apart, choice] : found) result.push_back(choice);
+  return result;
+}
+
+const TunedChoice* nearest(std::span<const TunedChoice> table, const Problem& problem) {
+  const auto found = nearby(table, problem);
+  return found.empty() ? nullptr : found.front();
+}
+
+namespace {
+
+/// A text from a file as a note may have it: not too long, and without what a terminal would obey.
+std::string excerpt(std::string_view text, std::size_t most = 100) {
+  std::string result;
+  for (const char c : text.substr(0, most)) result += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
+  return result + (text.size() > most ? "..." : "");
+}
+std::string in_quotes(std::string_view text) {
+  return '"' + excerpt(text) + '"';
+}
+
+/// What is wrong with an entry, for a note.
+class Malformed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+const Json* field(const Json& entry, const char* name, bool needed) {
+  const auto found = entry.find(name);
+  if (found != entry.end()) return &*found;
+  if (needed) throw Malformed(std::string("it has no \"") + name + "\"");
+  return nullptr;
+}
+
+std::string text_field(const Json& entry, const char* name, bool needed, std::string otherwise = "") {
+  const Json* const value = field(entry, name, needed);
+  if (!value) return otherwise;
+  if (!value->is_string()) throw Malformed(std::string("its \"") + name + "\" is no text");
+  std::string text = value->get<std::string>();
+  constexpr std::size_t most = 1000;
+  if (text.size() > most || (needed && text.empty()))
+    throw Malformed(std::string("its \"") + name + "\" has " + std::to_string(text.size()) + " bytes");
+  return text;
+}
+
+std::int64_t integer_field(const Json& entry, const char* name, std::int64_t least, std::optional<std::int64_t> otherwise) {
+  const Json* const value = field(entry, name, !otherwise);
+  if (!value) return *otherwise;
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{most}) ||
+      value->get<std::int64_t>() < least)
+    throw Malformed(std::string("its \"") + name + "\" is no integer from " + std::to_string(least) + " to " +
+                    std::to_string(most));
+  return value->get<std::int64_t>();
+}
+
+bool is_date(std::string_view text) {
+  constexpr std::string_view form = "dddd-dd-dd";
+  if (text.size() != form.size()) return false;
+  for (std::size_t i = 0; i < form.size(); ++i)
+    if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+  const auto number = [&](std::size_t at) { return 10 * (text[at] - '0') + text[at + 1] - '0'; };
+  return number(5) >= 1 && number(5) <= 12 && number(8) >= 1 && number(8) <= 31;
+}
+
+TuningEntry read_entry(const Json& json) {
+  if (!json.is_object()) throw Malformed("it is no object");
+  TuningEntry entry;
+  entry.device = text_field(json, "device", true);
+  entry.driver = text_field(json, "driver", true);
+  entry.shape_class = text_field(json, "class", false);
+  entry.date = text_field(json, "date", true);
+  if (!is_date(entry.date)) throw Malformed("its \"date\" is " + in_quotes(entry.date) + ", not of the form 2026-01-31");
+  Problem& problem = entry.choice.problem;
+  problem.m = integer_field(json, "m", 1, {});
+  problem.n = integer_field(json, "n", 1, {});
+  problem.k = integer_field(json, "k", 1, {});
+  problem.batch = integer_field(json, "batch", 1, 1);
+  problem.type = parse_type(text_field(json, "type", true));
+  problem.c_type = parse_type(text_field(json, "c_type", false, std::string(to_string(accumulator(problem.type)))));
+  const std::string op = text_field(json, "op", true);
+  if (op.size() != 2 || op.find_first_not_of("NT") != std::string::npos)
+    throw Malformed("its \"op\" is " + in_quotes(op) + ", not NN, NT, TN or TT");
+  problem.a.op = op[0] == 'N' ? Op::none : Op::transpose;
+  problem.b.op = op[1] == 'N' ? Op::none : Op::transpose;
+  problem.a.batch_stride = problem.m * problem.k;
+  problem.b.batch_stride = problem.k * problem.n;
+  problem.c.batch_stride = problem.m * problem.n;
+  validate(problem);
+  entry.choice.kernel = parse_kernel(text_field(json, "kernel", true));
+  if (const std::string why = kernels::malformed(entry.choice.kernel); !why.empty()) throw Malformed(why);
+  entry.choice.split_k = integer_field(json, "split_k", 0, 0);
+  if (entry.choice.split_k > problem.k)
+    throw Malformed("k = " + std::to_string(problem.k) + " cannot be split into " + std::to_string(entry.choice.split_k));
+  if (const Json* const gflops = field(json, "gflops", false)) {
+    if (!gflops->is_number() || !std::isfinite(gflops->get<double>()) || gflops->get<double>() < 0)
+      throw Malformed("its \"gflops\" is no number from 0 on");
+    entry.choice.gflops = gflops->get<double>();
+  }
+  return entry;
+}
+
+OrderedJson to_json(const TuningEntry& entry) {
+  const Problem& problem = entry.choice.problem;
+  const MemoryOrder order = memory_order(problem);
+  const Sizes size = sizes(problem, order);
+  const auto letter = [](char c) { return std::string(1, c == 'T' ? 'T' : 'N'); };
+  return {{"device", entry.device},
+          {"driver", entry.driver},
+          {"class", entry.shape_class},
+          {"m", size.m},
+          {"n", size.n},
+          {"k", size.k},
+          {"batch", size.batch},
+          {"type", to_string(problem.type)},
+          {"c_type", to_string(problem.c_type)},
+          {"op", letter(order.a) + letter(order.b)},
+          {"kernel", to_string(entry.choice.kernel)},
+          {"split_k", entry.choice.split_k},
+          {"gflops", entry.choice.gflops},
+          {"date", entry.date}};
+}
+
+/// Whether two entries are about the same.
+bool same_place(const TuningEntry& x, const TuningEntry& y) {
+  if (x.device != y.device || x.driver != y.driver) return false;
+  const Problem &p = x.choice.problem, &q = y.choice.problem;
+  if (p.type != q.type || p.c_type != q.c_type || p.k != q.k || p.batch != q.batch) return false;
+  const MemoryOrder order_p = memory_order(p), order_q = memory_order(q);
+  return agree(order_p.a, order_q.a) && agree(order_p.b, order_q.b) && sizes(p, order_p) == sizes(q, order_q);
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// A renderer's name without the versions in its brackets: "llvmpipe (LLVM 15.0.6, 256 bits)" is "llvmpipe|256 bits", and of
+/// "(navi21, LLVM 15.0.6, DRM 3.49, 6.1.0-18-amd64)" just navi21 is left.
+std::string device_name(std::string_view renderer) {
+  std::string name;
+  while (!renderer.empty()) {
+    const std::size_t end = std::min(renderer.size(), renderer.find_first_of("(),"));
+    std::string_view part = renderer.substr(0, end);
+    renderer.remove_prefix(std::min(renderer.size(), end + 1));
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    const bool kernel_version = !part.empty() && is_digit(part.front()) && part.find('.') != std::string_view::npos;
+    if (part.empty() || kernel_version || part.starts_with("LLVM ") || part.starts_with("DRM ")) continue;
+    name += (name.empty() ? "" : "|") + std::string(part);
+  }
+  return name;
+}
+
+/// The driver's name and major version from GL_VERSION: "Mesa 22" of "4.5 (Core Profile) Mesa 22.3.6", "NVIDIA 535" of
+/// "4.6.0 NVIDIA 535.183.01". The whole text if it is not of that form.
+std::string_view driver_family(std::string_view version) {
+  std::string_view rest = version;
+  rest.remove_prefix(std::min(rest.size(), rest.find(' ')));
+  if (const std::size_t bracket = rest.find(") "); rest.starts_with(" (") && bracket != std::string_view::npos)
+    rest.remove_prefix(bracket + 1);
+  const auto begin = std::find_if(rest.begin(), rest.end(), is_digit);
+  const auto end = std::find_if_not(begin, rest.end(), is_digit);
+  if (begin == rest.end()) return version;
+  return rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+}
+
+const char* variable(const char* name) {
+#if defined(__GLIBC__)
+  return secure_getenv(name);
+#else
+  return std::getenv(name);
+#endif
+}
+
+}  // namespace
+
+TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& notes) {
+  TuningTable table;
+  const Json json = Json::parse(text, nullptr, false);
+  const auto found = json.is_object() ? json.find("format") : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_string()) {
+    notes.push_back("it is not a tuning table, which has \"format\": \"" + std::string(format) + "\"");
+    return table;
+  }
+  if (const auto& is = found->get_ref<const std::string&>(); is != format) {
+    notes.push_back("its format is " + in_quotes(is) + ", and this version reads \"" + std::string(format) + "\"");
+    return table;
+  }
+  const auto entries = json.find("entries");
+  if (entries == json.end() || !entries->is_array()) {
+    notes.push_back("it has no list \"entries\"");
+    return table;
+  }
+  std::size_t number = 0;
+  for (const Json& entry : *entries) {
+    ++number;
+    try {
+      table.add(read_entry(entry));
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      notes.push_back("entry " + std::to_string(number) + " is left out: " + excerpt(error.what(), 300));
+    }
+  }
+  return table;
+}
+
+TuningTable TuningTable::read(const std::string& path, std::vector<std::string>& notes) {
+  const auto refuse = [&](const std::string& why) {
+    notes.push_back("'" + path + "' cannot be read: " + why);
+    return TuningTable{};
+  };
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);  // looked at first: opening a pipe would wait for its other end
+  if (!fs::exists(status)) return refuse(error ? error.message() : "there is no such file");
+  if (!fs::is_regular_file(status)) return refuse("it is no regular file");
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) return refuse(error.message());
+  if (bytes > static_cast<std::uintmax_t>(max_file_bytes)) return refuse("it has " + std::to_string(bytes) + " bytes");
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return refuse("it cannot be opened");
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::vector<std::string> found;
+  TuningTable table = parse(text, found);
+  for (const std::string& note : found) notes.push_back("'" + path + "': " + note);
+  return table;
+}
+
+const TuningTable& TuningTable::built_in() {
+  static const TuningTable table = [] {
+    std::vector<std::string> notes;
+    return parse(shaders::text_of_tuning_builtin, notes);
+  }();
+  return table;
+}
+
+std::string TuningTable::user_path() {
+  if (const char* given = variable("GLGEMM_TUNING")) return given;
+  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/tuning.json"},
+                                                        {"HOME", ".cache/glgemm/tuning.json"}};
+  for (const auto& [name, rest] : places)
+    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return (fs::path(home) / rest).string();
+  return {};
+}
+
+std::string TuningTable::to_json() const {
+  std::string text = "{\"format\": \"" + std::string(format) + "\",\n \"entries\": [";
+  const char* separator = "\n";
+  for (const TuningEntry& entry : entries_) {
+    // A driver's name may be anything.
+    text += separator + std::string("  ") + glgemm::to_json(entry).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    separator = ",\n";
+  }
+  return text + "\n ]}\n";
+}
+
+void TuningTable::add(TuningEntry entry) {
+  const auto known =
+      std::find_if(entries_.begin(), entries_.end(), [&](const TuningEntry& other) { return same_place(other, entry); });
+  if (known == entries_.end())
+    entries_.push_back(std::move(entry));
+  else if (std::tie(entry.date, entry.choice.gflops) >= std::tie(known->date, known->choice.gflops))
+    *known = std::move(entry);
+}
+
+void TuningTable::merge(const TuningTable& newer) {
+  for (const TuningEntry& entry : newer.entries_) add(entry);
+}
+
+std::vector<TunedChoice> TuningTable::choices_for(const DeviceInfo& device, std::vector<std::string>* notes) const {
+  std::vector<TunedChoice> exact, alike;
+  std::vector<std::pair<std::string, int>> stale;
+  const std::string name = device_name(device.renderer);
+  for (const TuningEntry& entry : entries_) {
+    if (device_name(entry.device) != name) continue;
+    if (entry.driver == device.version) {
+      exact.push_back(entry.choice);
+    } else if (driver_family(entry.driver) == driver_family(device.version)) {
+      alike.push_back(entry.choice);
+    } else {
+      const auto known = std::find_if(stale.begin(), stale.end(), [&](const auto& x) { return x.first == entry.driver; });
+      if (known == stale.end())
+        stale.emplace_back(entry.driver, 1);
+      else
+        ++known->second;
+    }
+  }
+  if (notes)
+    for (const auto& [driver, count] : stale)
+      notes->push_back(std::to_string(count) + (count == 1 ? " entry is" : " entries are") + " stale: measured with the driver " +
+                       in_quotes(driver) + ", and this is " + in_quotes(device.version));
+  exact.insert(exact.end(), alike.begin(), alike.end());
+  return exact;
+}
+
+std::vector<TunedChoice> tuning_for(const DeviceInfo& device, const std::optional<std::string>& path,
+                                    std::vector<std::string>& notes) {
+  std::vector<TunedChoice> choices;
+  const std::string user = path ? *path : TuningTable::user_path();
+  std::error_code ignored;
+  if (!user.empty() && (path || fs::exists(user, ignored))) choices = TuningTable::read(user, notes).choices_for(device, &notes);
+  const std::vector<TunedChoice> known = TuningTable::built_in().choices_for(device);  // other drivers' are no news to anyone
+  choices.insert(choices.end(), known.begin(), known.end());
+  return choices;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,46 @@
+// Whether the views of a product are what they must be.
+#pragma once
+
+#include <functional>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
+
+#include "base/text.hpp"
+
+namespace glgemm {
+
+/// The offset in elements of one operand of one item, from its view's first element.
+std::int64_t item_offset(const Batch& batch, Role role, std::int64_t item);
+
+/// The greatest offset of any item of an operand, 0 without items.
+std::int64_t largest_offset(const Batch& batch, Role role);
+
+/// The batch's stride of an operand.
+std::int64_t stride_of(const Batch& batch, Role role);
+
+/// The view of an operand of a product; the residual must exist.
+const BufferView& view_of(const Gemm& product, Role role);
+
+/// Checks the scalars and the activation's ends.  @throws std::invalid_argument  with the numbers
+void check_numbers(const Gemm& product, Type acc);
+
+/// Checks what a problem leaves open: the scalars, the items' offsets, the epilogue, alignment, that each view lies inside its
+/// buffer, and that C shares no element with what is read; where either lies in bands, no buffer.
+/// @param buffer_bytes  gives the size of a buffer, -1 for a name that is none
+/// @throws std::invalid_argument  with the numbers
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+                      const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
+
+/// "3x4 at (5, 6)", for messages.
+std::string section_text(const Section& section);
+
+/// Checks a section of a rows x columns matrix, and the type that its elements are taken for.
+/// @throws std::invalid_argument  it leaves the matrix, or the types differ; the message begins with `what`
+void check_section(const std::string& what, std::int64_t rows, std::int64_t columns, Type type, const Section& section,
+                   Type section_type);
+
+/// Checks that a section shares no element with the one of its size at (row, column).  @throws std::invalid_argument
+void check_apart(const std::string& what, const Section& section, std::int64_t row, std::int64_t column);
+
+}  // namespace glgemm

@@ -1,0 +1,260 @@
+// Linked programs as files: naming, checking, writing, and the bound on them.
+#include "gl/program_cache.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace glgemm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file: this, the binary, the hash of both, and the key, which is compared as a whole and needs none. Numbers are as the host
+/// has them; from a host of the other byte order `version` differs.
+struct Header {
+  std::array<char, 8> magic{'g', 'l', 'g', 'e', 'm', 'm', 'P', 'C'};
+  std::uint32_t version = 1;
+  std::uint32_t format = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t binary_bytes = 0;
+};
+static_assert(sizeof(Header) == 32 && sizeof(Hash128) == 16);
+constexpr std::uint64_t self_checked_flag = 1;
+
+std::uint64_t file_bytes(std::string_view key, const StoredProgram& program) {
+  return sizeof(Header) + key.size() + program.binary.size() + sizeof(Hash128);
+}
+
+std::string hex(std::uint64_t number) {
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4) *digit = "0123456789abcdef"[number & 15];
+  return text;
+}
+
+// Names: glgemm-<32 digits>.program, and while it is written that with .<16 digits>.tmp behind it.
+constexpr std::string_view name_begin = "glgemm-", name_end = ".program", temporary_end = ".tmp";
+constexpr std::size_t name_size = name_begin.size() + 32 + name_end.size();
+
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+bool is_program(std::string_view name) {
+  return name.size() == name_size && name.starts_with(name_begin) && name.ends_with(name_end) &&
+         is_hex(name.substr(name_begin.size(), 32));
+}
+bool is_temporary(std::string_view name) {
+  return name.size() == name_size + 17 + temporary_end.size() && is_program(name.substr(0, name_size)) &&
+         name[name_size] == '.' && is_hex(name.substr(name_size + 1, 16)) && name.ends_with(temporary_end);
+}
+
+const char* variable(const char* name) {
+#if defined(__GLIBC__)
+  return secure_getenv(name);  // none in a program with more rights than its user, who would choose what it loads
+#else
+  return std::getenv(name);
+#endif
+}
+
+/// Why nothing may be loaded from the folder; empty: it may.
+std::string distrust([[maybe_unused]] const fs::path& folder) {
+#if defined(__unix__) || defined(__APPLE__)
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) return "it can't be looked at";
+  if (found.st_uid != ::geteuid()) return "it belongs to another user";
+  if (found.st_mode & S_IWOTH) return "others may write into it";
+#endif
+  return "";
+}
+
+}  // namespace
+
+Hash128 fnv1a_128(std::string_view bytes) noexcept {
+  Hash128 hash{0x6c62272e07bb0142u, 0x62b821756295c58du};
+  constexpr std::uint64_t small = 0x13b;  // the prime is 2^88 + 0x13b
+  for (const char byte : bytes) {
+    hash.low ^= static_cast<unsigned char>(byte);
+    const std::uint64_t lower = (hash.low & 0xffffffffu) * small, upper = (hash.low >> 32) * small + (lower >> 32);
+    hash.high = hash.high * small + (upper >> 32) + (hash.low << 24);
+    hash.low *= small;
+  }
+  return hash;
+}
+
+ProgramCache::ProgramCache(const fs::path& folder, Log log, std::uint64_t max_bytes) noexcept
+    : log_(std::move(log)), max_bytes_(max_bytes) {
+  if (folder.empty()) return;
+  try {
+    folder_ = fs::absolute(folder);
+    make_folder();
+    if (const std::string why = distrust(folder_); !why.empty()) turn_off(why);
+  } catch (const std::exception& error) {
+    turn_off(error.what());
+  }
+}
+
+fs::path ProgramCache::folder(const std::optional<std::string>& asked, const Log& log) {
+  if (asked) return *asked;
+  if (const char* given = variable("GLGEMM_PROGRAM_CACHE")) return given;
+  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/programs"},
+                                                        {"HOME", ".cache/glgemm/programs"}};
+  for (const auto& [name, rest] : places)
+    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
+  if (log) log("program cache: off: neither XDG_CACHE_HOME nor HOME names a folder");
+  return {};
+}
+
+fs::path ProgramCache::file(std::string_view key) const {
+  const Hash128 hash = fnv1a_128(key);
+  return folder_ / (std::string(name_begin) + hex(hash.high) + hex(hash.low) + std::string(name_end));
+}
+
+std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
+  if (!on()) return std::nullopt;
+  try {
+    const fs::path path = file(key);
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return std::nullopt;
+    std::ifstream stream(path, std::ios::binary | std::ios::ate);
+    if (!stream.is_open()) return std::nullopt;
+    const auto size =
+        static_cast<std::uint64_t>(std::max<std::streamoff>(stream.tellg(), 0));  // of what is open, not of its successor
+    const auto ignore = [&](const char* why) {
+      log("ignores " + path.string() + ": " + why);
+      return std::nullopt;
+    };
+    if (size < sizeof(Header) + sizeof(Hash128) || size > max_bytes_) return ignore("it is not of a program's size");
+    std::string bytes(size, '\0');
+    stream.seekg(0);
+    if (!stream.read(bytes.data(), static_cast<std::streamsize>(size))) return ignore("it can't be read");
+    stream.close();
+
+    Header header;
+    Hash128 hash;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (header.magic != Header().magic || header.version != Header().version || header.flags > self_checked_flag)
+      return ignore("it is of another format");
+    if (header.binary_bytes == 0 || header.binary_bytes > size - sizeof header - sizeof hash) return ignore("it is damaged");
+    const std::string_view hashed(bytes.data(), sizeof header + header.binary_bytes);
+    std::memcpy(&hash, bytes.data() + hashed.size(), sizeof hash);
+    if (fnv1a_128(hashed) != hash) return ignore("it is damaged");
+    if (std::string_view(bytes).substr(hashed.size() + sizeof hash) != key) return ignore("it is another program's, or damaged");
+    StoredProgram program{header.format, (header.flags & self_checked_flag) != 0, std::vector<std::byte>(header.binary_bytes)};
+    std::memcpy(program.binary.data(), bytes.data() + sizeof header, program.binary.size());
+    fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // no matter if it is gone by now
+    return program;
+  } catch (const std::exception& error) {
+    turn_off(error.what());
+    return std::nullopt;
+  }
+}
+
+void ProgramCache::store(std::string_view key, const StoredProgram& program) noexcept {
+  if (!on() || program.binary.empty() || file_bytes(key, program) > max_bytes_) return;
+  try {
+    make_folder();  // it may have been emptied with all around it since
+    const fs::path path = file(key);
+    std::random_device random;
+    const auto draw = [&] { return std::uint64_t{random()}; };
+    // No process's number: those of two machines, or of two containers, that share the folder may be equal.
+    const fs::path temporary = path.string() + "." + hex(draw() << 32 | draw()) + std::string(temporary_end);
+    std::error_code error;
+    try {
+      write(temporary, key, program);
+      fs::rename(temporary, path, error);
+      if (error && error != std::errc::no_such_file_or_directory)  // gone, with the folder: that is no failure
+        throw fs::filesystem_error("rename", temporary, path, error);
+    } catch (...) {
+      fs::remove(temporary, error);
+      throw;
+    }
+    remove_oldest();
+  } catch (const std::exception& error) {
+    turn_off(error.what());
+  }
+}
+
+void ProgramCache::make_folder() {
+  // Others have no business there, as the XDG Base Directory Specification says; some file systems know no others.
+  std::error_code ignored;
+  if (fs::create_directories(folder_)) fs::permissions(folder_, fs::perms::owner_all, ignored);
+}
+
+void ProgramCache::write(const fs::path& path, std::string_view key, const StoredProgram& program) {
+  Header header;
+  header.format = program.format;
+  header.flags = program.self_checked ? self_checked_flag : 0;
+  header.binary_bytes = program.binary.size();
+  std::string bytes(file_bytes(key, program), '\0');
+  char* at = bytes.data();
+  const auto put = [&](const void* from, std::size_t count) {
+    std::memcpy(at, from, count);
+    at += count;
+  };
+  put(&header, sizeof header);
+  put(program.binary.data(), program.binary.size());
+  const Hash128 hash = fnv1a_128(std::string_view(bytes).substr(0, sizeof header + program.binary.size()));
+  put(&hash, sizeof hash);
+  put(key.data(), key.size());
+  // Not waited for until it is on the disk: what a crash of the machine leaves of it, the hash tells.
+  std::ofstream stream(path, std::ios::binary);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) throw std::runtime_error(path.string() + " can't be written");
+}
+
+void ProgramCache::remove_oldest() const {
+  struct File {
+    fs::file_time_type used;
+    std::uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<File> files;
+  std::uint64_t all_bytes = 0;
+  // Other processes add and remove files meanwhile: what can't be looked at is left out.
+  std::error_code error;
+  const auto now = fs::file_time_type::clock::now();
+  for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool temporary = is_temporary(name);
+    std::error_code gone;
+    if ((!temporary && !is_program(name)) || !fs::is_regular_file(entry->symlink_status(gone))) continue;
+    const File file{entry->last_write_time(gone), gone ? 0 : entry->file_size(gone), entry->path()};
+    if (gone) continue;
+    if (!temporary) {
+      all_bytes += file.bytes;
+      files.push_back(file);
+    } else if (now - file.used > std::chrono::hours(1)) {
+      fs::remove(file.path, gone);  // whoever wrote it has not come to its end
+    }
+  }
+  if (all_bytes <= max_bytes_) return;
+  std::sort(files.begin(), files.end(), [](const File& x, const File& y) { return x.used < y.used; });
+  for (const File& file : files) {
+    if (all_bytes <= max_bytes_) return;
+    fs::remove(file.path, error);
+    all_bytes -= file.bytes;
+  }
+}
+
+void ProgramCache::turn_off(const std::string& why) noexcept {
+  const fs::path folder = std::exchange(folder_, {});
+  try {
+    log("off: " + folder.string() + ": " + why);
+  } catch (...) {  // no memory for the message
+  }
+}
+
+}  // namespace glgemm

@@ -1,0 +1,85 @@
+// What can run: what the planner needs to know of a kernel beyond the public functions of plan.hpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/plan.hpp>
+
+#include "base/rounding.hpp"
+
+namespace glgemm::kernels {
+
+/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of gemm.glsl.
+std::vector<std::pair<std::string, int>> macros(const ProgramKey& key);
+
+/// Why these parameters are none that the kernel can have on any device; empty if they are.
+std::string malformed(const Kernel& kernel);
+
+/// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
+std::vector<Kernel> candidates(const Problem& problem, const Limits& limits);
+
+/// About how many 32-bit registers an invocation of a kernel for GPUs needs at a time, as AMD's compiler counts them: sums, what
+/// is multiplied and loaded ahead, places. 0 for kernels that need few, or are for CPUs.
+std::int64_t registers(const Kernel& kernel, Type type) noexcept;
+/// What an invocation can have on GPUs; the rest would go through memory.
+constexpr std::int64_t max_registers = 255;
+
+/// Whether the program declares a storage block at this binding of gemm.glsl.
+bool declares(const ProgramKey& key, unsigned binding) noexcept;
+
+/// Whether the program has the uniform that says where panels are.
+bool has_panels_uniform(const ProgramKey& key) noexcept;
+
+/// The p of an invocation of pack.comp: its STEP.
+constexpr std::int64_t pack_step = 4;
+/// Each part of the workspace begins at a multiple of this, which is one of every driver's alignment of storage buffers and
+/// buffer textures.
+constexpr std::int64_t workspace_alignment = 256;
+/// What a part of the workspace takes up.
+constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
+  return round_up(bytes, workspace_alignment);
+}
+/// What the parts of a workspace may take up beside what is in them.
+constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
+/// An operand of the caller's is read as an image from this size on: to have OpenGL see it as one takes about as long as what
+/// that saves on a smaller one.
+constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
+/// How many of its invocations lie along the rows of an operand of that many texels.
+std::int64_t pack_lanes(std::int64_t texels) noexcept;
+
+/// Whether the kernel can sum parts of k apart.
+bool can_split(const Kernel& kernel) noexcept;
+
+/// Whether the kernel reads what it reads as it lies 16 bytes at a time, in pieces of m x n x k: their lines begin at multiples
+/// of 16 bytes, and end at one, since what a binding or an image holds in part cannot be read.
+bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k);
+
+/// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies.
+std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept;
+
+/// The number of blocks into which the kernel cuts a C of rows x columns.
+std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) noexcept;
+
+/// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
+bool packs_items(const Kernel& kernel) noexcept;
+
+/// Of `items` items of a batch those whose panels differ: one where all share the operand.
+std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
+
+/// What a pack step packs of its operand's piece: rows (of B: columns) and steps of k.
+struct PackedPart {
+  std::int64_t row, rows, k0, k;
+};
+PackedPart packed_part(const Plan& plan, const Step& step);
+
+/// The step along k that the kernel takes at a time; windows of k are multiples of it.
+std::int64_t k_step(const Kernel& kernel) noexcept;
+
+/// The longest window of k for which an invocation's loops stay within `loop_iterations` (0: no limit), a multiple of k_step;
+/// at least one k_step.
+std::int64_t max_k(const Kernel& kernel, std::int64_t loop_iterations) noexcept;
+
+}  // namespace glgemm::kernels

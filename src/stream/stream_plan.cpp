@@ -1,0 +1,321 @@
+// How a product is streamed: which pieces of C, which windows of k, in which order. No OpenGL.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include <glgemm/error.hpp>
+#include <glgemm/streaming.hpp>
+
+#include "base/rounding.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+/// What counts beside the bytes themselves, in seconds: a byte of an operand that is moved and packed, whose elements lie one
+/// after the other as panels have them (along rows of A, columns of B) or do not; and an element of C in a window of k, which is
+/// read and written. Measured on llvmpipe; on GPUs about those of PCI Express and of device memory.
+struct Prices {
+  double along, across, c_element;
+};
+constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9};
+
+/// What a plan for a window may need, so that it can be made; whether it fits is checked then.
+constexpr std::int64_t min_workspace = std::int64_t{1} << 20;
+
+/// A cut: the sizes of a piece and a window.
+struct Cut {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool by_columns = false;
+  double moved = 0, seconds = 0;
+};
+
+/// The products that a plan for a kernel may be cut into.
+class Cutter {
+ public:
+  Cutter(const Problem& problem, const Limits& limits, const PlanOptions& options, const Plan& nominal, std::int64_t device_limit,
+         std::int64_t both_limit)
+      : problem_(problem),
+        limits_(limits),
+        options_(options),
+        nominal_(nominal),
+        device_limit_(device_limit),
+        both_limit_(both_limit) {
+    // Strips as small as is possible without many dispatches.
+    const std::int64_t limit = both_limit > 0 ? std::min(device_limit, both_limit) : device_limit;
+    strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
+    const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
+    const std::int64_t widest = std::max(element_bytes(problem.type), element_bytes(accumulator(problem.type)));
+    if (sizes < max_strip / sizes / widest)
+      strip_bytes_ = std::min(strip_bytes_, std::max<std::int64_t>(min_strip, round_up(sizes * sizes * widest, 256)));
+    options_.kernel = nominal.kernel;
+    options_.split_k = std::max<std::int64_t>(1, nominal.parts);
+    options_.transposed = nominal.transposed;
+    options_.workspace_bytes = std::max(limit, min_workspace);  // what it comes to is checked in excess()
+  }
+
+  /// The best cut, as a plan; nothing if no piece is small enough.
+  std::optional<StreamPlan> best(double bound_bytes) const {
+    // A plan's workspace is known exactly only once it is made, so that what it has too many is taken from the room.
+    for (std::int64_t spare = 0, tries = 0; tries < 16; ++tries) {
+      const std::optional<Cut> cut = choose(bound_bytes, spare);
+      StreamPlan plan = made(cut.value_or(least()));
+      const std::int64_t too_many = excess(plan);
+      if (too_many <= 0) return plan;
+      if (!cut) return {};
+      spare += too_many;
+    }
+    return {};
+  }
+
+  /// The bytes that the smallest piece takes.
+  std::int64_t min_bytes() const {
+    const StreamPlan plan = made(least());
+    return plan.device_bytes + (both_limit_ > 0 ? plan.host_bytes : 0);
+  }
+
+ private:
+  static constexpr std::int64_t min_strip = 4096;  // what a workgroup of pack.comp takes
+  static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
+
+  Cut least() const {
+    Cut cut = measured(1, 1, std::min<std::int64_t>(problem_.k, 1));
+    cut.by_columns = false;
+    return cut;
+  }
+  /// What a cut costs.
+  Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
+  int strips() const { return limits_.cpu ? 1 : 2; }
+  bool packs(Role role) const {
+    // As the caller's operands are called, not the transposed ones.
+    return nominal_.packs(nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role);
+  }
+  /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
+  std::int64_t bytes_for_each_k(Role role, std::int64_t rows) const {
+    if (!packs(role)) return rows * element_bytes(problem_.type);
+    const Role as_run = nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role;
+    return round_up(rows, kernels::panel_width(nominal_.kernel, as_run, problem_.type)) * acc_bytes();
+  }
+  /// The most steps of k for which no window and no panels of that many rows and columns exceed a storage block: then nothing of
+  /// A or B is cut within a window and brought twice. (C may be.)
+  std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
+    const std::int64_t block =
+        std::min<std::int64_t>(limits_.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
+    const std::int64_t a = bytes_for_each_k(Role::a, piece_m), b = bytes_for_each_k(Role::b, piece_n);
+    const std::int64_t widest = std::max(a, b);
+    std::int64_t most = widest > 0 ? block / widest : std::numeric_limits<std::int64_t>::max();
+    const Panels from = panels(nominal_.kernel);
+    const std::int64_t both = from == Panels::image ? limits_.image_buffer_bytes - 1024 : block;
+    if (from != Panels::none && a + b > 0) most = std::min(most, both / (a + b));
+    return std::max<std::int64_t>(0, most);
+  }
+  std::int64_t acc_bytes() const { return element_bytes(accumulator(problem_.type)); }
+  std::int64_t excess(const StreamPlan& plan) const {
+    const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
+    return std::max(plan.device_bytes - device_limit_, both);
+  }
+  /// What is left for a piece of C, windows and the workspace.
+  std::int64_t room() const {
+    const std::int64_t staging = strips() * strip_bytes_;
+    const std::int64_t by_both = both_limit_ > 0 ? both_limit_ - staging - strip_bytes_ * (problem_.residual ? 2 : 1)
+                                                 : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t alignment = nominal_.workspace_bytes > 0 ? 2 * kernels::workspace_padding : 0;
+    return std::min(device_limit_ - (limits_.cpu ? staging : 0), by_both) - alignment;
+  }
+
+  std::optional<Cut> choose(double bound_bytes, std::int64_t spare) const;
+  StreamPlan made(const Cut& cut) const;
+
+  const Problem& problem_;
+  const Limits& limits_;
+  PlanOptions options_;
+  const Plan& nominal_;
+  std::int64_t device_limit_, both_limit_, strip_bytes_ = 0;
+};
+
+Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
+  const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
+  const auto bytes = static_cast<double>(element_bytes(problem_.type));
+  const double a_bytes = static_cast<double>(m) * static_cast<double>(k) * bytes;
+  const double b_bytes = static_cast<double>(k) * static_cast<double>(n) * bytes;
+  const double c_elements = static_cast<double>(m) * static_cast<double>(n);
+  const auto rows = static_cast<double>(ceil_div(m, piece_m)), columns = static_cast<double>(ceil_div(n, piece_n));
+  const double windows = k == 0 ? 1 : static_cast<double>(ceil_div(k, piece_k));
+  const Prices prices = limits_.cpu ? cpu_prices : gpu_prices;
+  const double a_price = strides(problem_, Role::a).row == 1 ? prices.along : prices.across;
+  const double b_price = strides(problem_, Role::b).column == 1 ? prices.along : prices.across;
+  const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
+    const double a = a_bytes * a_times, b = b_bytes * b_times;
+    return {piece_m,
+            piece_n,
+            piece_k,
+            by_columns,
+            a + b + c_elements * static_cast<double>(element_bytes(problem_.c_type)),
+            a * a_price + b * b_price + c_elements * windows * prices.c_element};
+  };
+  if (piece_k < k) return cut(columns, rows, false);
+  const Cut a_stays = cut(1, rows, false), b_stays = cut(columns, 1, true);
+  // The bytes count first, but for a few.
+  if (std::abs(a_stays.moved - b_stays.moved) > 0.05 * std::max(a_stays.moved, b_stays.moved))
+    return a_stays.moved <= b_stays.moved ? a_stays : b_stays;
+  return a_stays.seconds <= b_stays.seconds ? a_stays : b_stays;
+}
+
+std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const {
+  const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
+  const std::int64_t k_step = kernels::k_step(nominal_.kernel), min_k = std::min(k, k_step);
+  Tile block = tile(nominal_.kernel);
+  if (nominal_.transposed) std::swap(block.rows, block.columns);
+  const std::int64_t room = this->room() - spare;
+  const auto piece = [](std::int64_t size, std::int64_t pieces, std::int64_t step) {
+    const std::int64_t each = ceil_div(size, pieces);
+    return std::min(size, round_up(each, each > step ? step : 1));
+  };
+
+  std::vector<Cut> cuts;
+  const auto add = [&](std::int64_t piece_m, std::int64_t piece_n) {
+    const std::int64_t left = room - piece_m * piece_n * acc_bytes();
+    const std::int64_t each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
+    if (left < each_k * min_k) return;
+    const std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
+    std::int64_t piece_k = k;
+    if (each_k > 0 && fitting < k) {
+      const std::int64_t most = std::max(min_k, fitting / k_step * k_step);
+      piece_k = std::min(most, round_up(ceil_div(k, ceil_div(k, most)), k_step));
+    }
+    cuts.push_back(measured(piece_m, piece_n, piece_k));
+  };
+  for (std::int64_t i = 1; i <= m; i = std::max(i + 1, i + i / 20)) {
+    const std::int64_t piece_m = piece(m, i, block.rows);
+    // The widest piece that leaves room for the least window, and some narrower ones.
+    const std::int64_t column = packs(Role::b) ? acc_bytes() : element_bytes(problem_.type);
+    const std::int64_t padding = bytes_for_each_k(Role::b, 1) - column;
+    const std::int64_t width =
+        (room - (bytes_for_each_k(Role::a, piece_m) + padding) * min_k) / (piece_m * acc_bytes() + column * min_k);
+    if (width < 1) continue;
+    const std::int64_t first = ceil_div(n, width);
+    for (std::int64_t j = first; j <= std::min(n, 4 * first + 64); j = std::max(j + 1, j + j / 20))
+      add(piece_m, piece(n, j, block.columns));
+  }
+  if (cuts.empty()) return {};
+  const double min_moved =
+      std::min_element(cuts.begin(), cuts.end(), [](const Cut& x, const Cut& y) { return x.moved < y.moved; })->moved;
+  const double max_moved = std::max(1.45 * bound_bytes, 1.02 * min_moved);
+  std::erase_if(cuts, [&](const Cut& cut) { return cut.moved > max_moved; });
+  return *std::min_element(cuts.begin(), cuts.end(), [](const Cut& x, const Cut& y) { return x.seconds < y.seconds; });
+}
+
+StreamPlan Cutter::made(const Cut& cut) const {
+  StreamPlan plan;
+  plan.problem = problem_;
+  plan.piece_m = cut.m;
+  plan.piece_n = cut.n;
+  plan.piece_k = cut.k;
+  plan.by_columns = cut.by_columns;
+  Problem window = problem_;
+  window.m = cut.m;
+  window.n = cut.n;
+  window.k = cut.k;
+  window.c_type = accumulator(problem_.type);
+  window.residual = false;
+  plan.window = make_plan(window, limits_, options_);
+  plan.strip_bytes = strip_bytes_;
+  plan.strips = strips();
+  if (!limits_.cpu && both_limit_ == 0) {  // the next window is filled while the device computes this one
+    const std::int64_t window_bytes = (cut.m + cut.n) * cut.k * element_bytes(problem_.type);
+    plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(window_bytes, strip_bytes_), plan.strips, max_strips));
+  }
+  plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace_bytes;
+  if (plan.window.workspace_bytes > 0) plan.device_bytes += kernels::workspace_padding;
+  if (problem_.bias != Bias::none) plan.device_bytes += (problem_.bias == Bias::for_each_row ? cut.m : cut.n) * acc_bytes();
+  for (const Role role : {Role::a, Role::b})
+    if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * element_bytes(problem_.type), 4);
+  (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
+  plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // through which C comes back, and D comes
+  plan.moved_bytes = cut.moved;
+  return plan;
+}
+
+}  // namespace
+
+std::int64_t StreamPlan::pieces() const noexcept {
+  if (problem.m == 0 || problem.n == 0) return 0;
+  return ceil_div(problem.m, piece_m) * ceil_div(problem.n, piece_n);
+}
+
+std::int64_t StreamPlan::windows() const noexcept {
+  return piece_k == 0 ? 1 : ceil_div(problem.k, piece_k);
+}
+
+StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits, std::int64_t device_memory,
+                            const StreamOptions& options) {
+  validate(problem);
+  if (options.device_memory_limit < 0 || options.memory_limit < 0)
+    throw std::invalid_argument("multiply: a limit of " +
+                                std::to_string(std::min(options.device_memory_limit, options.memory_limit)) + " bytes");
+  if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
+  const Limits& limits = options.plan.limits ? *options.plan.limits : device_limits;
+  Problem dense = problem;  // as the pieces are, whatever the whole is
+  for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
+
+  const std::int64_t device_limit = options.device_memory_limit > 0          ? options.device_memory_limit
+                                    : options.memory_limit > 0 && limits.cpu ? options.memory_limit
+                                                                             : device_memory;
+  const std::int64_t limit = options.memory_limit > 0 ? std::min(device_limit, options.memory_limit) : device_limit;
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
+  const auto bytes = static_cast<double>(element_bytes(problem.type)),
+             c_bytes = static_cast<double>(element_bytes(problem.c_type));
+  const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // of a square that is on the device
+  const double bound = std::max(2 * m * n * k / inside, m * k + k * n) * bytes + m * n * c_bytes;
+  if (problem.m == 0 || problem.n == 0) {
+    StreamPlan nothing;
+    nothing.problem = dense;
+    nothing.window = make_plan(dense, limits, options.plan);
+    return nothing;
+  }
+
+  // The kernel is that for a square piece which fits, and then stays, whatever the pieces are.
+  const auto side = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(static_cast<double>(limit) / 3 / bytes)));
+  Problem square = dense;
+  square.m = std::min(problem.m, side);
+  square.n = std::min(problem.n, side);
+  square.k = std::min(problem.k, side);
+  square.c_type = accumulator(problem.type);
+  square.residual = false;
+  PlanOptions plan_options = options.plan;
+  plan_options.workspace_bytes = limit / 2;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::vector<Kernel> kernels{};
+  if (options.plan.kernel) {
+    kernels.push_back(*options.plan.kernel);
+  } else {
+    try {
+      kernels.push_back(make_plan(square, limits, plan_options).kernel);
+    } catch (const Unsupported&) {  // none fits so little memory, but for the one that needs the least
+    }
+    kernels.push_back(NaiveKernel{});
+  }
+  plan_options.workspace_bytes = std::max(limit, min_workspace);
+  for (const Kernel& kernel : kernels) {
+    plan_options.kernel = kernel;
+    Plan nominal = make_plan(square, limits, plan_options);
+    // Sums over parts of k have to be small beside what else is on the device.
+    if (nominal.parts > 1 &&
+        m * n * static_cast<double>(nominal.parts * element_bytes(square.c_type)) > static_cast<double>(limit) / 8) {
+      plan_options.split_k = 1;
+      nominal = make_plan(square, limits, plan_options);
+    }
+    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options.memory_limit);
+    if (std::optional<StreamPlan> plan = cutter.best(bound)) {
+      plan->bound_bytes = bound;
+      return *std::move(plan);
+    }
+    least = std::min(least, cutter.min_bytes());
+  }
+  throw std::invalid_argument("multiply: a limit of " + std::to_string(limit) +
+                              " bytes is too small for any piece; the least is " + std::to_string(least));
+}
+
+}  // namespace glgemm

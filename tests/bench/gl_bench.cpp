@@ -1,0 +1,590 @@
+// glgemm bench: its JSON, its verdicts, and that a broken kernel makes it fail.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdlib>
+#include <glgemm/glgemm.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/tuning.hpp>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "bench/calls.hpp"
+#include "peers/peers.hpp"
+#include "support/context.hpp"
+#include "support/functions.hpp"
+#include "support/run_tool.hpp"
+
+using namespace glgemm;
+using namespace glgemm::tools;
+using nlohmann::json;
+
+namespace {
+
+BenchOptions small_options() {
+  BenchOptions options;
+  options.shapes = {{40, 33, 50}};
+  options.kernels = parse_kernels("all");
+  options.repeats = 1;
+  options.warmup = 0;
+  return options;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+/// bench on an engine whose kernels have been changed.
+BenchResult run_changed(const BenchOptions& options, std::function<std::string(std::string)> change,
+                        std::string* table = nullptr) {
+  test::engine();  // makes the context current
+  EngineOptions engine_options;
+  engine_options.self_check = false;  // which would find it first
+  engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return change(std::move(source)); };
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  std::ostringstream out;
+  BenchResult result = run_bench(options, engine, out);
+  engine.release();
+  if (table) *table = out.str();
+  return result;
+}
+
+bool finite_numbers(const json& value) {
+  if (value.is_number()) return std::isfinite(value.get<double>());
+  return std::all_of(value.begin(), value.end(), [](const json& part) { return !part.is_structured() || finite_numbers(part); });
+}
+
+}  // namespace
+
+TEST_CASE("bench --json - prints one object with every field, alone") {
+  const ToolRun run = run_tool("bench --sizes 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const json all = json::parse(run.out);
+  CHECK(all.size() == 3);
+  for (const char* field : {"vendor", "renderer", "version"}) CHECK_FALSE(all["device"][field].get<std::string>().empty());
+  CHECK(all["device"]["software"].is_boolean());
+  REQUIRE(all["results"].size() == 6);
+  const char* const requested[] = {"auto", "naive", "tiled:tile=8"};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const json& result = all["results"][i];
+    const std::int64_t n = i < 3 ? 16 : 33;
+    CHECK(result["m"] == n);
+    CHECK(result["n"] == n);
+    CHECK(result["k"] == n);
+    CHECK(result["type"] == "f32");
+    CHECK(result["requested"] == requested[i % 3]);
+    CHECK(result["slices"] == 1);
+    CHECK(result["dispatches"] == 1);
+    CHECK(result["kernel_ms"] > 0);
+    CHECK(result["total_ms"] > 0);
+    CHECK(result["call_ms"] > 0);
+    CHECK(result["runs"] == 2);
+    CHECK(result["gflops"].get<double>() ==
+          doctest::Approx(2e-6 * static_cast<double>(n * n * n) / result["kernel_ms"].get<double>()));
+    CHECK(result["baseline"]["name"] == "serial");
+    CHECK(result["baseline"]["ms"] > 0);
+    CHECK(result["baseline"]["gflops"] > 0);
+    CHECK(result["baseline"]["rows_measured"] == n);
+    CHECK(result["check"]["method"] == "bound");
+    CHECK(result["check"]["worst_ratio"] <= 1);
+    CHECK(result["check"]["passed"] == true);
+    CHECK(finite_numbers(result));
+  }
+  CHECK(all["results"][1]["kernel"] == "naive");
+  CHECK(all["results"][2]["kernel"] == "tiled");
+  CHECK(all["results"][2]["tile"] == json{8, 8});
+}
+
+TEST_CASE("bench runs every kernel by default and shows the published figures on demand") {
+  const ToolRun run = run_tool("bench --sizes 128 --repeats 1 --paper");
+  CHECK(run.status == 0);
+  for (const char* part : {"tiled 32x32", "naive 8x8", "ok, bound", "Quadro 4000", "273.4x"}) {
+    CAPTURE(part);
+    CHECK(run.out.find(part) != std::string::npos);
+  }
+  CHECK(run.out.find("WRONG") == std::string::npos);
+  CHECK(run.err.find("glgemm") == std::string::npos);  // drivers may have their say there
+}
+
+TEST_CASE("a serial loop without the time is measured on a band, and the probe checks") {
+  BenchOptions options = small_options();
+  options.shapes = {{300, 301, 302}};
+  options.cpu_seconds = 1e-3;
+  std::string table;
+  const BenchResult result = run_changed(
+      options, [](std::string source) { return source; }, &table);
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+  for (const json& x : all["results"]) {
+    CHECK(x["baseline"]["rows_measured"] >= 1);
+    CHECK(x["baseline"]["rows_measured"] < 300);
+    CHECK(x["check"]["method"] == "probe");
+  }
+  CHECK(table.find("measured on") != std::string::npos);
+  CHECK(table.find("ok, probe") != std::string::npos);
+}
+
+TEST_CASE("a broken kernel makes bench fail") {
+  std::string table;
+  SUBCASE("one that computes nothing") {
+    const BenchResult result = run_changed(
+        small_options(), [](std::string source) { return replaced(std::move(source), "void main() {", "void main() { return;"); },
+        &table);
+    CHECK(result.status == 1);
+    const json all = json::parse(result.json);
+    for (const json& x : all["results"]) {
+      CHECK(x["check"]["passed"] == false);
+      CHECK(x["check"]["worst_ratio"] == std::numeric_limits<double>::max());  // what was not written is NaN
+      CHECK(finite_numbers(x));
+    }
+  }
+  SUBCASE("one that is wrong in the probe too") {
+    BenchOptions options = small_options();
+    options.shapes = {{300, 301, 302}};
+    options.check = CheckMethod::probe;
+    const BenchResult result = run_changed(
+        options,
+        [](std::string source) {
+          return replaced(std::move(source), "void main() {", "void main() { if (gl_WorkGroupID.x == 1u) return;");
+        },
+        &table);
+    CHECK(result.status == 1);
+  }
+  CHECK(table.find("WRONG") != std::string::npos);
+}
+
+namespace {
+
+/// The peers that can run here; the others are named in a message.
+std::vector<std::string> peers_here() {
+  std::vector<std::string> names;
+  for (const std::string name : {"openblas", "clblast"}) {
+    try {
+      const PeerClient peer(parse_peers(name)[0], "");
+      names.push_back(name);
+    } catch (const std::exception& error) {
+      MESSAGE("SKIPPED: nothing of " << name << " is tested: " << std::string(error.what()));
+    }
+  }
+  return names;
+}
+
+/// The median time of an entrant on a shape in the JSON: `field` of what was requested as `name`.
+double time_of(const json& all, const json& shape, const std::string& name, const char* field) {
+  for (const json& list : {all["results"], all.contains("peers") ? all["peers"]["results"] : json::array()})
+    for (const json& x : list)
+      if (x["requested"] == name && x["m"] == shape[0] && x["n"] == shape[1] && x["k"] == shape[2]) return x[field];
+  FAIL("no result of " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the device's limits") {
+  BenchOptions options = small_options();
+  options.shapes = {{40, 33, 50}, {60, 4, 70, Op::transpose, Op::none}};
+  options.kernels = parse_kernels("auto,tiled:tile=8,naive");
+  options.peers = peers_here();
+  options.repeats = 3;
+  options.roofline = RooflineOptions{std::int64_t{4} << 20, 0.5};
+  std::string table;
+  const BenchResult result = run_changed(
+      options, [](std::string source) { return source; }, &table);
+  CAPTURE(result.json);
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+
+  const json& roofline = all["roofline"];
+  for (const char* field : {"gflops", "storage_gb_per_s", "image_gb_per_s"}) {
+    CHECK(roofline[field] > 0);
+    CHECK(std::isfinite(roofline[field].get<double>()));
+  }
+  CHECK(roofline["bytes"] == 4 << 20);
+  for (const json& x : all["results"]) CHECK(x["gflops"] <= roofline["gflops"]);
+  const double reading = std::max(roofline["storage_gb_per_s"].get<double>(), roofline["image_gb_per_s"].get<double>());
+
+  std::vector<std::string> expected, names;
+  for (const char* shape : {"40x33x50 f32", "60x4x70-tn f32"}) {
+    const auto expect = [&](const std::string& of, const std::string& over) {
+      expected.push_back(of + " over " + over + ", " + shape);
+    };
+    expect("auto", "tiled:tile=8");
+    expect("auto", "naive");
+    for (const std::string& peer : options.peers)
+      for (const char* of : {"auto", "tiled:tile=8", "naive"}) expect(of, peer);
+    for (const char* of : {"auto", "tiled:tile=8", "naive"}) {
+      expect(of, "roofline");
+      if (shape[0] == '6') expect(of, "reading rate");
+    }
+  }
+  std::size_t means = 0;
+  for (const json& ratio : all["ratios"]) {
+    const std::string name = ratio["name"], of = ratio["of"], over = ratio["over"];
+    CAPTURE(name);
+    if (name.find(", geometric mean of 2") != std::string::npos) {
+      const std::string first = of + " over " + over + ", 40x33x50 f32", second = of + " over " + over + ", 60x4x70-tn f32";
+      double product = 1;
+      for (const json& other : all["ratios"])
+        if (other["name"] == first || other["name"] == second) product *= other["value"].get<double>();
+      CHECK(ratio["value"].get<double>() == doctest::Approx(std::sqrt(product)));
+      ++means;
+      continue;
+    }
+    names.push_back(name);
+    const json shape = name.find("40x33x50") != std::string::npos ? json{40, 33, 50} : json{60, 4, 70};
+    const double m = shape[0], n = shape[1], k = shape[2];
+    const double flops = 2 * m * n * k, bytes = 4 * (m * k + k * n + m * n);
+    double value = 0;
+    if (over == "roofline")
+      value = flops / std::min(roofline["gflops"].get<double>(), flops / bytes * reading) / 1e6 /
+              time_of(all, shape, of, "kernel_ms");
+    else if (over == "reading rate")
+      value = bytes / reading / 1e6 / time_of(all, shape, of, "kernel_ms");
+    else if (over == "openblas" || over == "clblast")
+      value = time_of(all, shape, over, "call_ms") / time_of(all, shape, of, "call_ms");
+    else
+      value = time_of(all, shape, over, "kernel_ms") / time_of(all, shape, of, "kernel_ms");
+    CHECK(ratio["value"].get<double>() == doctest::Approx(value));
+    CHECK(ratio["low"] <= ratio["value"]);
+    CHECK(ratio["value"] <= ratio["high"]);
+    CHECK(table.find(of + " over " + over + ": ") != std::string::npos);
+  }
+  CHECK(names == expected);
+  CHECK(means == 2 + 3 * options.peers.size() + 3);  // but not of the reading rate, which one shape has
+}
+
+TEST_CASE("the planner's choice over the best of the tuner's space") {
+  BenchOptions options = small_options();
+  options.shapes = {{20, 12, 300}};
+  options.kernels = parse_kernels("auto,space");
+  // Just two kernels can be compiled: that of the plan, and the plainest.
+  const Kernel planned = test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.untuned = true}).kernel;
+  EngineOptions engine_options;
+  engine_options.tuning = "";
+  engine_options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    const std::string_view family = name(key.kernel);
+    const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
+    return wanted ? source : replaced(std::move(source), "void main() {", "void main() { nonsense");
+  };
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  std::ostringstream table;
+  const BenchResult result = run_bench(options, engine, table);
+  engine.release();
+  CAPTURE(table.str());
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+  REQUIRE(all["ratios"].size() >= 1);
+  const json& ratio = all["ratios"].back();
+  CHECK(ratio["name"] == "auto over best of space, 20x12x300 f32");
+  CHECK(ratio["points"].get<int>() > 10);
+  REQUIRE(all["results"].size() >= 3);  // auto, and naive's points
+  CHECK(all["results"].size() <= 6);
+  double best = std::numeric_limits<double>::infinity();
+  for (const json& x : all["results"]) {
+    CHECK((x["kernel"] == "naive" || x["kernel"] == std::string(name(planned))));
+    CHECK(x["check"]["passed"] == true);
+    CHECK(x.contains("space") == (x["requested"] != "auto"));
+    if (x.contains("space")) best = std::min(best, x["kernel_ms"].get<double>());
+  }
+  CHECK(ratio["value"].get<double>() == doctest::Approx(best / time_of(all, {20, 12, 300}, "auto", "kernel_ms")));
+  CHECK(table.str().find("could not run, the last: ") != std::string::npos);
+}
+
+TEST_CASE("peers get the same products and the same check") {
+  const std::vector<std::string> names = peers_here();
+  if (names.empty()) return;
+  for (const Type type : {Type::f32, Type::f64, Type::c64, Type::c128}) {
+    CAPTURE(to_string(type));
+    BenchOptions options = small_options();
+    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
+    options.kernels = parse_kernels("naive");
+    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    options.type = type;
+    options.batch = 3;
+    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    options.peers = names;
+    options.warmup = 2;  // so that C is reset between runs that are checked
+    options.repeats = 2;
+    for (const double beta : {0.0, 3.0}) {
+      options.beta = beta;
+      const BenchResult result = run_changed(options, [](std::string source) { return source; });
+      CHECK(result.status == 0);
+      const json results = json::parse(result.json)["peers"]["results"];
+      REQUIRE(results.size() == names.size());
+      for (const json& x : results) {
+        CHECK(x["check"]["passed"] == true);
+        CHECK(x["check"]["method"] == "bound");
+        CHECK(x["runs"] == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("peers that are none, not here, or unable are refused") {
+  const auto refused = [](const std::string& arguments) {
+    const ToolRun run = run_tool("bench --sizes 8 --repeats 1 " + arguments);
+    CAPTURE(arguments);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  CHECK(refused("--peer nosuchpeer").find("--peer: 'nosuchpeer' is not a peer") != std::string::npos);
+  CHECK(refused("--opencl-device 0").find("--peer") != std::string::npos);
+  for (const std::string name : {"openblas", "clblast"}) {
+    bool built = true;
+    try {
+      parse_peers(name);
+    } catch (const std::invalid_argument&) {
+      built = false;
+    }
+    if (!built)
+      CHECK(refused("--peer " + name).find(name + " is not built in; install lib" + name + "-dev") != std::string::npos);
+    else if (name == "openblas")
+      CHECK(refused("--peer openblas --type i8").find("OpenBLAS has no products of i8") != std::string::npos);
+    else
+      CHECK(refused("--peer clblast --opencl-device nosuchdevice").find("no OpenCL device") != std::string::npos);
+  }
+  CHECK(refused("--roofline --type f64").find("--roofline") != std::string::npos);
+}
+
+TEST_CASE("bench reads shapes, and writes JSON and images to files") {
+  const TemporaryFolder folder;
+  const std::string shapes = folder.file("shapes.csv", "m,n,k,trans_a,trans_b\n20,10,30,N,N\n5,5,5,T,N\n1,7,2,N,N\n");
+  const std::string file = folder.file("out.json");
+  const ToolRun run = run_tool("bench --shapes " + shapes + " --json " + file + " --image-dir " + folder.file("") +
+                               " --kernel naive --repeats 1");
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK(run.out.find("20x10x30") != std::string::npos);
+  CHECK(run.out.find("5-tn") != std::string::npos);
+  const json all = json::parse(TemporaryFolder::contents(file));
+  REQUIRE(all["results"].size() == 3);
+  CHECK(all["results"][0]["n"] == 10);
+  CHECK(all["results"][1]["op_a"] == "t");
+  CHECK(all["results"][1]["op_b"] == "n");
+  for (const char* name : {"bench-20x10x30-naive-8x8.png", "bench-20x10x30-naive-8x8-error.png", "bench-5-tn-naive-8x8.png",
+                           "bench-1x7x2-naive-8x8.png"})
+    CHECK(TemporaryFolder::contents(folder.file(name)).substr(1, 3) == "PNG");
+  CHECK(folder.count() == 8);
+}
+
+TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {
+  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128}) {
+    CAPTURE(to_string(type));
+    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    BenchOptions options = small_options();
+    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
+    options.kernels = parse_kernels("naive");
+    options.type = type;
+    options.batch = 3;
+    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    options.beta = 3;
+    options.repeats = 2;
+    const BenchResult result = run_changed(options, [](std::string source) { return source; });
+    CHECK(result.status == 0);
+    const json x = json::parse(result.json)["results"][0];
+    CHECK(x["type"] == std::string(to_string(type)));
+    CHECK(x["op_a"] == "t");
+    CHECK(x["op_b"] == "c");
+    CHECK(x["batch"] == 3);
+    CHECK(x["check"]["method"] == (is_integer(type) ? "exact" : "bound"));
+    CHECK(x["gflops"].get<double>() ==
+          doctest::Approx((is_complex(type) ? 8e-6 : 2e-6) * 3 * 20 * 33 * 17 / x["kernel_ms"].get<double>()));
+    // A kernel that forgets beta C is caught.
+    const BenchResult wrong = run_changed(
+        options, [](std::string source) { return replaced(std::move(source), "if (has(READ_C)", "if (false && has(READ_C)"); });
+    CHECK(wrong.status == 1);
+  }
+}
+
+TEST_CASE("under a budget each kernel runs once more, as a job, and its calls are counted") {
+  BenchOptions options = small_options();
+  options.kernels = parse_kernels("naive,tiled:tile=8");
+  options.beta = 2;
+  options.budget_ms = 0.02;
+  std::ostringstream out;
+  const BenchResult result = run_bench(options, test::engine(), out);
+  CHECK(result.status == 0);
+  for (const char* part :
+       {"naive 8x8, 0.0200 ms at a time: ", "tiled 8x8, 0.0200 ms at a time: ", " calls of advance; once the rate was known, "})
+    CHECK(out.str().find(part) != std::string::npos);
+  std::vector<std::string> names;
+  const json all = json::parse(result.json);
+  for (const json& ratio : all["ratios"]) {
+    if (ratio["of"].get<std::string>().find("budget") == std::string::npos) continue;
+    names.push_back(ratio["name"].get<std::string>());
+    CHECK(ratio["value"] >= 0);
+  }
+  std::vector<std::string> expected;
+  for (const std::string kernel : {"naive", "tiled:tile=8"})
+    for (const char* ratio : {": late calls of advance under a budget of 0.0200 ms over calls of advance, 40x33x50 f32",
+                              ": time under a budget of 0.0200 ms over plain time, 40x33x50 f32"})
+      expected.push_back(kernel + ratio);
+  CHECK(names == expected);
+  CHECK(run_tool("bench --sizes 8 --budget 0").status == 2);
+}
+
+TEST_CASE("what a call costs, in a scope and without one") {
+  BenchOptions options = small_options();
+  options.kernels = parse_kernels("tiled:tile=8");
+  options.repeats = 3;
+  std::ostringstream out;
+  const BenchResult result = run_enqueue(options, test::engine(), out);
+  CHECK(result.status == 0);
+  const json all = json::parse(result.json);
+  REQUIRE(all["results"].size() == 2);
+  for (const json& x : all["results"]) {
+    CAPTURE(x.dump());
+    CHECK(x["n"] == 33);
+    CHECK(x["scope"] == (&x == &all["results"][0]));
+    CHECK(x["dispatches"] == 1);
+    CHECK(x["batches"] == 3);
+    CHECK(x["calls"] >= 1);
+    CHECK(x["cpu_us"] > 0);
+    CHECK(x["cpu_us_low"] <= x["cpu_us"]);
+    CHECK(x["cpu_us_high"] >= x["cpu_us"]);
+    // A thread has one CPU at a time; what clocks round is little.
+    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20);
+  }
+  for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
+                                "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
+    CAPTURE(arguments);
+    const ToolRun run = run_tool(std::string("bench --sizes 8 ") + arguments);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find("--enqueue") + 1 + (run.err.find("--first") + 1) > 0);
+  }
+}
+
+TEST_CASE("the first product of a process: programs come from the cache in the second, where the driver gives them") {
+  test::context();
+  for (const bool driver_keeps_none : {false, true}) {
+    CAPTURE(driver_keeps_none);
+    if (driver_keeps_none) setenv("MESA_SHADER_CACHE_DISABLE", "true", 1);
+    const ToolRun run = run_tool("bench --first --sizes 24 --kernel naive --repeats 1 --json -");
+    unsetenv("MESA_SHADER_CACHE_DISABLE");
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json all = json::parse(run.out), x = all["results"][0];
+    CHECK(x["cold_ms"] > 0);
+    CHECK(x["cold_from_start_ms"] > x["cold_ms"]);
+    CHECK(x["second_ms"] > 0);
+    if (!driver_keeps_none) CHECK(x["binaries"] == !gl::binary_formats(test::gl_functions()).empty());
+    if (!x["binaries"].get<bool>()) {
+      CHECK(all["ratios"].empty());
+      CHECK(run.err.find("no ratio: the driver gives no binaries") != std::string::npos);
+      continue;
+    }
+    CHECK(x["loaded"] == 1);
+    REQUIRE(all["ratios"].size() == 3);
+    CHECK(all["ratios"][0]["name"] == "first product, program cache warm over cold, 24x24x24 f32");
+    CHECK(all["ratios"][0]["value"].get<double>() == doctest::Approx(x["warm_ms"].get<double>() / x["cold_ms"].get<double>()));
+  }
+}
+
+TEST_CASE("streamed over the slower of its transfers and the product alone") {
+  const ToolRun run = run_tool("bench --shape 120,96,64 --kernel naive --device-memory-limit 32K --repeats 1 --json - --op-b t");
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const json all = json::parse(run.out), x = all["results"][0];
+  CHECK(x["transfers_alone_seconds"] > 0);
+  REQUIRE(all["ratios"].size() == 4);
+  CHECK(all["ratios"][2]["over"] == "the slower of its transfers and the product alone");
+  CHECK(all["ratios"][2]["value"].get<double>() ==
+        doctest::Approx(std::max(x["transfers_alone_seconds"].get<double>(), x["resident_seconds"].get<double>()) /
+                        x["streamed_seconds"].get<double>()));
+}
+
+TEST_CASE("bench refuses what this device or machine cannot do") {
+  for (const char* arguments :
+       {"bench --sizes 8 --device nosuchdevice", "bench --sizes 10000000", "bench --sizes 8,4000000000"}) {
+    const ToolRun run = run_tool(arguments);
+    CAPTURE(arguments);
+    CAPTURE(run.err);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find("glgemm bench: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("inspect shows the plan for a device") {
+  const ToolRun run = run_tool("inspect --shape 100,200,300 --json --source --kernel naive");
+  REQUIRE(run.status == 0);
+  const json plan = json::parse(run.out);
+  CHECK(plan["device"].get<std::string>().find(test::engine().device().renderer) == 0);
+  CHECK(plan["kernel"] == "naive:workgroup_x=8,workgroup_y=8");
+  CHECK(plan["chosen_by"] == "caller");
+  CHECK(plan["passed_over"].empty());
+  CHECK(plan["expected_seconds"] > 0);
+  REQUIRE(plan["stages"].size() == 1);
+  CHECK(plan["stages"][0]["stage"] == "multiply");
+  CHECK(plan["stages"][0]["program"] == "naive:workgroup_x=8,workgroup_y=8 f32");
+  CHECK(plan["stages"][0]["source"] == plan["source"]);
+  CHECK(plan["grid"] == json{25, 13});
+  CHECK(plan["steps"].size() == plan["dispatches"]);
+  CHECK(plan["traffic"]["a_from_buffer"] == 200);
+  CHECK(plan["source"].get<std::string>().find("#version 430") != std::string::npos);
+}
+
+TEST_CASE("inspect goes by the tuning table") {
+  const TemporaryFolder folder;
+  const DeviceInfo& device = test::engine().device();
+  TuningTable table;
+  const Problem problem{.m = 100, .n = 200, .k = 300};
+  table.add({device.renderer, device.version, "given", {problem, NaiveKernel{16, 4}, 0, 1.25}, "2026-01-31"});
+  const std::string file = folder.file("tuning.json", table.to_json());
+  const std::string inspect = "inspect --shape 110,210,290";
+  setenv("GLGEMM_TUNING", file.c_str(), 1);
+  const ToolRun text = run_tool(inspect), as_json = run_tool(inspect + " --json");
+  setenv("GLGEMM_TUNING", "", 1);
+  REQUIRE(text.status == 0);
+  CAPTURE(text.out);
+  CHECK(text.out.find("naive:workgroup_x=16,workgroup_y=4") != std::string::npos);
+  CHECK(text.out.find("the tuning table: the fastest that was found for 100 x 200 x 300 (m x n x k), 1.25 GFLOP/s") !=
+        std::string::npos);
+  const json plan = json::parse(as_json.out);
+  CHECK(plan["chosen_by"] == "tuning");
+  CHECK(plan["tuned_for"]["m"] == 100);
+  CHECK(plan["passed_over"][0]["can_run"] == true);
+  CHECK(json::parse(run_tool(inspect + " --json").out)["chosen_by"] == "model");
+}
+
+TEST_CASE("devices says what shaders can do") {
+  const ToolRun run = run_tool("devices --json");
+  REQUIRE(run.status == 0);
+  const json all = json::parse(run.out);
+  for (const json& device : all["devices"]) {
+    if (!device["usable"].get<bool>()) continue;
+    const json& probes = device["probes"];
+    CAPTURE(probes.dump());
+    CHECK(probes["extensions"] > 0);
+    for (const char* type : {"f64", "f16", "i8", "i16", "i64"})
+      CHECK((probes["arithmetic"][type].is_null() || probes["arithmetic"][type].is_string()));
+    CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
+    CHECK(probes["image_buffer_texels"] >= 65536);
+    CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
+    CHECK(probes["timestamps_say"] > 0.5);
+    CHECK(probes["timestamps_say"] < 1.2);
+    // What is known of drivers that compute on the CPU.
+    if (device["software"].get<bool>()) {
+      for (const json& rounding : probes["rounding"])
+        for (const auto& [what, yes] : rounding.items()) {
+          CAPTURE(what);
+          CHECK(yes == what.ends_with("_kept"));
+        }
+      CHECK((probes["binary"]["bytes"] > 1000) == (probes["program_binary_formats"] > 0));
+      CHECK(probes["binary"]["text_bytes"] == 0);
+    }
+    if (device["renderer"].get<std::string>().starts_with("llvmpipe")) CHECK(probes["time_elapsed_says"] < 0.5);
+    CHECK(probes.contains("subgroups"));
+  }
+}

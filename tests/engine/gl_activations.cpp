@@ -1,0 +1,97 @@
+// Activations over their whole range: a few units in the last place, relative to max(1, |x|); NaN stays NaN.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <glgemm/glgemm.hpp>
+#include <limits>
+
+#include "support/context.hpp"
+#include "support/gemm_cases.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// act(x) for each x, on the device.
+template <class T>
+Matrix<T> apply(Engine& engine, const Matrix<T>& x, Activation activation, double low, double high) {
+  Matrix<T> one(1, 1);
+  one(0, 0) = 1;
+  const DeviceMatrix a(engine, x), b(engine, one), c(engine, x.rows(), 1, type_of<T>());
+  Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
+  gemm.epilogue.activation = activation;
+  gemm.epilogue.low = low;
+  gemm.epilogue.high = high;
+  engine.gemm(gemm);
+  return c.template download<T>();
+}
+
+const Activation all[] = {Activation::relu,    Activation::leaky_relu, Activation::gelu_erf, Activation::gelu_tanh,
+                          Activation::sigmoid, Activation::tanh,       Activation::clamp};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
+  Engine& engine = test::engine();
+  std::vector<T> values{0, T(-0.0)};
+  for (int i = -4000; i <= 4000; ++i) values.push_back(static_cast<T>(i) / 400);
+  for (T x = T(1e-30); x < 1000; x *= T(1.7)) {
+    values.push_back(x);
+    values.push_back(-x);
+  }
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Matrix<T> x(count, 1, values);
+  const long double u = std::numeric_limits<T>::epsilon() / 2;
+  for (const Activation activation : all) {
+    const double low = activation == Activation::clamp ? -1.25 : 0.125, high = 2.5;
+    const Matrix<T> got = apply(engine, x, activation, low, high);
+    long double worst = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const long double error =
+          std::abs(static_cast<long double>(got(i, 0)) - test::activation_value(activation, x(i, 0), low, high)) /
+          (u * std::max(1.0L, std::abs(static_cast<long double>(x(i, 0)))));
+      if (!(error <= worst)) worst = error;
+    }
+    CAPTURE(static_cast<int>(activation));
+    CHECK(static_cast<double>(worst) <= 12);
+  }
+}
+
+TEST_CASE_TEMPLATE("NaN stays NaN through every activation, infinities go to their limits", T, float, double) {
+  Engine& engine = test::engine();
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const Matrix<T> x(3, 1, {nan, infinity, -infinity});
+  for (const Activation activation : all) {
+    CAPTURE(static_cast<int>(activation));
+    const Matrix<T> y = apply(engine, x, activation, activation == Activation::clamp ? -1.25 : 0.125, 2.5);
+    CHECK(std::isnan(y(0, 0)));
+    switch (activation) {
+      case Activation::sigmoid:
+      case Activation::tanh:
+        CHECK(y(1, 0) == 1);
+        break;
+      case Activation::clamp:
+        CHECK(y(1, 0) == T(2.5));
+        break;
+      default:
+        CHECK(y(1, 0) == infinity);
+    }
+    switch (activation) {
+      case Activation::relu:
+      case Activation::sigmoid:
+        CHECK(y(2, 0) == 0);
+        break;
+      case Activation::tanh:
+        CHECK(y(2, 0) == -1);
+        break;
+      case Activation::clamp:
+        CHECK(y(2, 0) == T(-1.25));
+        break;
+      case Activation::leaky_relu:
+        CHECK(y(2, 0) == -infinity);
+        break;
+      default:
+        break;  // -inf times 0
+    }
+  }
+}

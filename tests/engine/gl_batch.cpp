@@ -1,0 +1,263 @@
+// Batches past a dispatch's limits, groups of products, programs ready and not, workspace, fences.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <glgemm/glgemm.hpp>
+#include <set>
+
+#include "support/context.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// Item i of the batch, times the next: all items in one matrix, one below the other.
+Matrix<float> serial(const Matrix<float>& a, const Matrix<float>& b, std::int64_t count) {
+  const std::int64_t m = a.rows() / count, k = a.columns(), n = b.columns();
+  Matrix<float> c(count * m, n);
+  for (std::int64_t z = 0; z < count; ++z)
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t p = 0; p < k; ++p) c(z * m + i, j) += a(z * m + i, p) * b(z * k + p, j);
+  return c;
+}
+
+BufferView item(const DeviceMatrix& all, std::int64_t rows) {
+  BufferView view = all.view();
+  view.rows = rows;
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("more items than a dispatch has workgroups along z, with every kernel") {
+  Engine& engine = test::engine();
+  const std::int64_t count = 70001, m = 2, n = 3, k = 2;
+  const Matrix<float> a = random_integer_matrix(count * m, k, 9, 1), b = random_integer_matrix(count * k, n, 9, 2);
+  const DeviceMatrix device_a(engine, a), device_b(engine, b);
+  const Matrix<float> expected = serial(a, b, count);
+  for (const char* kernel : {"small", "naive:workgroup_x=4,workgroup_y=2", "tiled:tile=2"}) {
+    const DeviceMatrix c(engine, Matrix<float>(count * m, n));
+    Gemm gemm{.a = item(device_a, m), .b = item(device_b, k), .c = item(c, m)};
+    gemm.batch = {.count = count, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n};
+    PlanOptions options;
+    options.kernel = parse_kernel(kernel);
+    Report report;
+    engine.gemm(gemm, options, &report);
+    CHECK(c.download() == expected);
+    CHECK(size(report.plan).dispatches == (std::string_view(kernel) == "small" ? 1 : 2));
+  }
+}
+
+TEST_CASE("a batch takes the small kernel by itself, one product does not") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, 64, 4), b(engine, 64, 4), c(engine, 64, 4);
+  Gemm gemm{.a = item(a, 4), .b = item(b, 4), .c = item(c, 4)};
+  gemm.batch = {.count = 10000, .stride_a = 16, .stride_b = 16, .stride_c = 16};
+  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "small");
+  gemm.batch.count = 1;
+  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) != "small");
+}
+
+TEST_CASE("a group of products of different shapes, all or none") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_integer_matrix(10, 12, 9, 1)), b(engine, random_integer_matrix(12, 7, 9, 2));
+  const DeviceMatrix c(engine, Matrix<float>(10, 7)), d(engine, Matrix<float>(10, 10));
+  const Gemm first{.a = a.view(), .b = b.view(), .c = c.view()};
+  const Gemm second{.op_b = Op::transpose, .a = c.view(), .b = c.view(), .c = d.view()};  // of the first one's result
+  Gemm wrong = second;
+  wrong.c.rows = 9;
+  CHECK_THROWS_WITH_AS(engine.gemm(std::vector{first, wrong}), doctest::Contains("product 1 of 2"), std::invalid_argument);
+  CHECK(c.download() == Matrix<float>(10, 7));
+  engine.gemm(std::vector{first, second});
+  const Matrix<float> expected = multiply_serial(a.download(), b.download());
+  CHECK(c.download() == expected);
+  CHECK(d.download() == multiply_serial(expected, transpose(expected)));
+}
+
+TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the workspace that was asked for") {
+  Engine& engine = test::engine();
+  // 4096 + 0.25 * 8192: rounding the sum to half after each window would lose the quarters.
+  const std::int64_t k = 200000;
+  Matrix<half> ones(1, k), quarters(k, 1);
+  for (std::int64_t p = 0; p < k; ++p) {
+    ones(0, p) = half(p == 0 ? 4096.0f : 0.25f);
+    quarters(p, 0) = half(p == 0 || p % 2 ? 1.0f / 8 : -1.0f / 8);
+  }
+  const DeviceMatrix a(engine, ones), b(engine, quarters), c(engine, 1, 1, Type::f16);
+  const Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
+  double expected = 0;
+  for (std::int64_t p = 0; p < k; ++p) expected += double(float(ones(0, p))) * double(float(quarters(p, 0)));
+  PlanOptions options;
+  options.kernel = NaiveKernel{};
+  Limits limits = engine.limits();
+  limits.loop_iterations = 1000;  // many windows on every driver
+  options.limits = limits;
+  CHECK(engine.workspace_bytes(gemm, options) == 4);
+  engine.gemm(gemm, options);
+  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+
+  const DeviceMatrix space(engine, 1, 16);
+  Gemm with_space = gemm;
+  with_space.workspace = Workspace{space.view().buffer, 16, 4};
+  engine.gemm(with_space, options);
+  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  with_space.workspace = Workspace{space.view().buffer, 16, 3};
+  CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed",
+                       std::invalid_argument);
+  options.workspace_bytes = 3;
+  CHECK_THROWS_AS(engine.gemm(gemm, options), Unsupported);
+
+  // Whatever the planner takes by itself, and parts of k: the sums are float all the same.
+  for (const std::int64_t parts : {0, 1, 7}) {
+    PlanOptions split;
+    split.split_k = parts;
+    split.limits = limits;
+    engine.gemm(gemm, split);
+    CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  }
+}
+
+TEST_CASE("a workspace limit cuts C into pieces that fit it") {
+  Limits limits;
+  limits.loop_iterations = 50;
+  PlanOptions options;
+  options.workspace_bytes = 1000;
+  Problem problem{.m = 100, .n = 90, .k = 400, .type = Type::f16, .c_type = Type::f16};
+  options.kernel = NaiveKernel{};
+  const Plan plan = make_plan(problem, limits, options);
+  CHECK(plan.workspace_bytes <= 1000);
+  CHECK(plan.workspace_bytes == plan.piece_m * plan.piece_n * 4);
+  problem.c_type = Type::f32;
+  CHECK(make_plan(problem, limits, options).workspace_bytes == 0);
+}
+
+TEST_CASE("prepare compiles, and a ready program may step in for one that is not") {
+  test::engine();
+  std::vector<std::string> lines;
+  EngineOptions options;
+  options.use_ready_programs = true;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  Engine engine(HeadlessContext::get_proc_address, options);
+  const Problem problem{.m = 40, .n = 40, .k = 40};
+  PlanOptions naive;
+  naive.kernel = NaiveKernel{};
+  engine.prepare(std::span(&problem, 1), naive);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("compiled naive:") == 0);
+  {
+    const DeviceMatrix a(engine, random_integer_matrix(40, 40, 5, 1)), c(engine, 40, 40);
+    Report report;
+    const auto run = [&] { engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, {}, &report); };
+    run();
+    const bool background = name(report.plan.kernel) != "naive";  // it may have been compiled in the background already
+    if (!background) CHECK(lines.size() == 1);
+    engine.prepare(std::span(&problem, 1));
+    run();
+    const Plan best = engine.plan(problem);
+    CHECK(report.plan.kernel == best.kernel);
+    CHECK(c.download() == multiply_serial(a.download(), a.download()));
+    std::set<ProgramKey> programs;
+    for (const Stage stage : best.stages()) programs.insert(best.program(stage));
+    CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
+  }
+  engine.release();
+}
+
+TEST_CASE("a fence tells when the products before it are done") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_matrix(100, 100, 1)), c(engine, 100, 100);
+  engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()});
+  Fence fence = engine.fence();
+  CHECK(fence.wait(std::chrono::seconds(60)));
+  CHECK(fence.poll());
+  fence = engine.fence();
+  CHECK(fence.wait());
+}
+
+TEST_CASE("offsets of items in any order and scalars of their own; items that lie too far apart for one window") {
+  Engine& engine = test::engine();
+  const std::int64_t m = 5, n = 4, k = 3, count = 4;
+  const DeviceMatrix a(engine, random_integer_matrix(40, 40, 5, 1)), b(engine, random_integer_matrix(40, 40, 5, 2));
+  const Matrix<float> before = random_integer_matrix(40, 40, 5, 3);
+  const std::vector<std::int64_t> offsets_a{900, 0, 900, 333}, offsets_b{7, 1000, 7, 0}, offsets_c{1200, 100, 0, 600};
+  const std::vector<Scalar> alphas{1, 0, -2, 3}, betas{0, 1, 2, 0};
+  const Matrix<float> host_a = a.download(), host_b = b.download();
+  for (const char* kernel :
+       {"naive", "tiled:tile=4", "small", "gemv:tile_m=1,workgroup=4", "gemv:tile_m=2,tile_n=4,panels=2",
+        "register:tile_m=4,tile_n=4,step_k=2,workgroup=4", "register:tile_m=4,tile_n=4,workgroup=4,panels=0"})
+    for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
+      CAPTURE(kernel);
+      const DeviceMatrix c(engine, before);
+      Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
+                .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
+                .c = {.buffer = c.view().buffer, .rows = m, .columns = n, .ld = 40}};
+      gemm.batch = {.count = count,
+                    .offsets_a = offsets_a,
+                    .offsets_b = offsets_b,
+                    .offsets_c = offsets_c,
+                    .alphas = alphas,
+                    .betas = betas};
+      PlanOptions options;
+      options.kernel = parse_kernel(kernel);
+      Limits limits = engine.limits();
+      limits.storage_block_bytes = block;
+      options.limits = limits;
+      Report report;
+      engine.gemm(gemm, options, &report);
+      CHECK(report.plan.items_in_buffer == (block > 2000));
+      Matrix<float> expected = before;
+      for (std::size_t z = 0; z < 4; ++z)
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::int64_t p = 0; p < k; ++p)
+              sum += double(host_a.data()[offsets_a[z] + i * 40 + p]) * host_b.data()[offsets_b[z] + p * 40 + j];
+            float& x = expected.data()[offsets_c[z] + i * 40 + j];
+            x = static_cast<float>(alphas[z].value.real() * sum + betas[z].value.real() * x);
+          }
+      CHECK(c.download() == expected);
+    }
+}
+
+TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
+  Engine& engine = test::engine();
+  constexpr std::int64_t count = 10000, size = 4;
+  const Matrix<float> host_a = random_integer_matrix(count * size, size, 9, 1),
+                      host_b = random_integer_matrix(count * size, size, 9, 2);
+  const DeviceMatrix a(engine, host_a), b(engine, host_b), together(engine, count * size, size),
+      apart(engine, count * size, size);
+  Gemm batch{.a = item(a, size), .b = item(b, size), .c = item(together, size)};
+  batch.batch = {.count = count, .stride_a = size * size, .stride_b = size * size, .stride_c = size * size};
+  const auto seconds = [&](const auto& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    engine.fence().wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto batched = [&] { engine.gemm(batch); };
+  const auto one_by_one = [&] {
+    Gemm one{.a = item(a, size), .b = item(b, size), .c = item(apart, size)};
+    for (std::int64_t z = 0; z < count; ++z) {
+      one.a.offset_bytes = one.b.offset_bytes = one.c.offset_bytes = z * size * size * 4;
+      engine.gemm(one);
+    }
+  };
+  batched();
+  one_by_one();
+  std::vector<double> of, over;
+  for (int i = 0; i < 5; ++i) {
+    over.push_back(seconds(batched));
+    of.push_back(seconds(one_by_one));
+  }
+  const auto median = [](std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + 2, values.end());
+    return values[2];
+  };
+  const double ratio = median(of) / median(over);
+  MESSAGE("ratio: ", count, " products of 4 x 4, one call each over batched: ", ratio, " (", median(of) / count * 1e6,
+          " us over ", median(over) / count * 1e6, " us for each)");
+  CHECK(ratio > 10);
+  CHECK(together.download() == apart.download());
+}

@@ -1,0 +1,179 @@
+// Matrices that live on the device: sections, copies, packed operands, host products of every type.
+#include <doctest/doctest.h>
+
+#include <complex>
+#include <glgemm/glgemm.hpp>
+
+#include "support/context.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// Distinct small values of T.
+template <class T>
+Matrix<T> numbered(std::int64_t rows, std::int64_t columns, int seed = 0) {
+  Matrix<T> m(rows, columns);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto value = static_cast<int>((i * 7 + j * 3 + seed) % 11) - (std::is_same_v<T, std::uint32_t> ? 0 : 5);
+      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
+        m(i, j) = T(static_cast<float>(value));
+      else if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>)
+        m(i, j) = static_cast<T>(value);
+      else
+        m(i, j) = T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>((i + j) % 3));
+    }
+  return m;
+}
+
+template <class T>
+Matrix<accumulator_t<T>> serial(const Matrix<T>& a, const Matrix<T>& b) {
+  using C = accumulator_t<T>;
+  Matrix<C> c(a.rows(), b.columns());
+  for (std::int64_t i = 0; i < a.rows(); ++i)
+    for (std::int64_t j = 0; j < b.columns(); ++j)
+      for (std::int64_t p = 0; p < a.columns(); ++p) c(i, j) += static_cast<C>(a(i, p)) * static_cast<C>(b(p, j));
+  return c;
+}
+
+template <class T>
+bool equal_bits(const Matrix<T>& a, const Matrix<T>& b) {
+  if (a.rows() != b.rows() || a.columns() != b.columns()) return false;
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    if (!(a.data()[i] == b.data()[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("host matrices of every type", T, float, double, half, bfloat16, std::int32_t, std::uint32_t, std::int8_t,
+                   std::complex<float>, std::complex<double>) {
+  Engine& engine = test::engine();
+  const Matrix<T> a = numbered<T>(13, 21), b = numbered<T>(21, 9, 4);
+  CHECK(equal_bits(engine.multiply(a, b), serial(a, b)));
+  CHECK(engine.multiply(Matrix<T>(3, 0), Matrix<T>(0, 2)).size() == 6);
+}
+
+TEST_CASE("integers wrap") {
+  Engine& engine = test::engine();
+  const Matrix<std::int32_t> a{{2147483647, 1}}, b{{2}, {3}};
+  CHECK(engine.multiply(a, b)(0, 0) == 1);
+  const Matrix<std::uint32_t> c{{4294967295u}}, d{{4294967295u}};
+  CHECK(engine.multiply(c, d)(0, 0) == 1u);
+}
+
+TEST_CASE_TEMPLATE("sections go up, come down and are copied, whatever the type", T, float, half, std::int8_t,
+                   std::complex<double>) {
+  Engine& engine = test::engine();
+  Matrix<T> host = numbered<T>(9, 7);
+  DeviceMatrix matrix(engine, host);
+  CHECK(matrix.type() == type_of<T>());
+  CHECK(equal_bits(matrix.download<T>(), host));
+  const Matrix<T> section = numbered<T>(3, 2, 6);
+  matrix.upload(section, 4, 5);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 2; ++j) host(4 + i, 5 + j) = section(i, j);
+  CHECK(equal_bits(matrix.download<T>(), host));
+  CHECK(equal_bits(matrix.download<T>(4, 5, 3, 2), section));
+  matrix.upload(numbered<T>(2, 7, 1), 7, 0);  // whole rows
+  CHECK(equal_bits(matrix.download<T>(7, 0, 2, 7), numbered<T>(2, 7, 1)));
+  CHECK(matrix.download<T>(9, 7, 0, 0).size() == 0);
+
+  DeviceMatrix other(engine, numbered<T>(8, 8, 2));
+  other.copy(matrix, 4, 5, 3, 2, 1, 6);
+  CHECK(equal_bits(other.download<T>(1, 6, 3, 2), section));
+  CHECK(equal_bits(other.download<T>(0, 0, 8, 6), [] {
+    const Matrix<T> all = numbered<T>(8, 8, 2);
+    Matrix<T> part(8, 6);
+    for (std::int64_t i = 0; i < 8; ++i)
+      for (std::int64_t j = 0; j < 6; ++j) part(i, j) = all(i, j);
+    return part;
+  }()));
+  other.copy(other, 1, 6, 3, 2, 4, 6);  // inside one matrix
+  CHECK(equal_bits(other.download<T>(4, 6, 3, 2), section));
+  CHECK_THROWS_AS(other.copy(other, 1, 6, 3, 2, 2, 5), std::invalid_argument);
+}
+
+TEST_CASE("a copy to a matrix of another context goes through the host") {
+  test::engine();
+  const DeviceMatrix here(test::engine(), numbered<float>(5, 6));
+  const HeadlessContext there;  // current now
+  Engine engine(HeadlessContext::get_proc_address);
+  DeviceMatrix matrix(engine, numbered<float>(5, 6, 3));
+  test::context().make_current();
+  matrix.copy(here, 1, 2, 3, 4, 2, 1, [&] { const_cast<HeadlessContext&>(there).make_current(); });
+  CHECK(equal_bits(matrix.download<float>(2, 1, 3, 4), [] {
+    const Matrix<float> all = numbered<float>(5, 6);
+    Matrix<float> part(3, 4);
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t j = 0; j < 4; ++j) part(i, j) = all(1 + i, 2 + j);
+    return part;
+  }()));
+  matrix = DeviceMatrix(engine, 1, 1);
+  engine.release();
+  test::context().make_current();
+}
+
+TEST_CASE("uploads larger than the staging ring, and many small ones") {
+  Engine& engine = test::engine();
+  const Matrix<float> large = random_matrix(3000, 1999, 5);  // 24 MB
+  DeviceMatrix matrix(engine, large);
+  CHECK(matrix.download() == large);
+  Matrix<float> host = large;
+  for (int round = 0; round < 3000; ++round) {  // three times around the ring
+    const Matrix<float> row = random_matrix(1, 1999, static_cast<std::uint64_t>(round));
+    matrix.upload(row, round % 3000, 0);
+    std::copy(row.data(), row.data() + 1999, host.data() + (round % 3000) * 1999);
+  }
+  CHECK(matrix.download() == host);
+}
+
+TEST_CASE("sections that leave the matrix, and other types, are refused with the numbers") {
+  Engine& engine = test::engine();
+  DeviceMatrix matrix(engine, 4, 5);
+  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<float>(2, 2), 3, 0),
+                       "DeviceMatrix::upload: the section of 2x2 at (3, 0) leaves the matrix of 4x5", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(matrix.upload(Matrix<double>(2, 2)), "DeviceMatrix::upload: the matrix is f32 and not f64",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(matrix.download<double>(), std::invalid_argument);
+  CHECK_THROWS_AS(matrix.download(-1, 0, 1, 1), std::invalid_argument);
+  CHECK_THROWS_AS(matrix.download(0, 0, std::numeric_limits<std::int64_t>::max(), 1), std::invalid_argument);
+  CHECK_THROWS_AS(matrix.view(0, 4, 1, 2), std::invalid_argument);
+  CHECK_THROWS_AS(matrix.copy(DeviceMatrix(engine, 4, 5, Type::f16), 0, 0, 1, 1), std::invalid_argument);
+  CHECK_THROWS_AS(DeviceMatrix(engine, -1, 2), std::invalid_argument);
+  CHECK_THROWS_AS(DeviceMatrix(engine, std::int64_t{1} << 40, std::int64_t{1} << 40), std::invalid_argument);
+}
+
+TEST_CASE("products of sections leave the rest of the matrix alone") {
+  Engine& engine = test::engine();
+  const Matrix<float> host = random_integer_matrix(20, 20, 5, 1);
+  const DeviceMatrix matrix(engine, host);
+  engine.gemm({.a = matrix.view(0, 0, 4, 6), .b = matrix.view(4, 0, 6, 5), .c = matrix.view(10, 10, 4, 5)});
+  Matrix<float> expected = host;
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (std::int64_t j = 0; j < 5; ++j) {
+      expected(10 + i, 10 + j) = 0;
+      for (std::int64_t p = 0; p < 6; ++p) expected(10 + i, 10 + j) += host(i, p) * host(4 + p, j);
+    }
+  CHECK(matrix.download() == expected);
+}
+
+TEST_CASE("a packed operand gives what the original gives") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_integer_matrix(6, 7, 9, 1)), memory(engine, random_integer_matrix(30, 30, 9, 2));
+  const DeviceMatrix c(engine, 6, 5), d(engine, 6, 5);
+  for (const Op op : {Op::none, Op::transpose})
+    for (const Layout layout : {Layout::row_major, Layout::column_major}) {
+      BufferView b = op == Op::none ? memory.view(3, 2, 7, 5) : memory.view(3, 2, 5, 7);
+      b.layout = layout;
+      const PackedOperand packed = engine.prepack(b, op);
+      CHECK(packed.view().buffer != b.buffer);
+      engine.gemm({.op_b = op, .a = a.view(), .b = b, .c = c.view()});
+      engine.gemm({.op_b = packed.op(), .a = a.view(), .b = packed.view(), .c = d.view()});
+      CHECK(c.download() == d.download());
+    }
+  BufferView outside = memory.view();
+  outside.rows = 31;
+  CHECK_THROWS_AS(engine.prepack(outside), std::invalid_argument);
+}

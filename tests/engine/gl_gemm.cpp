@@ -1,0 +1,304 @@
+// Products on a device: every kernel, forced by name, against exact integers and error bounds.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <glgemm/glgemm.hpp>
+#include <limits>
+#include <numeric>
+
+#include "support/context.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+const char* const kernels[] = {"small",
+                               "tiled:tile=2",
+                               "tiled:tile=4",
+                               "tiled:tile=8",
+                               "tiled:tile=16",
+                               "tiled:tile=32",
+                               "naive",
+                               "naive:workgroup_x=16,workgroup_y=16",
+                               "naive:workgroup_x=32,workgroup_y=1",
+                               "gemv:tile_m=4,tile_n=2",
+                               "register:tile_m=8,tile_n=4,panels=1"};
+
+/// Multiplies with the kernel, and proves that it is the one that ran.
+Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
+  PlanOptions options;
+  options.kernel = parse_kernel(kernel);
+  Report report;
+  Matrix<float> c = test::engine().multiply(a, b, options, &report);
+  REQUIRE(report.plan.kernel == options.kernel);
+  CHECK(report.dispatches >= size(report.plan).dispatches);  // more where one might take too long
+  return c;
+}
+
+void check(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
+  const Check result = check_full(a, b, multiply(a, b, kernel));
+  CAPTURE(kernel);
+  CAPTURE(a.rows());
+  CAPTURE(b.columns());
+  CAPTURE(a.columns());
+  CAPTURE(result.summary);
+  CHECK(result.passed);
+}
+
+}  // namespace
+
+TEST_CASE("the published worked examples") {
+  const Matrix<float> a{{1, 4}, {2, 5}, {3, 6}}, b{{7, 8, 9}, {10, 11, 12}};
+  const Matrix<float> square{{1, 2, 3, 4}, {5, 6, 7, 8}, {1, 2, 3, 4}, {5, 6, 7, 8}};
+  for (const char* kernel : kernels) {
+    CHECK(multiply(a, b, kernel) == Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}});
+    CHECK(multiply(square, square, kernel) == multiply_serial(square, square));
+  }
+  CHECK(multiply(square, square, "tiled:tile=2") ==
+        Matrix<float>{{34, 44, 54, 64}, {82, 108, 134, 160}, {34, 44, 54, 64}, {82, 108, 134, 160}});
+}
+
+TEST_CASE("every kernel at sizes around its edges, exact and within the bound") {
+  const std::int64_t sizes[] = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 257};
+  std::uint64_t seed = 1;
+  for (const char* kernel : kernels) {
+    for (std::size_t i = 0; i < 12; ++i)
+      for (const std::size_t step : {1u, 4u, 7u}) {
+        const std::int64_t m = sizes[i], n = sizes[(i + step) % 12], k = sizes[(i * 5 + step * 3) % 12];
+        ++seed;
+        if (std::string_view(kernel) == "small" && (m > 64 || n > 64)) {  // says so
+          CHECK_THROWS_AS(multiply(Matrix<float>(m, k), Matrix<float>(k, n), kernel), Unsupported);
+          continue;
+        }
+        const Matrix<float> a = random_integer_matrix(m, k, 9, seed), b = random_integer_matrix(k, n, 9, seed + 1000);
+        REQUIRE(is_exact_problem(a, b));
+        check(a, b, kernel);
+        check(random_matrix(m, k, seed), random_matrix(k, n, seed + 1000), kernel);
+      }
+  }
+}
+
+TEST_CASE("k = 0 gives zeros, and no rows or columns give an empty matrix") {
+  Engine& engine = test::engine();
+  CHECK(engine.multiply(Matrix<float>(3, 0), Matrix<float>(0, 2)) == Matrix<float>(3, 2));
+  CHECK(engine.multiply(Matrix<float>(0, 5), Matrix<float>(5, 2)) == Matrix<float>(0, 2));
+  CHECK(engine.multiply(Matrix<float>(3, 5), Matrix<float>(5, 0)) == Matrix<float>(3, 0));
+}
+
+TEST_CASE("k past what a driver's loops survive") {
+  const Matrix<float> a = random_integer_matrix(8, 131072, 8, 3), b = random_integer_matrix(131072, 8, 8, 4);
+  for (const char* kernel :
+       {"tiled", "naive", "gemv:tile_m=1,tile_n=8", "register:tile_m=4,tile_n=4,panels=0", "register:tile_m=4,tile_n=4,panels=1"})
+    check(a, b, kernel);
+}
+
+TEST_CASE("matrices past a storage block") {
+  const std::int64_t block = test::engine().limits().storage_block_bytes;
+  const std::int64_t elements =
+      std::min<std::int64_t>(block, 160 << 20) / 4 + 1'000'000;  // larger where the driver's block is small
+  const auto check_large = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel) {
+    const Matrix<float> a = random_integer_matrix(m, k, 3, 5), b = random_integer_matrix(k, n, 3, 6);
+    const Check result = check_probe(a, b, multiply(a, b, kernel));
+    CAPTURE(kernel);
+    CAPTURE(result.summary);
+    CHECK(result.passed);
+  };
+  check_large(elements / 1000, 3, 1000, "naive");
+  check_large(elements / 1000, 3, 1000, "tiled:tile=4");
+  check_large(3, elements / 1000, 1000, "naive");
+  check_large(elements / 6000, 6000, 2, "naive");
+  check_large(3, elements / 1000, 1000, "gemv:tile_m=4,tile_n=4");
+  check_large(elements / 1000, 3, 1000, "register:tile_m=8,tile_n=4,workgroup=4,panels=1");
+}
+
+TEST_CASE("limits made small on a real driver: many pieces, many slices") {
+  Engine& engine = test::engine();
+  const Matrix<float> a = random_integer_matrix(70, 90, 9, 1), b = random_integer_matrix(90, 130, 9, 2);
+  PlanOptions options;
+  options.slice_columns = 2;
+  options.slice_rows = 1;
+  for (const char* kernel : {"tiled:tile=8", "naive"}) {
+    options.kernel = parse_kernel(kernel);
+    Report report;
+    const Check result = check_full(a, b, engine.multiply(a, b, options, &report));
+    CHECK_MESSAGE(result.passed, result.summary);
+    CHECK(report.dispatches == 9 * 9);
+  }
+}
+
+TEST_CASE("NaN and infinities arrive where they belong") {
+  Matrix<float> a = random_matrix(40, 50, 1), b = random_matrix(50, 45, 2);
+  a(7, 3) = std::numeric_limits<float>::quiet_NaN();
+  b(4, 9) = std::numeric_limits<float>::infinity();
+  for (const char* kernel : {"tiled", "naive", "gemv:tile_m=4,tile_n=4", "register:tile_m=8,tile_n=4,panels=1"}) {
+    const Matrix<float> c = multiply(a, b, kernel);
+    for (std::int64_t j = 0; j < 45; ++j) CHECK(std::isnan(c(7, j)));
+    for (std::int64_t i = 0; i < 40; ++i)
+      if (i != 7) CHECK(std::isinf(c(i, 9)));
+    CHECK(std::isfinite(c(6, 8)));
+  }
+}
+
+TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
+  Engine& engine = test::engine();
+  const std::int64_t m = 37, n = 29, k = 41;
+  std::uint64_t seed = 1;
+  for (const char* kernel : {"tiled:tile=16", "naive"})
+    for (const Op op_a : {Op::none, Op::transpose})
+      for (const Op op_b : {Op::none, Op::transpose})
+        for (const Layout layout : {Layout::row_major, Layout::column_major})
+          for (const auto& [alpha, beta] : {std::pair{1.0f, 0.0f}, {2.0f, 1.0f}, {-1.0f, 3.0f}, {0.0f, 2.0f}}) {
+            // One buffer holds A, B and C, each with gaps, at offsets that are no multiple of the driver's alignment.
+            DeviceMatrix memory(engine, 1, 20000);
+            Matrix<float> host = random_integer_matrix(1, 20000, 5, ++seed);
+            const auto view = [&](std::int64_t rows, std::int64_t columns, std::int64_t offset) {
+              return BufferView{memory.view().buffer, rows,  columns, (layout == Layout::row_major ? columns : rows) + 3,
+                                offset * 4,           layout};
+            };
+            Gemm gemm;
+            gemm.op_a = op_a;
+            gemm.op_b = op_b;
+            gemm.alpha = alpha;
+            gemm.beta = beta;
+            gemm.a = op_a == Op::none ? view(m, k, 1) : view(k, m, 1);
+            gemm.b = op_b == Op::none ? view(k, n, 3333) : view(n, k, 3333);
+            gemm.c = view(m, n, 7001);
+            const auto at = [](const BufferView& v, std::int64_t i, std::int64_t j) {
+              return v.offset_bytes / 4 + (v.layout == Layout::row_major ? i * v.ld + j : j * v.ld + i);
+            };
+            if (beta == 0)
+              for (std::int64_t i = 0; i < m; ++i)
+                for (std::int64_t j = 0; j < n; ++j) host(0, at(gemm.c, i, j)) = std::numeric_limits<float>::quiet_NaN();
+            if (alpha == 0) host(0, at(gemm.a, 0, 0)) = std::numeric_limits<float>::quiet_NaN();
+            memory.upload(host);
+            PlanOptions options;
+            options.kernel = parse_kernel(kernel);
+            engine.gemm(gemm, options);
+            Matrix<float> expected = host;
+            for (std::int64_t i = 0; i < m; ++i)
+              for (std::int64_t j = 0; j < n; ++j) {
+                float sum = 0;
+                for (std::int64_t p = 0; p < k && alpha != 0; ++p)
+                  sum += host(0, op_a == Op::none ? at(gemm.a, i, p) : at(gemm.a, p, i)) *
+                         host(0, op_b == Op::none ? at(gemm.b, p, j) : at(gemm.b, j, p));
+                float& c = expected(0, at(gemm.c, i, j));
+                c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
+              }
+            Matrix<float> got = memory.download();
+            if (alpha == 0) got(0, at(gemm.a, 0, 0)) = expected(0, at(gemm.a, 0, 0)) = 0;
+            CHECK(got == expected);  // all of the buffer: gaps and what lies around the matrices included
+          }
+}
+
+TEST_CASE("bad products are refused with the numbers, nothing is changed, and the next one works") {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, random_matrix(4, 3, 1)), b(engine, random_matrix(3, 5, 2)), c(engine, random_matrix(4, 5, 3));
+  const Matrix<float> before = c.download();
+  const Gemm good{.a = a.view(), .b = b.view(), .c = c.view()};
+  const auto message = [&](auto change) -> std::string {
+    Gemm gemm = good;
+    change(gemm);
+    try {
+      engine.gemm(gemm);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message([](Gemm& g) { g.op_b = Op::transpose; }) ==
+        "gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ");
+  CHECK(message([](Gemm& g) { g.c.rows = 3; }) == "gemm: op(A) op(B) is 4x5 and C is 3x5");
+  CHECK(message([](Gemm& g) { g.a.ld = 2; }) == "gemm: ld of A is 2, less than its width of 3");
+  CHECK(message([](Gemm& g) { g.a.ld = 4; }) ==
+        "gemm: A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48");
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) ==
+        "gemm: B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60");
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = 2; }).find("no multiple") != std::string::npos);
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = -4; }).find("-4") != std::string::npos);
+  CHECK(message([](Gemm& g) { g.b.offset_bytes = std::numeric_limits<std::int64_t>::max() / 4 * 4; }).find("leaves") !=
+        std::string::npos);
+  CHECK(message([](Gemm& g) { g.a.ld = std::int64_t{1} << 61; }).find("more bytes than 64 bits count") != std::string::npos);
+  CHECK(message([](Gemm& g) { g.c.buffer = 0; }) == "gemm: C of 4x5 with ld 5: 0 is not the name of a buffer object");
+  CHECK(message([](Gemm& g) { g.c.buffer = 987654; }) == "gemm: C of 4x5 with ld 5: 987654 is not the name of a buffer object");
+  CHECK(message([](Gemm& g) {
+          g.a.rows = -4;
+          g.c.rows = -4;
+        }).find("negative") != std::string::npos);
+  const DeviceMatrix square(engine, random_matrix(4, 4, 1));
+  CHECK(message([&](Gemm& g) { g.a = g.b = g.c = square.view(); }).find("C overlaps A") != std::string::npos);
+  CHECK(c.download() == before);
+  CHECK(message([](Gemm&) {}).empty());
+  CHECK_FALSE(c.download() == before);
+}
+
+TEST_CASE("interleaved blocks of one buffer are apart, shared elements are not") {
+  Engine& engine = test::engine();
+  const DeviceMatrix memory(engine, random_matrix(6, 12, 1));
+  const auto block = [&](std::int64_t column, std::int64_t columns) {
+    return BufferView{memory.view().buffer, 4, columns, 12, column * 4, Layout::row_major};
+  };
+  CHECK_NOTHROW(engine.gemm({.a = block(0, 4), .b = block(4, 4), .c = block(8, 4)}));
+  CHECK_THROWS_AS(engine.gemm({.a = block(0, 4), .b = block(4, 4), .c = block(7, 4)}), std::invalid_argument);
+  CHECK_THROWS_AS(engine.gemm({.a = block(8, 4), .b = block(4, 4), .c = block(5, 4)}), std::invalid_argument);
+  CHECK_NOTHROW(engine.gemm({.a = block(4, 4), .b = block(4, 4), .c = block(0, 4)}));
+  // Lines of different lengths and distances: C's only row lies in the gap of A, then one element further.
+  BufferView a{memory.view().buffer, 5, 1, 5, 0, Layout::row_major}, b{memory.view().buffer, 1, 4, 4, 4 * 60, Layout::row_major};
+  BufferView c{memory.view().buffer, 5, 4, 5, 4 * 1, Layout::row_major};
+  CHECK_NOTHROW(engine.gemm({.a = a, .b = b, .c = c}));
+  c.offset_bytes = 4 * 2;
+  CHECK_THROWS_AS(engine.gemm({.a = a, .b = b, .c = c}), std::invalid_argument);
+}
+
+TEST_CASE("what is too large for the driver is an OutOfMemory with the bytes, and the engine lives on") {
+  Engine& engine = test::engine();
+  const std::int64_t rows = std::int64_t{1} << 22;
+  try {
+    const DeviceMatrix huge(engine, rows, rows);
+    FAIL("a buffer of 64 TiB was made");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.bytes() == rows * rows * 4);
+    CHECK(std::string(error.what()).find(std::to_string(rows * rows * 4)) != std::string::npos);
+  }
+  CHECK(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}) == Matrix<float>{{6}});
+}
+
+TEST_CASE("host matrices whose inner sizes differ") {
+  CHECK_THROWS_WITH_AS(test::engine().multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)),
+                       "multiply: A is 3x4 and B is 5x6: the inner sizes 4 and 5 differ", std::invalid_argument);
+}
+
+TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the driver's log") {
+  const auto replace = [](std::string source, const std::string& by) {
+    const std::size_t at = source.rfind("finish(z, row, column, sum)");
+    REQUIRE(at != std::string::npos);
+    return source.replace(at, 27, by);
+  };
+  EngineOptions options;
+  options.self_check = false;
+  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+    return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
+  };
+  const PlanOptions naive{.kernel = NaiveKernel{}};
+  Engine changed(HeadlessContext::get_proc_address, options);
+  CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{7}});
+  changed.release();
+  CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
+
+  std::string text;
+  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+    return text = replace(std::move(source), "finish(alphabet)");
+  };
+  Engine broken(HeadlessContext::get_proc_address, options);
+  try {
+    broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive);
+    FAIL("compiled");
+  } catch (const GlError& error) {
+    // The driver's log names the .comp file's own line, which the last #line before it and the lines since then tell.
+    const std::size_t at = text.find("alphabet"), directive = text.rfind("#line ", at), after = text.find('\n', directive) + 1;
+    const auto line = std::stoi(text.substr(directive + 6)) + std::count(text.begin() + static_cast<std::ptrdiff_t>(after),
+                                                                         text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    CHECK(std::string(error.what()).find("0:" + std::to_string(line)) != std::string::npos);
+    CHECK(std::string(error.what()).find("alphabet") != std::string::npos);
+  }
+  broken.release();
+}

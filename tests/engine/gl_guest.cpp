@@ -1,0 +1,638 @@
+// A guest in an application's context: whatever state the application has set is the same after each call, and so is its pending
+// error.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <glgemm/glgemm.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/application.hpp"
+#include "support/buffers.hpp"
+#include "support/context.hpp"
+#include "support/counting_loader.hpp"
+#include "support/snapshot.hpp"
+
+using namespace glgemm;
+using test::Enums;
+using test::gl_functions;
+
+namespace {
+
+const Matrix<float> two{{2}}, three{{3}};
+
+/// What a debug context says while `listening`.
+struct Messages {
+  bool listening = false;
+  std::vector<std::string> complaints;
+  std::vector<std::string> groups;
+
+  static void GLAPIENTRY receive(GLenum, GLenum type, GLuint, GLenum severity, GLsizei length, const GLchar* text,
+                                 const void* user) {
+    auto& messages = *static_cast<Messages*>(const_cast<void*>(user));
+    if (!messages.listening) return;
+    const std::string message(text, static_cast<std::size_t>(length));
+    if (type == GL_DEBUG_TYPE_PUSH_GROUP) messages.groups.push_back("push " + message);
+    if (type == GL_DEBUG_TYPE_POP_GROUP) messages.groups.push_back("pop " + message);
+    if (type == GL_DEBUG_TYPE_ERROR || type == GL_DEBUG_TYPE_UNDEFINED_BEHAVIOR || type == GL_DEBUG_TYPE_PORTABILITY ||
+        severity == GL_DEBUG_SEVERITY_HIGH)
+      messages.complaints.push_back(message);
+  }
+};
+
+/// Makes `call` with `pending` as the application's error (none: 0) and finds what it changed.
+template <class Call>
+void leaves_alone(const std::string& what, GLenum pending, Messages& messages, const Call& call) {
+  const gl::Api& api = gl_functions();
+  CAPTURE(what);
+  if (pending != GL_NO_ERROR) test::make_error(pending);
+  const test::Snapshot before = test::take_snapshot();
+  messages.listening = true;
+  call();
+  messages.listening = false;
+  const std::string changed = test::difference(before, test::take_snapshot());
+  CHECK_MESSAGE(changed.empty(), changed);
+  CHECK(api.GetError() == pending);
+  CHECK(api.GetError() == GL_NO_ERROR);
+  for (const std::string& complaint : messages.complaints) CHECK_MESSAGE(false, complaint);
+  messages.complaints.clear();
+}
+
+/// A kernel that reads panels as an image where the driver can, and adds up parts of k.
+PlanOptions from_image(const Limits& limits) {
+  PlanOptions options;
+  options.kernel = RegisterKernel{4, 4, 2, 4, limits.image_buffer_bytes > 0 ? 2 : 1};
+  options.split_k = 2;
+  return options;
+}
+
+/// Every public function that calls OpenGL, each between two snapshots.
+void visit(GLenum pending, Messages& messages) {
+  const auto alone = [&](const std::string& what, const auto& call) { leaves_alone(what, pending, messages, call); };
+  const Matrix<float> host_a = random_integer_matrix(20, 30, 5, 1), host_b = random_integer_matrix(30, 10, 5, 2);
+  const Matrix<float> host_c = multiply_serial(host_a, host_b);
+  std::optional<Engine> made;
+  alone("Engine", [&] { made.emplace(HeadlessContext::get_proc_address); });
+  Engine& engine = *made;
+  std::optional<DeviceMatrix> a, b, c, bias, a16, b16, c16, space;
+  alone("DeviceMatrix", [&] {
+    a.emplace(engine, host_a);
+    b.emplace(engine, host_b);
+    c.emplace(engine, 20, 10);
+    bias.emplace(engine, 1, 20);
+    a16.emplace(engine, 20, 30, Type::f16);
+    b16.emplace(engine, 30, 10, Type::f16);
+    c16.emplace(engine, 20, 10, Type::f16);
+    space.emplace(engine, 1, 8192);
+  });
+  const Gemm plain{.a = a->view(), .b = b->view(), .c = c->view()};
+  Problem problem = Engine::problem(plain);
+  alone("prepare", [&] { engine.prepare({&problem, 1}); });
+  alone("gemm", [&] { engine.gemm(plain); });
+  alone("download", [&] { CHECK(c->download() == host_c); });
+  alone("download of a section", [&] { CHECK(c->download(2, 3, 4, 5)(1, 1) == host_c(3, 4)); });
+  alone("upload of a section", [&] { c->upload(Matrix<float>(2, 3), 4, 5); });
+  alone("copy", [&] { c->copy(*a, 0, 0, 5, 5, 1, 1); });
+  alone("prepack", [&] { engine.prepack(b->view()); });
+  alone("multiply", [&] { CHECK(engine.multiply(host_a, host_b) == host_c); });
+  Report report;
+  alone("gemm with a report", [&] { engine.gemm(plain, {}, &report); });
+  Gemm epilogue = plain;
+  epilogue.alpha = 2;
+  epilogue.beta = 3;
+  epilogue.epilogue = {c->view(), Bias::for_each_row, bias->view().buffer, 0, Activation::relu};
+  alone("gemm with an epilogue", [&] { engine.gemm(epilogue); });
+  Gemm activation = plain;
+  activation.epilogue.activation = Activation::tanh;
+  alone("gemm with an activation alone", [&] { engine.gemm(activation); });
+  Gemm nothing = plain;
+  nothing.alpha = 0;
+  alone("gemm that reads nothing", [&] { engine.gemm(nothing); });
+  Gemm batch{.a = a->view(0, 0, 4, 4), .b = b->view(0, 0, 4, 4), .c = c->view(0, 0, 4, 4), .batch = {.count = 3, .stride_c = 40}};
+  alone("gemm of a batch", [&] { engine.gemm(batch); });
+  const std::vector<std::int64_t> offsets{80, 0, 40};
+  const std::vector<Scalar> alphas{1, 2, 3};
+  batch.batch.offsets_c = offsets;
+  batch.batch.alphas = alphas;
+  alone("gemm of a batch with items", [&] { engine.gemm(batch); });
+  alone("gemm of a batch with items, again", [&] { engine.gemm(batch); });
+  Gemm windows{.a = a16->view(), .b = b16->view(), .c = c16->view()};
+  PlanOptions short_k;
+  short_k.limits = engine.limits();
+  short_k.limits->loop_iterations = 8;
+  short_k.kernel = NaiveKernel{};
+  REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
+  alone("gemm with a workspace", [&] { engine.gemm(windows, short_k); });
+  const PlanOptions packed = from_image(engine.limits());
+  Gemm in_space = plain;
+  in_space.workspace = Workspace{space->view().buffer, 48, 4 * 8192 - 48};
+  problem = Engine::problem(plain);
+  alone("prepare for panels", [&] { engine.prepare({&problem, 1}, packed); });
+  alone("gemm from panels", [&] { engine.gemm(plain, packed); });
+  alone("gemm from panels, again", [&] { engine.gemm(plain, packed); });
+  alone("gemm from panels in a workspace of the caller's", [&] { engine.gemm(in_space, packed); });
+  alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
+  alone("its download", [&] { CHECK(c->download() == host_c); });
+  Gemm bad = plain;
+  bad.b.buffer = 999999;
+  alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
+  const Gemm group[] = {plain, batch, epilogue};
+  alone("grouped gemm", [&] { engine.gemm(group); });
+  const Gemm bad_group[] = {plain, bad};
+  alone("grouped gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad_group), std::invalid_argument); });
+  alone("fence", [&] {
+    const Fence fence = engine.fence();
+    fence.poll();
+    CHECK(fence.wait());
+  });
+  alone("scope", [&] {
+    const Scope scope = engine.scope();
+    engine.gemm(plain);
+    engine.gemm(batch);
+    engine.gemm(epilogue);
+    engine.gemm(windows, short_k);
+    engine.gemm(plain, packed);
+    engine.gemm(in_space, packed);
+    CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument);
+    CHECK_THROWS_AS(engine.scope(), std::invalid_argument);
+  });
+  alone("Stopwatch", [&] {
+    Stopwatch watch(engine);
+    watch.start();
+    engine.gemm(plain);
+    watch.stop();
+    CHECK(watch.elapsed().count() >= 0);
+  });
+  alone("the products again", [&] {
+    engine.gemm(plain);
+    CHECK(c->download() == host_c);
+  });
+  alone("~DeviceMatrix", [&] {
+    a.reset();
+    c16.reset();
+  });
+  alone("release", [&] { engine.release(); });
+  alone("~Engine", [&] { made.reset(); });
+  std::optional<Engine> forgotten(std::in_place, HeadlessContext::get_proc_address);
+  alone("~Engine without release", [&] { forgotten.reset(); });
+}
+
+}  // namespace
+
+TEST_CASE("each kind of context: the application's state and its pending error are the same after each call") {
+  struct Kind {
+    const char* name;
+    HeadlessOptions options;
+  };
+  const Kind kinds[] = {{"core", {.device = ""}},
+                        {"compatibility", {.device = "", .compatibility = true}},
+                        {"debug", {.device = "", .debug = true}},
+                        {"robust", {.device = "", .robust = true}},
+                        {"no error", {.device = "", .no_error = true}}};
+  test::context();
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    HeadlessContext context(kind.options);
+    const gl::Api& api = gl_functions();
+    Messages messages;
+    if (kind.options.debug) {
+      api.Enable(GL_DEBUG_OUTPUT);
+      api.Enable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
+      api.DebugMessageCallback(Messages::receive, &messages);
+    }
+    {
+      const test::Application application;
+      REQUIRE(api.GetError() == GL_NO_ERROR);
+      visit(GL_NO_ERROR, messages);
+      if (!kind.options.no_error) visit(GL_INVALID_OPERATION, messages);
+    }
+    if (kind.options.debug) {
+      // One group for each product, and no other.
+      REQUIRE(messages.groups.size() >= 2);
+      for (std::size_t i = 0; i < messages.groups.size(); ++i)
+        CHECK(messages.groups[i] == (i % 2 == 0 ? "push glgemm" : "pop glgemm"));
+    }
+    CHECK(api.GetError() == GL_NO_ERROR);
+  }
+  test::context();
+}
+
+TEST_CASE("a buffer that the driver refuses: its error is cleared, one of the application's stays") {
+  Engine& engine = test::engine();
+  Messages messages;
+  const test::Application application;
+  for (const GLenum pending :
+       Enums{GL_NO_ERROR, GL_INVALID_ENUM, GL_INVALID_VALUE, GL_INVALID_OPERATION, GL_INVALID_FRAMEBUFFER_OPERATION}) {
+    CAPTURE(pending);
+    leaves_alone("out of memory", pending, messages,
+                 [&] { CHECK_THROWS_AS(DeviceMatrix(engine, 1 << 22, 1 << 22), OutOfMemory); });
+  }
+}
+
+TEST_CASE("a full stack of debug groups is left alone") {
+  Engine& engine = test::engine();
+  const gl::Api& api = gl_functions();
+  GLint most = 0;
+  api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &most);
+  for (GLint depth = 1; depth < most; ++depth) api.PushDebugGroup(GL_DEBUG_SOURCE_APPLICATION, 0, -1, "deep");
+  Messages messages;
+  leaves_alone("multiply", GL_NO_ERROR, messages, [&] { CHECK(engine.multiply({{2}}, {{3}}) == Matrix<float>{{6}}); });
+  for (GLint depth = 1; depth < most; ++depth) api.PopDebugGroup();
+  CHECK(api.GetError() == GL_NO_ERROR);
+}
+
+TEST_CASE("what cannot be bound again: a program flagged for deletion leaves none bound and no error") {
+  Engine& engine = test::engine();
+  const gl::Api& api = gl_functions();
+  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+  const GLuint program = test::make_program();
+  api.UseProgram(program);
+  api.DeleteProgram(program);
+  CHECK_THROWS_AS(engine.gemm({.a = a.view(), .b = b.view(), .c = b.view()}), std::invalid_argument);
+  GLint current = 0;
+  api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
+  CHECK(static_cast<GLuint>(current) == program);  // nothing was bound in its place
+  engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()});
+  api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
+  CHECK(current == 0);
+  CHECK(api.GetError() == GL_NO_ERROR);
+  CHECK(c.download() == Matrix<float>{{6}});
+}
+
+TEST_CASE("what cannot be bound again: buffers that a sharing context deleted leave their bindings empty and no error") {
+  HeadlessContext& first = test::context();
+  const gl::Api& api = gl_functions();
+  HeadlessContext second({.device = "", .share = &first});
+  first.make_current();
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+  GLuint gone = 0;
+  api.GenBuffers(1, &gone);
+  api.BindBuffer(GL_SHADER_STORAGE_BUFFER, gone);
+  api.BufferData(GL_SHADER_STORAGE_BUFFER, 1024, nullptr, GL_STATIC_DRAW);
+  api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, gone, 256, 128);
+  api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, 2, gone);
+  api.BindBuffer(GL_COPY_READ_BUFFER, gone);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, gone);
+  second.make_current();
+  api.DeleteBuffers(1, &gone);
+  first.make_current();
+  engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()});
+  CHECK(c.download() == Matrix<float>{{6}});
+  CHECK(api.GetError() == GL_NO_ERROR);
+  for (const GLenum binding :
+       Enums{GL_SHADER_STORAGE_BUFFER_BINDING, GL_COPY_READ_BUFFER_BINDING, GL_COPY_WRITE_BUFFER_BINDING}) {
+    GLint bound = -1;
+    api.GetIntegerv(binding, &bound);
+    CHECK(bound == 0);
+  }
+  for (const GLuint index : {0u, 2u}) {
+    GLint bound = -1;
+    api.GetIntegeri_v(GL_SHADER_STORAGE_BUFFER_BINDING, index, &bound);
+    CHECK(bound == 0);
+  }
+}
+
+TEST_CASE("what cannot be bound again: textures that were deleted while they were bound") {
+  HeadlessContext& first = test::context();
+  const gl::Api& api = gl_functions();
+  HeadlessContext second({.device = "", .share = &first});
+  first.make_current();
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1), space(engine, 1, 1024);
+  Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  const PlanOptions packed = from_image(engine.limits());
+  const auto in_image_unit = [&] {
+    GLint bound = -1;
+    api.GetIntegeri_v(GL_IMAGE_BINDING_NAME, 0, &bound);
+    return bound;
+  };
+  for (const bool own_workspace : {false, true})
+    for (const bool by_another : {true, false}) {
+      CAPTURE(own_workspace);
+      CAPTURE(by_another);
+      if (own_workspace) product.workspace = Workspace{space.view().buffer, 16, 4080};
+      GLuint gone[2] = {};
+      api.GenTextures(2, gone);
+      api.BindTexture(GL_TEXTURE_BUFFER, gone[0]);
+      api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32F, a.view().buffer);
+      api.BindTexture(GL_TEXTURE_2D, gone[1]);
+      api.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA8, 16, 16);
+      api.BindImageTexture(0, gone[1], 0, GL_FALSE, 0, GL_READ_WRITE, GL_RGBA8);
+      REQUIRE(api.GetError() == GL_NO_ERROR);
+      if (by_another) {  // which leaves them bound here
+        second.make_current();
+        api.DeleteTextures(2, gone);
+        api.Finish();
+        first.make_current();
+        engine.gemm(product, packed);
+      } else {
+        const Scope scope = engine.scope();
+        engine.gemm(product, packed);
+        api.DeleteTextures(2, gone);
+        engine.gemm(product, packed);
+      }
+      CHECK(api.GetError() == GL_NO_ERROR);
+      CHECK(in_image_unit() == 0);
+      GLint bound = -1;
+      api.GetIntegerv(GL_TEXTURE_BINDING_BUFFER, &bound);
+      if (!by_another || own_workspace) CHECK(bound == 0);
+      api.BindTexture(GL_TEXTURE_BUFFER, 0);
+      CHECK(api.GetError() == GL_NO_ERROR);
+      CHECK(c.download() == Matrix<float>{{6}});
+    }
+}
+
+TEST_CASE("in a scope: matrices come and go, and may have the names of those before") {
+  Engine& engine = test::engine();
+  const Scope scope = engine.scope();
+  PlanOptions options;
+  for (const char* kernel : {"naive", "gemv:tile_m=1,tile_n=1", "register:tile_m=4,tile_n=4,workgroup=4,panels=1"}) {
+    CAPTURE(kernel);
+    options.kernel = parse_kernel(kernel);
+    for (std::int64_t m = 1; m < 40; m += 6) {
+      const Matrix<float> a = random_integer_matrix(m, 64, 5, static_cast<std::uint64_t>(m)),
+                          b = random_integer_matrix(64, 1, 5, 7);
+      CHECK(engine.multiply(a, b, options) == multiply_serial(a, b));
+    }
+  }
+}
+
+TEST_CASE("no texture keeps a workspace of the caller's alive") {
+  HeadlessContext context;
+  const gl::Api& api = gl_functions();
+  Engine engine(HeadlessContext::get_proc_address);
+  const PlanOptions packed = from_image(engine.limits());
+  const auto shown = [&] {  // the buffers behind buffer textures
+    std::vector<GLuint> buffers;
+    for (GLuint name = 1; name < 100; ++name) {
+      if (!api.IsTexture(name)) continue;
+      GLint buffer = -1;
+      api.BindTexture(GL_TEXTURE_BUFFER, name);
+      api.GetTexLevelParameteriv(GL_TEXTURE_BUFFER, 0, GL_TEXTURE_BUFFER_DATA_STORE_BINDING, &buffer);
+      api.BindTexture(GL_TEXTURE_BUFFER, 0);
+      if (buffer != 0) buffers.push_back(static_cast<GLuint>(buffer));
+    }
+    return buffers;
+  };
+  {
+    const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+    Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+    engine.gemm(product, packed);
+    const bool image = panels(*packed.kernel) == Panels::image;
+    CHECK(shown().size() == (image ? 1 : 0));  // the engine's own workspace
+    for (const bool scoped : {false, true}) {
+      CAPTURE(scoped);
+      GLuint space = 0;
+      api.GenBuffers(1, &space);
+      api.BindBuffer(GL_ARRAY_BUFFER, space);
+      api.BufferData(GL_ARRAY_BUFFER, 4096, nullptr, GL_STATIC_DRAW);
+      product.workspace = Workspace{space, 16, 4080};
+      std::optional<Scope> scope;
+      if (scoped) scope.emplace(engine.scope());
+      engine.gemm(product, packed);
+      CHECK(shown().empty());
+      api.DeleteBuffers(1, &space);
+      CHECK_FALSE(api.IsBuffer(space));
+      product.workspace.reset();
+      engine.gemm(product, packed);
+      scope.reset();
+      CHECK(shown().size() == (image ? 1 : 0));
+      CHECK(c.download() == Matrix<float>{{6}});
+    }
+  }
+  engine.release();
+  CHECK(shown().empty());
+  CHECK(api.GetError() == GL_NO_ERROR);
+}
+
+TEST_CASE("active transform feedback: products are refused, all else works; paused, products work and it can be resumed") {
+  Engine& engine = test::engine();
+  const gl::Api& api = gl_functions();
+  const DeviceMatrix a(engine, two), b(engine, three);
+  DeviceMatrix c(engine, Matrix<float>{{-1}});
+  const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  const GLuint program = test::make_program();
+  GLuint array = 0, captured = 0, framebuffer = 0;
+  api.GenFramebuffers(1, &framebuffer);
+  api.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  api.FramebufferParameteri(GL_FRAMEBUFFER, GL_FRAMEBUFFER_DEFAULT_WIDTH, 8);  // complete without attachments
+  api.FramebufferParameteri(GL_FRAMEBUFFER, GL_FRAMEBUFFER_DEFAULT_HEIGHT, 8);
+  api.GenVertexArrays(1, &array);
+  api.BindVertexArray(array);
+  api.GenBuffers(1, &captured);
+  api.BindBufferBase(GL_TRANSFORM_FEEDBACK_BUFFER, 0, captured);
+  api.BufferData(GL_TRANSFORM_FEEDBACK_BUFFER, 1024, nullptr, GL_STATIC_DRAW);
+  api.UseProgram(program);
+  api.BeginTransformFeedback(GL_POINTS);
+  REQUIRE(api.GetError() == GL_NO_ERROR);
+  Messages messages;
+  const auto alone = [&](const char* what, const auto& call) { leaves_alone(what, GL_NO_ERROR, messages, call); };
+  const Problem problem = Engine::problem(product);
+  alone("gemm", [&] { CHECK_THROWS_AS(engine.gemm(product), Unsupported); });
+  alone("grouped gemm", [&] { CHECK_THROWS_AS(engine.gemm(std::span(&product, 1)), Unsupported); });
+  alone("multiply", [&] { CHECK_THROWS_AS(engine.multiply({{2}}, {{3}}), Unsupported); });
+  alone("scope", [&] { CHECK_THROWS_AS(engine.scope(), Unsupported); });
+  alone("prepare", [&] { CHECK_THROWS_AS(engine.prepare({&problem, 1}), Unsupported); });
+  alone("transfers", [&] {
+    CHECK(c.download() == Matrix<float>{{-1}});  // nothing was enqueued
+    c.upload(Matrix<float>{{-2}});
+    c.copy(a, 0, 0, 1, 1);
+    DeviceMatrix other(engine, 3, 3);
+    other.upload(Matrix<float>(2, 2), 1, 1);
+    CHECK(other.download(1, 1, 2, 2) == Matrix<float>(2, 2));
+    CHECK(engine.fence().wait());
+  });
+  alone("Engine", [&] {
+    Engine other(HeadlessContext::get_proc_address);
+    other.release();
+  });
+  api.PauseTransformFeedback();
+  alone("gemm while paused", [&] {
+    engine.gemm(product);
+    CHECK(c.download() == Matrix<float>{{6}});
+  });
+  api.ResumeTransformFeedback();
+  CHECK(api.GetError() == GL_NO_ERROR);
+  api.DrawArrays(GL_POINTS, 0, 3);
+  api.EndTransformFeedback();
+  CHECK(api.GetError() == GL_NO_ERROR);
+  float values[12] = {};
+  api.GetBufferSubData(GL_TRANSFORM_FEEDBACK_BUFFER, 0, sizeof values, values);
+  CHECK(values[8] == 2);  // the third vertex was captured
+  api.UseProgram(0);
+  api.DeleteProgram(program);
+  api.DeleteVertexArrays(1, &array);
+  api.DeleteFramebuffers(1, &framebuffer);
+  api.DeleteBuffers(1, &captured);
+}
+
+TEST_CASE("conditional rendering drops a product's dispatches without a word, as the class comment warns") {
+  Engine& engine = test::engine();
+  const gl::Api& api = gl_functions();
+  const DeviceMatrix a(engine, two), b(engine, three), c(engine, Matrix<float>{{-1}});
+  const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  GLuint query = 0;
+  api.GenQueries(1, &query);
+  api.BeginQuery(GL_SAMPLES_PASSED, query);
+  api.EndQuery(GL_SAMPLES_PASSED);  // nothing was drawn: none passed
+  api.BeginConditionalRender(query, GL_QUERY_WAIT);
+  Messages messages;
+  leaves_alone("gemm", GL_NO_ERROR, messages, [&] { engine.gemm(product); });
+  api.EndConditionalRender();
+  CHECK(c.download() == Matrix<float>{{-1}});
+  engine.gemm(product);
+  CHECK(c.download() == Matrix<float>{{6}});
+  api.DeleteQueries(1, &query);
+}
+
+TEST_CASE("objects have labels for debuggers") {
+  Engine& engine = test::engine();
+  const gl::Api& api = gl_functions();
+  const DeviceMatrix a(engine, random_matrix(3, 4, 1));
+  engine.multiply({{2}}, {{3}});
+  const auto label = [&](GLenum kind, GLuint name) {
+    char text[256] = "";
+    api.GetObjectLabel(kind, name, sizeof text, nullptr, text);
+    return std::string(text);
+  };
+  CHECK(label(GL_BUFFER, a.view().buffer) == "glgemm 3x4 f32");
+  bool staging = !api.BufferStorage, program = false, engine_mark = false;
+  for (GLuint name = 1; name < 4000; ++name) {
+    if (api.IsBuffer(name) && label(GL_BUFFER, name) == "glgemm staging") staging = true;
+    if (api.IsProgram(name) && label(GL_PROGRAM, name).starts_with("glgemm ") &&
+        label(GL_PROGRAM, name).find(" f32") != std::string::npos)
+      program = true;
+    if (api.IsQuery(name) && label(GL_QUERY, name).starts_with("glgemm engine ")) engine_mark = true;
+  }
+  CHECK(staging);
+  CHECK(program);
+  CHECK(engine_mark);
+}
+
+// ---- What a product calls
+
+namespace {
+
+using Calls = std::map<std::string, std::int64_t>;
+
+/// The list in Engine::gemm's comment, for a product of one dispatch on three operands: in a scope,
+const Calls in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
+/// and on top of that outside, where nothing is bound.
+const Calls outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+                          {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                          {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                          {"glUseProgram", 1},     {"glBindBufferBase", 3}};
+/// The same where a program and a range of a buffer at each binding are bound.
+const Calls outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+                                {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                                {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                                {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
+/// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
+/// what is sent as uniforms.
+const Calls packed_in_scope{
+    {"glUseProgram", 2}, {"glBindBufferRange", 5}, {"glBindImageTexture", 1}, {"glMemoryBarrier", 2}, {"glDispatchCompute", 3}};
+const Calls packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
+
+Calls times(std::int64_t count, Calls calls) {
+  for (auto& [name, n] : calls) n *= count;
+  return calls;
+}
+
+Calls sum(Calls a, const Calls& b) {
+  for (const auto& [name, n] : b) a[name] += n;
+  return a;
+}
+
+std::string text(const Calls& calls) {
+  std::string result;
+  for (const auto& [name, n] : calls) result += name + " " + std::to_string(n) + "\n";
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a repeated product makes the declared calls and no other") {
+  test::context();
+  EngineOptions options;
+  options.check_context = false;  // which adds two calls
+  Engine engine(test::counting_loader, options);
+  {
+    const DeviceMatrix a(engine, random_matrix(40, 50, 1)), b(engine, random_matrix(50, 30, 2)), c(engine, 40, 30);
+    const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), d(engine, random_matrix(40, 30, 4));
+    const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+    PlanOptions tiled, packed;
+    tiled.kernel = TiledKernel{8};
+    engine.gemm(product, tiled);
+    test::reset_calls();
+    for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
+    CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope))));
+    if (engine.limits().image_buffer_bytes > 0) {
+      packed.kernel = RegisterKernel{4, 4, 2, 4, 2};
+      packed.split_k = 1;
+      engine.gemm(product, packed);
+      test::reset_calls();
+      for (int i = 0; i < 10; ++i) engine.gemm(product, packed);
+      Calls called = test::calls();
+      for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
+      CHECK(text(called) == text(times(10, sum(packed_in_scope, sum(outside_scope, packed_outside_scope)))));
+    }
+    {
+      const test::Application application;
+      test::reset_calls();
+      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
+      CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope_bound))));
+    }
+    {
+      const Scope scope = engine.scope();
+      engine.gemm(product, tiled);  // asks for the buffers' sizes once
+      test::reset_calls();
+      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
+      CHECK(text(test::calls()) == text(times(10, in_scope)));
+      // Other offsets, sizes and scalars are sent as uniforms, and nothing else changes.
+      Gemm other = product;
+      other.alpha = 3;
+      other.a = a.view(8, 0, 20, 50);
+      other.c = c.view(0, 0, 20, 30);
+      test::reset_calls();
+      engine.gemm(other, tiled);
+      Calls called = test::calls();
+      CHECK(called.erase("glProgramUniform4i") + called.erase("glProgramUniform1f") == 2);
+      CHECK(text(called) == text(in_scope));
+    }
+    // Whatever the product, once repeated: no allocation, no compiling, no error asked for.
+    Gemm epilogue = product;
+    epilogue.beta = 1;
+    epilogue.epilogue = {d.view(), Bias::for_each_column, bias.view().buffer, 0, Activation::gelu_erf};
+    const std::vector<std::int64_t> offsets{0, 600};
+    const Gemm items{
+        .a = a.view(0, 0, 20, 50), .b = b.view(), .c = {c.view().buffer, 20, 30}, .batch = {.count = 2, .offsets_c = offsets}};
+    const DeviceMatrix a16(engine, 20, 300, Type::f16), b16(engine, 300, 10, Type::f16), c16(engine, 20, 10, Type::f16);
+    const Gemm windows{.a = a16.view(), .b = b16.view(), .c = c16.view()};
+    PlanOptions short_k;
+    short_k.limits = engine.limits();
+    short_k.limits->loop_iterations = 100;
+    REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
+    const Gemm group[] = {epilogue, items};
+    const auto all = [&] {
+      engine.gemm(group);
+      engine.gemm(windows, short_k);
+    };
+    all();
+    test::reset_calls();
+    all();
+    all();
+    Calls called = test::calls();
+    for (const auto& declared : sum(in_scope, outside_scope)) {
+      const std::string& name = declared.first;
+      CAPTURE(name);
+      CHECK(called.erase(name) == 1);
+    }
+    for (const char* name : {"glProgramUniform1i", "glProgramUniform3i", "glProgramUniform4i", "glProgramUniform1f",
+                             "glInvalidateBufferData", "glBufferSubData", "glBindImageTexture"})
+      called.erase(name);
+    CHECK(text(called).empty());
+  }
+  engine.release();
+}

@@ -1,0 +1,409 @@
+// How an engine's objects end: release, abandon and the destructor; threads and contexts; and that nothing grows meanwhile.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <glgemm/glgemm.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "support/application.hpp"
+#include "support/context.hpp"
+#include "support/counting_loader.hpp"
+
+using namespace glgemm;
+using test::gl_functions;
+
+namespace {
+
+const Matrix<float> two{{2}}, three{{3}}, six{{6}};
+
+/// Everything that an engine can own, and what can be made with one.
+struct Everything {
+  std::optional<Engine> engine;
+  std::optional<DeviceMatrix> a, b, c;
+  std::optional<Fence> fence;
+  std::vector<std::string> lines;
+
+  Everything() {
+    EngineOptions options;
+    options.check_context = true;
+    options.log = [this](std::string_view line) { lines.emplace_back(line); };
+    engine.emplace(test::counting_loader, options);
+    a.emplace(*engine, two);
+    b.emplace(*engine, three);
+    c.emplace(*engine, 1, 1);
+    const Gemm product = this->product();
+    const Problem problem = Engine::problem(product);
+    engine->prepare({&problem, 1});
+    engine->gemm(product);
+    const std::vector<std::int64_t> offsets{0};
+    Gemm items = product;
+    items.batch.offsets_c = offsets;
+    engine->gemm(items);
+    const DeviceMatrix half_a(*engine, 2, 200, Type::f16), half_b(*engine, 200, 2, Type::f16), half_c(*engine, 2, 2, Type::f16);
+    PlanOptions short_k;
+    short_k.limits = engine->limits();
+    short_k.limits->loop_iterations = 100;
+    const Gemm windows{.a = half_a.view(), .b = half_b.view(), .c = half_c.view()};
+    REQUIRE(engine->workspace_bytes(windows, short_k) > 0);
+    engine->gemm(windows, short_k);
+    PlanOptions packed;  // through the engine's texture
+    packed.kernel = RegisterKernel{4, 4, 1, 4, engine->limits().image_buffer_bytes > 0 ? 2 : 1};
+    engine->gemm(product, packed);
+    fence.emplace(engine->fence());
+  }
+  Everything(const Everything&) = delete;
+  Everything& operator=(const Everything&) = delete;
+  Gemm product() const { return {.a = a->view(), .b = b->view(), .c = c->view()}; }
+  /// The programs that the engine said it compiled.
+  std::size_t compiled() const {
+    return static_cast<std::size_t>(
+        std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return line.starts_with("compiled "); }));
+  }
+};
+
+std::int64_t resident_bytes() {
+  std::int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+TEST_CASE("release with the context current leaves no object behind; the rest may outlive it") {
+  HeadlessContext context;
+  const std::vector<std::int64_t> before = test::count_objects();
+  {
+    Everything all;
+    CHECK(test::count_objects() != before);
+    all.engine->release();
+    CHECK_THROWS_AS(all.engine->gemm(all.product()), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->fence(), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->scope(), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->prepare({}), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->multiply(two, three), std::invalid_argument);
+    CHECK_THROWS_AS(DeviceMatrix(*all.engine, 1, 1), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->prepack(all.b->view()), std::invalid_argument);
+    CHECK_THROWS_AS(Stopwatch(*all.engine), std::invalid_argument);
+    test::reset_calls();
+    all.engine->release();  // a second time there is nothing to do
+    CHECK(test::all_calls() == 0);
+    all.engine.reset();
+    CHECK(test::all_calls() == 0);
+    // Device matrices and fences go on.
+    CHECK(all.fence->wait());
+    CHECK(all.c->download() == six);
+    all.c->upload(three);
+    CHECK(all.c->download() == three);
+    all.c->copy(*all.a, 0, 0, 1, 1);
+    CHECK(all.c->download() == two);
+    CHECK(all.lines.size() == all.compiled());  // nothing to complain about
+    CHECK(all.compiled() >= 3);
+  }
+  CHECK(test::count_objects() == before);
+  CHECK(gl_functions().GetError() == GL_NO_ERROR);
+}
+
+TEST_CASE("the destructor without release calls nothing and says what it leaves; matrices and fences live on") {
+  for (const bool current : {true, false}) {
+    HeadlessContext context;
+    Everything all;
+    if (!current) context.release_current();
+    test::reset_calls();
+    all.engine.reset();
+    CHECK(test::all_calls() == 0);
+    REQUIRE(all.lines.size() == all.compiled() + 1);
+    CHECK(all.lines.back() ==
+          "an engine was destroyed without release(): its " + std::to_string(all.compiled()) + " programs stay with the context");
+    context.make_current();
+    CHECK(all.fence->wait());
+    CHECK(all.c->download() == six);
+    all.c->upload(three);
+    CHECK(all.c->download() == three);
+    test::reset_calls();
+    all.c.reset();
+    CHECK(test::calls() == std::map<std::string, std::int64_t>{{"glDeleteBuffers", 1}});
+  }
+}
+
+TEST_CASE("abandon calls nothing, nor does what the engine's things do afterwards: context current, not current, gone") {
+  for (int state = 0; state < 3; ++state) {
+    CAPTURE(state);
+    std::optional<HeadlessContext> context(std::in_place);
+    Everything all;
+    std::optional<Scope> scope(all.engine->scope());
+    if (state == 1) context->release_current();
+    if (state == 2) context.reset();
+    test::reset_calls();
+    all.engine->abandon();
+    all.engine->abandon();
+    CHECK_THROWS_AS(all.engine->gemm(all.product()), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->download(), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->upload(two), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->copy(*all.a, 0, 0, 1, 1), std::invalid_argument);
+    CHECK_THROWS_AS(all.fence->poll(), std::invalid_argument);
+    CHECK_NOTHROW(all.engine->release());
+    scope.reset();
+    all.a.reset();
+    all.b = std::nullopt;
+    all.fence.reset();
+    all.engine.reset();
+    all.c.reset();
+    CHECK(test::all_calls() == 0);
+    CHECK(all.lines.size() == all.compiled());  // an abandoned engine's end is nothing to tell
+  }
+}
+
+TEST_CASE("the context is gone: the destructor calls nothing, release is refused, abandon ends it") {
+  std::optional<HeadlessContext> context(std::in_place);
+  auto all = std::make_unique<Everything>();
+  context.reset();
+  CHECK_THROWS_AS(all->engine->release(), std::invalid_argument);
+  CHECK_THROWS_AS(all->engine->gemm(all->product()), std::invalid_argument);
+  CHECK_THROWS_AS(all->c->download(), std::invalid_argument);
+  all->engine->abandon();
+  test::reset_calls();
+  all.reset();
+  CHECK(test::all_calls() == 0);
+
+  context.emplace();
+  std::optional<Engine> alone(std::in_place, test::counting_loader);
+  context.reset();
+  test::reset_calls();
+  alone.reset();
+  CHECK(test::all_calls() == 0);
+}
+
+TEST_CASE("moved engines and matrices") {
+  HeadlessContext context;
+  const std::vector<std::int64_t> before = test::count_objects();
+  {
+    Engine first(HeadlessContext::get_proc_address);
+    DeviceMatrix a(first, two);
+    Engine second(std::move(first));
+    DeviceMatrix b(std::move(a));
+    CHECK(second.multiply(two, three) == six);
+    a = DeviceMatrix(second, three);
+    std::swap(a, b);
+    CHECK(a.download() == two);
+    CHECK(b.download() == three);
+    first = std::move(second);
+    first.release();
+  }
+  CHECK(test::count_objects() == before);
+}
+
+TEST_CASE("an engine called in another context, or with none current, is caught, and nothing happens") {
+  HeadlessContext own;
+  Everything all;
+  all.c->upload(Matrix<float>{{-1}});
+  HeadlessContext stranger;
+  Engine engine_of_stranger(HeadlessContext::get_proc_address);
+  HeadlessContext relative({.device = "", .share = &own});
+  Engine engine_of_relative(HeadlessContext::get_proc_address);
+  for (HeadlessContext* context : {&stranger, &relative, static_cast<HeadlessContext*>(nullptr)}) {
+    if (context)
+      context->make_current();
+    else
+      relative.release_current();
+    test::reset_calls();
+    const Gemm product = all.product();
+    const Problem problem = Engine::problem(product);
+    CHECK_THROWS_WITH_AS(all.engine->gemm(product), "gemm: the engine's context is not current on this thread",
+                         std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->gemm(std::span(&product, 1)), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->multiply(two, three), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->prepare({&problem, 1}), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->prepack(all.b->view()), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->fence(), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->scope(), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->release(), std::invalid_argument);
+    CHECK_THROWS_AS(DeviceMatrix(*all.engine, 1, 1), std::invalid_argument);
+    CHECK_THROWS_AS(Stopwatch(*all.engine), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->upload(two), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->download(), std::invalid_argument);
+    CHECK_THROWS_AS(all.c->copy(*all.a, 0, 0, 1, 1), std::invalid_argument);
+    std::map<std::string, std::int64_t> called = test::calls();
+    called.erase("glIsQuery");
+    called.erase("glGetObjectLabel");
+    CHECK(called.empty());
+    if (context) CHECK(gl_functions().GetError() == GL_NO_ERROR);
+  }
+  own.make_current();
+  CHECK(all.c->download() == Matrix<float>{{-1}});
+  all.engine->gemm(all.product());
+  CHECK(all.c->download() == six);
+  all.engine->release();
+  all.a.reset(), all.b.reset(), all.c.reset(), all.fence.reset();
+  relative.make_current();
+  engine_of_relative.release();
+  stranger.make_current();
+  CHECK(engine_of_stranger.multiply(two, three) == six);
+  engine_of_stranger.release();
+}
+
+TEST_CASE("two engines on two threads at once, in contexts apart and in one share group with buffers in common") {
+  test::context();
+  for (const bool shared : {false, true}) {
+    CAPTURE(shared);
+    HeadlessContext first;
+    HeadlessContext second(shared ? HeadlessOptions{.device = "", .share = &first} : HeadlessOptions{});
+    const Matrix<float> host_a = random_integer_matrix(60, 70, 5, 1), host_b = random_integer_matrix(70, 50, 5, 2);
+    const Matrix<float> expected = multiply_serial(host_a, host_b);
+    first.make_current();
+    Engine owner(HeadlessContext::get_proc_address);
+    const DeviceMatrix common(owner, host_b);
+    CHECK(owner.fence().wait());
+    first.release_current();
+    std::string wrong[2];
+    const auto work = [&](HeadlessContext& context, std::string& failure) {
+      try {
+        context.make_current();
+        {
+          Engine engine(HeadlessContext::get_proc_address);
+          std::optional<DeviceMatrix> own;
+          if (!shared) own.emplace(engine, host_b);
+          const BufferView b = shared ? common.view() : own->view();
+          const DeviceMatrix a(engine, host_a), c(engine, 60, 50);
+          for (int i = 0; i < 50 && failure.empty(); ++i) {
+            engine.gemm({.a = a.view(), .b = b, .c = c.view()});
+            if (c.download() != expected) failure = "product " + std::to_string(i) + " on the device's matrices is wrong";
+            if (engine.multiply(host_a, host_b) != expected)
+              failure = "product " + std::to_string(i) + " of host matrices is wrong";
+          }
+          if (gl_functions().GetError() != GL_NO_ERROR) failure += "; a GL error";
+          engine.release();
+        }
+        context.release_current();
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    };
+    std::thread other(work, std::ref(second), std::ref(wrong[1]));
+    work(first, wrong[0]);
+    other.join();
+    CHECK(wrong[0] == "");
+    CHECK(wrong[1] == "");
+    first.make_current();
+    owner.release();
+  }
+  test::context();
+}
+
+TEST_CASE("what one context of a share group computes, another's engine takes on") {
+  HeadlessContext first;
+  HeadlessContext second({.device = "", .share = &first});
+  first.make_current();
+  Engine one(HeadlessContext::get_proc_address);
+  second.make_current();
+  Engine other(HeadlessContext::get_proc_address);
+  Matrix<float> expected{{1, 1}, {0, 1}};
+  first.make_current();
+  std::optional<DeviceMatrix> x(std::in_place, one, expected), y(std::in_place, one, 2, 2);
+  const Matrix<float> factor = expected;
+  const DeviceMatrix f(one, factor);
+  for (int i = 0; i < 20; ++i) {
+    Engine& engine = i % 2 == 0 ? one : other;
+    (i % 2 == 0 ? first : second).make_current();
+    const Gemm product{.a = x->view(), .b = f.view(), .c = y->view()};
+    engine.gemm(product);
+    CHECK(engine.fence().wait());
+    expected = multiply_serial(expected, factor);
+    std::swap(x, y);
+  }
+  second.make_current();
+  other.release();
+  first.make_current();
+  CHECK(x->download() == expected);
+  CHECK(expected(0, 1) == 21);
+  one.release();
+}
+
+TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory more") {
+  HeadlessContext context;
+  const gl::Api& api = gl_functions();
+  EngineOptions options;
+  options.check_context = false;
+  Engine engine(test::counting_loader, options);
+  {
+    const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+    const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+    PlanOptions plain;
+    plain.kernel = NaiveKernel{1, 1};  // the least work for a software driver
+    const auto run = [&](int count) {
+      const Scope scope = engine.scope();
+      for (int i = 1; i <= count; ++i) {
+        engine.gemm(product, plain);
+        if (i % 1000 == 0) api.Finish();
+      }
+    };
+    run(10'000);
+    const std::vector<std::int64_t> objects = test::count_objects();
+    const std::int64_t memory = resident_bytes();
+    test::reset_calls();
+    for (int i = 0; i < 1000; ++i) engine.gemm(product, plain);  // each with its own save and restore
+    run(89'000);
+    const std::map<std::string, std::int64_t> called = test::calls();
+    CHECK(called.at("glDispatchCompute") == 90'000);
+    for (const auto& call : called) {
+      const std::string& name = call.first;
+      CAPTURE(name);
+      const bool allocates = name.starts_with("glGen") || name.starts_with("glCreate") || name.starts_with("glBuffer") ||
+                             name.starts_with("glFence");
+      const bool transfers = name.starts_with("glCopy") || name.starts_with("glMap") || name.starts_with("glGetBufferSub");
+      CHECK_FALSE(allocates);
+      CHECK_FALSE(transfers);
+      CHECK(name != "glGetError");
+      CHECK(name.find("unknown") == std::string::npos);
+    }
+    CHECK(test::count_objects() == objects);
+    const std::int64_t grown = resident_bytes() - memory;
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed for a while, and looks for leaks itself
+    CHECK(grown < 4 << 20);
+#else
+    MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
+#endif
+    CHECK(c.download() == six);
+  }
+  engine.release();
+}
+
+TEST_CASE("engines, matrices and fences made and freed again and again leave nothing") {
+  HeadlessContext context;
+  const auto round = [] {
+    Engine engine(HeadlessContext::get_proc_address);
+    CHECK(engine.multiply(two, three) == six);
+    for (int i = 0; i < 20; ++i) {
+      const DeviceMatrix matrix(engine, Matrix<float>(100, 100));
+      CHECK(matrix.download(10, 10, 20, 20) == Matrix<float>(20, 20));
+      engine.fence().wait();
+      Stopwatch watch(engine);
+    }
+    engine.release();
+  };
+  for (int i = 0; i < 3; ++i) round();
+  const std::vector<std::int64_t> objects = test::count_objects();
+  for (int i = 0; i < 10; ++i) round();
+  CHECK(test::count_objects() == objects);
+}
+
+TEST_CASE("a staging buffer that the driver refuses is an OutOfMemory, and the engine lives on") {
+  HeadlessContext context;
+  const gl::Api& api = gl_functions();
+  Engine engine(test::counting_loader);
+  if (api.BufferStorage) {
+    test::limit_buffers(1 << 20);
+    CHECK_THROWS_AS(engine.multiply(two, three), OutOfMemory);
+    CHECK(api.GetError() == GL_NO_ERROR);
+  }
+  test::limit_buffers(std::int64_t{1} << 62);
+  CHECK(engine.multiply(two, three) == six);
+  engine.release();
+}

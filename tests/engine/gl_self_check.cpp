@@ -1,0 +1,114 @@
+// The self-check: a program that computes something else is found before it is relied on, and another is taken.
+#include <doctest/doctest.h>
+
+#include <glgemm/glgemm.hpp>
+#include <glgemm/headless.hpp>
+
+#include "support/context.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// An engine whose programs of one family are wrong in one way: `from` in their source is replaced.
+Engine broken(std::string family, std::string from, std::string to, bool self_check, std::vector<std::string>* log = nullptr) {
+  EngineOptions options;
+  options.program_cache = "";
+  options.tuning = "";
+  options.self_check = self_check;
+  options.rewrite_source = [=](const ProgramKey& key, std::string source) {
+    if (name(key.kernel) != family) return source;
+    const std::size_t at = source.rfind(from);
+    REQUIRE(at != std::string::npos);
+    return source.replace(at, from.size(), to);
+  };
+  if (log) options.log = [log](std::string_view message) { log->emplace_back(message); };
+  return Engine(HeadlessContext::get_proc_address, options);
+}
+
+Matrix<float> ones(std::int64_t rows, std::int64_t columns) {
+  return Matrix<float>(rows, columns, std::vector<float>(static_cast<std::size_t>(rows * columns), 1.0f));
+}
+
+bool all_are(const Matrix<float>& c, float value) {
+  return std::all_of(c.elements().begin(), c.elements().end(), [&](float x) { return x == value; });
+}
+
+}  // namespace
+
+TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, and the next is taken") {
+  test::engine();
+  std::vector<std::string> log;
+  Engine engine = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", true, &log);
+  const Matrix<float> a = ones(130, 90), b = ones(90, 110);
+  PlanOptions options;
+  options.runs = 1e9;  // whatever compiles longest may be chosen
+  REQUIRE(name(engine.plan({.m = 130, .n = 110, .k = 90}, options).kernel) == "register");
+  Report report;
+  CHECK(all_are(engine.multiply(a, b, options, &report), 90.0f));
+  CHECK(name(report.plan.kernel) != "register");
+  const std::vector<StruckOff> struck_off = engine.struck_off();
+  REQUIRE(!struck_off.empty());
+  for (const StruckOff& each : struck_off) {
+    CHECK(name(each.program.kernel) == "register");
+    CHECK(each.reason.find("in integers is wrong from element") != std::string::npos);
+  }
+  CHECK(std::any_of(log.begin(), log.end(),
+                    [](const auto& line) { return line.find("failed its self-check") != std::string::npos; }));
+  CHECK(std::any_of(report.plan.passed_over.begin(), report.plan.passed_over.end(),
+                    [](const auto& passed) { return passed.reason.find("failed its self-check") != std::string::npos; }));
+  options.kernel = struck_off.front().program.kernel;
+  CHECK_THROWS_AS(engine.multiply(a, b, options), Unsupported);
+
+  // prepare() finds it as well.
+  Engine other = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", true);
+  const Problem problem{.m = 130, .n = 110, .k = 90};
+  PlanOptions any;
+  any.runs = 1e9;
+  other.prepare({&problem, 1}, any);
+  CHECK(!other.struck_off().empty());
+  CHECK(name(other.plan(problem, any).kernel) != "register");
+
+  // Without the check the wrong result comes out: it is the check that saw it.
+  Engine trusting = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", false);
+  CHECK(all_are(trusting.multiply(a, b, any, &report), -90.0f));
+  for (Engine* each : {&engine, &other, &trusting}) each->release();
+}
+
+TEST_CASE("self-check: it reaches what only an edge, a helper program or a part of k gets wrong") {
+  test::engine();
+  struct Fault {
+    const char *family, *kernel, *from, *to;
+    std::int64_t split_k;
+  };
+  for (const Fault& fault : {Fault{"tiled", "tiled:tile=8", "column < size.y", "column <= size.y", 0},
+                             Fault{"pack", "register:tile_m=4,tile_n=4,step_k=2", "p < size.z ?", "p <= size.z ?", 0},
+                             Fault{"reduce", "gemv:tile_m=1", "part < parts.z", "part < parts.z - 1", 2},
+                             Fault{"small", "small", "row + i < size.x && column + j < size.y) finish",
+                                   "row + i <= size.x && column + j < size.y) finish", 0},
+                             Fault{"gemv", "gemv:tile_m=2", "lane_k == 0 && r < size.x", "lane_k == 0 && r < size.x - 1", 0},
+                             Fault{"naive", "naive", "row >= size.x", "row >= size.x - 1", 0}}) {
+    CAPTURE(std::string(fault.family));
+    Engine engine = broken(fault.family, fault.from, fault.to, true);
+    PlanOptions options;
+    options.kernel = parse_kernel(fault.kernel);
+    options.split_k = fault.split_k;
+    CHECK_THROWS_AS(engine.multiply(ones(9, 70), ones(70, 6), options), Unsupported);
+    CHECK(engine.struck_off().size() == 1);
+    engine.release();
+  }
+}
+
+TEST_CASE("self-check: what is read 16 bytes at a time is checked along k and across") {
+  test::engine();
+  for (const char* const taken_for_across : {"along_p_a = a_at.z == 1", "along_p_b = b_at.y == 1"}) {
+    Engine engine = broken("blocked", taken_for_across, std::string(taken_for_across).substr(0, 12) + "false", true);
+    PlanOptions options;
+    options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
+    const DeviceMatrix a(engine, ones(64, 64)), c(engine, 64, 64);
+    CHECK_THROWS_AS(engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, options), Unsupported);
+    REQUIRE(engine.struck_off().size() == 1);
+    CHECK(engine.struck_off().front().program.wide == Panels::storage);
+    engine.release();
+  }
+}

@@ -1,0 +1,519 @@
+// Tuning tables: what is read is valid whatever the text, the nearest is near, the newest wins; and the order of the search.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <glgemm/tuning.hpp>
+
+#include "kernels/kernels.hpp"
+#include "support/environment.hpp"
+#include "support/temporary_folder.hpp"
+#include "tune/search.hpp"
+
+using namespace glgemm;
+
+namespace glgemm::shaders {
+extern const std::string_view text_of_tuning_builtin;
+}
+
+namespace {
+
+Problem product(std::int64_t m, std::int64_t n, std::int64_t k, Op op_a = Op::none, Op op_b = Op::none, std::int64_t batch = 1,
+                Type type = Type::f32) {
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.type = type;
+  problem.c_type = accumulator(type);
+  problem.a = {Layout::row_major, 0, op_a, m * k};
+  problem.b = {Layout::row_major, 0, op_b, k * n};
+  problem.c.batch_stride = m * n;
+  problem.batch = batch;
+  return problem;
+}
+
+const std::string mesa = "4.5 (Core Profile) Mesa 22.3.6";
+
+TuningEntry entry(const Problem& problem, const std::string& kernel = "tiled:tile=16", double gflops = 10,
+                  const std::string& date = "2026-01-02") {
+  TuningEntry result;
+  result.device = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  result.driver = mesa;
+  result.shape_class = "given";
+  result.choice = {problem, parse_kernel(kernel), 0, gflops};
+  result.date = date;
+  return result;
+}
+
+std::string json_of(const std::vector<TuningEntry>& entries) {
+  TuningTable table;
+  for (const TuningEntry& one : entries) table.add(one);
+  return table.to_json();
+}
+
+DeviceInfo device(const std::string& renderer = "llvmpipe (LLVM 15.0.6, 256 bits)", const std::string& version = mesa) {
+  return {"Mesa", renderer, version, true};
+}
+
+std::vector<std::string> notes_of(const std::string& json) {
+  std::vector<std::string> notes;
+  TuningTable::parse(json, notes);
+  return notes;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+/// As the library promises of every entry that is read.
+void check_valid(const TuningEntry& e) {
+  const Problem& p = e.choice.problem;
+  for (const std::int64_t size : {p.m, p.n, p.k, p.batch}) {
+    CHECK(size >= 1);
+    CHECK(size <= std::numeric_limits<std::int32_t>::max());
+  }
+  CHECK_NOTHROW(validate(p));
+  CHECK(kernels::malformed(e.choice.kernel) == "");
+  CHECK(e.choice.split_k >= 0);
+  CHECK(e.choice.split_k <= p.k);
+  CHECK((std::isfinite(e.choice.gflops) && e.choice.gflops >= 0));
+  CHECK_FALSE(e.device.empty());
+  CHECK_FALSE(e.driver.empty());
+  CHECK(e.date.size() == 10);
+}
+
+}  // namespace
+
+TEST_CASE("tuning: a table is read back as it was written") {
+  TuningTable table;
+  table.add(entry(product(1024, 512, 256), "tiled:tile=16", 12.5));
+  table.add(entry(product(4, 4, 4, Op::none, Op::transpose, 1000, Type::f16), "small:tile_m=2,tile_n=2,workgroup=32"));
+  table.add(entry(product(1000, 1, 3000, Op::transpose)));
+  std::vector<std::string> notes;
+  const TuningTable again = TuningTable::parse(table.to_json(), notes);
+  CHECK(notes.empty());
+  CHECK(again.to_json() == table.to_json());
+  REQUIRE(again.entries().size() == 3);
+  CHECK(again.entries()[0].choice.gflops == 12.5);
+  CHECK(again.entries()[1].choice.problem == table.entries()[1].choice.problem);
+  CHECK(again.entries()[1].choice.kernel == table.entries()[1].choice.kernel);
+  CHECK(again.entries()[2].choice.problem.a.op == Op::transpose);
+  for (const TuningEntry& e : again.entries()) check_valid(e);
+}
+
+TEST_CASE("tuning: what means the same order in memory is the same") {
+  CHECK(memory_order(product(30, 20, 10)) == MemoryOrder{'N', 'N', false});
+  CHECK(memory_order(product(30, 20, 10, Op::transpose, Op::conjugate_transpose)) == MemoryOrder{'T', 'T', false});
+  Problem column_major = product(30, 20, 10);
+  column_major.a.layout = Layout::column_major;
+  CHECK(memory_order(column_major) == MemoryOrder{'T', 'N', false});
+  column_major.b.layout = column_major.c.layout = Layout::column_major;
+  CHECK(memory_order(column_major) == MemoryOrder{'N', 'N', true});
+  column_major.b.op = Op::transpose;
+  CHECK(memory_order(column_major) == MemoryOrder{'T', 'N', true});
+  CHECK(memory_order(product(30, 1, 10)).b == '*');
+  CHECK(memory_order(product(30, 1, 10, Op::none, Op::transpose)).b == '*');
+  Problem a_column = product(30, 1, 10);
+  a_column.b.ld = 7;  // a column of a matrix
+  CHECK(memory_order(a_column).b == 'N');
+
+  // One entry for both, with the sizes of the transposed one.
+  column_major.b.op = Op::none;
+  TuningTable table;
+  table.add(entry(product(20, 30, 10), "naive", 1));
+  table.add(entry(column_major, "tiled", 2));
+  REQUIRE(table.entries().size() == 1);
+  std::vector<std::string> notes;
+  const TuningTable again = TuningTable::parse(table.to_json(), notes);
+  CHECK(again.entries().front().choice.problem == product(20, 30, 10));
+  CHECK(nearest(std::vector{again.entries().front().choice}, column_major) != nullptr);
+}
+
+TEST_CASE("tuning: near is within a factor of two, and within a class where sizes are small") {
+  const auto is_near = [](const Problem& known, const Problem& asked) {
+    const std::vector<TunedChoice> table{{known, NaiveKernel{}, 0, 1}};
+    return nearest(table, asked) == table.data();
+  };
+  const Problem square = product(512, 512, 512);
+  CHECK(is_near(square, square));
+  CHECK(is_near(square, product(1024, 256, 700)));
+  CHECK_FALSE(is_near(square, product(1025, 512, 512)));
+  CHECK_FALSE(is_near(square, product(512, 512, 255)));
+  CHECK_FALSE(is_near(square, product(512, 512, 512, Op::transpose)));
+  CHECK_FALSE(is_near(square, product(512, 512, 512, Op::none, Op::transpose)));
+  CHECK_FALSE(is_near(square, product(512, 512, 512, Op::none, Op::none, 2)));
+  CHECK_FALSE(is_near(square, product(512, 512, 512, Op::none, Op::none, 1, Type::f64)));
+  CHECK_FALSE(is_near(product(512, 512, 512, Op::none, Op::none, 1, Type::f16), square));
+  Problem f16_c = product(512, 512, 512, Op::none, Op::none, 1, Type::f16);
+  const Problem f32_c = f16_c;
+  f16_c.c_type = Type::f16;
+  CHECK_FALSE(is_near(f16_c, f32_c));
+  CHECK(is_near(f16_c, f16_c));
+  // Small sizes.
+  CHECK(is_near(product(512, 3, 512), product(512, 4, 512)));
+  CHECK_FALSE(is_near(product(512, 2, 512), product(512, 3, 512)));
+  CHECK_FALSE(is_near(product(512, 1, 512), product(512, 2, 512)));
+  CHECK_FALSE(is_near(product(2, 512, 512), product(3, 512, 512)));
+  CHECK_FALSE(is_near(product(512, 16, 512), product(512, 17, 512)));
+  CHECK(is_near(product(512, 1, 512), product(512, 1, 512, Op::none, Op::transpose)));  // a vector has no order
+  CHECK(is_near(product(512, 512, 2), product(512, 512, 4)));
+  // Batches.
+  CHECK(is_near(product(4, 4, 4, Op::none, Op::none, 10000), product(4, 4, 4, Op::none, Op::none, 1000)));
+  CHECK_FALSE(is_near(product(4, 4, 4, Op::none, Op::none, 10000), product(4, 4, 4, Op::none, Op::none, 500)));
+  // Nothing is near nothing.
+  CHECK_FALSE(is_near(square, product(0, 512, 512)));
+  CHECK_FALSE(is_near(square, product(512, 512, 0)));
+  CHECK_FALSE(is_near(product(0, 512, 512), product(0, 512, 512)));
+  CHECK_FALSE(is_near(product(4, 4, 4, Op::none, Op::none, 2), product(4, 4, 4, Op::none, Op::none, 0)));
+  CHECK(nearest({}, square) == nullptr);
+}
+
+TEST_CASE("tuning: the nearest is first, and equally near ones keep their order") {
+  const std::vector<TunedChoice> table{{product(900, 512, 512), NaiveKernel{}, 0, 1},
+                                       {product(600, 512, 512), TiledKernel{8}, 0, 1},
+                                       {product(4000, 512, 512), TiledKernel{4}, 0, 1},
+                                       {product(600, 512, 512), TiledKernel{16}, 0, 9}};
+  const auto found = nearby(table, product(512, 512, 512));
+  REQUIRE(found.size() == 3);
+  CHECK(found[0] == &table[1]);
+  CHECK(found[1] == &table[3]);
+  CHECK(found[2] == &table[0]);
+  CHECK(nearest(table, product(512, 512, 512)) == &table[1]);
+}
+
+TEST_CASE("tuning: what was fastest 16 bytes at a time is not taken where nothing is read so") {
+  const auto found = [](const Kernel& kernel, std::int64_t n) {
+    return nearest(std::vector<TunedChoice>{{product(512, 512, 512), kernel, 0, 1}}, product(512, n, 512)) != nullptr;
+  };
+  CHECK(found(BlockedKernel{}, 508));
+  CHECK_FALSE(found(BlockedKernel{}, 510));
+  CHECK(found(BlockedKernel{.panels = 1}, 510));
+}
+
+TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no other") {
+  const Problem square = product(512, 512, 512);
+  const std::vector<TunedChoice> table{
+      {product(513, 512, 512), TiledKernel{16}, 0, 1}, {square, TiledKernel{32}, 0, 1}, {square, SmallKernel{}, 0, 99}};
+  const std::vector<TunedChoice> far{{product(2048, 2048, 2048), NaiveKernel{32, 1}, 0, 1}};
+  PlanOptions options;
+  options.tuning = table;
+  Limits limits;
+  const Plan plan = make_plan(square, limits, options);
+  CHECK(plan.kernel == Kernel{TiledKernel{32}});
+  CHECK(plan.chosen_by == Plan::By::tuning);
+  limits.workgroup_invocations = 256;
+  const Plan tighter = make_plan(square, limits, options);
+  CHECK(tighter.kernel == Kernel{TiledKernel{16}});
+  CHECK(tighter.chosen_by == Plan::By::tuning);
+  limits.workgroup_invocations = 128;
+  CHECK(make_plan(square, limits, options).chosen_by == Plan::By::model);
+  options.tuning = far;
+  CHECK(make_plan(square, Limits{}, options).chosen_by == Plan::By::model);
+}
+
+TEST_CASE("tuning: the newer entry stays, of the same day the faster one") {
+  const Problem square = product(512, 512, 512);
+  TuningTable table;
+  table.add(entry(square, "tiled:tile=8", 10, "2026-01-02"));
+  const auto tile = [&] { return std::get<TiledKernel>(table.entries().front().choice.kernel).tile; };
+  TuningTable other;
+  other.add(entry(square, "tiled:tile=16", 99, "2026-01-01"));
+  other.add(entry(product(256, 256, 256)));
+  table.merge(other);
+  REQUIRE(table.entries().size() == 2);
+  CHECK(tile() == 8);
+  table.add(entry(square, "tiled:tile=4", 9, "2026-01-02"));
+  CHECK(tile() == 8);
+  table.add(entry(square, "tiled:tile=32", 11, "2026-01-02"));
+  CHECK(tile() == 32);
+  table.add(entry(square, "tiled:tile=2", 1, "2026-01-03"));
+  CHECK(tile() == 2);
+  TuningEntry elsewhere = entry(square);
+  elsewhere.driver = "4.6.0 NVIDIA 535.1";
+  table.add(elsewhere);
+  CHECK(table.entries().size() == 3);
+}
+
+TEST_CASE("tuning: a table is for its device and its driver's major version") {
+  TuningTable table;
+  table.add(entry(product(256, 256, 256), "tiled:tile=2"));
+  TuningEntry later = entry(product(256, 256, 256), "tiled:tile=4");
+  later.driver = "4.5 (Compatibility Profile) Mesa 22.0.1-1";
+  table.add(later);
+  TuningEntry stale = entry(product(256, 256, 256), "tiled:tile=8");
+  stale.driver = "4.5 (Core Profile) Mesa 25.0.7";
+  table.add(stale);
+  TuningEntry other = entry(product(256, 256, 256), "tiled:tile=32");
+  other.device = "NVIDIA H200/PCIe/SSE2";
+  other.driver = "4.6.0 NVIDIA 535.183.01";
+  table.add(other);
+
+  const auto tiles = [&](const DeviceInfo& info, std::vector<std::string>* notes = nullptr) {
+    std::vector<int> result;
+    for (const TunedChoice& choice : table.choices_for(info, notes)) result.push_back(std::get<TiledKernel>(choice.kernel).tile);
+    return result;
+  };
+  std::vector<std::string> notes;
+  CHECK(tiles(device(), &notes) == std::vector{2, 4});
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front().find("1 entry is stale") == 0);
+  CHECK(notes.front().find("Mesa 25.0.7") != std::string::npos);
+  CHECK(tiles(device("llvmpipe (LLVM 15.0.6, 256 bits)", later.driver)) == std::vector{4, 2});
+  CHECK(tiles(device("llvmpipe (LLVM 14.0.0, 256 bits)")) == std::vector{2, 4});
+  CHECK(tiles(device("llvmpipe (LLVM 15.0.6, 128 bits)")).empty());
+  CHECK(tiles(device("zink (llvmpipe (LLVM 15.0.6, 256 bits))")).empty());
+  CHECK(tiles(device("llvmpipe (LLVM 19.1.7, 256 bits)", "4.5 (Core Profile) Mesa 25.0.1")) == std::vector{8});
+  CHECK(tiles(device("NVIDIA H200/PCIe/SSE2", "4.6.0 NVIDIA 535.99")) == std::vector{32});
+  CHECK(tiles(device("NVIDIA H200/PCIe/SSE2", "4.6.0 NVIDIA 550.1")).empty());
+  CHECK(tiles(device("NVIDIA H100/PCIe/SSE2", "4.6.0 NVIDIA 535.183.01")).empty());
+  table = {};
+  other.device = "AMD Radeon RX 6800 (navi21, LLVM 15.0.6, DRM 3.49, 6.1.0-18-amd64)";
+  other.driver = "4.6 (Core Profile) Mesa 22.3.6";
+  table.add(other);
+  CHECK(tiles(device("AMD Radeon RX 6800 (navi21, LLVM 15.0.7, DRM 3.54, 6.6.1-2-amd64)", "4.6 (Core Profile) Mesa 22.3.9")) ==
+        std::vector{32});
+  CHECK(tiles(device("AMD Radeon RX 6800 (navi22, LLVM 15.0.7, DRM 3.54, 6.6.1-2-amd64)", "4.6 (Core Profile) Mesa 22.3.9"))
+            .empty());
+}
+
+TEST_CASE("tuning: an entry that is malformed or not known is left out, and said so; the others stay") {
+  const std::string good = json_of({entry(product(512, 256, 128)), entry(product(64, 64, 64))});
+  CHECK(notes_of(good).empty());
+  struct Case {
+    const char *from, *to, *part;
+  };
+  const Case cases[] = {
+      {"\"m\":512", "\"m\":0", "\"m\" is no integer from 1"},
+      {"\"m\":512", "\"m\":-3", "\"m\" is no integer from 1"},
+      {"\"m\":512", "\"m\":512.5", "\"m\" is no integer"},
+      {"\"m\":512", "\"m\":\"512\"", "\"m\" is no integer"},
+      {"\"m\":512", "\"m\":2147483648", "\"m\" is no integer"},
+      {"\"m\":512", "\"m\":18446744073709551615", "\"m\" is no integer"},
+      {"\"m\":512,", "", "it has no \"m\""},
+      {"\"batch\":1", "\"batch\":0", "\"batch\" is no integer"},
+      {"\"type\":\"f32\"", "\"type\":\"f8\"", "unknown type"},
+      {"\"type\":\"f32\"", "\"type\":3", "\"type\" is no text"},
+      {"\"c_type\":\"f32\"", "\"c_type\":\"f64\"", "C is f64"},
+      {"\"op\":\"NN\"", "\"op\":\"NX\"", "not NN, NT, TN or TT"},
+      {"tiled:tile=16", "tiled:tile=17", "a tile of 17"},
+      {"tiled:tile=16", "tiles:tile=16", "unknown kernel"},
+      {"tiled:tile=16", "pack", "unknown kernel"},
+      {"tiled:tile=16", "tiled:tile=99999999999999", "not a value"},
+      {"\"split_k\":0", "\"split_k\":-1", "\"split_k\" is no integer"},
+      {"\"split_k\":0", "\"split_k\":129", "cannot be split into 129"},
+      {"\"gflops\":10.0", "\"gflops\":-1", "\"gflops\" is no number"},
+      {"\"gflops\":10.0", "\"gflops\":\"fast\"", "\"gflops\" is no number"},
+      {"2026-01-02", "2026-13-02", "not of the form"},
+      {"2026-01-02", "today", "not of the form"},
+      {"\"device\":\"llvmpipe (LLVM 15.0.6, 256 bits)\"", "\"device\":\"\"", "\"device\" has 0 bytes"},
+      {"\"driver\":", "\"drivers\":", "it has no \"driver\""},
+      {"{\"device\"", "3, {\"device\"", "it is no object"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.from);
+    CAPTURE(c.to);
+    std::vector<std::string> notes;
+    const TuningTable table = TuningTable::parse(replaced(good, c.from, c.to), notes);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes.front().find("entry 1 is left out: ") == 0);
+    CHECK(notes.front().find(c.part) != std::string::npos);
+    CHECK(table.entries().size() == (std::string(c.part) == "it is no object" ? 2 : 1));
+  }
+  const char* const no_tables[] = {"",
+                                   "{",
+                                   "[]",
+                                   "{}",
+                                   "null",
+                                   "\"glgemm tuning 1\"",
+                                   "{\"format\": 1}",
+                                   "{\"format\": \"glgemm tuning 2\", \"entries\": []}",
+                                   "{\"format\": \"glgemm tuning 1\"}",
+                                   "{\"format\": \"glgemm tuning 1\", \"entries\": {}}"};
+  for (const char* text : no_tables) {
+    CAPTURE(text);
+    CHECK(notes_of(text).size() == 1);
+  }
+  // Whatever a file says, a note is harmless on a terminal.
+  const std::string odd = notes_of(replaced(good, "tiled:tile=16", "\\u001b[2J\\n")).front();
+  CHECK(std::none_of(odd.begin(), odd.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }));
+}
+
+TEST_CASE("tuning: files are read where they are said to be") {
+  const TemporaryFolder folder;
+  const Variable tuning("GLGEMM_TUNING", nullptr), xdg("XDG_CACHE_HOME", folder.file("").c_str()),
+      home("HOME", "/home/of/nobody");
+  CHECK(TuningTable::user_path() == folder.file("glgemm/tuning.json"));
+  {
+    const Variable no_xdg("XDG_CACHE_HOME", "relative");
+    CHECK(TuningTable::user_path() == "/home/of/nobody/.cache/glgemm/tuning.json");
+    const Variable no_home("HOME", nullptr);
+    CHECK(TuningTable::user_path().empty());
+  }
+  std::vector<std::string> notes;
+  const std::size_t built_in = tuning_for(device(), "", notes).size();
+  CHECK(tuning_for(device(), std::nullopt, notes).size() == built_in);
+  CHECK(notes.empty());  // the default one need not exist
+  CHECK(tuning_for(device(), folder.file("missing"), notes).size() == built_in);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front().find("cannot be read: ") != std::string::npos);
+
+  const std::string path = folder.file("table", json_of({entry(product(512, 512, 512), "tiled:tile=2")}));
+  const Variable named("GLGEMM_TUNING", path.c_str());
+  CHECK(TuningTable::user_path() == path);
+  notes.clear();
+  const std::vector<TunedChoice> choices = tuning_for(device(), std::nullopt, notes);
+  CHECK(notes.empty());
+  REQUIRE(choices.size() == built_in + 1);
+  CHECK(choices.front().kernel == Kernel{TiledKernel{2}});  // the user's before the built-in ones
+  TuningTable::read(folder.file(""), notes);
+  TuningTable::read(folder.file("text", "hello"), notes);
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[0].find("it is no regular file") != std::string::npos);
+  CHECK(notes[1].find("it is not a tuning table") != std::string::npos);
+}
+
+TEST_CASE("tuning: the built-in table is valid") {
+  std::vector<std::string> notes;
+  const TuningTable again = TuningTable::parse(shaders::text_of_tuning_builtin, notes);
+  CHECK(notes == std::vector<std::string>{});
+  CHECK(again.to_json() == TuningTable::built_in().to_json());
+  for (const TuningEntry& e : again.entries()) check_valid(e);
+}
+
+TEST_CASE("tuning: whatever becomes of a file, what is read is valid") {
+  const char* const given = std::getenv("GLGEMM_MUTATION_SECONDS");
+  const double seconds = given ? std::atof(given) : 2;
+  const std::string whole =
+      json_of({entry(product(512, 256, 128)), entry(product(4, 4, 4, Op::transpose, Op::transpose, 100, Type::i8), "small"),
+               entry(product(1, 1000, 1000, Op::none, Op::none, 1, Type::c128), "naive:workgroup_x=32,workgroup_y=1"),
+               entry(product(77, 88, 99, Op::none, Op::transpose, 3, Type::bf16), "register")});
+  const std::string pieces[] = {"-1",     "0",    "1e999",    "99999999999999999999", "2147483647", "\"\"", "null", "[]",
+                                "{",      "}",    "\\u0000",  "\"kernel\":",          "tile=",      ",",    ":",    "\xff\xfe",
+                                "1e-400", "true", "[[[[[[[[", "\"c_type\":\"f16\""};
+  std::minstd_rand random(12345);
+  const auto below = [&](std::size_t count) { return static_cast<std::size_t>(random()) % count; };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::int64_t rounds = 0, entries = 0, notes_seen = 0;
+  for (; std::chrono::steady_clock::now() < end; ++rounds) {
+    std::string text = whole;
+    for (std::size_t changes = 1 + below(4); changes > 0 && !text.empty(); --changes) {
+      const std::size_t at = below(text.size());
+      switch (below(7)) {
+        case 0:
+          text[at] = static_cast<char>(below(256));
+          break;
+        case 1:
+          text[at] = "0123456789-+.eE\"\\{}[]:, "[below(24)];
+          break;
+        case 2:
+          text.erase(at, 1 + below(20));
+          break;
+        case 3:
+          text.insert(at, pieces[below(std::size(pieces))]);
+          break;
+        case 4:
+          text.insert(at, text.substr(below(text.size()), below(200)));
+          break;
+        case 5:
+          if (text[at] >= '0' && text[at] <= '9') text[at] = static_cast<char>('0' + below(10));
+          break;
+        default:
+          if (below(20) == 0) text.resize(at);
+      }
+    }
+    std::vector<std::string> notes;
+    const TuningTable table = TuningTable::parse(text, notes);
+    for (const TuningEntry& e : table.entries()) check_valid(e);
+    const std::vector<TunedChoice> choices = table.choices_for(device());
+    for (const TunedChoice* choice : nearby(choices, product(512, 256, 128)))
+      CHECK((choice->problem.m >= 256 && choice->problem.m <= 1024));
+    notes_seen += static_cast<std::int64_t>(notes.size());
+    entries += static_cast<std::int64_t>(table.entries().size());
+    std::vector<std::string> none;
+    CHECK(TuningTable::parse(table.to_json(), none).entries().size() == table.entries().size());
+    CHECK(none.empty());
+  }
+  MESSAGE(rounds << " tables, of which " << entries << " entries were valid; " << notes_seen << " notes");
+  CHECK((seconds <= 0 || (entries > 0 && notes_seen > 0)));
+}
+
+namespace {
+
+using tools::Candidate;
+
+/// 8 x 8 x 3 points, whose times have one least value.
+std::vector<Candidate> grid() {
+  std::vector<Candidate> space;
+  for (int x = 1; x <= 128; x *= 2)
+    for (int y = 1; y <= 128; y *= 2)
+      for (const int split : {1, 2, 4}) space.push_back({"f:x=" + std::to_string(x) + ",y=" + std::to_string(y), split});
+  space.push_back({"other:x=16", 0});
+  return space;
+}
+
+}  // namespace
+
+TEST_CASE("tuning: neighbours differ by one step, or in the split") {
+  const auto near = tools::neighbours(grid(), {"f:x=16,y=1", 1});
+  CHECK(std::set<Candidate>(near.begin(), near.end()) ==
+        std::set<Candidate>{{"f:x=8,y=1", 1}, {"f:x=32,y=1", 1}, {"f:x=16,y=2", 1}, {"f:x=16,y=1", 2}, {"f:x=16,y=1", 4}});
+}
+
+TEST_CASE("tuning: the search tries nothing twice, keeps its limits, and finds what is down the hill") {
+  const std::vector<Candidate> space = grid();
+  const Candidate target{"f:x=64,y=2", 4};
+  const auto cost = [&](const Candidate& c) {
+    int x = 0, y = 0;
+    if (std::sscanf(c.kernel.c_str(), "f:x=%d,y=%d", &x, &y) != 2) return 1000.0;
+    return std::abs(std::log2(x) - 6) + std::abs(std::log2(y) - 1) + std::abs(static_cast<double>(c.split_k) - 4);
+  };
+  const auto run = [&](tools::SearchOptions options, std::vector<Candidate>& tried) {
+    double best = 1e9;
+    Candidate found;
+    const std::int64_t count = tools::search(space, {{"f:x=1,y=128", 1}, {"none", 0}}, options, [&](const Candidate& c) {
+      tried.push_back(c);
+      if (cost(c) >= best) return false;
+      best = cost(c);
+      found = c;
+      return true;
+    });
+    CHECK(count == static_cast<std::int64_t>(tried.size()));
+    CHECK(std::set<Candidate>(tried.begin(), tried.end()).size() == tried.size());
+    CHECK(tried.front() == Candidate{"f:x=1,y=128", 1});
+    return found;
+  };
+  std::vector<Candidate> tried, again;
+  tools::SearchOptions options;
+  options.candidates = 100;
+  CHECK(run(options, tried) == target);
+  CHECK(tried.size() < 100);
+  CHECK(run(options, again) == target);
+  CHECK(tried == again);
+  options.candidates = 20;
+  options.starts = 12;
+  tried.clear();
+  run(options, tried);
+  CHECK(tried.size() == 20);
+  options.exhaustive = true;
+  tried.clear();
+  CHECK(run(options, tried) == target);
+  CHECK(tried.size() == space.size());
+}
+
+TEST_CASE("tuning: a candidate wins by more than the spread") {
+  CHECK(tools::wins({{8, 8, 8}, {10, 10, 10}}));
+  CHECK_FALSE(tools::wins({{9.95, 9.95, 9.95}, {10, 10, 10}}));  // less than 1 %
+  CHECK_FALSE(tools::wins({{9, 9, 9}, {7, 10, 10, 13, 13}}));
+  CHECK_FALSE(tools::wins({{5, 9, 14}, {10, 10, 10}}));
+  CHECK_FALSE(tools::wins({{1}, {}}));
+}

@@ -1,0 +1,348 @@
+// The cache of programs in an engine: what one has compiled the next loads, and what the driver can't take is compiled anew.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <glgemm/glgemm.hpp>
+
+#include "engine/state.hpp"
+#include "gl/program_cache.hpp"
+#include "support/context.hpp"
+#include "support/functions.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace glgemm;
+namespace fs = std::filesystem;
+
+namespace {
+
+const Kernel kernels[] = {NaiveKernel{4, 4}, TiledKernel{4}};
+
+/// What became of the programs of an engine: how many lines of its log begin with each word.
+struct Outcome {
+  int compiled = 0, loaded = 0, refused = 0, ignored = 0;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
+  return stream << outcome.compiled << " compiled, " << outcome.loaded << " loaded, " << outcome.refused << " refused, "
+                << outcome.ignored << " ignored";
+}
+
+/// The options of an engine that keeps its programs in the folder and counts what it says of them.
+EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
+  EngineOptions options;
+  options.program_cache = folder;
+  options.log = [&outcome](std::string_view line) {
+    const auto count = [&](const char* begin, int& number) { number += line.starts_with(begin); };
+    count("compiled ", outcome.compiled);
+    count("loaded ", outcome.loaded);
+    count("the driver refuses ", outcome.refused);
+    count("program cache: ignores ", outcome.ignored);
+  };
+  return options;
+}
+
+/// Multiplies with each of the kernels, in an engine of its own that keeps its programs in the folder.
+Outcome multiply_all(const std::string& folder) {
+  Outcome outcome;
+  Engine engine(HeadlessContext::get_proc_address, with_cache(folder, outcome));
+  Matrix<float> a(5, 7), b(7, 6), c(5, 6);
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 6; ++j)
+      for (int l = 0; l < 7; ++l) {
+        a(i, l) = static_cast<float>(i - 2 * l);
+        b(l, j) = static_cast<float>(3 * l - j);
+        c(i, j) += a(i, l) * b(l, j);
+      }
+  for (const Kernel& kernel : kernels) {
+    CAPTURE(to_string(kernel));
+    PlanOptions options;
+    options.kernel = kernel;
+    CHECK(engine.multiply(a, b, options) == c);
+  }
+  engine.release();
+  return outcome;
+}
+
+/// Whether the driver of the current context gives programs' binaries; says so if not.
+bool gives_binaries() {
+  const bool gives = !gl::binary_formats(test::gl_functions()).empty();
+  if (!gives) MESSAGE("this driver gives no binaries of programs: none are kept");
+  return gives;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  return files;
+}
+
+/// The key under which a file holds its program: the end of it, after 32 bytes of numbers, the last of which is the binary's
+/// size, the binary and a hash.
+std::string key_in(const std::string& file) {
+  const std::string contents = TemporaryFolder::contents(file);
+  std::uint64_t size = 0;
+  std::memcpy(&size, contents.data() + 24, sizeof size);
+  return contents.substr(32 + size + sizeof(Hash128));
+}
+
+}  // namespace
+
+TEST_CASE("program cache: what an engine has compiled the next one loads") {
+  test::context();
+  const gl::Api& api = test::gl_functions();
+  const TemporaryFolder folder;
+  const std::string place = folder.file("programs");
+  CHECK(multiply_all("") == Outcome{.compiled = 2});
+  api.Enable(0xFFFFFFFF);  // an error of the application's, which stays its own
+  CHECK(multiply_all(place) == Outcome{.compiled = 2});
+  if (!gives_binaries()) {
+    CHECK(folder.count() == 0);
+    CHECK(multiply_all(place) == Outcome{.compiled = 2});
+  } else {
+    CHECK(files_in(place).size() == 2);
+    CHECK(multiply_all(place) == Outcome{.loaded = 2});
+  }
+  CHECK(api.GetError() == GL_INVALID_ENUM);
+  CHECK(api.GetError() == GL_NO_ERROR);
+}
+
+TEST_CASE("program cache: the variable says where where the application does not; each rewritten source is another program") {
+  test::context();
+  if (!gives_binaries()) return;
+  const TemporaryFolder folder;
+  const std::string variable = folder.file("variable");
+  setenv("GLGEMM_PROGRAM_CACHE", variable.c_str(), 1);
+  Outcome outcome;
+  for (const float plus : {0.0f, 1.0f, 1.0f}) {
+    EngineOptions options = with_cache("", outcome);
+    options.program_cache.reset();
+    options.self_check = false;  // it would find the change
+    options.rewrite_source = [&](const ProgramKey&, std::string source) {
+      return source.replace(source.rfind("column, sum)"), 12, "column, sum + " + std::to_string(plus) + ")");
+    };
+    Engine engine(HeadlessContext::get_proc_address, options);
+    PlanOptions naive;
+    naive.kernel = kernels[0];
+    CHECK(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
+    engine.release();
+  }
+  setenv("GLGEMM_PROGRAM_CACHE", "", 1);
+  CHECK(outcome == Outcome{.compiled = 2, .loaded = 1});
+  CHECK(files_in(variable).size() == 2);
+}
+
+TEST_CASE("program cache: what is damaged, or another driver's, is compiled anew and replaced") {
+  test::context();
+  if (!gives_binaries()) return;
+  const gl::Api& api = test::gl_functions();
+  const TemporaryFolder folder;
+  const std::string place = folder.file("programs");
+  multiply_all(place);
+  const auto each = [&](auto change) {
+    for (const std::string& file : files_in(place)) change(file);
+  };
+  const auto write = [](const std::string& file, const std::string& contents) {
+    std::ofstream(file, std::ios::binary) << contents;
+  };
+  const Outcome whole{.loaded = 2}, damaged{.compiled = 2, .ignored = 2}, refused{.compiled = 2, .refused = 2};
+
+  each([&](const std::string& file) { write(file, "no program at all, however long it may be"); });
+  CHECK(multiply_all(place) == damaged);
+  CHECK(multiply_all(place) == whole);
+  each([&](const std::string& file) { fs::resize_file(file, fs::file_size(file) - 1000); });
+  CHECK(multiply_all(place) == damaged);
+  each([&](const std::string& file) {
+    std::string contents = TemporaryFolder::contents(file);
+    contents[500] = static_cast<char>(contents[500] ^ 1);
+    write(file, contents);
+  });
+  CHECK(multiply_all(place) == damaged);
+  CHECK(multiply_all(place) == whole);
+
+  // Whole files whose contents the driver refuses. A form that it does not know it is not given.
+  const auto each_stored = [&](auto change) {
+    each([&](const std::string& file) {
+      ProgramCache cache(place);
+      const std::string key = key_in(file);
+      auto stored = cache.load(key);
+      REQUIRE(stored);
+      change(key, *stored);
+      cache.store(key, *stored);
+    });
+  };
+  each_stored([](const std::string&, StoredProgram& stored) { stored.format += 77; });
+  CHECK(multiply_all(place) == refused);
+  // Mesa has a checksum of its own in a binary. What others do with one that was changed is theirs to know, and may be a crash;
+  // from our files they get none.
+  if (test::engine().device().version.find("Mesa") != std::string::npos) {
+    each_stored([](const std::string&, StoredProgram& stored) { stored.binary.back() ^= std::byte{1}; });
+    CHECK(multiply_all(place) == refused);
+    each_stored([](const std::string&, StoredProgram& stored) { stored.binary.resize(stored.binary.size() / 2); });
+    CHECK(multiply_all(place) == refused);
+    each_stored([](const std::string&, StoredProgram& stored) { stored.binary.assign(3, std::byte{1}); });
+    CHECK(multiply_all(place) == refused);
+  }
+  CHECK(multiply_all(place) == whole);
+  CHECK(api.GetError() == GL_NO_ERROR);
+
+  // The same programs of another version of the driver.
+  each([&](const std::string& file) {
+    ProgramCache cache(place);
+    const std::string key = key_in(file);
+    std::string other = key;
+    const std::size_t at = other.find(test::engine().device().version);
+    REQUIRE(at != std::string::npos);
+    other[at] = 'X';
+    cache.store(other, cache.load(key).value());
+    fs::remove(file);
+  });
+  CHECK(multiply_all(place) == Outcome{.compiled = 2});
+  CHECK(files_in(place).size() == 4);
+}
+
+TEST_CASE("program cache: the planned program from the cache is ready at once, and a passed check is remembered") {
+  test::context();
+  if (!gives_binaries()) return;
+  const TemporaryFolder folder;
+  const ProgramKey key{.kernel = kernels[0]};
+  Outcome outcome;
+  const auto with_state = [&](auto use) {
+    Engine::State state;
+    state.api = gl::load(HeadlessContext::get_proc_address);
+    state.device = gl::device_info(state.api);
+    state.options = with_cache(folder.file(""), outcome);
+    state.begin_program(key);
+    use(state);
+    for (auto& [name, entry] : state.programs) entry.program.destroy(state.api);
+  };
+  for (int i = 0; i < 2; ++i)
+    with_state([&](Engine::State& state) {
+      if (i == 1 && state.api.KHR_parallel_shader_compile) CHECK(state.is_ready(key));
+      state.program(key);
+      CHECK_FALSE(state.programs.at(key).self_checked);
+      if (i == 1) state.remember_self_check(key);
+    });
+  for (int i = 0; i < 2; ++i)
+    with_state([&](Engine::State& state) {
+      state.program(key);
+      CHECK(state.programs.at(key).self_checked);
+      state.remember_self_check(key);
+    });
+  CHECK(outcome == Outcome{.compiled = 1, .loaded = 3});
+}
+
+namespace {
+
+/// Where the timed process keeps its programs.
+constexpr const char* timed_folder = "GLGEMM_TEST_TIMED_PROGRAMS";
+
+/// Milliseconds for what the timed process does.
+struct Timed {
+  double made = 0;        ///< every kernel's programs, until they are linked or loaded
+  double dispatched = 0;  ///< one small program, from nothing to the end of its first dispatch
+  int loaded = 0;
+};
+
+/// Makes programs in a process of its own in which drivers keep none themselves.
+Timed programs_in_a_process(const std::string& folder) {
+  const std::string out = folder + ".out";
+  // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
+  // elsewhere.
+  const std::string command =
+      std::string("ASAN_OPTIONS=detect_leaks=0 MESA_SHADER_CACHE_DISABLE=true __GL_SHADER_DISK_CACHE=0 ") + timed_folder + "='" +
+      folder + "' '" + fs::read_symlink("/proc/self/exe").string() + "' --no-skip --test-case='programs timed' >'" + out +
+      "' 2>&1 </dev/null";
+  CHECK(std::system(command.c_str()) == 0);
+  const std::string said = TemporaryFolder::contents(out);
+  const auto number = [&](std::string_view name) {
+    const std::size_t at = said.find(name);
+    return at == std::string::npos ? -1 : std::stod(said.substr(at + name.size()));
+  };
+  return {number("made_ms="), number("dispatched_ms="), static_cast<int>(number("loaded="))};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+// For the next case, which runs it.
+TEST_CASE("programs timed" * doctest::skip()) {
+  const char* folder = std::getenv(timed_folder);
+  if (!folder) return;
+  test::context();
+  Outcome outcome;
+  Engine::State state;
+  state.api = gl::load(HeadlessContext::get_proc_address);
+  state.device = gl::device_info(state.api);
+  state.limits = gl::query_limits(state.api, state.device);
+  state.options = with_cache(folder, outcome);
+  const gl::Api& api = state.api;
+  GLuint buffer = gl::create_buffer(api, 256, nullptr);
+  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffer);
+  const auto timed = [](auto work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const double made = timed([&] {
+    Problem problem{.m = 32, .n = 32, .k = 32};
+    for (const Kernel& kernel : kernel_table())
+      for (const Bias bias : {Bias::none, Bias::for_each_row}) {
+        problem.bias = bias;
+        PlanOptions options;
+        options.kernel = kernel;
+        if (why_not(problem, kernel, state.limits).empty()) state.program(make_plan(problem, state.limits, options).program());
+      }
+  });
+  const double dispatched = timed([&] {
+    gl::Program& program = state.program({.kernel = kernels[0]});
+    program.set(api, 3, std::array{0, 0, 0, 0});  // a C without elements
+    api.UseProgram(program.id());
+    api.DispatchCompute(1, 1, 1);
+    api.Finish();
+  });
+  MESSAGE("made_ms=" << made << " dispatched_ms=" << dispatched << " loaded=" << outcome.loaded);
+  api.UseProgram(0);
+  api.DeleteBuffers(1, &buffer);
+  for (auto& [key, entry] : state.programs) entry.program.destroy(api);
+}
+
+TEST_CASE("program cache: a second process makes its programs in less than 0.3 of the first one's time") {
+  test::context();
+  const TemporaryFolder folder;
+  std::vector<double> made[2], dispatched[2];
+  for (int i = 0; i < 3; ++i) {
+    const std::string place = folder.file("programs" + std::to_string(i));
+    for (const int run : {0, 1}) {
+      const Timed timed = programs_in_a_process(place);
+      REQUIRE(timed.made > 0);
+      if (run == 1 && timed.loaded == 0) {
+        MESSAGE("this driver gives no binaries of programs while it keeps none itself: nothing to compare");
+        CHECK_FALSE(fs::exists(place));
+        return;
+      }
+      CHECK((timed.loaded > 0) == (run == 1));
+      made[run].push_back(timed.made);
+      dispatched[run].push_back(timed.dispatched);
+    }
+  }
+  const double ratio = median(made[1]) / median(made[0]);
+  MESSAGE("programs made: " << median(made[0]) << " ms, then " << median(made[1]) << " ms, ratio " << ratio
+                            << "; a small one made and dispatched: " << median(dispatched[0]) << " ms, then "
+                            << median(dispatched[1]) << " ms");
+  CHECK(ratio < 0.3);
+}

@@ -1,0 +1,350 @@
+// The cache of programs: what comes back is what was stored, or nothing, whatever happened to the files.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "gl/program_cache.hpp"
+#include "support/environment.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace glgemm;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A program that tells by itself what it is: its first byte is `seed`, the others follow from that and from the key.
+StoredProgram made(std::string_view key, unsigned char seed, std::size_t size = 200) {
+  StoredProgram program{0x8741u + seed, seed % 2 == 0, std::vector<std::byte>(size)};
+  std::minstd_rand random(seed + static_cast<unsigned>(fnv1a_128(key).low % 1000));
+  for (std::byte& byte : program.binary) byte = static_cast<std::byte>(random());
+  program.binary[0] = std::byte{seed};
+  return program;
+}
+
+bool is_made(std::string_view key, const StoredProgram& program) {
+  return program == made(key, static_cast<unsigned char>(program.binary[0]), program.binary.size());
+}
+
+void write_file(const fs::path& path, std::string_view contents) {
+  std::ofstream(path, std::ios::binary).write(contents.data(), static_cast<std::streamsize>(contents.size()));
+}
+
+constexpr std::size_t header_size = 32;
+
+/// Gives a file's contents the hash that belongs to the header and the binary in them, if they are as long as the header says.
+void sign(std::string& contents) {
+  std::uint64_t binary_size = 0;
+  if (contents.size() < header_size) return;
+  std::memcpy(&binary_size, contents.data() + 24, sizeof binary_size);
+  if (binary_size > contents.size() || header_size + binary_size + sizeof(Hash128) > contents.size()) return;
+  const Hash128 hash = fnv1a_128(std::string_view(contents).substr(0, header_size + binary_size));
+  std::memcpy(contents.data() + header_size + binary_size, &hash, sizeof hash);
+}
+
+}  // namespace
+
+TEST_CASE("program cache: the hash is FNV-1a's") {
+  CHECK(fnv1a_128("") == Hash128{0x6c62272e07bb0142u, 0x62b821756295c58du});
+  CHECK(fnv1a_128("a") == Hash128{0xd228cb696f1a8cafu, 0x78912b704e4a8964u});
+  CHECK(fnv1a_128("foobar") == Hash128{0x343e1662793c64bfu, 0x6f0d3597ba446f18u});
+}
+
+TEST_CASE("program cache: what is stored comes back, under its key alone") {
+  const TemporaryFolder folder;
+  const fs::path place = folder.file("a/b/programs");
+  ProgramCache cache(place);
+  REQUIRE(cache.on());
+  CHECK((fs::status(place).permissions() & fs::perms::all) == fs::perms::owner_all);
+  CHECK_FALSE(cache.load("one"));
+  for (unsigned char seed = 1; seed <= 3; ++seed) {  // each in the place of the one before
+    cache.store("one", made("one", seed));
+    CHECK(cache.load("one") == made("one", seed));
+  }
+  cache.store("two", made("two", 4, 100'000));
+  CHECK(ProgramCache(place).load("two") == made("two", 4, 100'000));
+  CHECK(cache.load("one") == made("one", 3));
+  CHECK_FALSE(cache.load("One"));
+  CHECK_FALSE(cache.load(""));
+  cache.store("none", {});
+  CHECK_FALSE(cache.load("none"));
+  CHECK(std::distance(fs::directory_iterator(place), {}) == 2);
+  fs::remove_all(folder.file("a"));  // as a user may at any time
+  CHECK_FALSE(cache.load("one"));
+  cache.store("one", made("one", 5));
+  CHECK(cache.load("one") == made("one", 5));
+}
+
+TEST_CASE("program cache: a damaged, short or foreign file is absent, and replaced") {
+  const TemporaryFolder folder;
+  std::vector<std::string> lines;
+  ProgramCache cache(folder.file(""), [&](const std::string& line) { lines.push_back(line); });
+  const std::string key = "vendor renderer version source";
+  const StoredProgram program = made(key, 7, 40);
+  cache.store(key, program);
+  const fs::path path = cache.file(key);
+  const std::string whole = TemporaryFolder::contents(path);
+  const auto absent = [&](const std::string& contents) {
+    write_file(path, contents);
+    lines.clear();
+    const bool result = !cache.load(key);
+    return result && lines.size() == 1 && lines[0].find(path.string()) != std::string::npos;
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = whole;
+      flipped[i] = static_cast<char>(flipped[i] ^ 1 << bit);
+      if (!absent(flipped)) FAIL("bit " << bit << " of byte " << i << " does not count");
+    }
+    if (!absent(whole.substr(0, i))) FAIL("the first " << i << " bytes are taken for all");
+  }
+  CHECK(absent(whole + whole));
+  CHECK(absent(whole + '\0'));
+  CHECK(absent("#!/bin/sh\n"));
+  CHECK(absent(std::string(1000, 'x')));
+  // Whole, but not what its name says, or of another format.
+  for (const std::string& other : {std::string("another"), std::string(key.size(), 'k')}) {
+    cache.store(other, made(other, 7, 40));
+    CHECK(absent(TemporaryFolder::contents(cache.file(other))));
+    fs::remove(cache.file(other));
+  }
+  for (const std::size_t at : {0u, 8u, 16u, 24u}) {  // magic, version, flags, the binary's size
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 2);
+    sign(changed);
+    if (!absent(changed)) FAIL("byte " << at << " does not count");
+  }
+  cache.store(key, program);
+  CHECK(cache.load(key) == program);
+  CHECK(cache.on());
+
+  fs::remove(path);
+  fs::create_directory(path);
+  CHECK_FALSE(cache.load(key));
+  cache.store(key, program);  // has no place
+  CHECK_FALSE(cache.on());
+  CHECK(folder.count() == 1);  // nothing half-written is left
+}
+
+TEST_CASE("program cache: the least recently used go first, and never a file of another's") {
+  using namespace std::chrono_literals;
+  const TemporaryFolder folder;
+  const auto now = fs::file_time_type::clock::now();
+  const std::string old_temporary = folder.file("glgemm-0123456789abcdef0123456789abcdef.program.0123456789abcdef.tmp", "x");
+  const std::string new_temporary = folder.file("glgemm-0123456789abcdef0123456789abcdef.program.0123456789abcde0.tmp", "x");
+  const std::vector<std::string> foreign{folder.file("README", std::string(5000, 'x')), folder.file("glgemm-0123.program", "x"),
+                                         folder.file("glgemm-0123456789abcdef0123456789abcdeX.program", "x"),
+                                         folder.file("glgemm-tuning.json", "x"),
+                                         folder.file("glgemm-0123456789abcdef0123456789abcdef.program.old", "x")};
+  for (const std::string& file : foreign) fs::last_write_time(file, now - 1000h);
+  fs::last_write_time(old_temporary, now - 2h);
+  ProgramCache cache(folder.file(""), {}, 4000);
+  const auto key = [](int i) { return "program " + std::to_string(i); };
+  const auto add = [&](int i) {
+    cache.store(key(i), made(key(i), static_cast<unsigned char>(i), 900));  // four have room
+    fs::last_write_time(cache.file(key(i)), now - std::chrono::hours(10 - i));
+  };
+  for (int i = 0; i < 4; ++i) add(i);
+  CHECK(cache.load(key(0)));  // used just now, so that 1 is the oldest
+  add(4);
+  add(5);
+  const auto there = [&](int i) { return fs::exists(cache.file(key(i))); };
+  CHECK(there(0));
+  CHECK_FALSE(there(1));
+  CHECK_FALSE(there(2));
+  for (const int i : {3, 4, 5}) CHECK(there(i));
+  cache.store("large", made("large", 1, 4000));
+  CHECK_FALSE(fs::exists(cache.file("large")));
+  CHECK(there(5));
+  for (const std::string& file : foreign) CHECK(fs::exists(file));
+  CHECK_FALSE(fs::exists(old_temporary));
+  CHECK(fs::exists(new_temporary));
+}
+
+TEST_CASE("program cache: where it is, and where it can't be") {
+  const TemporaryFolder folder;
+  std::vector<std::string> lines;
+  const auto log = [&](const std::string& line) { lines.push_back(line); };
+  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), xdg("XDG_CACHE_HOME", "/x/cache"), home("HOME", "/home/x");
+  CHECK(ProgramCache::folder(std::nullopt, log) == "/x/cache/glgemm/programs");
+  CHECK(ProgramCache::folder("here", log) == "here");
+  CHECK(ProgramCache::folder("", log).empty());
+  {
+    const Variable own("GLGEMM_PROGRAM_CACHE", "/own");
+    CHECK(ProgramCache::folder(std::nullopt, log) == "/own");
+    CHECK(ProgramCache::folder("here", log) == "here");
+    const Variable none("GLGEMM_PROGRAM_CACHE", "");
+    CHECK(ProgramCache::folder(std::nullopt, log).empty());
+  }
+  {
+    const Variable relative("XDG_CACHE_HOME", "cache");  // is to be ignored, its specification says
+    CHECK(ProgramCache::folder(std::nullopt, log) == "/home/x/.cache/glgemm/programs");
+    CHECK(lines.empty());
+    const Variable no_home("HOME", nullptr);
+    CHECK(ProgramCache::folder(std::nullopt, log).empty());
+    CHECK(lines.size() == 1);
+  }
+  CHECK_FALSE(ProgramCache().on());
+
+  const auto refused = [&](const std::string& place) {
+    lines.clear();
+    ProgramCache cache(place, log);
+    cache.store("key", made("key", 1));
+    return !cache.on() && !cache.load("key") && lines.size() == 1 && lines[0].find(place) != std::string::npos;
+  };
+  CHECK(refused(folder.file("file", "in the folder's place")));
+  CHECK(refused(folder.file("file/below")));
+  CHECK(TemporaryFolder::contents(folder.file("file")) == "in the folder's place");
+  CHECK(refused("/proc/glgemm"));
+  fs::create_directory(folder.file("open"));
+  fs::permissions(folder.file("open"), fs::perms::all);
+  CHECK(refused(folder.file("open")));
+  if (geteuid() == 0) {
+    fs::create_directory(folder.file("foreign"));
+    REQUIRE(chown(folder.file("foreign").c_str(), 1, 1) == 0);
+    CHECK(refused(folder.file("foreign")));
+  }
+}
+
+TEST_CASE("program cache: threads and processes share a folder") {
+  const TemporaryFolder folder;
+  constexpr int rounds = 150;
+  // Some keys all write, some only one does; the bound holds about half of them, so that files vanish all the time.
+  const auto work = [&](int worker) {
+    ProgramCache cache(folder.file(""), {}, 6000);
+    std::minstd_rand random(static_cast<unsigned>(worker + 1));
+    for (int i = 0; i < rounds; ++i) {
+      const int which = static_cast<int>(random() % 8);
+      const std::string key = which < 4 ? "all " + std::to_string(which) : "own " + std::to_string(worker * 10 + which);
+      if (random() % 2) cache.store(key, made(key, static_cast<unsigned char>(random()), 300 + 100 * (random() % 5)));
+      if (const auto program = cache.load(key); program && !is_made(key, *program)) return false;
+    }
+    return cache.on();
+  };
+  std::vector<pid_t> children;
+  for (int worker = 0; worker < 2; ++worker) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(work(worker) ? 0 : 1);
+    children.push_back(child);
+  }
+  std::vector<int> right(2);
+  {
+    std::thread first([&] { right[0] = work(2); }), second([&] { right[1] = work(3); });
+    first.join();
+    second.join();
+  }
+  CHECK(right == std::vector<int>{1, 1});
+  for (const pid_t child : children) {
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  ProgramCache cache(folder.file(""), {}, 6000);
+  cache.store("last", made("last", 1));
+  CHECK(cache.load("last"));
+  std::uint64_t all_bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.file(""))) {
+    CHECK(entry.path().extension() == ".program");
+    all_bytes += entry.file_size();
+  }
+  CHECK(all_bytes <= 6000);
+}
+
+TEST_CASE("program cache: who reads while another writes finds the one program or the other") {
+  const TemporaryFolder folder;
+  ProgramCache writer(folder.file("")), reader(folder.file(""));
+  const StoredProgram programs[] = {made("key", 0, 100'000), made("key", 1, 150'000)};
+  writer.store("key", programs[0]);
+  std::thread thread([&] {
+    for (int i = 0; i < 60; ++i) writer.store("key", programs[i % 2]);
+  });
+  int wrong = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto program = reader.load("key");
+    wrong += !program || (*program != programs[0] && *program != programs[1]);
+  }
+  thread.join();
+  CHECK(wrong == 0);
+  CHECK(writer.on());
+  CHECK(reader.on());
+}
+
+// For GLGEMM_MUTATION_SECONDS, by default 2. The push's run sets it so that this and the tuning files' together take 20 seconds.
+TEST_CASE("program cache: files changed at random are absent or unchanged") {
+  const char* given = std::getenv("GLGEMM_MUTATION_SECONDS");
+  const double seconds = given ? std::atof(given) : 2;
+  const TemporaryFolder folder;
+  ProgramCache cache(folder.file(""));
+  const std::vector<std::string> keys{"a key", std::string(300, 'k'), "third"};
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    cache.store(keys[i], made(keys[i], static_cast<unsigned char>(i), 50 + 400 * i));
+    files.push_back(TemporaryFolder::contents(cache.file(keys[i])));
+  }
+  const unsigned seed = std::random_device()();
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
+  std::int64_t rounds = 0, loaded = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds) {
+    const std::size_t which = below(keys.size());
+    const std::string &original = files[which], &other = files[below(files.size())];
+    std::string changed = original;
+    for (std::size_t changes = below(4); changes > 0; --changes) {
+      const std::size_t at = below(changed.size()), count = below(changed.size() - at + 1);
+      switch (below(7)) {
+        case 0:
+          if (!changed.empty()) changed[at] = static_cast<char>(changed[at] ^ 1 << below(8));
+          break;
+        case 1:  // in the header
+          if (changed.size() > header_size) changed[below(header_size)] = static_cast<char>(random());
+          break;
+        case 2:
+          changed.resize(at);
+          break;
+        case 3:
+          changed.append(below(100), static_cast<char>(random()));
+          break;
+        case 4:
+          changed.erase(at, count);
+          break;
+        case 5:
+          changed.insert(at, other, below(other.size()), below(200));
+          break;
+        default:
+          std::fill_n(changed.begin() + static_cast<std::ptrdiff_t>(at), count, static_cast<char>(random()));
+          break;
+      }
+    }
+    // At times with the right hash, behind which only a maker of such files could come: then no more than one of them is read.
+    const bool hashed = below(4) == 0;
+    if (hashed) sign(changed);
+    fs::remove(cache.file(keys[which]));  // some file systems wait for the disk when a file is replaced
+    write_file(cache.file(keys[which]), changed);
+    const auto program = cache.load(keys[which]);
+    ++rounds;
+    loaded += program.has_value();
+    if (program.has_value() != (changed == original) && !hashed) FAIL("after " << rounds << " rounds");
+    if (program && !hashed && !(*program == made(keys[which], static_cast<unsigned char>(which), 50 + 400 * which)))
+      FAIL("another program after " << rounds << " rounds");
+    if (program && program->binary.size() > changed.size()) FAIL("more than there is after " << rounds << " rounds");
+  }
+  MESSAGE(rounds << " changed files, " << loaded << " of them loaded");
+  CHECK(loaded > 0);
+  CHECK(loaded < rounds);
+  CHECK(cache.on());
+}

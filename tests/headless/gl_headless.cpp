@@ -1,0 +1,406 @@
+// Contexts without a window: the list of devices, the choice among them, the kinds of contexts, threads, and what stays current.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <future>
+#include <glgemm/glgemm.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "support/context.hpp"
+#include "support/run_tool.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+/// Sets a variable of the environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before, was_set_ = true;
+    setenv(name, value, 1);
+  }
+  ~Variable() { was_set_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+  bool was_set_ = false;
+};
+
+template <class Function>
+Function* function(const char* name) {
+  return reinterpret_cast<Function*>(HeadlessContext::get_proc_address(name));
+}
+
+/// EGL's current context, by way of EGL itself.
+void* current_context() {
+  return function<void*()>("eglGetCurrentContext")();
+}
+
+int gl_integer(unsigned name) {
+  int value = 0;
+  function<void(unsigned, int*)>("glGetIntegerv")(name, &value);
+  return value;
+}
+
+/// Whether the context that is current multiplies.
+bool multiplies(std::uint64_t seed = 1, int times = 1) {
+  Engine engine(HeadlessContext::get_proc_address);
+  bool right = true;
+  for (int i = 0; i < times; ++i, ++seed) {
+    const Matrix<float> a = random_integer_matrix(19, 23, 9, seed), b = random_integer_matrix(23, 37, 9, seed + 1000);
+    right = right && engine.multiply(a, b) == multiply_serial(a, b);
+  }
+  engine.release();
+  return right;
+}
+
+HeadlessOptions on_device(const std::string& device) {
+  HeadlessOptions options;
+  options.device = device;
+  return options;
+}
+
+std::string changed_case(std::string text) {
+  for (char& c : text) {
+    const auto letter = static_cast<unsigned char>(c);
+    c = static_cast<char>(std::isupper(letter) ? std::tolower(letter) : std::toupper(letter));
+  }
+  return text;
+}
+
+/// What choosing this device throws, as T.
+template <class T>
+std::string refusal(const std::string& device) {
+  try {
+    const HeadlessContext context(on_device(device));
+  } catch (const T& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every device is listed, with what it is or why it cannot be used") {
+  test::context();
+  const std::vector<HeadlessDevice> devices = headless_devices();
+  REQUIRE_FALSE(devices.empty());
+  int usable = 0;
+  bool software_seen = false;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const HeadlessDevice& device = devices[i];
+    CAPTURE(i);
+    CHECK(device.index == static_cast<int>(i));
+    CHECK((device.platform == "device" || device.platform == "surfaceless" || device.platform == "default"));
+    CHECK_FALSE(device.renderer.empty());
+    CHECK(device.version.empty() == device.vendor.empty());
+    if (device.failure.empty()) {
+      ++usable;
+      CHECK_FALSE(device.version.empty());
+    }
+    if (device.platform == "device" && device.failure.empty()) {
+      CHECK_FALSE((software_seen && !device.software));  // software comes last
+      software_seen = software_seen || device.software;
+    }
+  }
+  CHECK(usable > 0);
+  CHECK(devices.back().platform == "default");
+}
+
+TEST_CASE("the list is the same each time, and what was current stays current") {
+  Engine& engine = test::engine();
+  void* const before = current_context();
+  REQUIRE(before != nullptr);
+  const auto egl_api = function<unsigned()>("eglQueryAPI");
+  const auto bind_egl_api = function<unsigned(unsigned)>("eglBindAPI");
+  constexpr unsigned opengl_es = 0x30A0;
+  const unsigned api = egl_api();
+  bind_egl_api(opengl_es);
+  const std::vector<HeadlessDevice> first = headless_devices();
+  const std::vector<HeadlessDevice> second = headless_devices();
+  CHECK(current_context() == before);
+  CHECK(egl_api() == opengl_es);
+  bind_egl_api(api);
+  CHECK(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}) == Matrix<float>{{6}});
+  CHECK(
+      std::equal(first.begin(), first.end(), second.begin(), second.end(), [](const HeadlessDevice& a, const HeadlessDevice& b) {
+        return a.index == b.index && a.platform == b.platform && a.renderer == b.renderer && a.failure == b.failure;
+      }));
+  CHECK_THROWS_AS(HeadlessContext(on_device("no such device")), std::invalid_argument);
+  CHECK(current_context() == before);
+
+  test::context().release_current();
+  headless_devices();
+  CHECK(current_context() == nullptr);
+}
+
+TEST_CASE("without a wish the first device that works is taken") {
+  const Variable none("GLGEMM_DEVICE", "");
+  const std::vector<HeadlessDevice> devices = headless_devices();
+  const auto first =
+      std::find_if(devices.begin(), devices.end(), [](const HeadlessDevice& device) { return device.failure.empty(); });
+  REQUIRE(first != devices.end());
+  const HeadlessContext context;
+  CHECK(context.device().index == first->index);
+  CHECK(context.device().renderer == first->renderer);
+  CHECK(context.device().failure.empty());
+}
+
+TEST_CASE("a device is chosen by its index or by a part of its name, in code before the environment") {
+  test::context();
+  const Variable variable("GLGEMM_DEVICE", "no such device");
+  for (const HeadlessDevice& device : headless_devices()) {
+    const std::string index = std::to_string(device.index);
+    CAPTURE(index);
+    if (!device.failure.empty()) {
+      CHECK(
+          contains(refusal<Unsupported>(index), index + " (" + device.platform + ") " + device.renderer + ": " + device.failure));
+      continue;
+    }
+    HeadlessContext by_index(on_device(index));
+    CHECK(by_index.device().index == device.index);
+    CHECK(by_index.device().platform == device.platform);
+    CHECK(multiplies());
+    const HeadlessContext by_name(on_device(changed_case(device.renderer.substr(1))));
+    CHECK(by_name.device().renderer == device.renderer);
+    CHECK(by_name.device().index <= device.index);
+    CHECK(multiplies());
+    const Variable chosen("GLGEMM_DEVICE", index.c_str());
+    CHECK(HeadlessContext().device().index == device.index);
+  }
+}
+
+TEST_CASE("a device that is not there: the message lists those that are") {
+  const HeadlessDevice& present = test::context().device();
+  const std::string listed = std::to_string(present.index) + " (" + present.platform + ") " + present.renderer;
+  for (const std::string wrong : {"no such device", "-1", "4711", "99999999999999999999", "0x0", "0 "}) {
+    CAPTURE(wrong);
+    const std::string message = refusal<std::invalid_argument>(wrong);
+    CHECK(contains(message, "\"" + wrong + "\""));
+    CHECK(contains(message, listed));
+    CHECK_FALSE(contains(message, "GLGEMM_DEVICE"));
+  }
+  // A number is an index, also where a name holds it.
+  const std::string& name = present.renderer;
+  const std::size_t digit = name.find_first_of("123456789");
+  const std::string number =
+      digit == std::string::npos ? "" : name.substr(digit, name.find_first_not_of("0123456789", digit) - digit);
+  if (number.size() >= 2 && number.size() < 6 && std::stoul(number) >= headless_devices().size())
+    CHECK(contains(refusal<std::invalid_argument>(number), listed));
+  const Variable variable("GLGEMM_DEVICE", "no such device");
+  CHECK(contains(refusal<std::invalid_argument>(""), "\"no such device\", which GLGEMM_DEVICE asks for; there are "));
+  const ToolRun run = run_tool("inspect --shape 2,2,2");
+  CHECK(run.status == 2);
+  CHECK(contains(run.err, "no such device"));
+}
+
+TEST_CASE("no usable device at all: the message lists each and why") {
+  if (!contains(test::context().device().version, "Mesa")) {
+    MESSAGE("left out: only Mesa can be told to be too old");
+    return;
+  }
+  const std::size_t count = headless_devices().size();
+  const Variable old("MESA_GL_VERSION_OVERRIDE", "4.2");
+  const ToolRun text = run_tool("devices");
+  CHECK(text.status == 2);
+  const ToolRun json = run_tool("devices --json");
+  CHECK(json.status == 2);
+  const nlohmann::json devices = nlohmann::json::parse(json.out).at("devices");
+  CHECK(devices.size() == count);
+  const ToolRun product = run_tool("bench --sizes 2");
+  CHECK(product.status == 2);
+  for (const nlohmann::json& device : devices) {
+    const auto failure = device.at("failure").get<std::string>();
+    CHECK(device.at("usable") == false);
+    CHECK_FALSE(failure.empty());
+    CHECK(contains(text.out, "CANNOT BE USED      " + failure));
+    CHECK(contains(product.err, device.at("renderer").get<std::string>() + ": " + failure));
+  }
+}
+
+TEST_CASE("functions are found by name") {
+  test::context();
+  for (const char* name : {"glDispatchCompute", "glGetString", "eglGetCurrentContext"}) {
+    CAPTURE(name);
+    const bool found = HeadlessContext::get_proc_address(name) != nullptr;
+    CHECK(found);
+  }
+}
+
+TEST_CASE("two contexts on two threads multiply at once") {
+  test::context();
+  const auto work = [](std::uint64_t seed) {
+    const HeadlessContext context;
+    return multiplies(seed, 20);
+  };
+  auto one = std::async(std::launch::async, work, 1);
+  auto two = std::async(std::launch::async, work, 500);
+  CHECK(one.get());
+  CHECK(two.get());
+}
+
+TEST_CASE("a context is current on one thread at a time, and moves to another") {
+  HeadlessContext context;
+  const auto elsewhere = [&] {
+    return std::async(std::launch::async,
+                      [&]() -> std::string {
+                        try {
+                          context.make_current();
+                          const bool right = multiplies();
+                          context.release_current();
+                          return right ? "right" : "wrong";
+                        } catch (const GlError& error) {
+                          return error.what();
+                        }
+                      })
+        .get();
+  };
+  CHECK(contains(elsewhere(), "cannot be made current"));
+  context.release_current();
+  CHECK(current_context() == nullptr);
+  CHECK(elsewhere() == "right");
+  context.make_current();
+  CHECK(multiplies());
+}
+
+TEST_CASE("a context that ends leaves the others on its display working") {
+  HeadlessContext staying;
+  void* const handle = current_context();
+  {
+    const HeadlessContext going;
+    CHECK(current_context() != handle);
+    CHECK(multiplies());
+  }
+  CHECK(current_context() == nullptr);
+  staying.make_current();
+  CHECK(current_context() == handle);
+  CHECK(multiplies());
+  {
+    HeadlessContext other;
+    staying.make_current();
+  }
+  CHECK(current_context() == handle);  // a destructor touches its own context only
+  HeadlessContext moved = std::move(staying);
+  CHECK(current_context() == handle);
+  CHECK_FALSE(moved.device().renderer.empty());
+  moved = HeadlessContext();
+  CHECK(current_context() != handle);
+  CHECK(multiplies());
+}
+
+TEST_CASE("contexts that share see each other's buffers") {
+  HeadlessContext first;
+  Engine engine(HeadlessContext::get_proc_address);
+  const Matrix<float> a{{1, 4}, {2, 5}, {3, 6}}, b{{7, 8, 9}, {10, 11, 12}};
+  const DeviceMatrix device_a(engine, a), device_b(engine, b);
+  DeviceMatrix device_c(engine, 3, 3);
+  REQUIRE(device_a.download() == a);  // so that it is there
+
+  HeadlessOptions options;
+  options.share = &first;
+  const Variable ignored("GLGEMM_DEVICE", "no such device");
+  {
+    const HeadlessContext second(options);
+    CHECK(second.device().index == first.device().index);
+    Engine other(HeadlessContext::get_proc_address);
+    other.gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()});
+    function<void()>("glFinish")();
+    other.release();
+  }
+  first.make_current();
+  CHECK(device_c.download() == Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}});
+  engine.release();
+
+  options.device = "0";
+  CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
+}
+
+TEST_CASE("debug, robust, error-free and compatibility contexts multiply") {
+  test::context();
+  constexpr unsigned context_flags = 0x821E, profile_mask = 0x9126, reset_strategy = 0x8256;
+  constexpr int core = 1, compatibility = 2, debug = 2, robust = 4, no_error = 8, lose_context = 0x8252;
+  struct Kind {
+    std::string name;
+    HeadlessOptions options;
+    int flags;
+  };
+  std::vector<Kind> kinds(7);
+  kinds[0] = {"plain", {}, 0};
+  kinds[1] = {"debug", {}, debug};
+  kinds[1].options.debug = true;
+  kinds[2] = {"robust", {}, robust};
+  kinds[2].options.robust = true;
+  kinds[3] = {"no_error", {}, no_error};
+  kinds[3].options.no_error = true;
+  kinds[4] = {"compatibility", {}, 0};
+  kinds[4].options.compatibility = true;
+  kinds[5] = {"debug and robust", {}, debug | robust};
+  kinds[5].options.debug = kinds[5].options.robust = true;
+  kinds[6] = {"compatibility without errors", {}, no_error};
+  kinds[6].options.compatibility = kinds[6].options.no_error = true;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    try {
+      const HeadlessContext context(kind.options);
+      CHECK((gl_integer(context_flags) & (debug | robust | no_error)) == kind.flags);
+      CHECK((gl_integer(profile_mask) & (core | compatibility)) == (kind.options.compatibility ? compatibility : core));
+      if (kind.options.robust) CHECK(gl_integer(reset_strategy) == lose_context);
+      CHECK(multiplies());
+    } catch (const Unsupported& error) {
+      MESSAGE("this driver has no such context: ", kind.name + ": " + error.what());
+      CHECK(kind.name != "plain");
+    }
+  }
+}
+
+TEST_CASE("options that exclude each other") {
+  HeadlessOptions options;
+  options.no_error = options.debug = true;
+  CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
+  options.debug = false;
+  options.robust = true;
+  CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
+}
+
+TEST_CASE("glgemm devices prints what the library finds") {
+  const Limits& limits = test::engine().limits();
+  const std::vector<HeadlessDevice> devices = headless_devices();
+  const ToolRun text = run_tool("devices");
+  CHECK(text.status == 0);
+  const ToolRun json = run_tool("devices --json");
+  CHECK(json.status == 0);
+  const nlohmann::json list = nlohmann::json::parse(json.out).at("devices");
+  REQUIRE(list.size() == devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    CAPTURE(i);
+    CHECK(contains(text.out, "\n" + std::to_string(i) + "  " + devices[i].renderer + "\n") == (i > 0));
+    CHECK(list[i].at("index") == devices[i].index);
+    CHECK(list[i].at("platform") == devices[i].platform);
+    CHECK(list[i].at("renderer") == devices[i].renderer);
+    CHECK(list[i].at("version") == devices[i].version);
+    CHECK(list[i].at("software") == devices[i].software);
+    CHECK(list[i].at("usable") == devices[i].failure.empty());
+    if (devices[i].failure.empty())
+      CHECK(contains(text.out, devices[i].version));
+    else
+      CHECK(contains(text.out, devices[i].failure));
+  }
+  const nlohmann::json& ours = list[static_cast<std::size_t>(test::context().device().index)].at("limits");
+  CHECK(ours.at("storage_block_bytes") == limits.storage_block_bytes);
+  CHECK(ours.at("storage_offset_alignment") == limits.storage_offset_alignment);
+  CHECK(ours.at("workgroup_invocations") == limits.workgroup_invocations);
+  CHECK(ours.at("shared_bytes") == limits.shared_bytes);
+  CHECK(ours.at("loop_iterations") == limits.loop_iterations);
+}

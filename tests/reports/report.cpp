@@ -1,0 +1,127 @@
+// The goals of glgemm report: which hold where, and what is met.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "reports/checks.hpp"
+#include "reports/text.hpp"
+
+using namespace glgemm::tools;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json ratio(const char* of, const char* over, const std::string& what, double value) {
+  return {{"name", std::string(of) + " over " + over + ", " + what}, {"of", of}, {"over", over}, {"value", value}};
+}
+
+Json report_of(const char* vendor, const char* renderer, const char* version, Json ratios) {
+  return {{"device", {{"vendor", vendor}, {"renderer", renderer}, {"version", version}}},
+          {"bench", {{{"section", "table"}, {"found", {{"ratios", std::move(ratios)}}}}}},
+          {"cublas", nullptr},
+          {"tests_say", Json::array()}};
+}
+
+}  // namespace
+
+TEST_CASE("report - goals depend on the device, and are met or missed") {
+  const Json ratios{
+      ratio("auto", "tiled", "1024x1024x1024 f32", 30),     ratio("auto", "tiled", "512x512x512 f32", 1),
+      ratio("naive", "tiled", "1024x1024x1024 f32", 99),    ratio("auto", "reading rate", "4096x2x4096 f32", 0.61),
+      ratio("auto", "reading rate", "256x2x4096 f32", 0.1), ratio("auto", "naive", "512x4x500000 f32", 3.9),
+      ratio("auto", "best of space", "7x9x8 f32", 0.9),     ratio("auto", "best of space", "geometric mean of 3", 0.94)};
+  const Json old_mesa = goals(report_of("Mesa", "llvmpipe (LLVM 15)", "4.5 Mesa 22.3.6", ratios));
+  REQUIRE(old_mesa.size() == 5);
+  CHECK(old_mesa[0]["must"] == 45);
+  CHECK(old_mesa[0]["met"] == false);
+  CHECK(old_mesa[1]["met"] == true);   // of the reading rate
+  CHECK(old_mesa[2]["met"] == false);  // over naive
+  CHECK(old_mesa[3]["met"] == true);
+  CHECK(old_mesa[4]["met"] == false);
+  CHECK(goals(report_of("Mesa", "llvmpipe (LLVM 19)", "4.5 Mesa 25.0.7", ratios))[0]["met"] == true);
+  const Json on_gpu = goals(report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", ratios));
+  CHECK(on_gpu[0]["met"].is_null());
+  CHECK(on_gpu[1]["met"].is_null());  // more than one column
+
+  Json gpu = report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", Json::array());
+  Json more{ratio("auto", "reading rate", "16384x1x16384 f32", 0.79), ratio("auto", "reading rate", "4096x1x4096 f32", 0.1),
+            ratio("first product, program cache warm", "cold", "8x8x8 f32", 0.19),
+            ratio("first product, program cache and driver's cache warm", "cold", "8x8x8 f32", 0.1),
+            ratio("streamed", "the slower of its transfers and the product alone", "8x8x8 f32", 0.86)};
+  Json calls = report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", more);
+  const auto call = [](int n, bool scope, double us) {
+    return Json{{"m", n}, {"n", n}, {"k", n}, {"dispatches", 3}, {"scope", scope}, {"cpu_us", us}};
+  };
+  calls["bench"].push_back(
+      {{"section", "enqueue"}, {"found", {{"ratios", Json::array()}, {"results", {call(64, true, 16), call(4096, true, 14)}}}}});
+  calls["bench"][0]["found"]["results"] = {{{"requested", "tiled"}, {"n", 4096}, {"gflops", 7505.9}},
+                                           {{"requested", "tiled"}, {"n", 8192}, {"gflops", 1}},
+                                           {{"requested", "auto"}, {"n", 4096}, {"gflops", 1}}};
+  for (const bool software : {false, true}) {
+    calls["device"]["software"] = software;
+    const Json found = goals(calls);
+    REQUIRE(found.size() == 8);
+    const Json unknown;
+    CHECK(found[0]["must"] == (software ? 0.6 : 0.8));
+    CHECK(found[0]["met"] == software);
+    CHECK(found[1]["met"] == (software ? Json(false) : unknown));
+    CHECK(found[2]["met"] == (software ? unknown : Json(true)));
+    CHECK(found[3]["met"].is_null());
+    CHECK(found[4]["met"] == (software ? unknown : Json(true)));
+    CHECK(found[5]["what"] == "microseconds of CPU for each call of gemm(), 64 x 64 x 64, 3 dispatches, in a scope");
+    CHECK(found[5]["met"] == (software ? unknown : Json(false)));
+    CHECK(found[6]["met"].is_null());
+    CHECK(found[7]["what"] == "tiled over the paper's 75.1 GFLOP/s, N = 4096");
+    CHECK(found[7]["value"].get<double>() == doctest::Approx(100).epsilon(0.001));
+  }
+
+  const auto product = [](double value) {
+    return Json{{"m", 8}, {"n", 8}, {"k", 8}, {"op_a", "n"}, {"op_b", "t"}, {"ratio", value}};
+  };
+  gpu["cublas"] = {
+      {"sets",
+       {{{"name", "squares"}, {"results", {product(0.9)}}},
+        {{"name", "shapes-server.csv"}, {"results", {product(0.5), product(0.8)}}},
+        {{"name", "f64"}, {"type", "f64"}, {"arithmetic", "fp64"}, {"tensor_cores", false}, {"results", {product(0.6)}}},
+        {{"name", "f16"}, {"type", "f16"}, {"arithmetic", "fp16"}, {"tensor_cores", true}, {"results", {product(0.1)}}}}}};
+  gpu["tests_say"] = {"GL calls of a repeated product in a scope over a dispatch by hand, tiled: 1.6 (16 over 10)"};
+  const Json found = goals(gpu);
+  REQUIRE(found.size() == 5);
+  CHECK(found[0]["at_most"] == true);
+  CHECK(found[0]["met"] == false);
+  CHECK(found[1]["what"] == "auto over cuBLAS, 8 x 8 x 8, nt");
+  CHECK(found[1]["met"] == true);
+  CHECK(found[2]["value"].get<double>() == doctest::Approx(0.6324555));
+  CHECK(found[2]["met"] == false);
+  CHECK(found[3]["what"] == "auto over cuBLAS in fp64, f64, 8 x 8 x 8, nt");
+  CHECK(found[3]["met"] == false);
+  CHECK(found[4]["met"].is_null());
+}
+
+TEST_CASE("report - no folders of this machine") {
+  CHECK(without_folders("cannot read '/home/me/x/y.csv' (/tmp/z): --shapes=/a/b") == "cannot read 'y.csv' (z): --shapes=b");
+  CHECK(without_folders("GFLOP/s in a/b and 1 / 2") == "GFLOP/s in a/b and 1 / 2");
+}
+
+TEST_CASE("report - only tests that ran, passed and said so have passed") {
+  const auto result = [](const std::string& output, const std::string& trouble = {}) {
+    const TestResult all = test_result(output, trouble);
+    return (all.passed ? "passed: " : "failed: ") + all.text;
+  };
+  const std::string good = "[doctest] test cases:  4 |  4 passed | 0 failed | 1 skipped\n[doctest] Status: SUCCESS!\n";
+  CHECK(result(good) == "passed: 4 test cases passed");
+  CHECK(result(good, "exit status 1: leaks") == "failed: 4 test cases passed, exit status 1: leaks");
+  CHECK(result("[doctest] test cases: 0 | 0 passed | 0 failed | 9 skipped\n") == "failed: no test case ran");
+  CHECK(result("TEST CASE:  begun\n") == "failed: it ended without a result");
+  CHECK(result("", "ended by signal 9") == "failed: it ended without a result, ended by signal 9");
+  CHECK(result("[doctest] test cases: 4 | 3 passed | 1 failed | 0 skipped\n") == "failed: 1 of 4 test cases failed");
+  CHECK(result("TEST CASE:  a\nf:1: ERROR: x\n" + good) == "failed: 0 of 4 test cases failed: 'a'");
+  CHECK(result("all passed\n") == "passed: passed");
+  CHECK(result("all passed\nand more\n") == "failed: it ended without a result");
+  CHECK(result("FAILED: b: status 3\nstatus 3\n", "exit status 1") == "failed: failed: 'b: status 3', exit status 1");
+  CHECK(result("FAILED: b\nall passed\n") == "failed: failed: 'b'");
+  std::string many;
+  for (int i = 0; i < 22; ++i) many += "FAILED: " + std::to_string(i) + "\n";
+  CHECK(result(many).ends_with("'18', '19' and 2 more"));
+}

@@ -1,0 +1,39 @@
+// An application in whose context glgemm is a guest: it has bound and set everything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/functions.hpp"
+
+namespace glgemm::test {
+
+/// A vertex program whose only output, `v`, can be captured by transform feedback.
+GLuint make_program();
+
+/// Unusual values for all state that a compute library could touch, in the current context: objects bound to every binding point,
+/// with ranges where there are ranges; queries active; a debug group open.
+class Application {
+ public:
+  Application();
+  ~Application();
+  Application(const Application&) = delete;
+  Application& operator=(const Application&) = delete;
+
+ private:
+  GLuint buffer() const { return buffers_[next_++ % buffers_.size()]; }
+  std::vector<GLuint> buffers_;
+  mutable std::size_t next_ = 0;
+  GLuint program_ = 0, stage_ = 0, pipeline_ = 0, array_ = 0, texture_ = 0, sampler_ = 0, renderbuffer_ = 0;
+  GLuint framebuffers_[2] = {}, queries_[2] = {}, more_textures_[2] = {};
+};
+
+/// Makes that GL error pending: GL_INVALID_ENUM, GL_INVALID_VALUE, GL_INVALID_OPERATION or GL_INVALID_FRAMEBUFFER_OPERATION.
+void make_error(GLenum error);
+
+/// How many buffers, programs, shaders, queries, pipelines, framebuffers and textures of the current context have names below
+/// some thousands.
+std::vector<std::int64_t> count_objects();
+
+}  // namespace glgemm::test

@@ -1,0 +1,63 @@
+// Makes the context and the engine that all tests on a device share, and frees them at the program's end.
+#include "support/context.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <memory>
+
+namespace glgemm::test {
+namespace {
+
+/// No test, and no tool that a test runs, uses the user's folder of programs, or depends on what is there.
+[[maybe_unused]] const int without_program_cache = setenv("GLGEMM_PROGRAM_CACHE", "", 1);
+/// Nor the user's tuning table.
+[[maybe_unused]] const int without_tuning = setenv("GLGEMM_TUNING", "", 1);
+/// zink on a CPU compiles the values of uniforms into programs, and after some of them takes a program with others (Mesa 22.3 to
+/// 25.0): products are then wrong.
+[[maybe_unused]] const int without_inlined_uniforms = setenv("ZINK_INLINE_UNIFORMS", "0", 0);
+
+struct Shared {
+  HeadlessContext context;
+  Engine engine{HeadlessContext::get_proc_address};
+
+  Shared() = default;
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  ~Shared() {
+    try {
+      context.make_current();
+      engine.release();
+    } catch (const std::exception& error) {
+      std::cerr << "the tests' engine could not be released: " << error.what() << '\n';
+    }
+  }
+};
+
+std::unique_ptr<Shared> make() {
+  try {
+    return std::make_unique<Shared>();
+  } catch (const Unsupported& error) {
+    const char* ci = std::getenv("CI");
+    const bool must_run = ci && *ci;
+    std::cerr << "\n**** " << (must_run ? "FAILED" : "SKIPPED") << ": no test on a device can run: " << error.what() << "\n\n";
+    std::exit(must_run ? 1 : 77);
+  }
+}
+
+Shared& shared() {
+  static const std::unique_ptr<Shared> made = make();
+  made->context.make_current();
+  return *made;
+}
+
+}  // namespace
+
+HeadlessContext& context() {
+  return shared().context;
+}
+Engine& engine() {
+  return shared().engine;
+}
+
+}  // namespace glgemm::test

@@ -1,0 +1,142 @@
+// Wrappers made from a list of names: the functions that glgemm may call.
+#include "support/counting_loader.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "support/functions.hpp"
+
+namespace glgemm::test {
+namespace {
+
+// clang-format off
+#define FUNCTIONS(X) \
+  X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
+  X(ClientWaitSync) X(CompileShader) X(CopyBufferSubData) X(CreateProgram) X(CreateShader) X(DeleteBuffers) X(DeleteFramebuffers) \
+  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Flush) X(GenBuffers) \
+  X(GenFramebuffers) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
+  X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
+  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
+  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsQuery) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
+  X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
+  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UseProgram) X(Viewport)
+// clang-format on
+
+#define INDEX(name) at_##name,
+enum Index : std::size_t { FUNCTIONS(INDEX) known_functions };
+#undef INDEX
+
+constexpr std::size_t max_unknown = 2000;
+std::array<std::atomic<std::int64_t>, known_functions + max_unknown> counts;
+std::atomic<std::int64_t> max_bytes = std::numeric_limits<std::int64_t>::max();
+std::atomic<GLenum> status = GL_NO_ERROR;
+std::atomic<bool> busy = false;
+std::mutex unknown_mutex;
+std::vector<std::string> unknown_names;
+
+template <Index I, class F>
+struct Counted;
+
+template <Index I, class R, class... Arguments>
+struct Counted<I, R (*)(Arguments...)> {
+  static inline std::atomic<R (*)(Arguments...)> real = nullptr;
+  static R call(Arguments... arguments) {
+    ++counts[I];
+    if constexpr (I == at_BufferData || I == at_BufferStorage) {
+      const auto refused = [](auto first, GLsizeiptr size, auto... rest) {
+        real.load()(first, size > max_bytes ? GLsizeiptr{1} << 46 : size, rest...);
+      };
+      return refused(arguments...);
+    } else if constexpr (I == at_GetGraphicsResetStatus || I == at_GetGraphicsResetStatusARB) {
+      return status != GL_NO_ERROR ? status.load() : real.load()(arguments...);
+    } else if constexpr (I == at_ClientWaitSync) {
+      const auto wait = [](GLsync sync, GLbitfield flags, GLuint64 timeout) {
+        return busy && timeout == 0 ? GLenum{GL_TIMEOUT_EXPIRED} : real.load()(sync, flags, timeout);
+      };
+      return wait(arguments...);
+    } else if constexpr (I == at_GetQueryObjectui64v) {
+      const auto get = [](GLuint query, GLenum what, GLuint64* value) {
+        real.load()(query, what, value);
+        if (busy && what == GL_QUERY_RESULT_AVAILABLE) *value = GL_FALSE;
+      };
+      return get(arguments...);
+    } else {
+      return real.load()(arguments...);
+    }
+  }
+};
+
+template <std::size_t I>
+void unknown() {
+  ++counts[known_functions + I];
+}
+
+template <std::size_t... I>
+constexpr std::array<void (*)(), sizeof...(I)> unknown_functions(std::index_sequence<I...>) {
+  return {unknown<I>...};
+}
+
+}  // namespace
+
+void (*counting_loader(const char* name))() {
+  const auto found = HeadlessContext::get_proc_address(name);
+  if (!found) return nullptr;
+#define WRAP(function)                                                    \
+  if (std::strcmp(name, "gl" #function) == 0) {                           \
+    using Wrapper = Counted<at_##function, decltype(gl::Api::function)>;  \
+    Wrapper::real = reinterpret_cast<decltype(gl::Api::function)>(found); \
+    return reinterpret_cast<void (*)()>(&Wrapper::call);                  \
+  }
+  FUNCTIONS(WRAP)
+#undef WRAP
+  static constexpr auto functions = unknown_functions(std::make_index_sequence<max_unknown>());
+  const std::lock_guard lock(unknown_mutex);
+  for (std::size_t i = 0; i < unknown_names.size(); ++i)
+    if (unknown_names[i] == name) return functions[i];
+  if (unknown_names.size() == max_unknown) return nullptr;
+  unknown_names.emplace_back(name);
+  return functions[unknown_names.size() - 1];
+}
+
+std::map<std::string, std::int64_t> calls() {
+  std::map<std::string, std::int64_t> result;
+  const auto add = [&](std::size_t index, const std::string& name) {
+    if (counts[index] != 0) result[name] = counts[index];
+  };
+#define ADD(function) add(at_##function, "gl" #function);
+  FUNCTIONS(ADD)
+#undef ADD
+  const std::lock_guard lock(unknown_mutex);
+  for (std::size_t i = 0; i < unknown_names.size(); ++i) add(known_functions + i, unknown_names[i] + " (unknown)");
+  return result;
+}
+
+void reset_calls() {
+  for (auto& count : counts) count = 0;
+}
+
+std::int64_t all_calls() {
+  std::int64_t all = 0;
+  for (const auto& count : counts) all += count;
+  return all;
+}
+
+void limit_buffers(std::int64_t bytes) {
+  max_bytes = bytes;
+}
+
+void pretend_busy(bool is) {
+  busy = is;
+}
+
+void pretend_reset(unsigned as) {
+  status = as;
+}
+
+}  // namespace glgemm::test

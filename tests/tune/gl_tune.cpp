@@ -1,0 +1,69 @@
+// An engine goes by a tuning table, and says what it leaves out.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <glgemm/glgemm.hpp>
+#include <glgemm/headless.hpp>
+
+#include "support/context.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+TuningEntry entry(const Problem& problem, const char* kernel) {
+  TuningEntry result;
+  result.device = test::engine().device().renderer;
+  result.driver = test::engine().device().version;
+  result.choice.problem = problem;
+  result.choice.kernel = parse_kernel(kernel);
+  result.date = "2026-01-02";
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
+  Problem problem;
+  problem.m = problem.n = problem.k = 40;
+  // For a shape of which the table has nothing.
+  Problem other = problem;
+  other.m = 400;
+  TuningTable table;
+  table.add(entry(problem, "naive:workgroup_x=32,workgroup_y=1"));
+  TuningEntry stale = entry(other, "naive:workgroup_x=1,workgroup_y=1");
+  stale.driver = "4.6 (Core Profile) Some 1.0";
+  table.add(stale);
+  std::string json = table.to_json();
+  json.insert(json.rfind("\n ]"), ",\n  {\"device\": 3}");
+  const TemporaryFolder folder;
+
+  std::vector<std::string> log;
+  EngineOptions options;
+  options.tuning = folder.file("tuning.json", json);
+  options.program_cache = "";
+  options.log = [&](std::string_view line) { log.emplace_back(line); };
+  Engine engine(HeadlessContext::get_proc_address, options);
+  const auto logged = [&](const std::string& part) {
+    return std::count_if(log.begin(), log.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  CHECK(logged("tuning: '" + *options.tuning + "': entry 3 is left out") == 1);
+  CHECK(logged("tuning: 1 entry is stale") == 1);
+
+  const Kernel tuned = NaiveKernel{32, 1};
+  CHECK(engine.plan(problem).kernel == tuned);
+  CHECK(engine.plan(problem).chosen_by == Plan::By::tuning);
+  PlanOptions untuned;
+  untuned.untuned = true;
+  CHECK(engine.plan(problem, untuned).kernel != tuned);
+  CHECK(engine.plan(other).kernel != Kernel{NaiveKernel{1, 1}});
+  Report report;
+  const auto a = random_integer_matrix(40, 40, 9, 1), b = random_integer_matrix(40, 40, 9, 2);
+  CHECK(engine.multiply(a, b, {}, &report) == multiply_serial(a, b));
+  CHECK(report.plan.kernel == tuned);
+  engine.release();
+}

@@ -1,0 +1,301 @@
+// Measures calls and first products: see bench_calls.hpp.
+#include "bench/calls.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include <glgemm/headless.hpp>
+
+#include "bench/json.hpp"
+#include "bench/measure.hpp"
+#include "bench/ratios.hpp"
+#include "bench/table.hpp"
+#include "files/child.hpp"
+#include "files/progress.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// On a clock that all processes share.
+double milliseconds_now() {
+  return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count();
+}
+
+/// Milliseconds of CPU that this thread, or all of the process, has had.
+double cpu_milliseconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+/// Microseconds for each call, one figure for each batch.
+struct Calls {
+  int calls = 0;  ///< in a batch
+  std::vector<double> cpu, process_cpu, wall;
+};
+
+Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue, const BenchOptions& options) {
+  const auto wait = [&] { engine.fence().wait(); };
+  // The first ones plan, compile, and learn how fast the program is.
+  for (int i = 0; i < std::max(3, options.warmup.value_or(3)); ++i) enqueue(nullptr);
+  wait();
+  double call_ms = 1e9, done_ms = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const auto first = Clock::now();
+    enqueue(nullptr);
+    call_ms = std::min(call_ms, std::max(1e-4, milliseconds_since(first)));
+    wait();
+    done_ms = std::min(done_ms, std::max(1e-4, milliseconds_since(first)));
+  }
+  // So many that clocks and caches do not matter, and so few that no driver waits for room in its queue.
+  Calls result{static_cast<int>(std::clamp(std::min(20 / call_ms, 200 / done_ms), 1.0, 200.0)), {}, {}, {}};
+  const auto begin = Clock::now();
+  const int most = options.repeats.value_or(50), least = options.repeats.value_or(5);
+  for (int batch = 0; batch < most && (batch < least || milliseconds_since(begin) < 500); ++batch) {
+    const double process = cpu_milliseconds(CLOCK_PROCESS_CPUTIME_ID), thread = cpu_milliseconds(CLOCK_THREAD_CPUTIME_ID);
+    const auto start = Clock::now();
+    for (int i = 0; i < result.calls; ++i) enqueue(nullptr);
+    const double wall = milliseconds_since(start);
+    const auto each = [&](double ms) { return 1000 * ms / result.calls; };
+    result.wall.push_back(each(wall));
+    result.cpu.push_back(each(cpu_milliseconds(CLOCK_THREAD_CPUTIME_ID) - thread));
+    result.process_cpu.push_back(each(cpu_milliseconds(CLOCK_PROCESS_CPUTIME_ID) - process));
+    wait();
+  }
+  return result;
+}
+
+BenchResult result_of(bool passed, const Json& json) {
+  return {passed ? 0 : 1, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+Json shape_json(const Shape& shape, const BenchOptions& options) {
+  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", std::string(to_string(options.type))}};
+}
+
+std::string shape_and_type(const Shape& shape, const BenchOptions& options) {
+  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k) + " " +
+         std::string(to_string(options.type));
+}
+
+}  // namespace
+
+BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out) {
+  Json json = bench_json(engine.device(), {}, nullptr);
+  out << engine.device().renderer << "; OpenGL " << engine.device().version << '\n'
+      << "Microseconds of each call of gemm() on the same matrices, without the wait for the device: the thread's CPU time and, "
+         "in\n"
+         "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock.\n"
+      << "            size  dispatches   scope  calls  us of CPU                   of all threads  on the clock  kernel\n";
+  for (const Shape& shape : options.shapes) {
+    require_memory(shape, options.type, 1);
+    const std::unique_ptr<Trial> trial = make_trial(shape, options);
+    const auto enqueue = trial->on_device(engine, plan_options(options.kernels.front()));
+    Report report;
+    enqueue(&report);
+    for (const bool in_scope : {true, false}) {
+      std::optional<Scope> scope;
+      if (in_scope) scope.emplace(engine.scope());
+      const Calls x = measure_calls(engine, enqueue, options);
+      const std::string cpu =
+          digits(median(x.cpu)) + " (" + digits(quantile(x.cpu, 0.25)) + " to " + digits(quantile(x.cpu, 0.75)) + ")";
+      out << std::setw(16) << to_string(shape) << std::setw(12) << report.dispatches << std::setw(8)
+          << (in_scope ? "in one" : "none") << std::setw(7) << x.calls << "  " << std::left << std::setw(28) << cpu << std::right
+          << std::setw(14) << digits(median(x.process_cpu)) << std::setw(14) << digits(median(x.wall)) << "  "
+          << to_string(report.plan.kernel) << '\n'
+          << std::flush;
+      Json result = shape_json(shape, options);
+      result.update({{"requested", options.kernels.front().text},
+                     {"kernel", std::string(name(report.plan.kernel))},
+                     {"dispatches", report.dispatches},
+                     {"scope", in_scope},
+                     {"calls", x.calls},
+                     {"batches", x.cpu.size()},
+                     {"cpu_us", median(x.cpu)},
+                     {"cpu_us_low", quantile(x.cpu, 0.25)},
+                     {"cpu_us_high", quantile(x.cpu, 0.75)},
+                     {"process_cpu_us", median(x.process_cpu)},
+                     {"wall_us", median(x.wall)}});
+      json["results"].push_back(std::move(result));
+    }
+  }
+  return result_of(true, json);
+}
+
+BenchResult run_first_child(const BenchOptions& options, const std::string& device) {
+  const Shape& shape = options.shapes.front();
+  const std::unique_ptr<Trial> trial = make_trial(shape, options);
+  int compiled = 0, loaded = 0;
+  EngineOptions engine_options;
+  engine_options.log = [&](std::string_view line) {
+    compiled += line.starts_with("compiled ");
+    loaded += line.starts_with("loaded ");
+  };
+  HeadlessOptions headless;
+  headless.device = device;
+  const auto started = Clock::now();
+  const HeadlessContext context(headless);
+  const double context_ms = milliseconds_since(started);
+  const auto begin = Clock::now();
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  const PlanOptions plan = plan_options(options.kernels.front());
+  const Report report = trial->run(engine, plan);
+  const double first_ms = milliseconds_since(begin);
+  const double there = milliseconds_now();
+  const Check check = trial->check_host(options.check == CheckMethod::full);
+  const auto again = Clock::now();
+  trial->run(engine, plan);
+  const double again_ms = milliseconds_since(again);
+  Json json = bench_json(engine.device(), {}, nullptr);
+  engine.release();
+  json.update({{"kernel", std::string(name(report.plan.kernel))},
+               {"context_ms", context_ms},
+               {"first_ms", first_ms},
+               {"again_ms", again_ms},
+               {"there_ms", there},
+               {"compiled", compiled},
+               {"loaded", loaded},
+               {"check", check.passed ? "" : check.summary}});
+  std::cout << json.dump() << '\n';
+  return {check.passed ? 0 : 1, ""};
+}
+
+BenchResult run_first(const BenchOptions& options, const std::string& device, std::ostream& out) {
+  Json json;
+  bool passed = true;
+  for (const Shape& shape : options.shapes) {
+    require_memory(shape, options.type, 1);
+    const std::string sizes = std::to_string(shape.m) + "," + std::to_string(shape.n) + "," + std::to_string(shape.k);
+    Words words{"glgemm",
+                "bench",
+                "--first-child",
+                "--shape",
+                sizes,
+                "--op-a",
+                std::string(to_string(shape.op_a)),
+                "--op-b",
+                std::string(to_string(shape.op_b)),
+                "--type",
+                std::string(to_string(options.type)),
+                "--kernel",
+                options.kernels.front().text};
+    if (!device.empty()) words.insert(words.end(), {"--device", device});
+    struct Times {
+      std::vector<double> first, from_start, again;
+    } cold, warm, both;
+    Json last;
+    bool kept = true;
+    Progress progress(1);
+    const int rounds = options.repeats.value_or(3);
+    for (int round = 0; round < rounds && kept; ++round) {
+      const Scratch scratch;
+      const auto run = [&](Times& times, const char* which, const char* drivers) {
+        progress.show(static_cast<double>(round) / rounds, to_string(shape) + ", " + which);
+        const std::string folder = scratch.file(drivers);
+        std::filesystem::create_directories(folder);  // not every driver makes its own
+        const double start = milliseconds_now();
+        const Ended ended = run_program(words,
+                                        {{"GLGEMM_PROGRAM_CACHE", scratch.file("programs")},
+                                         {"MESA_SHADER_CACHE_DIR", folder},
+                                         {"MESA_GLSL_CACHE_DIR", folder},
+                                         {"__GL_SHADER_DISK_CACHE_PATH", folder}},
+                                        600, scratch);
+        last = Json::parse(ended.out, nullptr, false);
+        if (!last.is_object()) throw std::runtime_error("a process that multiplies for the first time failed: " + why(ended));
+        if (ended.status != 0) {
+          out << "WRONG  size " << to_string(shape) << ": " << last.value("check", why(ended)) << '\n';
+          passed = false;
+        }
+        times.first.push_back(last.at("first_ms"));
+        times.from_start.push_back(last.at("there_ms").get<double>() - start);
+        times.again.push_back(last.at("again_ms"));
+      };
+      run(cold, "cold", "drivers-cold");
+      run(warm, "warm", "drivers-warm");
+      kept = last.at("loaded") > 0;
+      if (kept) run(both, "warm with the driver's cache", "drivers-cold");
+    }
+    progress.clear();
+    if (json.is_null()) {
+      for (const char* part : {"device", "results", "ratios"}) json[part] = last.at(part);
+      out << last.at("device").at("renderer").get<std::string>() << "; OpenGL "
+          << last.at("device").at("version").get<std::string>() << '\n'
+          << "Milliseconds until the first product of a process, from host to host, is there, medians: with an empty program\n"
+             "cache (cold), with one that another process has filled (warm), both beside an empty cache of the driver's own,\n"
+             "and with both caches filled; the same from the process' start; and the second product.\n"
+             "            size      cold      warm   warm/cold  both warm  start, cold  start, warm   warm/cold  both warm"
+             "    second  kernel\n";
+    }
+    Json result = shape_json(shape, options);
+    result.update({{"requested", options.kernels.front().text},
+                   {"kernel", last.at("kernel")},
+                   {"binaries", kept},
+                   {"runs", cold.first.size()},
+                   {"cold_ms", median(cold.first)},
+                   {"cold_from_start_ms", median(cold.from_start)},
+                   {"second_ms", median(cold.again)}});
+    const auto cell = [](double value, int width = 10) {
+      std::ostringstream text;
+      text << std::setw(width) << digits(value);
+      return text.str();
+    };
+    out << std::setw(16) << to_string(shape) << cell(median(cold.first));
+    const std::string end = cell(median(cold.again)) + "  " + last.at("kernel").get<std::string>() + "\n";
+    if (!kept) {
+      out << "  no ratio: the driver gives no binaries of programs to keep" << cell(median(cold.from_start), 9) << std::setw(4)
+          << "" << end << std::flush;
+      json["results"].push_back(std::move(result));
+      continue;
+    }
+    const auto shares = [](const std::vector<double>& of, const std::vector<double>& over) {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < of.size(); ++i) values.push_back(of[i] / over[i]);
+      return values;
+    };
+    const std::vector<double> first = shares(warm.first, cold.first), from_start = shares(warm.from_start, cold.from_start),
+                              with_driver = shares(both.first, cold.first);
+    result.update({{"warm_ms", median(warm.first)},
+                   {"warm_from_start_ms", median(warm.from_start)},
+                   {"both_warm_ms", median(both.first)},
+                   {"both_warm_from_start_ms", median(both.from_start)},
+                   {"loaded", last.at("loaded")}});
+    out << cell(median(warm.first)) << cell(median(first), 12) << cell(median(both.first), 11)
+        << cell(median(cold.from_start), 13) << cell(median(warm.from_start), 13) << cell(median(from_start), 12)
+        << cell(median(both.from_start), 11) << end << std::flush;
+    json["results"].push_back(std::move(result));
+    const auto ratio = [&](const std::string& of, const std::vector<double>& values) {
+      return Ratio{of + " over cold, " + shape_and_type(shape, options),
+                   of,
+                   "cold",
+                   median(values),
+                   quantile(values, 0.25),
+                   quantile(values, 0.75)};
+    };
+    add_ratios(json, std::vector<Ratio>{ratio("first product, program cache warm", first),
+                                        ratio("first product from the process' start, program cache warm", from_start),
+                                        ratio("first product, program cache and driver's cache warm", with_driver)});
+  }
+  return result_of(passed, json);
+}
+
+}  // namespace glgemm::tools

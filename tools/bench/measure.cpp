@@ -1,0 +1,438 @@
+// Measures kernels and peers on random products.
+#include "bench/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <glgemm/error.hpp>
+
+#include "bench/table.hpp"
+#include "files/npy.hpp"
+#include "files/product.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+double milliseconds_since(Clock::time_point begin) {
+  return Milliseconds(Clock::now() - begin).count();
+}
+
+/// The serial loop's time for op(A) op(B): of the whole product, or, where that would exceed `seconds`, of a band of its first
+/// rows, worth at most two seconds, and extrapolated from there. Of a batch, the first product is measured, and its time
+/// multiplied.
+template <class T>
+Baseline measure_serial(const HostProduct<T>& p, double seconds) {
+  const Matrix<T> a = apply_op(p.op_a, p.batch == 1 ? p.a : item_of(p.a, 0, p.a_rows()));
+  const Matrix<T> b = apply_op(p.op_b, p.batch == 1 ? p.b : item_of(p.b, 0, p.b_rows()));
+  const auto items = static_cast<double>(p.batch);
+  constexpr double enough_ms = 50;  // to tell how long the rest will take
+  const double limit_ms = 1000 * seconds;
+  double elapsed = 0;
+  std::int64_t rows = 0;
+  const auto run = [&](std::int64_t count) {
+    const auto begin = Clock::now();
+    multiply_serial(a, b, rows, rows + count);
+    elapsed += milliseconds_since(begin);
+    rows += count;
+  };
+  while (rows == 0 || (rows < a.rows() && elapsed < std::min(enough_ms, limit_ms)))
+    run(std::min(std::max<std::int64_t>(rows, 1), a.rows() - rows));
+
+  const double row_ms = elapsed / static_cast<double>(rows);
+  const bool whole = row_ms * static_cast<double>(a.rows()) <= limit_ms;
+  const double left_ms = std::min(limit_ms, 2000.0) - elapsed;
+  const std::int64_t wanted =
+      whole ? a.rows() - rows : static_cast<std::int64_t>(std::max(0.0, left_ms / std::max(row_ms, 1e-6)));
+  if (const std::int64_t count = std::min(wanted, a.rows() - rows); count > 0) run(count);
+  if (rows < a.rows()) return {items * elapsed / static_cast<double>(rows) * static_cast<double>(a.rows()), rows};
+
+  // A whole product that took no time to speak of is worth repeating, in one piece.
+  std::vector<double> times;
+  for (double spent = 0; spent < 2 * enough_ms && elapsed < enough_ms; spent += times.back()) {
+    const auto begin = Clock::now();
+    multiply_serial(a, b);
+    times.push_back(milliseconds_since(begin));
+  }
+  return {items * (times.empty() ? elapsed : median(times)), rows};
+}
+
+/// Calls `run` `count` times; or, without a count, until `budget_ms` is spent, at least `least` times and at most 50.
+void repeat(std::optional<int> count, int least, double budget_ms, const std::function<void()>& run) {
+  const auto begin = Clock::now();
+  for (int i = 0; count ? i < *count : i < least || (i < 50 && milliseconds_since(begin) < budget_ms); ++i) run();
+}
+
+/// What no product is expected to be, so that no check lets an element pass that was not written: NaN, or a large odd integer.
+template <class C>
+C unlikely() {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(0x5bd1e995);
+  else if constexpr (requires(C x) { x.imag(); })
+    return {unlikely<typename C::value_type>(), unlikely<typename C::value_type>()};
+  else
+    return std::numeric_limits<C>::quiet_NaN();
+}
+
+/// The GPU's time between two timestamps lies inside the host's time around them and, but for the call's own costs, fills it.
+/// Drivers are known whose timestamps do not do so for compute; then the host's time is taken.
+std::string doubt_about_clock(double gpu_ms, double host_ms) {
+  if (gpu_ms <= 1.2 * host_ms + 0.1 && gpu_ms >= 0.5 * host_ms - 2) return {};
+  return "the GPU's timestamps say " + digits(gpu_ms) + " ms where the host's clock says " + digits(host_ms) +
+         " ms; the host's is taken";
+}
+
+/// As an application does that draws frames: never more than two calls ahead of the device.
+BudgetRun run_under_budget(Engine& engine, const Gemm& product, const PlanOptions& options, double budget_ms) {
+  const auto budget = std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(budget_ms));
+  Job job = engine.start(product, options);
+  BudgetRun result;
+  std::optional<Fence> last;
+  const auto begin = Clock::now();
+  while (!job.done()) {
+    const bool known = job.report().rate > 0;
+    const auto call = Clock::now();
+    job.advance(budget);
+    const double took = milliseconds_since(call);
+    if (known) {
+      ++result.calls_known;
+      result.late += took > 2 * budget_ms;
+      result.max_ms = std::max(result.max_ms, took);
+    }
+    Fence next = job.fence();
+    if (last) last->wait();
+    last.emplace(std::move(next));
+  }
+  if (last) last->wait();
+  result.total_ms = milliseconds_since(begin);
+  result.calls = job.report().advances;
+  return result;
+}
+
+/// Random matrices of a shape.
+template <class T>
+HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
+  using Accumulator = accumulator_t<T>;
+  HostProduct<T> p;
+  p.op_a = shape.op_a;
+  p.op_b = shape.op_b;
+  p.alpha = scalar_as<Accumulator>(options.alpha);
+  p.beta = scalar_as<Accumulator>(options.beta);
+  p.batch = options.batch;
+  const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t seed) {
+    if (op != Op::none) std::swap(rows, columns);
+    return random_matrix<T>(options.batch * rows, columns, seed);
+  };
+  p.a = random(shape.m, shape.k, shape.op_a, 1);
+  p.b = random(shape.k, shape.n, shape.op_b, 2);
+  if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
+  return p;
+}
+
+template <class C>
+std::size_t hash_of(const Matrix<C>& c) {
+  const std::string_view bytes(static_cast<const char*>(static_cast<const void*>(c.data())),
+                               static_cast<std::size_t>(c.size()) * sizeof(C));
+  return std::hash<std::string_view>{}(bytes);
+}
+
+/// A kernel or a peer, as one that runs in turn with others.
+template <class C>
+struct Entrant {
+  Measurement result;
+  std::function<void()> reset;                                ///< C gets what no product is
+  std::function<void(Measurement& result, bool counts)> run;  ///< once; the times are added to the result's if it counts
+  std::function<Matrix<C>()> fetch;
+  std::function<Matrix<C>(Measurement& result)> run_in_total;                ///< with the copies; for kernels
+  std::function<void(Measurement& result, double budget_ms)> run_in_budget;  ///< for kernels
+  std::size_t hash = 0;                                                      ///< of the C that was checked
+};
+
+template <class T>
+class TypedTrial final : public Trial {
+  using C = accumulator_t<T>;
+
+ public:
+  TypedTrial(const Shape& shape, const BenchOptions& options)
+      : product_(random_product<T>(shape, options)), peer_problem_(peer_problem(shape, options)) {}
+  Baseline serial(double seconds) const override { return measure_serial(product_, seconds); }
+  Picture picture(const std::string& title) const override { return heat_map(as_float(c_), title); }
+  Picture error_picture(const std::string& title) const override { return error_map(error_ratios(product_, c_), title); }
+
+  std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options) override {
+    std::vector<Entrant<C>> entrants;
+    {
+      const DeviceMatrix a(engine, product_.a), b(engine, product_.b);
+      DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
+      for (const RequestedKernel& kernel : who.kernels) entrants.push_back(kernel_entrant(engine, kernel, a, b, c));
+      for (PeerClient& peer : who.peers) entrants.push_back(peer_entrant(peer));
+      for (Entrant<C>& x : entrants) {
+        who.begins(x.result.requested);
+        warm_up(x, who, options);
+      }
+      run_in_turn(entrants, options);
+      for (Entrant<C>& x : entrants) {
+        if (!options.budget_ms || !x.run_in_budget) continue;
+        who.begins(x.result.requested + ", under a budget");
+        x.reset();
+        x.run_in_budget(x.result, *options.budget_ms);
+        const Matrix<C> found = x.fetch();
+        if (x.result.check.passed && hash_of(found) != x.hash) x.result.check = check(product_, found, who.full_check);
+      }
+    }
+    std::vector<Measurement> results;
+    for (Entrant<C>& x : entrants) {
+      if (!x.result.gpu_times.empty())
+        x.result.clock_note = doubt_about_clock(median(x.result.gpu_times), median(x.result.call_times));
+      if (x.run_in_total) {
+        who.begins(x.result.requested + ", with copies");
+        finish(x, who, options);
+      }
+      results.push_back(std::move(x.result));
+    }
+    return results;
+  }
+
+  Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
+                  const std::function<void(const RequestedKernel& kernel)>& begins) override {
+    Fastest result;
+    std::vector<std::pair<double, const RequestedKernel*>> times;
+    double best = std::numeric_limits<double>::infinity();
+    const DeviceMatrix a(engine, product_.a), b(engine, product_.b);
+    DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
+    for (const RequestedKernel& kernel : kernels) {
+      begins(kernel);
+      Entrant<C> x = kernel_entrant(engine, kernel, a, b, c);
+      try {
+        x.run(x.result, false);
+        x.run(x.result, true);
+        if (x.result.call_times.back() < 1.5 * best) x.run(x.result, true);
+      } catch (const GlError& error) {  // Unsupported is one
+        ++result.refused;
+        result.refusal = kernel.text + ": " + error.what();
+        continue;
+      }
+      const double time = *std::min_element(x.result.call_times.begin(), x.result.call_times.end());
+      best = std::min(best, time);
+      times.emplace_back(time, &kernel);
+    }
+    std::stable_sort(times.begin(), times.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    for (std::size_t i = 0; i < std::min(count, times.size()); ++i) result.kernels.push_back(*times[i].second);
+    return result;
+  }
+
+  HostGemm host_product() override {
+    c_ = adds() ? product_.c0 : Matrix<C>(product_.m(), product_.n());
+    return {.op_a = product_.op_a,
+            .op_b = product_.op_b,
+            .alpha = product_.alpha,
+            .a = host_matrix(std::as_const(product_.a)),
+            .b = host_matrix(std::as_const(product_.b)),
+            .beta = product_.beta,
+            .c = host_matrix(c_)};
+  }
+  Check check_host(bool full) const override { return check(product_, c_, full); }
+  std::function<void(Report*)> on_device(Engine& engine, const PlanOptions& options) const override {
+    struct Operands {
+      DeviceMatrix a, b, c;
+    };
+    const auto here = std::make_shared<Operands>(
+        Operands{{engine, product_.a}, {engine, product_.b}, {engine, product_.m(), product_.n(), type_of<C>()}});
+    if (adds()) here->c.upload(product_.c0);
+    return [here, product = product_.gemm(here->a, here->b, here->c), options, &engine](Report* report) {
+      engine.gemm(product, options, report);
+    };
+  }
+  Report run(Engine& engine, const PlanOptions& options) override {
+    Report report;
+    c_ = tools::run(engine, product_, options, report);
+    return report;
+  }
+
+  double transfer_seconds(Engine& engine, const StreamReport& streamed) const override {
+    constexpr std::int64_t distinct = 8, part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
+    struct Sections {
+      DeviceMatrix device;
+      std::vector<Matrix<T>> host;
+    };
+    const auto cut = [&](const Matrix<T>& x, Op op, std::int64_t rows, std::int64_t columns) {
+      if (op != Op::none) std::swap(rows, columns);
+      Sections sections{{engine, rows, columns, type_of<T>()}, {}};
+      const HostMatrix from = host_matrix(x);
+      for (std::int64_t i = 0; i < distinct && (i + 1) * rows <= x.rows(); ++i)
+        from.read({i * rows, 0, rows, columns}, sections.host.emplace_back(rows, columns).data());
+      return sections;
+    };
+    const StreamPlan& plan = streamed.plan;
+    Sections operands[] = {cut(product_.a, product_.op_a, plan.piece_m, plan.piece_k),
+                           cut(product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
+    const std::int64_t c_rows =
+        std::clamp<std::int64_t>(part_bytes / (plan.piece_n * static_cast<std::int64_t>(sizeof(C))), 1, plan.piece_m);
+    const DeviceMatrix c(engine, c_rows, plan.piece_n, type_of<C>());
+    engine.fence().wait();
+    const auto begin = Clock::now();
+    std::int64_t up = 0, down = 0;
+    for (std::size_t i = 0; up < streamed.bytes_to_device; ++i) {
+      Sections& sections = operands[i % 2];
+      const Matrix<T>& next = sections.host[i / 2 % sections.host.size()];
+      sections.device.upload(next);
+      up += next.size() * static_cast<std::int64_t>(sizeof(T));
+      const double share = static_cast<double>(up) / static_cast<double>(streamed.bytes_to_device);
+      for (; static_cast<double>(down) < share * static_cast<double>(streamed.bytes_from_device);
+           down += c.rows() * c.columns() * static_cast<std::int64_t>(sizeof(C)))
+        c.template download<C>();
+    }
+    engine.fence().wait();
+    // The last sections may have been more than was left.
+    return milliseconds_since(begin) / 1000 * static_cast<double>(streamed.bytes_to_device + streamed.bytes_from_device) /
+           static_cast<double>(std::max<std::int64_t>(1, up + down));
+  }
+
+ private:
+  void warm_up(Entrant<C>& x, const Entrants& who, const BenchOptions& options) {
+    x.reset();
+    const bool counts = options.warmup == 0;  // then the first run is one that counts
+    repeat(counts ? 1 : options.warmup, 1, 100, [&] { x.run(x.result, counts); });
+    c_ = x.fetch();
+    x.result.check = check(product_, c_, who.full_check);
+    x.hash = hash_of(c_);
+    if (x.run_in_total) {
+      x.result.kernel = x.result.report.plan.kernel;
+      x.result.ran = std::string(name(*x.result.kernel)) + " " + tile_text(*x.result.kernel);
+    }
+    who.checked(x.result);
+  }
+
+  static void run_in_turn(std::vector<Entrant<C>>& entrants, const BenchOptions& options) {
+    const auto enough = [&](const std::vector<double>& times) {
+      const int count = static_cast<int>(times.size());
+      if (options.repeats) return count >= *options.repeats;
+      return count >= 50 || (count >= 3 && std::accumulate(times.begin(), times.end(), 0.0) >= 500);
+    };
+    for (bool more = true; more;) {
+      more = false;
+      for (Entrant<C>& x : entrants) {
+        if (enough(x.result.call_times)) continue;
+        x.run(x.result, true);
+        more = true;
+      }
+    }
+  }
+
+  void finish(Entrant<C>& x, const Entrants& who, const BenchOptions& options) const {
+    Matrix<C> c;
+    repeat(options.repeats, 1, 500, [&] { c = x.run_in_total(x.result); });
+    // Both were computed alike, so as a rule they are equal.
+    if (x.result.check.passed && hash_of(c) != x.hash) x.result.check = check(product_, c, who.full_check);
+  }
+
+  bool adds() const { return product_.beta != C(0); }
+  Matrix<C> unlikely_c() const {
+    Matrix<C> c(product_.batch * product_.m(), product_.n());
+    std::fill(c.elements().begin(), c.elements().end(), unlikely<C>());
+    return c;
+  }
+
+  Entrant<C> kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceMatrix& a, const DeviceMatrix& b,
+                            DeviceMatrix& c) const {
+    Entrant<C> x;
+    x.result.requested = requested.text;
+    x.result.space = requested.space;
+    x.reset = [this, &c] { c.upload(unlikely_c()); };
+    x.fetch = [&c] { return c.template download<C>(); };
+    const Gemm product = product_.gemm(a, b, c);
+    const PlanOptions plan = plan_options(requested);
+    x.run = [this, &engine, &c, product, plan](Measurement& result, bool counts) {
+      if (adds()) c.upload(product_.c0);
+      const auto begin = Clock::now();
+      engine.gemm(product, plan, &result.report);
+      const double call = milliseconds_since(begin);
+      if (!counts) return;
+      result.call_times.push_back(call);
+      result.gpu_times.push_back(Milliseconds(result.report.kernel_time).count());
+    };
+    x.run_in_budget = [this, &engine, &c, product, plan](Measurement& result, double budget_ms) {
+      if (adds()) c.upload(product_.c0);
+      result.budget = run_under_budget(engine, product, plan, budget_ms);
+    };
+    x.run_in_total = [this, &engine, plan](Measurement& result) {
+      Report report;
+      Matrix<C> total = tools::run(engine, product_, plan, report);
+      result.total_times.push_back(Milliseconds(report.total_time).count());
+      return total;
+    };
+    return x;
+  }
+
+  Entrant<C> peer_entrant(PeerClient& peer) const {
+    Entrant<C> x;
+    x.result.requested = x.result.ran = peer.name();
+    x.reset = [this, &peer] {
+      const auto bytes = [](const auto& matrix) { return std::as_bytes(matrix.elements()); };
+      peer.load(peer_problem_, bytes(product_.a), bytes(product_.b), bytes(adds() ? product_.c0 : unlikely_c()));
+      peer.reset();
+    };
+    x.fetch = [this, &peer] {
+      const std::span<const std::byte> bytes = peer.fetch();
+      Matrix<C> c(product_.batch * product_.m(), product_.n());
+      std::memcpy(c.data(), bytes.data(), bytes.size());
+      return c;
+    };
+    x.run = [this, &peer](Measurement& result, bool counts) {
+      if (adds()) peer.reset();
+      const double call = peer.run();
+      if (counts) result.call_times.push_back(call);
+    };
+    return x;
+  }
+
+  HostProduct<T> product_;
+  PeerProblem peer_problem_;
+  Matrix<C> c_;
+};
+
+}  // namespace
+
+double quantile(std::vector<double> values, double p) {
+  std::sort(values.begin(), values.end());
+  const double place = p * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+}
+
+double median(const std::vector<double>& values) {
+  return quantile(values, 0.5);
+}
+
+std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
+  return with_type(options.type,
+                   [&]<class T>(T) -> std::unique_ptr<Trial> { return std::make_unique<TypedTrial<T>>(shape, options); });
+}
+
+PlanOptions plan_options(const RequestedKernel& requested) {
+  PlanOptions options;
+  options.kernel = requested.kernel;
+  options.split_k = requested.split_k;
+  return options;
+}
+
+PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
+  return {options.type, shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
+}
+
+std::string tile_text(const Kernel& kernel) {
+  const Tile block = tile(kernel);
+  return std::to_string(block.rows) + "x" + std::to_string(block.columns);
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,116 @@
+// The measuring part of `glgemm bench`: what is multiplied, how long kernels and peers take for it, and whether they are right.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
+#include <glgemm/verify.hpp>
+
+#include "bench/bench.hpp"
+#include "files/image.hpp"
+#include "peers/peers.hpp"
+
+namespace glgemm::tools {
+
+struct Baseline {
+  double ms = 0;  ///< for the whole product
+  std::int64_t rows_measured = 0;
+};
+
+/// A run as a Job with a budget for each call of advance.
+struct BudgetRun {
+  std::int64_t calls = 0;        ///< that enqueued something
+  std::int64_t calls_known = 0;  ///< of those, once the rate was known
+  std::int64_t late = 0;         ///< of those, how many took over twice the budget
+  double max_ms = 0;             ///< of those
+  double total_ms = 0;           ///< from the first call until C is there
+};
+
+/// What was found out about a kernel or a peer on one shape. Times are in milliseconds, one for each run that counts.
+struct Measurement {
+  std::string requested;            ///< "auto", "tiled:tile=8", or the peer's name
+  std::string ran;                  ///< "tiled 8x8", or the peer's name
+  std::optional<Kernel> kernel;     ///< none: a peer
+  bool space = false;               ///< one of the fastest of the tuner's space
+  Report report;                    ///< a kernel's last run
+  std::vector<double> gpu_times;    ///< the GPU's; empty for a peer
+  std::vector<double> call_times;   ///< the host's, from the call until C is there
+  std::vector<double> total_times;  ///< the same with the copies to and from the device; empty for a peer
+  std::string clock_note;           ///< why the GPU's times are not used; empty if they are
+  std::optional<BudgetRun> budget;
+  Check check;
+
+  /// The times that count: the GPU's where they are used, else the host's.
+  const std::vector<double>& times() const { return gpu_times.empty() || !clock_note.empty() ? call_times : gpu_times; }
+};
+
+/// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.
+double quantile(std::vector<double> values, double p);
+double median(const std::vector<double>& values);
+
+/// Who takes part on a shape.
+struct Entrants {
+  std::span<const RequestedKernel> kernels;
+  std::span<PeerClient> peers;
+  bool full_check = true;
+  std::function<void(const std::string& name)> begins;     ///< called before an entrant is measured, or finished
+  std::function<void(const Measurement& result)> checked;  ///< called when an entrant's C has been checked: it is in the pictures
+};
+
+/// What a first pass over many kernels left.
+struct Fastest {
+  std::vector<RequestedKernel> kernels;  ///< the fastest first
+  std::int64_t refused = 0;              ///< how many could not run
+  std::string refusal;                   ///< why the last of them could not
+};
+
+/// A random product of some type.
+class Trial {
+ public:
+  Trial() = default;
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  virtual ~Trial() = default;
+  /// The serial loop's time: of the whole product, or, where that would exceed `seconds`, extrapolated from a band of its rows.
+  virtual Baseline serial(double seconds) const = 0;
+  /// Each entrant warms up and its result is checked. Then all run in turn, once in each round, until each has run as often as
+  /// the options say, so that what disturbs the machine for a while disturbs all of them. The results are in the entrants' order,
+  /// kernels first.
+  virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options) = 0;
+  /// The `count` fastest of `kernels`, by one run each, or two where the first is near the best, after one that compiles.
+  /// `begins` is called before each.
+  virtual Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
+                          const std::function<void(const RequestedKernel& kernel)>& begins) = 0;
+  /// The product on the host's matrices, with C as it is before; for multiply(). Valid until the next call.
+  virtual HostGemm host_product() = 0;
+  /// Checks the C of the last host_product() or run().
+  virtual Check check_host(bool full) const = 0;
+  /// Enqueues the product on matrices that are on the device; with a report waits for it.
+  virtual std::function<void(Report* report)> on_device(Engine& engine, const PlanOptions& options) const = 0;
+  /// The product from host to host; its C is what check_host() then checks.
+  virtual Report run(Engine& engine, const PlanOptions& options) = 0;
+  /// The seconds that the transfers of a streamed product take alone: as many bytes up and down, in sections as large as the
+  /// plan's, through DeviceMatrix.
+  virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
+  /// Of the C that was checked last.
+  virtual Picture picture(const std::string& title) const = 0;
+  virtual Picture error_picture(const std::string& title) const = 0;
+};
+
+std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);
+
+/// What the planner gets for a requested kernel.
+PlanOptions plan_options(const RequestedKernel& requested);
+/// What a peer gets.
+PeerProblem peer_problem(const Shape& shape, const BenchOptions& options);
+/// "32x32": the block of C that one workgroup computes.
+std::string tile_text(const Kernel& kernel);
+
+}  // namespace glgemm::tools

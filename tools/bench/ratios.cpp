@@ -1,0 +1,111 @@
+// Computes the ratios of measurements.
+#include "bench/ratios.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "bench/table.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+/// "1024x700x2048-tn f32, batch of 3": every size, so that names can be looked up without rules.
+std::string what(const Shape& shape, const BenchOptions& options) {
+  std::string text = std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+  if (shape.op_a != Op::none || shape.op_b != Op::none)
+    text += "-" + std::string(to_string(shape.op_a)) + std::string(to_string(shape.op_b));
+  text += " " + std::string(to_string(options.type));
+  if (options.batch > 1) text += ", batch of " + std::to_string(options.batch);
+  return text;
+}
+
+}  // namespace
+
+double min_bytes(const Shape& shape, const BenchOptions& options) {
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+  const auto element = static_cast<double>(element_bytes(options.type));
+  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
+  return static_cast<double>(options.batch) * (element * (m * k + k * n) + c_element * m * n * (options.beta == 0.0 ? 1 : 2));
+}
+
+std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results,
+                          const Roofline* roofline) {
+  std::vector<Ratio> list;
+  const auto add = [&](const Measurement& of, const std::string& over, const std::vector<double>& of_times,
+                       const std::vector<double>& over_times) {
+    // A clock too coarse for the work may say 0.
+    const auto at = [](const std::vector<double>& times, double p) { return std::max(quantile(times, p), 1e-6); };
+    list.push_back({of.requested + " over " + over + ", " + what(shape, options), of.requested, over,
+                    at(over_times, 0.5) / at(of_times, 0.5), at(over_times, 0.25) / at(of_times, 0.75),
+                    at(over_times, 0.75) / at(of_times, 0.25)});
+  };
+  const auto family = [](const Measurement& x) {
+    return x.requested == "auto" || !x.kernel || x.space ? std::string_view() : name(*x.kernel);
+  };
+  const bool has_auto = std::any_of(results.begin(), results.end(), [](const Measurement& x) { return x.requested == "auto"; });
+  for (const std::string_view baseline : {"tiled", "naive"})
+    for (const Measurement& over : results)
+      for (const Measurement& of : results) {
+        const bool lesser = family(of) == baseline || family(of) == "naive";
+        if (family(over) != baseline || !of.kernel || of.space || (has_auto ? of.requested != "auto" : lesser)) continue;
+        add(of, over.requested, of.times(), over.times());
+      }
+  const Measurement* best = nullptr;
+  for (const Measurement& x : results)
+    if (x.space && (!best || median(x.times()) < median(best->times()))) best = &x;
+  for (const Measurement& of : results)
+    if (best && of.requested == "auto") add(of, std::string(best_of_space), of.times(), best->times());
+  for (const Measurement& over : results)
+    for (const Measurement& of : results)
+      if (!over.kernel && of.kernel && !of.space) add(of, over.requested, of.call_times, over.call_times);
+  if (!roofline) return list;
+
+  const double bytes = min_bytes(shape, options);
+  const double work = flops(shape, options.type, options.batch);
+  for (const Measurement& of : results) {
+    if (!of.kernel || of.space) continue;
+    add(of, "roofline", of.times(), {work / roofline->reachable_gflops(work, bytes) / 1e6});
+    if (std::min(shape.m, shape.n) <= 8) add(of, "reading rate", of.times(), {bytes / roofline->read_gb_per_s() / 1e6});
+  }
+  return list;
+}
+
+std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results) {
+  std::vector<Ratio> list;
+  for (const Measurement& x : results) {
+    if (!x.budget) continue;
+    const std::string budget = "a budget of " + digits(*options.budget_ms) + " ms";
+    const auto add = [&](const std::string& of, const std::string& over, double value) {
+      list.push_back({x.requested + ": " + of + " over " + over + ", " + what(shape, options), of, over, value, value, value});
+    };
+    add("late calls of advance under " + budget, "calls of advance",
+        static_cast<double>(x.budget->late) / static_cast<double>(std::max<std::int64_t>(1, x.budget->calls_known)));
+    add("time under " + budget, "plain time", x.budget->total_ms / std::max(median(x.call_times), 1e-6));
+  }
+  return list;
+}
+
+std::vector<Ratio> geometric_means(std::span<const Ratio> ratios) {
+  std::vector<std::pair<Ratio, int>> means;  // of logarithms, and how many
+  for (const Ratio& ratio : ratios) {
+    auto mean = std::find_if(means.begin(), means.end(),
+                             [&](const auto& other) { return other.first.of == ratio.of && other.first.over == ratio.over; });
+    if (mean == means.end()) mean = means.insert(means.end(), {Ratio{.name = {}, .of = ratio.of, .over = ratio.over}, 0});
+    mean->first.value += std::log(ratio.value);
+    mean->first.low += std::log(ratio.low);
+    mean->first.high += std::log(ratio.high);
+    ++mean->second;
+  }
+  std::vector<Ratio> result;
+  for (auto& [mean, count] : means) {
+    if (count < 2) continue;
+    for (double* const value : {&mean.value, &mean.low, &mean.high}) *value = std::exp(*value / count);
+    mean.name = mean.of + " over " + mean.over + ", geometric mean of " + std::to_string(count);
+    result.push_back(mean);
+  }
+  return result;
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,254 @@
+// Measures what a device can reach, by two small shaders in several forms.
+#include "bench/roofline.hpp"
+
+#include <glad/gl.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <glgemm/error.hpp>
+
+namespace glgemm::shaders {
+extern const std::string_view text_of_multiply_add;
+extern const std::string_view text_of_read;
+}  // namespace glgemm::shaders
+
+namespace glgemm::tools {
+namespace {
+
+using Macros = std::vector<std::pair<std::string, int>>;
+
+class Program {
+ public:
+  /// The shader with the macros defined after its first line, which is #version.
+  Program(std::string_view source, const Macros& macros) : id_(glCreateProgram()) {
+    const std::size_t line = source.find('\n') + 1;
+    std::string text(source.substr(0, line));
+    for (const auto& [name, value] : macros) text += "#define " + name + " " + std::to_string(value) + "\n";
+    text += source.substr(line);
+    const GLuint shader = glCreateShader(GL_COMPUTE_SHADER);
+    const GLchar* const data = text.c_str();
+    glShaderSource(shader, 1, &data, nullptr);
+    glCompileShader(shader);
+    glAttachShader(id_, shader);
+    glLinkProgram(id_);
+    glDeleteShader(shader);
+    GLint linked = 0;
+    glGetProgramiv(id_, GL_LINK_STATUS, &linked);
+    if (linked) return;
+    std::array<GLchar, 2000> log{};
+    glGetShaderInfoLog(shader, static_cast<GLsizei>(log.size()), nullptr, log.data());
+    glDeleteProgram(id_);
+    throw GlError(std::string("roofline: the driver refuses a shader: ") + log.data());
+  }
+  ~Program() { glDeleteProgram(id_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  void use() const { glUseProgram(id_); }
+  GLint uniform(const char* name) const { return glGetUniformLocation(id_, name); }
+
+ private:
+  GLuint id_;
+};
+
+/// The host's time for `run` and for the device to finish it.
+double milliseconds(const std::function<void()>& run) {
+  glFinish();
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  glFinish();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double best_of(int count, const std::function<void()>& run) {
+  double best = milliseconds(run);
+  for (int i = 1; i < count; ++i) best = std::min(best, milliseconds(run));
+  return best;
+}
+
+class Buffer {
+ public:
+  Buffer() { glGenBuffers(1, &id_); }
+  ~Buffer() { glDeleteBuffers(1, &id_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  GLuint id() const { return id_; }
+  /// Filled with ones: memory that nobody wrote may not be there. False if it cannot be had.
+  bool allocate(std::int64_t bytes) {
+    while (glGetError() != GL_NO_ERROR) continue;
+    glBindBuffer(GL_COPY_WRITE_BUFFER, id_);
+    glBufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), nullptr, GL_STATIC_DRAW);
+    GLint64 size = 0;
+    glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &size);
+    const bool had = glGetError() == GL_NO_ERROR && size == bytes;
+    // Not by glClearBufferData: Mesa 22.3 reads past its own copy of the value.
+    const std::vector<GLfloat> ones(static_cast<std::size_t>(std::min<std::int64_t>(bytes, 1 << 24) / 4), 1.0f);
+    const auto step = static_cast<std::int64_t>(ones.size() * 4);
+    for (std::int64_t at = 0; had && at < bytes; at += step)
+      glBufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(at), static_cast<GLsizeiptr>(std::min(step, bytes - at)),
+                      ones.data());
+    glBindBuffer(GL_COPY_WRITE_BUFFER, 0);
+    return had;
+  }
+
+ private:
+  GLuint id_ = 0;
+};
+
+struct Best {
+  double rate = 0;  // operations or bytes in 10^9 per second
+  std::string program;
+  void take(double rate_of_this, const std::string& program_of_this) {
+    if (rate_of_this <= rate) return;
+    rate = rate_of_this;
+    program = program_of_this;
+  }
+};
+
+Best measure_flops(double min_ms) {
+  constexpr int unroll = 8;
+  constexpr GLuint max_groups = 65535;
+  Best best;
+  const auto measure = [&](int workgroup, int accumulators, int fused, int samples) {
+    const Program program(shaders::text_of_multiply_add,
+                          {{"WORKGROUP", workgroup}, {"ACCUMULATORS", accumulators}, {"FUSED", fused}, {"UNROLL", unroll}});
+    program.use();
+    glUniform1f(program.uniform("x"), 0.5f);
+    glUniform1f(program.uniform("y"), 1.0f);
+    GLuint iterations = 64, groups = 64;
+    const auto run = [&] {
+      glUniform1ui(program.uniform("iterations"), iterations);
+      glDispatchCompute(groups, 1, 1);
+    };
+    milliseconds(run);  // the driver may compile now
+    double ms = milliseconds(run);
+    for (; ms < min_ms && groups < max_groups; ms = milliseconds(run)) {
+      // Loops that a driver does not unroll must not reach the 65,535 iterations at which llvmpipe ends them.
+      if (iterations < 1024)
+        iterations *= 2;
+      else
+        groups = std::min(groups * 4, max_groups);
+    }
+    ms = std::min(ms, best_of(samples, run));
+    const double work = 2.0 * 4 * accumulators * unroll * iterations * groups * workgroup;
+    best.take(work / ms / 1e6, std::to_string(accumulators) + " vec4 for each of " + std::to_string(workgroup) + " invocations" +
+                                   (fused ? ", fma()" : ", s * x + y"));
+    return work / ms;
+  };
+  // The number of accumulators first, which hides latencies; then, with the best, the workgroup's size.
+  double most = 0;
+  std::pair<int, int> winner;
+  for (const int fused : {0, 1}) {
+    for (const int accumulators : {2, 3, 4}) {
+      const double rate = measure(64, accumulators, fused, 2);
+      if (rate <= most) continue;
+      most = rate;
+      winner = {accumulators, fused};
+    }
+  }
+  for (const int workgroup : {8, 256}) measure(workgroup, winner.first, winner.second, 2);
+  return best;
+}
+
+Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, bool software) {
+  // Windows that the driver can bind.
+  constexpr std::int64_t element = 16;
+  std::int64_t window = bytes;
+  if (image) {
+    GLint texels = 0;
+    glGetIntegerv(GL_MAX_TEXTURE_BUFFER_SIZE, &texels);
+    window = std::min(window, element * texels);
+  } else {
+    GLint64 block = 0;
+    glGetInteger64v(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &block);
+    window = std::min<std::int64_t>(window, block);
+  }
+  std::int64_t power = element;
+  while (power * 2 <= window) power *= 2;
+  window = power;  // divides the buffer, whose size is a power of two too
+
+  GLuint texture = 0;
+  glGenTextures(1, &texture);
+  glBindTexture(GL_TEXTURE_BUFFER, texture);
+  Best best;
+  const auto measure = [&](int workgroup, int count, bool consecutive) {
+    const std::int64_t groups = window / (element * workgroup * count);
+    if (groups < 1 || groups > 65535) return;
+    const Program program(shaders::text_of_read,
+                          {{"WORKGROUP", workgroup}, {"IMAGE", image ? 1 : 0}, {"CONSECUTIVE", consecutive ? 1 : 0}});
+    program.use();
+    glUniform1ui(program.uniform("count"), static_cast<GLuint>(count));
+    const auto read = [&](std::int64_t from, GLuint count_of_groups) {
+      if (image) {
+        glTexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32F, elements.id(), static_cast<GLintptr>(from),
+                         static_cast<GLsizeiptr>(window));
+        glBindImageTexture(0, texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+      } else {
+        glBindBufferRange(GL_SHADER_STORAGE_BUFFER, 1, elements.id(), static_cast<GLintptr>(from),
+                          static_cast<GLsizeiptr>(window));
+      }
+      glDispatchCompute(count_of_groups, 1, 1);
+    };
+    milliseconds([&] { read(0, 1); });  // the driver may compile now
+    const double ms = best_of(software ? 2 : 5, [&] {
+      for (std::int64_t from = 0; from < bytes; from += window) read(from, static_cast<GLuint>(groups));
+    });
+    best.take(static_cast<double>(bytes) / ms / 1e6, std::to_string(workgroup) + " invocations, " + std::to_string(count) +
+                                                         " vec4 each, " + (consecutive ? "one after the other" : "side by side"));
+  };
+  for (const int count : {256, 1024}) measure(64, count, true);
+  measure(64, 32, false);
+  measure(8, 256, false);
+  for (const int count : {16, 64}) measure(256, count, false);
+  glBindImageTexture(0, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+  glBindTexture(GL_TEXTURE_BUFFER, 0);
+  glDeleteTextures(1, &texture);
+  return best;
+}
+
+}  // namespace
+
+double Roofline::reachable_gflops(double flops, double bytes_moved) const {
+  return std::min(gflops, flops / bytes_moved * read_gb_per_s());
+}
+
+Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options) {
+  if (!gladLoadGL(get_proc_address) || !GLAD_GL_VERSION_4_3) throw Unsupported("roofline: the context lacks OpenGL 4.3");
+  Buffer result, elements;
+  result.allocate(16);
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, result.id());
+  Roofline roofline;
+
+  const Best flops = measure_flops(options.milliseconds);
+  roofline.gflops = flops.rate;
+  roofline.flops_program = flops.program;
+
+  const std::int64_t wanted = options.bytes > 0 ? options.bytes : std::int64_t{1} << (software ? 29 : 30);
+  std::int64_t bytes = 1 << 20;
+  while (bytes * 2 <= wanted) bytes *= 2;
+  const std::int64_t least = std::max<std::int64_t>(bytes / 16, 1 << 16);
+  while (!elements.allocate(bytes)) {
+    bytes /= 2;
+    if (bytes < least)
+      throw OutOfMemory("roofline: a buffer of " + std::to_string(2 * bytes) + " bytes cannot be had", 2 * bytes);
+  }
+  roofline.bytes = bytes;
+  const Best storage = measure_reading(elements, bytes, false, software);
+  roofline.storage_gb_per_s = storage.rate;
+  roofline.storage_program = storage.program;
+  const Best image = measure_reading(elements, bytes, true, software);
+  roofline.image_gb_per_s = image.rate;
+  roofline.image_program = image.program;
+
+  glUseProgram(0);
+  for (const GLuint binding : {0u, 1u}) glBindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, 0);
+  glBindBuffer(GL_SHADER_STORAGE_BUFFER, 0);
+  return roofline;
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,339 @@
+// Measures products from host to host: on several accelerators, and under a memory limit.
+#include "bench/scaling.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iomanip>
+#include <memory>
+#include <ostream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <glgemm/accelerators.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/streaming.hpp>
+
+#include "bench/json.hpp"
+#include "bench/measure.hpp"
+#include "bench/ratios.hpp"
+#include "bench/table.hpp"
+#include "files/progress.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+template <class F>
+double seconds_of(const F& run) {
+  const auto begin = Clock::now();
+  run();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// A thread's work as control: counting, which waits for nothing.
+void spin(std::int64_t steps) {
+  std::uint64_t x = static_cast<std::uint64_t>(steps);
+  for (std::int64_t i = 0; i < steps; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+#if defined(__GNUC__)
+    __asm__ volatile("" : "+r"(x));
+#endif
+  }
+  volatile std::uint64_t sink = x;
+  static_cast<void>(sink);
+}
+
+/// How long `count` threads take that each spin so many steps.
+double seconds_of_threads(std::size_t count, std::int64_t steps) {
+  return seconds_of([&] {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(spin, steps);
+    spin(steps);
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+std::string fixed(double value, int decimals = 2) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(decimals) << value;
+  return text.str();
+}
+
+std::string what(const Shape& shape, const BenchOptions& options) {
+  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k) + " " +
+         std::string(to_string(options.type));
+}
+
+/// Of quotients that were measured pairwise.
+Ratio ratio(const std::string& name, const std::string& of, const std::string& over, const std::vector<double>& values) {
+  return {name, of, over, median(values), quantile(values, 0.25), quantile(values, 0.75)};
+}
+
+StreamOptions stream_options(const ScalingOptions& options) {
+  StreamOptions stream;
+  stream.plan = plan_options(options.bench.kernels.front());
+  stream.device_memory_limit = options.device_memory_limit;
+  stream.memory_limit = options.memory_limit;
+  return stream;
+}
+
+/// Enough rounds for medians, of runs that take about so long.
+int rounds(const BenchOptions& options, double seconds) {
+  return options.repeats.value_or(std::clamp(static_cast<int>(4 / std::max(1e-3, seconds)), 5, 25));
+}
+
+BenchResult result(bool passed, const Json& json) {
+  return {passed ? 0 : 1, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+/// What was measured with a number of accelerators.
+struct Scaled {
+  std::unique_ptr<Accelerators> accelerators;
+  std::vector<double> times{}, spin_times{};
+  std::vector<double> transfers{}, computing{}, waiting{};  ///< shares of the accelerators' time
+  double moved = 0;                                         ///< bytes, in the last run
+  std::string failures{};
+};
+
+}  // namespace
+
+void one_thread_for_each_accelerator() {
+  setenv("LP_NUM_THREADS", "1", 0);
+}
+
+BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
+  const BenchOptions& bench = options.bench;
+  const std::vector<AcceleratorSource> sources = headless_accelerators(options.accelerators);
+  std::vector<Scaled> sets;
+  for (std::size_t count = 1; count <= sources.size(); ++count)
+    sets.push_back({.accelerators = std::make_unique<Accelerators>(
+                        std::vector<AcceleratorSource>(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(count)))});
+  const std::vector<AcceleratorInfo> info = sets.back().accelerators->info();
+  Json json{{"accelerators", Json::array()}, {"results", Json::array()}, {"ratios", Json::array()}};
+  bool software = false;
+  for (const AcceleratorInfo& one : info) {
+    out << one.name << (one.failure.empty() ? "; OpenGL " + one.device.version : ": CANNOT BE USED: " + one.failure) << '\n';
+    software = software || one.device.software;
+    json["accelerators"].push_back({{"name", one.name},
+                                    {"renderer", one.device.renderer},
+                                    {"version", one.device.version},
+                                    {"software", one.device.software},
+                                    {"failure", one.failure}});
+  }
+  const char* threads = std::getenv("LP_NUM_THREADS");
+  json["threads_for_each"] = software && threads ? threads : "";
+  if (software) out << "LP_NUM_THREADS is " << (threads ? threads : "not set") << ": what each driver on the CPU has of it.\n";
+  out << "Seconds from host to host, medians; speed-up over one accelerator; threads: the speed-up of as many threads that only\n"
+         "count; share: the one over the other; efficiency: speed-up for each accelerator. Where the accelerators' time went:\n"
+         "moving elements, computing (and waiting for the device), waiting for others, and the rest.\n";
+  const int width = [&] {
+    std::size_t most = 4;
+    for (const Shape& shape : bench.shapes) most = std::max(most, to_string(shape).size());
+    return static_cast<int>(most);
+  }();
+  out << std::setw(width) << "size"
+      << "  acc.   seconds  speed-up  threads  share  efficiency  MiB moved  transfers  computing  waiting  rest\n";
+
+  bool passed = true;
+  for (const Shape& shape : bench.shapes) {
+    require_memory(shape, bench.type, 1);
+    const std::unique_ptr<Trial> trial = make_trial(shape, bench);
+    StreamOptions stream = stream_options(options);
+    const auto run = [&](Scaled& set, bool counts) {
+      const HostGemm product = trial->host_product();
+      AcceleratorsReport report;
+      const double took = seconds_of([&] { set.accelerators->multiply(product, stream, &report); });
+      set.failures.clear();
+      double moving = 0, computing = 0, waiting = 0;
+      for (const AcceleratorReport& one : report.accelerators) {
+        if (!one.failure.empty()) set.failures += (set.failures.empty() ? "" : "; ") + one.name + ": " + one.failure;
+        moving += std::chrono::duration<double>(one.stream.transfer_time).count();
+        computing += std::chrono::duration<double>(one.stream.compute_time).count();
+        waiting += std::chrono::duration<double>(one.waiting_time).count();
+      }
+      if (!counts) return took;
+      const double all = took * static_cast<double>(report.accelerators.size());
+      set.times.push_back(took);
+      set.transfers.push_back(moving / all);
+      set.computing.push_back(computing / all);
+      set.waiting.push_back(waiting / all);
+      set.moved = static_cast<double>(report.bytes_moved());
+      return took;
+    };
+
+    // The first runs compile and measure rates; those of the second show how many there can be.
+    Progress progress(1);
+    double all = 0;
+    for (Scaled& set : sets) {
+      for (auto* list : {&set.times, &set.spin_times, &set.transfers, &set.computing, &set.waiting}) list->clear();
+      progress.show(0, to_string(shape) + ", warming up");
+      for (int i = 0; i < std::max(2, bench.warmup.value_or(2)); ++i) all += run(set, false) * (i == 1 ? 1 : 0);
+      const Check check = trial->check_host(bench.check == CheckMethod::full);
+      if (!check.passed) out << "WRONG  size " << to_string(shape) << ": " << check.summary << '\n';
+      passed = passed && check.passed;
+    }
+    // The control takes about as long as the product.
+    constexpr std::int64_t probe = 5'000'000;
+    spin(probe);
+    const double spinning = std::clamp(all / static_cast<double>(sets.size()), 0.02, 0.5);
+    const auto steps = static_cast<std::int64_t>(spinning * static_cast<double>(probe) / seconds_of([] { spin(probe); }));
+    const int count = rounds(bench, 2 * all);
+    for (int round = 0; round < count; ++round) {
+      progress.show(static_cast<double>(round) / count, to_string(shape));
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        // Forwards and backwards, so that what grows or shrinks with time is fair to all.
+        Scaled& set = sets[round % 2 == 0 ? i : sets.size() - 1 - i];
+        const std::size_t threads_of_set = static_cast<std::size_t>(&set - sets.data()) + 1;
+        set.spin_times.push_back(seconds_of_threads(threads_of_set, steps));
+        run(set, true);
+      }
+    }
+    progress.clear();
+
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const Scaled& set = sets[i];
+      const auto n = static_cast<double>(i + 1);
+      std::vector<double> speed_ups, threads_ups, shares;
+      for (std::size_t r = 0; r < set.times.size(); ++r) {
+        speed_ups.push_back(sets[0].times[r] / set.times[r]);
+        threads_ups.push_back(n * sets[0].spin_times[r] / set.spin_times[r]);
+      }
+      for (const double speed_up : speed_ups) shares.push_back(speed_up / median(threads_ups));
+      const double transfers = median(set.transfers), computing = median(set.computing), waiting = median(set.waiting);
+      const double rest = std::max(0.0, 1 - transfers - computing - waiting);
+      const auto percent = [](double share) { return fixed(100 * share, 1) + " %"; };
+      out << std::setw(width) << (i == 0 ? to_string(shape) : "") << std::setw(6) << i + 1 << std::setw(10)
+          << fixed(median(set.times), 4) << std::setw(10) << fixed(median(speed_ups)) << std::setw(9)
+          << fixed(median(threads_ups)) << std::setw(7) << fixed(median(shares)) << std::setw(12) << fixed(median(speed_ups) / n)
+          << std::setw(11) << fixed(set.moved / 1048576, 1) << std::setw(11) << percent(transfers) << std::setw(11)
+          << percent(computing) << std::setw(9) << percent(waiting) << std::setw(6) << fixed(100 * rest, 1) << " %\n";
+      if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
+      json["results"].push_back({{"m", shape.m},
+                                 {"n", shape.n},
+                                 {"k", shape.k},
+                                 {"type", std::string(to_string(bench.type))},
+                                 {"accelerators", i + 1},
+                                 {"seconds", median(set.times)},
+                                 {"runs", set.times.size()},
+                                 {"speed_up", median(speed_ups)},
+                                 {"efficiency", median(speed_ups) / n},
+                                 {"threads_speed_up", median(threads_ups)},
+                                 {"bytes_moved", set.moved},
+                                 {"transfers", transfers},
+                                 {"computing", computing},
+                                 {"waiting", waiting},
+                                 {"rest", rest},
+                                 {"failures", set.failures}});
+      if (i == 0) continue;
+      const std::string of = std::to_string(i + 1) + " accelerators", over = "1 accelerator", place = ", " + what(shape, bench);
+      const std::string control = std::to_string(i + 1) + " threads";
+      add_ratios(json, std::vector<Ratio>{
+                           ratio(of + " over 1" + place, of, over, speed_ups),
+                           ratio(control + " over 1" + place, control, "1 thread", threads_ups),
+                           ratio(of + " over 1 as a share of " + control + " over 1" + place, of, control, shares),
+                       });
+    }
+  }
+  return result(passed, json);
+}
+
+BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out) {
+  const BenchOptions& bench = options.bench;
+  Json json = bench_json(engine.device(), {}, nullptr);
+  out << engine.device().renderer << "; OpenGL " << engine.device().version << '\n'
+      << "Seconds, medians: streamed under the limit, and streamed without one, both from host to host; resident, on matrices\n"
+         "that are on the device; transfers, as many bytes moved without a product. Ratios: the resident product's time, that\n"
+         "without a limit, and the longer one of resident and transfers over the streamed one's; and bytes moved over the least\n"
+         "that any order of pieces moves.\n"
+      << "    size  limit MiB         piece x k  streamed  no limit  resident  transfers  over resident  over no limit  over "
+         "slower"
+         "  moved MiB  over bound\n";
+  bool passed = true;
+  for (const Shape& shape : bench.shapes) {
+    require_memory(shape, bench.type, 1);
+    const std::unique_ptr<Trial> trial = make_trial(shape, bench);
+    const StreamOptions limited = stream_options(options);
+    StreamOptions unlimited = limited;
+    unlimited.device_memory_limit = unlimited.memory_limit = 0;
+    StreamReport report;
+    const auto run = [&](const StreamOptions& stream, StreamReport& its) {
+      const HostGemm product = trial->host_product();
+      return seconds_of([&] { multiply(engine, product, stream, &its); });
+    };
+    const auto resident = [&, enqueue = trial->on_device(engine, limited.plan)] {
+      enqueue(nullptr);
+      engine.fence().wait();
+    };
+    StreamReport other;
+    for (int i = 0; i < std::max(1, bench.warmup.value_or(1)); ++i) {
+      resident();
+      run(unlimited, other);
+      run(limited, report);
+    }
+    const Check check = trial->check_host(bench.check == CheckMethod::full);
+    if (!check.passed) out << "WRONG  size " << to_string(shape) << ": " << check.summary << '\n';
+    passed = passed && check.passed;
+    std::vector<double> streamed, without, on_device, transfers, over_resident, over_unlimited, over_slower;
+    Progress progress(1);
+    for (int round = 0, count = rounds(bench, 4 * std::chrono::duration<double>(report.total_time).count()); round < count;
+         ++round) {
+      progress.show(static_cast<double>(round) / count, to_string(shape));
+      on_device.push_back(seconds_of(resident));
+      streamed.push_back(run(limited, report));
+      without.push_back(run(unlimited, other));
+      transfers.push_back(trial->transfer_seconds(engine, report));
+      over_resident.push_back(on_device.back() / streamed.back());
+      over_unlimited.push_back(without.back() / streamed.back());
+      over_slower.push_back(std::max(on_device.back(), transfers.back()) / streamed.back());
+    }
+    progress.clear();
+    const StreamPlan& plan = report.plan;
+    const auto moved = static_cast<double>(report.bytes_to_device + report.bytes_from_device);
+    const double over_bound = moved / std::max(1.0, plan.bound_bytes);
+    const std::string piece =
+        std::to_string(plan.piece_m) + "x" + std::to_string(plan.piece_n) + " x " + std::to_string(plan.piece_k);
+    const std::int64_t limit = options.device_memory_limit > 0 ? options.device_memory_limit : options.memory_limit;
+    out << std::setw(8) << to_string(shape) << std::setw(11) << fixed(static_cast<double>(limit) / 1048576) << std::setw(18)
+        << piece << std::setw(10) << fixed(median(streamed), 4) << std::setw(10) << fixed(median(without), 4) << std::setw(10)
+        << fixed(median(on_device), 4) << std::setw(11) << fixed(median(transfers), 4) << std::setw(15)
+        << fixed(median(over_resident), 3) << std::setw(15) << fixed(median(over_unlimited), 3) << std::setw(13)
+        << fixed(median(over_slower), 3) << std::setw(11) << fixed(moved / 1048576, 1) << std::setw(12) << fixed(over_bound, 3)
+        << '\n';
+    json["results"].push_back({{"m", shape.m},
+                               {"n", shape.n},
+                               {"k", shape.k},
+                               {"type", std::string(to_string(bench.type))},
+                               {"device_memory_limit", options.device_memory_limit},
+                               {"memory_limit", options.memory_limit},
+                               {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+                               {"kernel", to_string(plan.window.kernel)},
+                               {"device_bytes", plan.device_bytes},
+                               {"host_bytes", plan.host_bytes},
+                               {"bytes_moved", moved},
+                               {"bound_bytes", plan.bound_bytes},
+                               {"streamed_seconds", median(streamed)},
+                               {"unlimited_seconds", median(without)},
+                               {"resident_seconds", median(on_device)},
+                               {"transfers_alone_seconds", median(transfers)},
+                               {"transfer_seconds", std::chrono::duration<double>(report.transfer_time).count()},
+                               {"compute_seconds", std::chrono::duration<double>(report.compute_time).count()},
+                               {"runs", streamed.size()}});
+    const std::string place = ", " + what(shape, bench);
+    add_ratios(json, std::vector<Ratio>{
+                         ratio("streamed over resident" + place, "streamed", "resident", over_resident),
+                         ratio("streamed over no limit" + place, "streamed", "no limit", over_unlimited),
+                         ratio("streamed over the slower of its transfers and the product alone" + place, "streamed",
+                               "the slower of its transfers and the product alone", over_slower),
+                         ratio("bytes moved over the bound" + place, "bytes moved", "bound", {over_bound}),
+                     });
+  }
+  return result(passed, json);
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,56 @@
+// The tables of `glgemm bench`, for people.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "bench/measure.hpp"
+#include "bench/ratios.hpp"
+#include "bench/roofline.hpp"
+#include "peers/peers.hpp"
+
+namespace glgemm::tools {
+
+/// Operations in 10^9 per second. A time of 0, from a clock too coarse for the work, is taken as a nanosecond.
+double gflops(double flops, double milliseconds);
+/// A time in milliseconds or a rate, with decimals that line up below each other unless it is very small.
+std::string digits(double value);
+
+/// The rows of the table: its header is here, so that the two agree.
+class Table {
+ public:
+  Table(std::ostream& out, const BenchOptions& options);
+  void header(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline);
+  void rule();
+  /// The size and the baseline stand in the first row of a shape only.
+  void row(const Shape& shape, bool first, const Baseline& baseline, const Measurement& result);
+  void row(const Ratio& ratio);
+  void note(const std::string& text) { notes_.push_back(text); }
+  void notes();
+
+ private:
+  using Text = const std::string&;
+  void line(Text size, Text serial_ms, Text serial_rate, Text kernel, Text kernel_ms, Text rate, Text total_ms, Text faster,
+            Text error, Text check);
+
+  std::ostream& out_;
+  const BenchOptions& options_;
+  int size_width_ = 6;
+  std::vector<std::string> notes_;
+};
+
+/// What the comparison with the published figures needs of a result.
+struct Ours {
+  std::int64_t n;
+  std::string kernel;
+  double cpu_ms;
+  double kernel_ms;
+};
+
+void print_paper(std::ostream& out, const std::vector<Ours>& ours);
+
+}  // namespace glgemm::tools

@@ -1,0 +1,124 @@
+// Journals of long products: see journal.hpp.
+#include "files/journal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t checksum_digits = 16;
+
+/// FNV-1a: finds a line that was cut off or not written whole, no more is asked of it.
+std::string checksum(std::string_view text) {
+  std::uint64_t sum = 0xcbf29ce484222325U;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  std::array<char, checksum_digits + 1> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016" PRIx64, sum);
+  return digits.data();
+}
+
+/// The value of a line without its line break, nothing if it is not whole.
+std::optional<Json> parse(std::string_view line) {
+  if (line.size() <= checksum_digits || line[checksum_digits] != ' ') return {};
+  const std::string_view text = line.substr(checksum_digits + 1);
+  if (line.substr(0, checksum_digits) != checksum(text)) return {};
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) return {};
+  return value;
+}
+
+int open_journal(const std::string& path, int flags) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
+  if (file < 0) throw FileError("cannot write '" + path + "': " + std::generic_category().message(errno));
+  return file;
+}
+
+void add_differences(const std::string& name, const Json& then, const Json& now, std::vector<std::string>& list) {
+  if (then == now) return;
+  if (!then.is_object() || !now.is_object()) {
+    list.push_back(name + " was " + (then.is_null() ? "not given" : then.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+                   " and is " + (now.is_null() ? "not given" : now.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    return;
+  }
+  const auto inside = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
+  for (const auto& [key, value] : now.items()) add_differences(inside(key), then.value(key, Json()), value, list);
+  for (const auto& [key, value] : then.items())
+    if (!now.contains(key)) add_differences(inside(key), value, Json(), list);
+}
+
+}  // namespace
+
+std::optional<JournalContents> Journal::read(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {};
+  const InputFile file(path);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, text.data(), text.size());
+  JournalContents contents;
+  bool header = true;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::optional<Json> line = parse(std::string_view(text).substr(begin, end - begin));
+    if (!line) {
+      // The first line is whole once there is a second one: it is on the disk before.
+      if (header) throw FileError("'" + path + "' is no journal of a product");
+      break;
+    }
+    if (header) {
+      if (!line->is_object()) throw FileError("'" + path + "' is no journal of a product");
+      contents.header = *line;
+    } else {
+      const auto numbers =
+          line->is_array() && line->size() == 4 ? line->get<std::vector<std::int64_t>>() : std::vector<std::int64_t>();
+      if (numbers.empty()) break;
+      contents.pieces.push_back({numbers[0], numbers[1], numbers[2], numbers[3]});
+    }
+    header = false;
+    contents.bytes = static_cast<std::int64_t>(end + 1);
+  }
+  if (header) return {};
+  return contents;
+}
+
+Journal::Journal(const std::string& path, const Json& header) : path_(path), file_(open_journal(path, O_CREAT | O_TRUNC)) {
+  append(header);
+}
+
+Journal::Journal(const std::string& path, const JournalContents& contents)
+    : path_(path), file_(open_journal(path, 0)), end_(contents.bytes) {
+  if (ftruncate(file_.get(), end_) != 0)
+    throw FileError("cannot write '" + path + "': " + std::generic_category().message(errno));
+}
+
+void Journal::add(const Section& piece) {
+  append({piece.row, piece.column, piece.rows, piece.columns});
+}
+
+void Journal::append(const Json& line) {
+  std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text = checksum(text) + " " + text + "\n";
+  write_at(file_.get(), path_, end_, text.data(), text.size());
+  sync(file_.get(), path_);
+  end_ += static_cast<std::int64_t>(text.size());
+}
+
+void Journal::remove() noexcept {
+  unlink(path_.c_str());
+}
+
+std::vector<std::string> differences(const Json& then, const Json& now) {
+  std::vector<std::string> list;
+  add_differences("", then, now, list);
+  return list;
+}
+
+}  // namespace glgemm::tools

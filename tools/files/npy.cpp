@@ -1,0 +1,474 @@
+// NumPy's .npy files: see npy.hpp. The format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include "files/npy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <glgemm/engine.hpp>
+
+namespace glgemm::tools {
+namespace {
+
+constexpr std::string_view magic = "\x93NUMPY";
+/// NumPy's own headers of plain arrays have some 128 bytes; what is longer than this is not one of them.
+constexpr std::int64_t max_header = 1 << 20;
+
+std::string size_text(std::int64_t rows, std::int64_t columns) {
+  return std::to_string(rows) + "x" + std::to_string(columns);
+}
+
+/// What a file holds that read_header cannot take: the end of the sentence "'A.npy' holds ...".
+class Content : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The header's dictionary as it is written, before anyone asks whether it makes sense.
+struct Dictionary {
+  std::optional<std::string> descr;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<std::int64_t>> shape;
+};
+
+/// Reads the Python dictionary literal of a header: the three keys in any order, each once, and nothing else.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : rest_(text) {}
+
+  Dictionary dictionary() {
+    Dictionary result;
+    expect('{');
+    while (!accept('}')) {
+      const std::string key = string();
+      expect(':');
+      if (key == "descr")
+        once(result.descr, key) = descr();
+      else if (key == "fortran_order")
+        once(result.fortran_order, key) = boolean();
+      else if (key == "shape")
+        once(result.shape, key) = tuple();
+      else
+        fail("it has an unknown key '" + key + "'");
+      if (!accept(',') && peek() != '}') fail("a ',' or '}' is missing after '" + key + "'");
+    }
+    peek();
+    if (!rest_.empty()) fail("something follows its closing '}'");
+    if (!result.descr) fail("it has no 'descr'");
+    if (!result.fortran_order) fail("it has no 'fortran_order'");
+    if (!result.shape) fail("it has no 'shape'");
+    return result;
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) { throw Content("a header that cannot be read: " + what); }
+
+  template <class T>
+  static std::optional<T>& once(std::optional<T>& value, const std::string& key) {
+    if (value) fail("it has '" + key + "' twice");
+    return value;
+  }
+
+  /// The next character that is no white space, 0 at the end.
+  char peek() {
+    const auto next = rest_.find_first_not_of(" \t\r\n");
+    rest_.remove_prefix(next == std::string_view::npos ? rest_.size() : next);
+    return rest_.empty() ? '\0' : rest_.front();
+  }
+  bool accept(char wanted) {
+    if (peek() != wanted) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char wanted) {
+    if (!accept(wanted)) fail(std::string("a '") + wanted + "' is missing");
+  }
+  std::string string() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') fail("a quoted word is missing");
+    const auto end = rest_.find(quote, 1);
+    if (end == std::string_view::npos) fail("a quoted word has no end");
+    std::string result(rest_.substr(1, end - 1));
+    if (!std::all_of(result.begin(), result.end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; }))
+      fail("a quoted word has unexpected characters");
+    rest_.remove_prefix(end + 1);
+    return result;
+  }
+  std::string descr() {
+    if (peek() == '[') throw Content("records of several fields, not numbers");
+    return string();
+  }
+  bool boolean() {
+    peek();
+    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}})
+      if (rest_.starts_with(word)) {
+        rest_.remove_prefix(word.size());
+        return value;
+      }
+    fail("'fortran_order' is neither True nor False");
+  }
+  std::vector<std::int64_t> tuple() {
+    std::vector<std::int64_t> result;
+    expect('(');
+    while (!accept(')')) {
+      result.push_back(integer());
+      if (!accept(',') && (peek() != ')' || result.size() == 1)) fail("'shape' is not a tuple of whole numbers");
+    }
+    return result;
+  }
+  std::int64_t integer() {
+    peek();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    const std::string_view text = rest_.substr(0, static_cast<std::size_t>(end - rest_.data()));
+    if (text.starts_with('-')) throw Content("a header with a negative dimension, " + std::string(text.substr(0, 24)));
+    if (error == std::errc::result_out_of_range)
+      throw Content("a header with a dimension that 64 bits cannot hold, " + std::string(text.substr(0, 24)));
+    if (error != std::errc()) fail("'shape' is not a tuple of whole numbers");
+    rest_.remove_prefix(text.size());
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2 wrote long integers so
+    return value;
+  }
+
+  std::string_view rest_;
+};
+
+NpyType parse_descr(const std::string& descr) {
+  if (descr.size() >= 2 && (descr[1] == 'O' || descr == "O")) throw Content("Python objects, not numbers");
+  NpyType type;
+  const char* const end = descr.data() + descr.size();
+  if (descr.size() >= 3 && std::string_view("<>|").find(descr[0]) != std::string_view::npos &&
+      std::string_view("fiucb").find(descr[1]) != std::string_view::npos) {
+    type.kind = descr[1];
+    type.big_endian = descr[0] == '>';
+    const auto [stop, error] = std::from_chars(descr.data() + 2, end, type.bytes);
+    // '|' says that there is no byte order, which is so for single bytes only.
+    if (error == std::errc() && stop == end && type.bytes >= 1 && type.bytes <= 32 && (descr[0] != '|' || type.bytes == 1))
+      return type;
+  }
+  throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
+}
+
+NpyHeader header_of(const InputFile& file, bool batch) {
+  const std::int64_t size = file.size();
+  if (size == 0) throw Content("nothing: it is empty");
+  std::array<unsigned char, 12> start{};
+  file.read(0, start.data(), static_cast<std::size_t>(std::min<std::int64_t>(size, start.size())));
+  const auto magic_bytes = std::min<std::int64_t>(size, magic.size());
+  if (std::memcmp(start.data(), magic.data(), static_cast<std::size_t>(magic_bytes)) != 0)
+    throw Content("something else than an .npy array: it does not begin with \"\\x93NUMPY\"");
+  const int version = start[6];
+  const std::int64_t length_offset = 8;
+  const std::int64_t text_offset = length_offset + (version == 1 ? 2 : 4);
+  if (size >= 8 && (version < 1 || version > 3 || start[7] != 0))
+    throw Content("an .npy array in the format's version " + std::to_string(version) + "." + std::to_string(start[7]) +
+                  "; 1.0, 2.0 and 3.0 can be read");
+  if (size < text_offset) throw Content("a truncated .npy array: the header is cut off after " + std::to_string(size) + " bytes");
+  std::int64_t length = 0;
+  for (std::int64_t i = text_offset; i-- > length_offset;) length = length * 256 + start[static_cast<std::size_t>(i)];
+  if (length > size - text_offset)
+    throw Content("a truncated .npy array: the header should have " + std::to_string(length) +
+                  " bytes, and the file ends after " + std::to_string(size - text_offset));
+  if (length > max_header) throw Content("a header of " + std::to_string(length) + " bytes, which no matrix has");
+  std::string text(static_cast<std::size_t>(length), '\0');
+  file.read(text_offset, text.data(), text.size());
+
+  const Dictionary dictionary = Parser(text).dictionary();
+  NpyHeader header;
+  header.type = parse_descr(*dictionary.descr);
+  header.fortran_order = *dictionary.fortran_order;
+  header.data_offset = text_offset + length;
+  const auto& shape = *dictionary.shape;
+  if (shape.size() != 2 && !(batch && shape.size() == 3))
+    throw Content((shape.empty() ? "a single number" : "a " + std::to_string(shape.size()) + "-dimensional array") +
+                  ", not a matrix: it must have two dimensions" +
+                  (batch               ? ", or three"
+                   : shape.size() == 3 ? " (--batch takes three)"
+                                       : ""));
+  if (shape.size() == 3) header.items = shape[0];
+  header.rows = shape[shape.size() - 2];
+  header.columns = shape[shape.size() - 1];
+
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::string what = (header.items ? std::to_string(*header.items) + "x" : "") + size_text(header.rows, header.columns) +
+                           " " + to_string(header.type);
+  std::int64_t expected = header.type.bytes;
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (const std::int64_t size_here : shape) {
+    if (!empty && expected > most / size_here)
+      throw Content("a header that says " + what + ", more bytes than 64 bits can count");
+    expected = empty ? 0 : expected * size_here;
+  }
+  if (header.items && header.rows > 0 && *header.items > most / header.rows)
+    throw Content("a header that says " + what + ", more rows than 64 bits can count");
+  const std::int64_t present = size - header.data_offset;
+  if (present < expected)
+    throw Content("a truncated .npy array: its header says " + what + ", which is " + std::to_string(expected) +
+                  " bytes, and the file has " + std::to_string(present));
+  if (present > expected)
+    throw Content("a header that does not fit the file: " + what + " is " + std::to_string(expected) +
+                  " bytes, and the file has " + std::to_string(present));
+  return header;
+}
+
+template <class T>
+constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// The type of glgemm's that a file's type is, none if there is none.
+std::optional<Type> type_in(const NpyType& type) {
+  switch (type.kind) {
+    case 'f':
+      return type.bytes == 4   ? Type::f32
+             : type.bytes == 8 ? Type::f64
+             : type.bytes == 2 ? std::optional(Type::f16)
+                               : std::nullopt;
+    case 'i':
+      return type.bytes == 4 ? Type::i32 : type.bytes == 1 ? std::optional(Type::i8) : std::nullopt;
+    case 'u':
+      return type.bytes == 4 ? std::optional(Type::u32) : std::nullopt;
+    case 'c':
+      return type.bytes == 8 ? Type::c64 : type.bytes == 16 ? std::optional(Type::c128) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// NumPy's name of a type, or a like one for bfloat16.
+std::string_view numpy_name(Type type) {
+  constexpr std::array<std::string_view, 9> names{"float32", "float64", "float16",   "bfloat16",  "int32",
+                                                  "uint32",  "int8",    "complex64", "complex128"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+/// Reverses the bytes of each number; a complex element is two.
+template <class T>
+void reverse_bytes(std::span<T> elements) {
+  constexpr std::size_t width = is_complex_v<T> ? sizeof(T) / 2 : sizeof(T);
+  const std::span<std::byte> bytes = std::as_writable_bytes(elements);
+  for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(&bytes[i], &bytes[i] + width);
+}
+
+template <class T>
+bool is_finite(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
+  else
+    return std::isfinite(static_cast<double>(x));
+}
+
+/// To a 16-bit type by way of float, but rounded to nearest once: the float on the way is rounded to odd.
+template <class To>
+To rounded_once(double value) {
+  auto way = static_cast<float>(value);
+  if (static_cast<double>(way) != value && std::isfinite(way) && std::isfinite(value)) {
+    if (std::fabs(static_cast<double>(way)) > std::fabs(value)) way = std::nextafter(way, 0.0F);
+    way = std::bit_cast<float>(std::bit_cast<std::uint32_t>(way) | 1U);
+  }
+  return To(way);
+}
+
+/// @throws Content  `from` is no value of an integer type; the message is the beginning of "the element ... in row ..."
+template <class To, class From>
+To convert(From from, std::int64_t& overflowed) {
+  To to;
+  if constexpr (std::is_same_v<To, From>) {
+    return from;
+  } else if constexpr (std::is_integral_v<To>) {
+    const auto value = static_cast<double>(from);
+    if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
+          value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value)) {
+      std::array<char, 32> text{};
+      std::snprintf(text.data(), text.size(), "%.9g", value);
+      throw Content("the element " + std::string(text.data()));
+    }
+    return static_cast<To>(value);
+  } else if constexpr (is_complex_v<To>) {
+    using R = typename To::value_type;
+    if constexpr (is_complex_v<From>)
+      to = To(static_cast<R>(from.real()), static_cast<R>(from.imag()));
+    else
+      to = To(static_cast<R>(from), 0);
+  } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
+    to = rounded_once<To>(static_cast<double>(from));
+  } else {
+    to = static_cast<To>(from);
+  }
+  overflowed += is_finite(from) && !is_finite(to);
+  return to;
+}
+
+}  // namespace
+
+std::string to_string(const NpyType& type) {
+  const std::string_view word = type.kind == 'f'   ? "float"
+                                : type.kind == 'i' ? "int"
+                                : type.kind == 'u' ? "uint"
+                                : type.kind == 'c' ? "complex"
+                                                   : "bool";
+  return std::string(word) + (type.kind == 'b' ? "" : std::to_string(8 * type.bytes)) + (type.big_endian ? ", big-endian" : "");
+}
+
+NpyHeader read_header(const InputFile& file, bool batch) {
+  try {
+    return header_of(file, batch);
+  } catch (const Content& content) {
+    throw FileError("'" + file.path() + "' holds " + content.what());
+  }
+}
+
+NpyFile::NpyFile(const std::string& path, std::optional<Type> as, bool batch) : file_(path), header_(read_header(file_, batch)) {
+  const std::optional<Type> stored = type_in(header_.type);
+  if (!stored)
+    throw FileError("'" + path + "' holds " + to_string(header_.type) +
+                    "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read");
+  stored_ = *stored;
+  type_ = as.value_or(stored_);
+  if (is_complex(stored_) && !is_complex(type_))
+    throw FileError("'" + path + "' holds " + to_string(header_.type) + ", which cannot be converted to the real type " +
+                    std::string(glgemm::to_string(type_)));
+}
+
+/// Elements [first, first + count) of line `line` of the file, a row in C order and a column in Fortran order: `step` apart.
+template <class From, class To>
+void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t count, To* to, std::int64_t step) const {
+  const bool reversed = header_.type.big_endian != (std::endian::native == std::endian::big);
+  const std::int64_t rows = header_.items.value_or(1) * header_.rows;
+  const std::int64_t length = header_.fortran_order ? rows : header_.columns;
+  const auto read = [&](std::int64_t at, std::span<From> part) {
+    file_.read(header_.data_offset + (line * length + at) * static_cast<std::int64_t>(sizeof(From)), part.data(),
+               part.size_bytes());
+    if (reversed) reverse_bytes(part);
+  };
+  if constexpr (std::is_same_v<From, To>)
+    if (step == 1) {
+      read(first, {to, static_cast<std::size_t>(count)});
+      return;
+    }
+  std::array<From, 16384 / sizeof(From)> buffer;
+  std::int64_t overflowed = 0;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t here = std::min(count - done, std::ssize(buffer));
+    read(first + done, std::span(buffer).first(static_cast<std::size_t>(here)));
+    for (std::int64_t i = 0; i < here; ++i) try {
+        to[(done + i) * step] = convert<To>(buffer[static_cast<std::size_t>(i)], overflowed);
+      } catch (const Content& content) {
+        std::int64_t row = line, column = first + done + i;
+        if (header_.fortran_order) std::swap(row, column);
+        throw FileError("'" + file_.path() + "' holds " + content.what() + " in row " + std::to_string(row) + ", column " +
+                        std::to_string(column) + ", which is no value of the type " +
+                        std::string(glgemm::to_string(type_of<To>())));
+      }
+    done += here;
+  }
+  overflowed_ += overflowed;
+}
+
+template <class From, class To>
+void NpyFile::read_as(const Section& section, To* to, Layout layout) const {
+  const bool columns = header_.fortran_order;
+  const std::int64_t whole_length = columns ? header_.items.value_or(1) * header_.rows : header_.columns;
+  const std::int64_t line = columns ? section.column : section.row, lines = columns ? section.columns : section.rows;
+  const std::int64_t first = columns ? section.row : section.column, length = columns ? section.rows : section.columns;
+  if (lines == 0 || length == 0) return;
+  if (layout != this->layout()) {
+    // Lines lie across. Blocks of them, so that what is written to is written to again while it is in the cache.
+    constexpr std::int64_t block = 256;
+    for (std::int64_t begin = 0; begin < length; begin += block)
+      for (std::int64_t i = 0; i < lines; ++i)
+        read_line<From>(line + i, first + begin, std::min(block, length - begin), to + begin * lines + i, lines);
+  } else if (length == whole_length) {
+    read_line<From>(line, 0, lines * length, to, 1);
+  } else {
+    for (std::int64_t i = 0; i < lines; ++i) read_line<From>(line + i, first, length, to + i * length, 1);
+  }
+}
+
+void NpyFile::read(const Section& section, void* to, Layout layout) const {
+  with_type(stored_, [&]<class From>(From) {
+    with_type(type_, [&]<class To>(To) {
+      if constexpr (!is_complex_v<From> || is_complex_v<To>) read_as<From>(section, static_cast<To*>(to), layout);
+    });
+  });
+}
+
+std::string NpyFile::conversion() const {
+  std::string how;
+  if (type_ != stored_ || header_.type.big_endian) how = to_string(header_.type);
+  if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
+  if (how.empty()) return how;
+  return "'" + file_.path() + "' is converted from " + how + " to " + std::string(numpy_name(type_)) + " in C order";
+}
+
+NpyMatrix read_matrix(const NpyFile& file) {
+  const NpyHeader& header = file.header();
+  const std::int64_t items = header.items.value_or(1);
+  NpyMatrix result{Matrix<float>(), header.items, {}};
+  const std::int64_t before = file.overflowed();
+  with_type(file.type(), [&]<class T>(T) {
+    Matrix<T> values(items * header.rows, header.columns);
+    if (header.fortran_order && items > 1) {
+      // Row z + items * i of the file is row i of matrix z.
+      Matrix<T> mixed(items * header.rows, header.columns);
+      file.read({0, 0, mixed.rows(), mixed.columns()}, mixed.data(), Layout::row_major);
+      for (std::int64_t row = 0; row < mixed.rows(); ++row)
+        std::copy_n(mixed.data() + row * mixed.columns(), mixed.columns(),
+                    values.data() + (row % items * header.rows + row / items) * mixed.columns());
+    } else {
+      file.read({0, 0, values.rows(), values.columns()}, values.data(), Layout::row_major);
+    }
+    result.values = std::move(values);
+  });
+  if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
+  if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
+    result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" +
+                           file.file().path() + "' are beyond the range of " + std::string(numpy_name(file.type())) +
+                           " and become infinite");
+  return result;
+}
+
+NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batch) {
+  return read_matrix(NpyFile(path, as, batch));
+}
+
+std::string npy_header(const std::string& path, Type type, std::int64_t rows, std::int64_t columns,
+                       std::optional<std::int64_t> items) {
+  if (type == Type::bf16) throw std::invalid_argument("NumPy has no bfloat16, so '" + path + "' cannot be written");
+  constexpr std::array<std::string_view, 9> codes{"f4", "f8", "f2", "", "i4", "u4", "i1", "c8", "c16"};
+  const std::string_view code = codes[static_cast<std::size_t>(type)];
+  const char order = code == "i1" ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string dictionary = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
+                           (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " + std::to_string(columns) +
+                           "), }";
+  constexpr std::size_t prefix = 10;
+  constexpr std::size_t alignment = 64;
+  dictionary.append(alignment - 1 - (prefix + dictionary.size()) % alignment, ' ');
+  dictionary += '\n';
+  std::string header(magic);
+  for (const std::size_t byte : {std::size_t{1}, std::size_t{0}, dictionary.size() % 256, dictionary.size() / 256})
+    header += static_cast<char>(byte);
+  return header + dictionary;
+}
+
+void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
+  std::visit(
+      [&](const auto& values) {
+        const std::int64_t rows = items && *items > 0 ? values.rows() / *items : values.rows();
+        file.write(npy_header(file.path(), type(matrix), rows, values.columns(), items));
+        file.write(values.data(), values.elements().size_bytes());
+      },
+      matrix);
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,199 @@
+// Products in words: see shapes.hpp.
+#include "files/shapes.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include "files/files.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Op parse_transposed(std::string_view text, const std::string& what) {
+  if (text == "N" || text == "T") return text == "T" ? Op::transpose : Op::none;
+  throw std::invalid_argument(what + ": '" + std::string(text) + "' is neither N nor T");
+}
+
+/// Takes a finite number off the beginning of `text`; a sign may precede it.
+std::optional<double> take_number(std::string_view& text) {
+  const bool plus = text.starts_with('+');
+  const char* const begin = text.data() + (plus ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  double value = 0;
+  const auto [rest, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || !std::isfinite(value) || (plus && *begin == '-')) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return value;
+}
+
+bool is_imaginary_unit(std::string_view text) {
+  return text == "i" || text == "j";
+}
+
+}  // namespace
+
+std::string_view to_string(Op op) noexcept {
+  return op == Op::none ? "n" : op == Op::transpose ? "t" : "c";
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = std::to_string(shape.m);
+  if (shape.m != shape.n || shape.n != shape.k) text += "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+  if (shape.op_a != Op::none || shape.op_b != Op::none)
+    text.append("-").append(to_string(shape.op_a)).append(to_string(shape.op_b));
+  return text;
+}
+
+double flops(const Shape& shape, Type type, std::int64_t batch) {
+  return (is_complex(type) ? 8 : 2) * static_cast<double>(batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+         static_cast<double>(shape.k);
+}
+
+Op parse_op(std::string_view text, std::string_view what) {
+  if (text == "n" || text == "N") return Op::none;
+  if (text == "t" || text == "T") return Op::transpose;
+  if (text == "c" || text == "C") return Op::conjugate_transpose;
+  throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is none of n, t and c");
+}
+
+std::complex<double> parse_scalar(std::string_view text, Type type, std::string_view what) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is " + why);
+  };
+  std::string_view rest = text;
+  std::complex<double> value;
+  const std::optional<double> first = take_number(rest);
+  if (first && is_imaginary_unit(rest)) {
+    value = {0, *first};
+  } else if (first && rest.empty()) {
+    value = *first;
+  } else {
+    const bool second_follows = rest.starts_with('+') || rest.starts_with('-');
+    const std::optional<double> second = first && second_follows ? take_number(rest) : std::nullopt;
+    if (!second || !is_imaginary_unit(rest)) refuse("not a number");
+    value = {*first, *second};
+  }
+  const Type sums = accumulator(type);
+  const auto fits = [&](double x) {
+    if (sums == Type::i32) return x >= -2147483648.0 && x <= 2147483647.0 && x == std::trunc(x);
+    if (sums == Type::u32) return x >= 0 && x <= 4294967295.0 && x == std::trunc(x);
+    return sums == Type::f64 || sums == Type::c128 || std::fabs(x) <= static_cast<double>(std::numeric_limits<float>::max());
+  };
+  if (!fits(value.real()) || !fits(value.imag()) || (value.imag() != 0 && !is_complex(sums)))
+    refuse("no value of the type " + std::string(to_string(sums)));
+  return value;
+}
+
+std::int64_t parse_size(std::string_view text, std::string_view what) {
+  std::int64_t size = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, size);
+  const std::string opening = std::string(what) + ": '" + std::string(text) + "' is ";
+  if (error == std::errc::result_out_of_range) throw std::invalid_argument(opening + "too large or too small for a size");
+  if (error != std::errc() || rest != end || size <= 0) throw std::invalid_argument(opening + "not a positive integer");
+  return size;
+}
+
+std::int64_t parse_bytes(std::string_view text, std::string_view what) {
+  std::string_view digits = text;
+  if (digits.ends_with("iB")) digits.remove_suffix(2);
+  int shift = 0;
+  constexpr std::string_view units = "KMG";
+  if (const std::size_t unit = digits.empty() ? units.npos : units.find(digits.back()); unit != units.npos) {
+    shift = 10 * (static_cast<int>(unit) + 1);
+    digits.remove_suffix(1);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || (text.ends_with("iB") && shift == 0) ||
+      value > std::numeric_limits<std::int64_t>::max() >> shift)
+    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) +
+                                "' is not a number of bytes, such as 1000000, 64K, 512M or 2GiB");
+  return value << shift;
+}
+
+std::vector<Shape> parse_sizes(std::string_view text, std::string_view what) {
+  std::vector<Shape> shapes;
+  for (const std::string_view part : split(text, ',')) {
+    const std::int64_t size = parse_size(part, what);
+    shapes.push_back({size, size, size});
+  }
+  return shapes;
+}
+
+Shape parse_shape(std::string_view text, std::string_view what) {
+  const std::vector<std::string_view> parts = split(text, ',');
+  if (parts.size() != 3)
+    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is not three sizes m,n,k");
+  return {parse_size(parts[0], what), parse_size(parts[1], what), parse_size(parts[2], what)};
+}
+
+std::vector<Shape> read_shapes(const std::string& path) {
+  InputFile input(path);
+  std::string text(static_cast<std::size_t>(input.size()), '\0');
+  input.read(0, text.data(), text.size());
+
+  std::vector<Shape> shapes;
+  bool header = true;
+  std::int64_t number = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const std::string where = "'" + path + "' line " + std::to_string(number);
+    const std::vector<std::string_view> fields = split(line, ',');
+    if (header) {
+      if (fields != std::vector<std::string_view>{"m", "n", "k", "trans_a", "trans_b"})
+        throw std::invalid_argument(where + ": the header is not m,n,k,trans_a,trans_b");
+      header = false;
+      continue;
+    }
+    if (fields.size() != 5)
+      throw std::invalid_argument(where + ": " + std::to_string(fields.size()) + " fields instead of m,n,k,trans_a,trans_b");
+    shapes.push_back({parse_size(fields[0], where), parse_size(fields[1], where), parse_size(fields[2], where),
+                      parse_transposed(fields[3], where), parse_transposed(fields[4], where)});
+  }
+  if (header) throw std::invalid_argument("'" + path + "' has no header m,n,k,trans_a,trans_b");
+  return shapes;
+}
+
+void require_memory(const Shape& shape, Type type, std::int64_t batch) {
+  const double m = static_cast<double>(shape.m);
+  const double n = static_cast<double>(shape.n);
+  const double k = static_cast<double>(shape.k);
+  const double bytes = static_cast<double>(batch) * (static_cast<double>(element_bytes(type)) * (m * k + k * n) +
+                                                     static_cast<double>(element_bytes(accumulator(type))) * 3 * m * n);
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= memory) return;
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), " needs %.3g GB for its matrices, and this machine has %.3g GB of memory", bytes / 1e9,
+                memory / 1e9);
+  throw std::invalid_argument(
+      (batch == 1 ? "the product of size " : "a batch of " + std::to_string(batch) + " products of size ") + to_string(shape) +
+      text.data());
+}
+
+}  // namespace glgemm::tools

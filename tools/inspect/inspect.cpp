@@ -1,0 +1,547 @@
+// glgemm inspect: what would run for a product, without running it.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/streaming.hpp>
+#include <glgemm/tuning.hpp>
+#include <nlohmann/json.hpp>
+
+#include "files/shapes.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string shape;
+  std::string type = "f32";
+  std::string op_a = "n";
+  std::string op_b = "n";
+  std::string batch = "1";
+  std::string kernel = "auto";
+  std::string memory_limit;
+  std::string device_memory_limit;
+  std::string device;
+  bool no_device = false;
+  bool source = false;
+  bool json = false;
+  bool all = false;
+  std::int64_t steps = 8;
+  double runs = 1000;
+  std::int64_t split_k = 0;
+};
+
+/// Limits, whose they are, and what was tuned there.
+struct Device {
+  std::string name;
+  Limits limits;
+  std::vector<TunedChoice> tuning;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+};
+
+Device find_device(const Arguments& arguments) {
+  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
+  HeadlessOptions options;
+  options.device = arguments.device;
+  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
+  std::optional<HeadlessContext> context;
+  try {
+    context.emplace(options);
+  } catch (const Unsupported& error) {
+    std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
+    return {"none usable (OpenGL 4.3's least limits)", {}, {}};
+  }
+  Engine engine(HeadlessContext::get_proc_address);
+  std::vector<std::string> notes;  // of tables: 'glgemm tune --check' says what is wrong with one
+  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
+                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
+  engine.release();
+  return device;
+}
+
+/// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
+struct Planned {
+  Problem problem;
+  PlanOptions options;
+  Plan plan;
+  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
+  std::optional<StreamPlan> stream{};
+};
+
+/// 1234567 as 1,234,567.
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t i = text.size(); i > 3 + (value < 0 ? 1U : 0U);) text.insert(i -= 3, ",");
+  return text;
+}
+
+std::string times(std::initializer_list<std::int64_t> sizes) {
+  std::string text;
+  for (const std::int64_t size : sizes) text += (text.empty() ? "" : " x ") + grouped(size);
+  return text;
+}
+
+/// 20,000 or 7.642.
+std::string decimal(double value) {
+  if (value < 1e15 && (value >= 1000 || value == std::floor(value))) return grouped(std::llround(value));
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
+  return value / step + (value % step != 0);
+}
+
+struct Grid {
+  std::int64_t columns;
+  std::int64_t rows;
+};
+
+/// The workgroups of a whole piece.
+Grid grid(const Plan& plan) {
+  const Tile block = tile(plan.kernel);
+  return {ceil_div(plan.piece_n, block.columns), ceil_div(plan.piece_m, block.rows)};
+}
+
+/// A kernel that was not taken, and why.
+struct PassedOver {
+  std::string kernel;
+  std::string reason;
+  bool can_run;
+  bool considered = true;  ///< the planner weighed it
+};
+
+/// First those that the model takes for slower, the runner-up first; then those that cannot run; and of families that the planner
+/// does not consider here, the kernel with the default parameters.
+std::vector<PassedOver> passed_over(const Planned& planned, const Device& device) {
+  std::vector<PassedOver> list;
+  for (const auto& [kernel, reason] : planned.plan.passed_over) {
+    PlanOptions forced = planned.options;
+    forced.kernel = kernel;
+    bool can_run = true;
+    try {
+      make_plan(planned.problem, device.limits, forced);
+    } catch (const std::exception&) {
+      can_run = false;
+    }
+    list.push_back({to_string(kernel), reason, can_run});
+  }
+  if (planned.plan.chosen_by == Plan::By::caller) return list;
+  for (const Kernel& kernel : kernel_table()) {
+    const auto of_family = [&](const Kernel& other) { return other.index() == kernel.index(); };
+    if (of_family(planned.plan.kernel) || std::any_of(planned.plan.passed_over.begin(), planned.plan.passed_over.end(),
+                                                      [&](const auto& passed) { return of_family(passed.kernel); }))
+      continue;
+    std::string reason = why_not(planned.problem, kernel, device.limits);
+    const bool can_run = reason.empty();
+    if (can_run) reason = "not considered for such a product on such a device";
+    list.push_back({to_string(kernel), std::move(reason), can_run, false});
+  }
+  return list;
+}
+
+std::string stage_name(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+  return std::string(names.at(static_cast<std::size_t>(stage)));
+}
+std::string stage_key(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce"};
+  return std::string(names.at(static_cast<std::size_t>(stage)));
+}
+
+/// "1024x1024x1024 f32": the entry of the tuning table that the plan goes by, or null.
+const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
+  if (planned.plan.chosen_by != Plan::By::tuning) return nullptr;
+  for (const TunedChoice* choice : nearby(device.tuning, planned.problem))
+    if (choice->kernel == planned.plan.kernel) return choice;
+  return nullptr;
+}
+
+std::string chosen_by(const Planned& planned, const Device& device) {
+  if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
+  if (planned.plan.chosen_by == Plan::By::caller) return "the caller";
+  if (planned.plan.chosen_by == Plan::By::model)
+    return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
+  const TunedChoice* const entry = tuned_entry(planned, device);
+  if (!entry) return "the tuning table";
+  const Problem& p = entry->problem;
+  return "the tuning table: the fastest that was found for " + times({p.m, p.n, p.k}) +
+         (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + " (m x n x k)" +
+         (entry->gflops > 0 ? ", " + decimal(entry->gflops) + " GFLOP/s" : "");
+}
+
+std::string milliseconds(double seconds) {
+  return decimal(1e3 * seconds) + " ms";
+}
+
+/// The plan's first dispatches, in order.
+std::vector<Step> first_steps(const Plan& plan, std::int64_t most) {
+  std::vector<Step> steps;
+  Cursor cursor;
+  while (static_cast<std::int64_t>(steps.size()) < most) {
+    const Slice slice = next_slice(plan, cursor);
+    if (slice.empty()) break;
+    steps.insert(steps.end(), slice.steps().begin(), slice.steps().end());
+  }
+  if (static_cast<std::int64_t>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
+  return steps;
+}
+
+std::string window_text(const Window& window) {
+  if (window.size_bytes == 0) return "-";  // in the workspace, or not used
+  return grouped(window.offset_bytes) + " + " + grouped(window.size_bytes);
+}
+
+bool writes_c(const Step& step) {
+  return step.c.size_bytes > 0 && (step.stage == Stage::multiply || step.stage == Stage::reduce);
+}
+
+void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
+  using Row = std::array<std::string, 9>;
+  std::vector<Row> rows{
+      {"dispatch", "stage", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
+  for (const Step& step : steps)
+    rows.push_back({std::to_string(rows.size()), stage_name(step.stage), times({step.groups[0], step.groups[1], step.groups[2]}),
+                    grouped(step.x0), grouped(step.y0), times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b),
+                    window_text(step.c)});
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      std::cout << "  " << std::string(widths[i] - rows[r][i].size(), ' ') << rows[r][i];
+    if (r > 0)
+      std::cout << (steps[r - 1].first_k || !writes_c(steps[r - 1]) ? "" : "  adds to C")
+                << (steps[r - 1].barrier_before ? "  after a barrier" : "");
+    std::cout << '\n';
+  }
+  const std::int64_t more = dispatches - static_cast<std::int64_t>(steps.size());
+  if (more > 0) std::cout << "  and " << grouped(more) << " more\n";
+}
+
+void line(std::string_view label, const std::string& text) {
+  std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
+}
+
+void print(const StreamPlan& plan) {
+  line("streamed", grouped(plan.pieces()) + (plan.pieces() == 1 ? " piece" : " pieces") + " of C of at most " +
+                       times({plan.piece_m, plan.piece_n}) + ", " + (plan.by_columns ? "column after column" : "row after row") +
+                       "; below is what runs for a window of one");
+  line("  windows",
+       "k in " + grouped(plan.windows()) + (plan.windows() == 1 ? " window" : " windows of at most " + grouped(plan.piece_k)));
+  line("  strips",
+       grouped(plan.strips) + " of " + grouped(plan.strip_bytes) + " bytes, through which elements come to the device");
+  line("  memory", grouped(plan.device_bytes) + " bytes on the device, " + grouped(plan.host_bytes) + " on the host");
+  line("  moved", decimal(plan.moved_bytes / 1e6) + " MB, " + decimal(plan.moved_bytes / std::max(plan.bound_bytes, 1.0)) +
+                      " of the least that is possible with such a limit, " + decimal(plan.bound_bytes / 1e6) + " MB");
+  std::cout << '\n';
+}
+
+void print(const Planned& planned, const Device& device, const Arguments& arguments) {
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
+  const Plan& plan = planned.plan;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const Grid groups = grid(plan);
+  const PlanSize count = size(plan);
+  const Traffic t = traffic(plan.problem, plan.kernel);
+  const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
+  const Problem& run = planned.problem;
+  const double run_work = flops({run.m, run.n, run.k}, run.type, run.batch);
+  const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
+    const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
+    if (op != Op::none) std::swap(rows, columns);
+    line(name, times({rows, columns}) + ", " + grouped(p.batch * rows * columns * element_bytes(type(p, role))) + " bytes" +
+                   (op == Op::none        ? ""
+                    : op == Op::transpose ? ", transposed"
+                                          : ", its conjugate transposed"));
+  };
+
+  line("device", device.name);
+  const auto factor = [](char name, Op op) { return op == Op::none ? std::string(1, name) : "op(" + std::string(1, name) + ")"; };
+  line("product", "C = " + factor('A', p.a.op) + " " + factor('B', p.b.op) + " in " + std::string(to_string(p.type)) +
+                      (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " + decimal(work / 1e9) + " GFLOP");
+  operand("  A", Role::a, p.m, p.k);
+  operand("  B", Role::b, p.k, p.n);
+  operand("  C", Role::c, p.m, p.n);
+  std::cout << '\n';
+  if (planned.stream) print(*planned.stream);
+  line("kernel", to_string(plan.kernel));
+  line("  chosen by", chosen_by(planned, device));
+  line("  expected", milliseconds(plan.expected_seconds) + " by the cost model" +
+                         (plan.expected_seconds > 0 ? ", " + decimal(run_work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
+                         (plan.chosen_by == Plan::By::tuning ? ", which the table goes before" : ""));
+  constexpr std::int64_t shown = 3;  // of those that can run
+  std::int64_t able = 0, left_out = 0;
+  const auto left_out_line = [&] {
+    if (left_out > 0) line("", "and " + grouped(left_out) + " that the model takes for slower still; --all shows them");
+    left_out = 0;
+  };
+  for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device)) {
+    able += can_run && considered;
+    if (!arguments.all && can_run && considered && able > shown) {
+      ++left_out;
+      continue;
+    }
+    if (!can_run || !considered) left_out_line();
+    // Some reasons begin with the kernel's name.
+    line(!can_run      ? "  cannot run"
+         : !considered ? "  left out"
+         : able == 1   ? "  runner-up"
+                       : "  next",
+         reason.starts_with(kernel) ? reason : kernel + ": " + reason);
+  }
+  left_out_line();
+  line("  tile", times({block.rows, block.columns}) + " elements of C for each workgroup");
+  line("  workgroup", times({group[0], group[1], group[2]}) + " = " + grouped(std::int64_t{group[0]} * group[1] * group[2]) +
+                          " invocations, " + grouped(shared_bytes(plan.kernel, p.type)) + " bytes of shared memory");
+  if (plan.transposed) line("  transposed", "C^T = op(B)^T op(A)^T is run: below, A and B have changed places");
+  std::cout << '\n';
+
+  bool first = true;
+  for (const Stage stage : plan.stages()) {
+    std::string label = stage_name(stage);
+    label.resize(10, ' ');
+    line(first ? "stages" : "", label + to_string(plan.program(stage)));
+    first = false;
+  }
+  line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
+  line("  alignment",
+       plan.packs(Role::a)         ? "any: A is brought into aligned panels"
+       : plan.wide == Panels::none ? "any: A is read element by element"
+       : plan.wide == Panels::image
+           ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
+           : std::string(name(plan.kernel) == "gemv" ? "A's lines begin and end" : "A's and B's lines begin and end") +
+                 " at multiples of 16 bytes, and are read so");
+  if (plan.parts > 1)
+    line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
+  if (plan.workspace_bytes > 0)
+    line("  workspace", grouped(plan.workspace_bytes) + " bytes: A's panels " + grouped(plan.panels_a_bytes) + ", B's " +
+                            grouped(plan.panels_b_bytes) + ", sums " + grouped(plan.sums_bytes));
+  std::cout << '\n';
+  line("grid", times({groups.columns, groups.rows}) + " workgroups (columns x rows) for each piece");
+  line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
+  line("  slices", grouped(count.slices) + " of at most " + times({plan.slice_columns, plan.slice_rows}) + " workgroups, " +
+                       grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
+  std::cout << '\n';
+  if (arguments.steps > 0) {
+    print_steps(first_steps(plan, arguments.steps), count.dispatches);
+    std::cout << '\n';
+  }
+  const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "%15s %20s", buffer.c_str(), shared.c_str());
+    line(label, text.data());
+  };
+  reads("reads", "from the buffer", "from shared memory");
+  reads("  each of A", decimal(t.a_from_buffer), decimal(t.a_from_shared));
+  reads("  each of B", decimal(t.b_from_buffer), decimal(t.b_from_shared));
+  line("  traffic",
+       decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
+}
+
+Json window_json(const Window& window) {
+  return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
+}
+
+Json to_json(const StreamPlan& plan) {
+  return {{"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+          {"pieces", plan.pieces()},
+          {"windows", plan.windows()},
+          {"order", plan.by_columns ? "columns" : "rows"},
+          {"strips", plan.strips},
+          {"strip_bytes", plan.strip_bytes},
+          {"device_bytes", plan.device_bytes},
+          {"host_bytes", plan.host_bytes},
+          {"moved_bytes", plan.moved_bytes},
+          {"bound_bytes", plan.bound_bytes}};
+}
+
+Json to_json(const Planned& planned, const Device& device, const Arguments& arguments) {
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
+  const Plan& plan = planned.plan;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const Grid groups = grid(plan);
+  const PlanSize count = size(plan);
+  const Traffic t = traffic(plan.problem, plan.kernel);
+  const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
+  Json json{{"device", device.name},
+            {"m", p.m},
+            {"n", p.n},
+            {"k", p.k},
+            {"type", std::string(to_string(p.type))},
+            {"op_a", std::string(to_string(p.a.op))},
+            {"op_b", std::string(to_string(p.b.op))},
+            {"batch", p.batch},
+            {"requested", arguments.kernel},
+            {"kernel", to_string(plan.kernel)},
+            {"transposed", plan.transposed},
+            {"chosen_by", plan.chosen_by == Plan::By::caller   ? "caller"
+                          : plan.chosen_by == Plan::By::tuning ? "tuning"
+                                                               : "model"},
+            {"stream", planned.stream ? to_json(*planned.stream) : Json()},
+            {"tuned_for", nullptr},
+            {"expected_seconds", plan.expected_seconds},
+            {"passed_over", Json::array()},
+            {"stages", Json::array()},
+            {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.wide)))},
+            {"panels", std::string(panels_names.at(static_cast<std::size_t>(panels(plan.kernel))))},
+            {"parts", plan.parts},
+            {"part_k", plan.part_k},
+            {"workspace_bytes", plan.workspace_bytes},
+            {"panels_a_bytes", plan.panels_a_bytes},
+            {"panels_b_bytes", plan.panels_b_bytes},
+            {"sums_bytes", plan.sums_bytes},
+            {"tile", {block.rows, block.columns}},
+            {"workgroup", {group[0], group[1], group[2]}},
+            {"shared_bytes", shared_bytes(plan.kernel, p.type)},
+            {"grid", {groups.columns, groups.rows}},
+            {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+            {"pieces", count.pieces},
+            {"slices", count.slices},
+            {"dispatches", count.dispatches},
+            {"steps", Json::array()},
+            {"traffic",
+             {{"a_from_buffer", t.a_from_buffer},
+              {"b_from_buffer", t.b_from_buffer},
+              {"a_from_shared", t.a_from_shared},
+              {"b_from_shared", t.b_from_shared},
+              {"bytes", t.bytes},
+              {"flops_per_byte", t.flops_per_byte}}}};
+  if (const TunedChoice* const entry = tuned_entry(planned, device))
+    json["tuned_for"] = {{"m", entry->problem.m},         {"n", entry->problem.n},     {"k", entry->problem.k},
+                         {"batch", entry->problem.batch}, {"split_k", entry->split_k}, {"gflops", entry->gflops}};
+  for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device))
+    json["passed_over"].push_back({{"kernel", kernel}, {"reason", reason}, {"can_run", can_run}, {"considered", considered}});
+  for (const Stage stage : plan.stages())
+    json["stages"].push_back({{"stage", stage_key(stage)}, {"program", to_string(plan.program(stage))}});
+  for (const Step& step : first_steps(plan, arguments.steps))
+    json["steps"].push_back({{"stage", stage_key(step.stage)},
+                             {"groups", step.groups},
+                             {"x0", step.x0},
+                             {"y0", step.y0},
+                             {"m", step.m},
+                             {"n", step.n},
+                             {"k", step.k},
+                             {"a", window_json(step.a)},
+                             {"b", window_json(step.b)},
+                             {"c", window_json(step.c)},
+                             {"first_k", step.first_k},
+                             {"barrier_before", step.barrier_before}});
+  if (arguments.source) {
+    json["source"] = source(plan.program());
+    for (std::size_t i = 0; i < plan.stages().size(); ++i) json["stages"][i]["source"] = source(plan.program(plan.stages()[i]));
+  }
+  return json;
+}
+
+void inspect(const Arguments& arguments) {
+  const Shape shape = parse_shape(arguments.shape, "--shape");
+  Problem problem;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.type = parse_type(arguments.type);
+  problem.c_type = accumulator(problem.type);
+  problem.a.op = parse_op(arguments.op_a, "--op-a");
+  problem.b.op = parse_op(arguments.op_b, "--op-b");
+  PlanOptions options;
+  options.runs = arguments.runs;
+  options.split_k = arguments.split_k;
+  if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  validate(problem);  // the sizes can be multiplied
+  if (batch > 1) {
+    problem.batch = batch;
+    problem.a.batch_stride = problem.m * problem.k;
+    problem.b.batch_stride = problem.k * problem.n;
+    problem.c.batch_stride = problem.m * problem.n;
+    validate(problem);
+  }
+  const Device device = find_device(arguments);
+  options.tuning = device.tuning;
+  const Planned planned = [&]() -> Planned {
+    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty())
+      return {problem, options, make_plan(problem, device.limits, options)};
+    StreamOptions stream_options;
+    stream_options.plan = options;
+    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+    if (!arguments.device_memory_limit.empty())
+      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
+    Problem window = stream.problem;
+    window.m = stream.piece_m;
+    window.n = stream.piece_n;
+    window.k = stream.piece_k;
+    return {window, options, stream.window, std::move(stream)};
+  }();
+  if (arguments.json) {
+    std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    return;
+  }
+  print(planned, device, arguments);
+  if (!arguments.source) return;
+  for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, memory traffic");
+  verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
+  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
+  verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
+      ->capture_default_str();
+  verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
+  verb->add_option("--batch", arguments->batch, "How many products of this shape, in one call")->capture_default_str();
+  verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
+      ->capture_default_str();
+  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
+      ->check(CLI::Range(1.0, 1e15))
+      ->capture_default_str();
+  verb->add_option(
+          "--memory-limit", arguments->memory_limit,
+          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, such "
+          "as 512M")
+      ->type_name("BYTES");
+  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
+      ->type_name("BYTES");
+  verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
+  verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
+  verb->add_option("--steps", arguments->steps, "How many dispatches to list")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  verb->add_flag("--json", arguments->json, "Print one JSON object");
+  auto* device =
+      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
+  verb->callback([arguments, &status] {
+    inspect(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,453 @@
+// glgemm multiply, streamed: pieces of C are computed from files' sections and written to a file as they come, with a journal.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/accelerators.hpp>
+#include <glgemm/engine.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/streaming.hpp>
+#include <glgemm/verify.hpp>
+#include <glgemm/version.hpp>
+
+#include "files/files.hpp"
+#include "files/journal.hpp"
+#include "files/progress.hpp"
+#include "files/shapes.hpp"
+#include "multiply/multiply.hpp"
+#include "multiply/sample_check.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// Of the journals; another one is not gone on with.
+constexpr int journal_format = 1;
+
+/// 123456789 as "123 MB".
+std::string bytes_text(double bytes) {
+  int unit = 0;
+  for (; bytes >= 999.5 && unit < 4; ++unit) bytes /= 1000;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(),
+                bytes >= 1e5                ? "%.3g %s"
+                : bytes < 9.995 && unit > 0 ? "%.2f %s"
+                : bytes < 99.95 && unit > 0 ? "%.1f %s"
+                                            : "%.0f %s",
+                bytes, std::array{"bytes", "kB", "MB", "GB", "TB"}[static_cast<std::size_t>(unit)]);
+  return text.data();
+}
+
+std::string size_text(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+}
+
+HostMatrix matrix_of(const NpyFile& file) {
+  HostMatrix matrix;
+  matrix.rows = file.header().rows;
+  matrix.columns = file.header().columns;
+  matrix.type = file.type();
+  matrix.layout = file.layout();
+  matrix.read = [&file](const Section& section, void* to) { file.read(section, to, file.layout()); };
+  return matrix;
+}
+
+/// C in the file, from `offset` on in C order, to be read and written.
+HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std::int64_t columns, Type type) {
+  const std::int64_t bytes = element_bytes(type);
+  // Calls f(offset in the file, offset in the section, bytes) for what is contiguous in both.
+  const auto for_each_run = [=](const Section& section, const auto& f) {
+    const bool whole = section.columns == columns;
+    const std::int64_t runs = whole ? 1 : section.rows, length = (whole ? section.rows : 1) * section.columns * bytes;
+    for (std::int64_t i = 0; i < runs; ++i)
+      f(offset + ((section.row + i) * columns + section.column) * bytes, i * length, static_cast<std::size_t>(length));
+  };
+  HostMatrix matrix;
+  matrix.rows = rows;
+  matrix.columns = columns;
+  matrix.type = type;
+  matrix.read = [&file, for_each_run](const Section& section, void* to) {
+    for_each_run(section, [&](std::int64_t at, std::int64_t here, std::size_t length) {
+      file.read(at, static_cast<char*>(to) + here, length);
+    });
+  };
+  matrix.write = [&file, for_each_run](const Section& section, const void* from) {
+    for_each_run(section, [&](std::int64_t at, std::int64_t here, std::size_t length) {
+      file.write(at, static_cast<const char*>(from) + here, length);
+    });
+  };
+  return matrix;
+}
+
+Json file_json(const InputFile& file) {
+  return {{"path", fs::weakly_canonical(file.path()).string()}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
+}
+
+/// All that the bits of the result depend on but for the plan.
+Json identity(const MultiplyArguments& arguments, const FileProduct& product) {
+  Json json{{"format", journal_format},
+            {"glgemm", GLGEMM_VERSION_STRING},
+            {"A", file_json(product.a.file())},
+            {"B", file_json(product.b.file())},
+            {"op A", to_string(product.op_a)},
+            {"op B", to_string(product.op_b)},
+            {"alpha", {product.alpha.real(), product.alpha.imag()}},
+            {"beta", {product.beta.real(), product.beta.imag()}},
+            {"type", to_string(product.type())},
+            {"type of C", to_string(product.c_type)},
+            {"kernel", arguments.kernel}};
+  if (product.c0) json["C0"] = file_json(product.c0->file());
+  return json;
+}
+
+Json plan_json(const StreamPlan& plan) {
+  return {{"piece", size_text(plan.piece_m, plan.piece_n, plan.piece_k)},
+          {"order", plan.by_columns ? "columns" : "rows"},
+          {"kernel", to_string(plan.window.kernel)},
+          {"transposed", plan.window.transposed},
+          {"parts of k", plan.window.parts},
+          {"window", size_text(plan.window.piece_m, plan.window.piece_n, plan.window.piece_k)}};
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+std::string percent(double share) {
+  return std::to_string(std::lround(100 * share)) + " %";
+}
+std::string percent(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
+  return percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
+}
+
+std::string time_text(std::chrono::nanoseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), seconds < 10 ? "%.4g ms" : "%.4g s", seconds < 10 ? 1e3 * seconds : seconds);
+  return text.data();
+}
+
+Json device_json(const DeviceInfo& device) {
+  return {{"renderer", device.renderer}, {"version", device.version}};
+}
+
+/// What computes a product: one device, or several.
+class Computer {
+ public:
+  virtual ~Computer() = default;
+  /// Takes what the caller left open in the options so that another run decides alike, and says what the bits depend on.
+  virtual Json decide(const HostGemm& product, StreamOptions& options) = 0;
+  virtual void multiply(const HostGemm& product, const StreamOptions& options) = 0;
+  /// Lines for a person about what multiply() did.
+  virtual std::string text() const = 0;
+};
+
+std::string stream_text(const StreamReport& report) {
+  const StreamPlan& plan = report.plan;
+  std::array<char, 32> ratio{};
+  std::snprintf(ratio.data(), ratio.size(), "%.2f", plan.bound_bytes > 0 ? plan.moved_bytes / plan.bound_bytes : 1.0);
+  return std::to_string(report.pieces) + (report.pieces == 1 ? " piece" : " pieces") + " of at most " +
+         std::to_string(plan.piece_m) + "x" + std::to_string(plan.piece_n) + ", k in " + std::to_string(plan.windows()) +
+         (plan.windows() == 1 ? " window" : " windows of at most " + std::to_string(plan.piece_k)) + "; " +
+         bytes_text(static_cast<double>(report.bytes_to_device + report.bytes_from_device)) +
+         " moved (all pieces: " + bytes_text(plan.moved_bytes) + ", " + ratio.data() + " of the bound of " +
+         bytes_text(plan.bound_bytes) + "); " + percent(report.transfer_time, report.total_time) + " of the time in transfers, " +
+         percent(report.compute_time, report.total_time) + " computing" +
+         (report.contexts_lost > 0 ? "; contexts lost: " + std::to_string(report.contexts_lost) : "") +
+         (report.out_of_memory > 0 ? "; smaller pieces for want of memory: " + std::to_string(report.out_of_memory) : "");
+}
+
+class OneDevice : public Computer {
+ public:
+  OneDevice(const std::string& name, EngineOptions options) : name_(name), engine_options_(std::move(options)) { make(); }
+  ~OneDevice() override {
+    try {
+      if (engine_) engine_->release();
+    } catch (const std::exception&) {  // its context is gone
+      engine_->abandon();
+    }
+  }
+
+  Json decide(const HostGemm& product, StreamOptions& options) override {
+    if (options.device_memory_limit == 0) options.device_memory_limit = engine_->device_memory_bytes();
+    if (options.memory_limit > 0) options.device_memory_limit = std::min(options.device_memory_limit, options.memory_limit);
+    return {{"device", device_json(engine_->device())}, {"plan", plan_json(stream_plan(*engine_, product, options))}};
+  }
+  void multiply(const HostGemm& product, const StreamOptions& options) override {
+    StreamOptions own = options;
+    own.new_engine = [this]() -> Engine& {
+      engine_->abandon();
+      engine_.reset();
+      context_.reset();
+      make();
+      return *engine_;
+    };
+    glgemm::multiply(*engine_, product, own, &report_);
+  }
+  std::string text() const override {
+    return to_string(report_.plan.window.kernel) + " on " + engine_->device().renderer + ": " + time_text(report_.total_time) +
+           " with transfers\n" + stream_text(report_);
+  }
+
+ private:
+  void make() {
+    HeadlessOptions options;
+    options.device = name_;
+    options.robust = true;
+    try {
+      context_.emplace(options);
+    } catch (const Unsupported&) {
+      options.robust = false;  // a context that is lost is then not told
+      context_.emplace(options);
+    }
+    engine_.emplace(HeadlessContext::get_proc_address, engine_options_);
+  }
+
+  std::string name_;
+  EngineOptions engine_options_;
+  std::optional<HeadlessContext> context_;
+  std::optional<Engine> engine_;
+  StreamReport report_;
+};
+
+class SeveralDevices : public Computer {
+ public:
+  SeveralDevices(const std::string& list, EngineOptions options)
+      : accelerators_(headless_accelerators(list), {.engine = std::move(options)}) {}
+
+  Json decide(const HostGemm&, StreamOptions&) override {
+    Json devices = Json::array();
+    for (const AcceleratorInfo& info : accelerators_.info())
+      if (info.failure.empty()) devices.push_back(device_json(info.device));
+    return {{"accelerators", devices}};
+  }
+  void multiply(const HostGemm& product, const StreamOptions& options) override {
+    accelerators_.multiply(product, options, &report_);
+  }
+  std::string text() const override {
+    std::string lines = std::to_string(report_.accelerators.size()) + " accelerators: " + time_text(report_.total_time) +
+                        " with transfers, " + bytes_text(static_cast<double>(report_.bytes_moved())) + " moved";
+    for (const AcceleratorReport& one : report_.accelerators) {
+      lines += "\n  " + one.name + ": ";
+      if (one.stream.pieces > 0)
+        lines += to_string(one.stream.plan.window.kernel) + ", " + stream_text(one.stream) + ", " +
+                 percent(one.waiting_time, one.stream.total_time) + " waiting";
+      else
+        lines += "no piece";
+      if (!one.failure.empty()) lines += "; given up: " + one.failure;
+    }
+    return lines;
+  }
+
+ private:
+  Accelerators accelerators_;
+  AcceleratorsReport report_;
+};
+
+/// The output, and what is known of an earlier run.
+class Output {
+ public:
+  Output(const MultiplyArguments& arguments, const FileProduct& product)
+      : header_(npy_header(arguments.output, product.c_type, product.m, product.n)),
+        file_(arguments.output),
+        journal_path_(file_.target() + ".glgemm-journal") {
+    const double bytes = static_cast<double>(header_.size()) + static_cast<double>(product.m) * static_cast<double>(product.n) *
+                                                                   static_cast<double>(element_bytes(product.c_type));
+    std::error_code unknown;
+    const fs::space_info space = fs::space(fs::path(file_.target()).parent_path(), unknown);
+    const double room =
+        static_cast<double>(unknown ? std::uintmax_t{1} << 62 : space.available) + static_cast<double>(file_.size());
+    if (bytes > room)
+      throw FileError("cannot write '" + arguments.output + "': it would have " + bytes_text(bytes) + " for a product of " +
+                      std::to_string(product.m) + "x" + std::to_string(product.n) + ", and its disk has " + bytes_text(room) +
+                      " to be had");
+    bytes_ = static_cast<std::int64_t>(header_.size()) + product.m * product.n * element_bytes(product.c_type);
+    if (!arguments.resume) {
+      if (file_.size() > 0) multiply_note("what an interrupted run has left is replaced; --resume goes on with it");
+      return;
+    }
+    earlier_ = Journal::read(journal_path_);
+    if (!earlier_ || file_.size() == 0) {
+      multiply_note("there is no interrupted run to go on with" +
+                    (earlier_ ? ": '" + file_.temporary() + "' is missing" : std::string()) + "; it starts from the beginning");
+      earlier_.reset();
+    }
+  }
+
+  PartFile& file() noexcept { return file_; }
+  std::int64_t data_offset() const noexcept { return static_cast<std::int64_t>(header_.size()); }
+  const std::optional<JournalContents>& earlier() const noexcept { return earlier_; }
+  Journal& journal() noexcept { return *journal_; }
+
+  /// Begins, or goes on.  @throws std::invalid_argument  the earlier run was another one
+  void begin(const Json& header) {
+    if (earlier_) {
+      if (const auto list = differences(earlier_->header, header); !list.empty())
+        throw std::invalid_argument("--resume: '" + journal_path_ + "' is of another product: " + joined(list) +
+                                    "; without --resume it starts from the beginning");
+      if (file_.size() != bytes_)
+        throw FileError("--resume: '" + file_.temporary() + "' has " + std::to_string(file_.size()) + " bytes instead of " +
+                        std::to_string(bytes_) + "; without --resume it starts from the beginning");
+      journal_.emplace(journal_path_, *earlier_);
+      return;
+    }
+    fs::remove(journal_path_);  // it must not be taken for this file's
+    file_.allocate(bytes_);
+    file_.write(0, header_.data(), header_.size());
+    file_.sync();
+    journal_.emplace(journal_path_, header);
+  }
+  /// How to go on, for messages; once begin() has returned.
+  std::string kept() const {
+    return "what is done is kept in '" + file_.temporary() + "' and '" + journal_path_ + "'; --resume goes on with it";
+  }
+  void commit() {
+    file_.sync();
+    file_.commit();
+    journal_->remove();
+  }
+  void remove() noexcept {
+    file_.remove();
+    journal_->remove();
+  }
+
+ private:
+  std::string header_;
+  PartFile file_;
+  std::string journal_path_;
+  std::int64_t bytes_ = 0;
+  std::optional<JournalContents> earlier_;
+  std::optional<Journal> journal_;
+};
+
+/// An input was changed on the way: nothing that was computed can be relied on.
+class Changed : public FileError {
+ public:
+  using FileError::FileError;
+};
+
+void require_unchanged(const FileProduct& product) {
+  try {
+    for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : &product.a}) file->file().require_unchanged();
+  } catch (const FileError& error) {
+    throw Changed(error.what());
+  }
+}
+
+}  // namespace
+
+int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
+  for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
+    if (file)
+      if (const std::string conversion = file->conversion(); !conversion.empty()) multiply_note(conversion);
+  Output output(arguments, product);
+  const auto recorded = [&](const char* name, const std::optional<std::int64_t>& given) {
+    if (given || !output.earlier()) return given.value_or(0);
+    return output.earlier()->header.value("limits", Json::object()).value(name, std::int64_t{0});
+  };
+
+  const std::unique_ptr<Computer> computer =
+      arguments.accelerators
+          ? std::unique_ptr<Computer>(std::make_unique<SeveralDevices>(*arguments.accelerators, arguments.engine_options()))
+          : std::make_unique<OneDevice>(arguments.device, arguments.engine_options());
+  HostGemm gemm;
+  gemm.op_a = product.op_a;
+  gemm.op_b = product.op_b;
+  gemm.alpha = product.alpha;
+  gemm.beta = product.beta;
+  gemm.a = matrix_of(product.a);
+  gemm.b = matrix_of(product.b);
+  const HostMatrix c = gemm.c = matrix_in(output.file(), output.data_offset(), product.m, product.n, product.c_type);
+  if (product.c0) gemm.c.read = [&](const Section& section, void* to) { product.c0->read(section, to, Layout::row_major); };
+
+  StreamOptions options;
+  if (arguments.kernel != "auto") options.plan.kernel = parse_kernel(arguments.kernel);
+  // Limits that were not given are those of the run that is gone on with, so that the plan is the same.
+  options.memory_limit = recorded("memory", arguments.memory_limit);
+  options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);
+  const Json decided = computer->decide(gemm, options);
+  Json header = identity(arguments, product);
+  header["limits"] = {{"memory", options.memory_limit}, {"device memory", options.device_memory_limit}};
+  header.update(decided);
+  output.begin(header);
+
+  const double all = static_cast<double>(product.m) * static_cast<double>(product.n);
+  double done = 0;
+  if (output.earlier()) {
+    options.done = output.earlier()->pieces;
+    for (const Section& piece : options.done) done += static_cast<double>(piece.rows) * static_cast<double>(piece.columns) / all;
+    multiply_note(std::to_string(options.done.size()) + (options.done.size() == 1 ? " piece" : " pieces") + ", " + percent(done) +
+                  " of the product, are there from an interrupted run");
+  }
+
+  std::optional<Check> result;
+  {
+    const LastWords last_words((isatty(STDERR_FILENO) == 1 ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
+                               output.kept() + "\n");
+    try {
+      Progress progress(1);
+      const TimeLeft left(done);
+      options.progress = [&](double share) { progress.show(share, left.text(share)); };
+      options.piece_done = [&](const Section& piece) {
+        output.file().sync();
+        require_unchanged(product);
+        output.journal().add(piece);
+      };
+      progress.show(done, "");
+      computer->multiply(gemm, options);
+      require_unchanged(product);
+      if (arguments.check != "none") {
+        progress.show(1, "checking");
+        result = check_sample(gemm, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28);
+        require_unchanged(product);
+      }
+      // A wrong product is not to be gone on with.
+      if (!result || result->passed)
+        output.commit();
+      else
+        output.remove();
+    } catch (const Changed&) {
+      output.remove();
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw std::runtime_error("not enough memory; " + output.kept());
+    } catch (const std::exception& error) {
+      throw std::runtime_error(error.what() + ("; " + output.kept()));
+    }
+  }
+
+  for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
+    if (file && file->overflowed() > 0)
+      multiply_note("some elements of '" + file->file().path() + "' are beyond the range of " +
+                    std::string(to_string(file->type())) + " and become infinite");
+  std::cout << product_text(arguments, product) << '\n'
+            << computer->text() << '\n'
+            << (result                      ? result->summary
+                : arguments.check == "none" ? "not checked"
+                                            : "not checked: the memory limit holds no row and column of the factors")
+            << '\n';
+  if (!result || result->passed) return 0;
+  std::cout.flush();
+  std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
+  return 1;
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,487 @@
+// glgemm report: all that one wants to know of glgemm on a device, as one JSON file and one in Markdown.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <glgemm/version.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bench/measure.hpp"
+#include "files/child.hpp"
+#include "files/files.hpp"
+#include "files/shapes.hpp"
+#include "peers/peers.hpp"
+#include "reports/checks.hpp"
+#include "reports/text.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string output = "report";
+  std::string device;
+  std::string sizes;
+  std::vector<std::string> shapes, gpu_shapes;
+  std::string peer = "auto";
+  std::string checks;
+  std::string cublas;
+  double tune_minutes = 30;
+  bool no_tune = false;
+  bool space = false;
+  bool quick = false;
+  bool no_checks = false;
+};
+
+std::string joined(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+class Reporter {
+ public:
+  explicit Reporter(const Arguments& arguments) : arguments_(arguments) {
+    if (!arguments_.device.empty()) {
+      variables_["GLGEMM_DEVICE"] = arguments_.device;
+      const Ended ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);
+      if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
+    }
+    std::error_code error;
+    fs::create_directories(arguments_.output, error);
+    // Proves that they can be written, before long work.
+    OutputFile{path("report.json")};
+    OutputFile{path("report.md")};
+    const std::time_t now = std::time(nullptr);
+    std::tm calendar{};
+    gmtime_r(&now, &calendar);
+    std::array<char, 16> date{};
+    std::strftime(date.data(), date.size(), "%Y-%m-%d", &calendar);
+    report_ = {{"format", "glgemm report 1"}, {"date", date.data()},       {"glgemm", GLGEMM_VERSION_STRING},
+               {"command", command()},        {"quick", arguments_.quick}, {"device", Json::object()},
+               {"steps", Json::array()},      {"goals", Json::array()},    {"devices", Json::array()},
+               {"bench", Json::array()},      {"cublas", nullptr},         {"tuning", nullptr},
+               {"tests_say", Json::array()}};
+  }
+
+  int run() {
+    devices();
+    roofline();
+    checks();
+    tune();
+    table();
+    peers();
+    narrow();
+    shapes();
+    types();
+    enqueue();
+    first();
+    streamed();
+    cublas();
+    write();
+    std::cout << "wrote " << path("report.json") << " and " << path("report.md") << '\n';
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  std::string path(const std::string& name) const { return (fs::path(arguments_.output) / name).string(); }
+
+  std::string command() const {
+    Words words{"tools/report"};
+    const auto option = [&](const char* name, const std::string& value) {
+      if (!value.empty()) words.insert(words.end(), {name, value});
+    };
+    if (arguments_.quick) words.emplace_back("--quick");
+    option("--device", arguments_.device);
+    option("--sizes", arguments_.sizes);
+    for (const std::string& file : arguments_.shapes) option("--shapes", fs::path(file).filename().string());
+    if (arguments_.peer != "auto") option("--peer", arguments_.peer);
+    if (arguments_.no_tune) words.emplace_back("--no-tune");
+    if (arguments_.space) words.emplace_back("--space");
+    if (arguments_.no_checks) words.emplace_back("--no-checks");
+    return joined(words);
+  }
+
+  /// Both files, whole, with what is known by now.
+  void write() {
+    report_["goals"] = goals(report_);
+    const auto put = [&](const char* name, const std::string& text) {
+      OutputFile file(path(name));
+      file.write(text);
+      file.commit();
+    };
+    put("report.json", report_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    put("report.md", markdown(report_));
+  }
+
+  void ends(const std::string& name, const std::string& command, const std::string& state, const std::string& why,
+            double seconds) {
+    const std::string reason = without_folders(why);
+    report_["steps"].push_back(
+        {{"name", name}, {"state", state}, {"why", reason}, {"seconds", seconds}, {"command", without_folders(command)}});
+    failed_ |= state == "failed";
+    std::cout << name << ": " << state << (reason.empty() ? "" : ": " + reason) << ", " << static_cast<int>(seconds + 0.5) << " s"
+              << std::endl;
+    write();
+  }
+  void left_out(const std::string& name, const std::string& why) { ends(name, "", "left out", why, 0); }
+
+  Ended start(const std::string& name, const Words& words, double limit = 0) {
+    std::cout << name << " ..." << std::endl;
+    return run_program(words, variables_, limit, scratch_);
+  }
+
+  void devices() {
+    const Words words{"glgemm", "devices", "--json"};
+    const Ended ended = start("devices", words, 300);
+    const Json found = Json::parse(ended.out, nullptr, false);
+    if (found.is_object()) report_["devices"] = found.at("devices");
+    if (ended.status != 0 || !found.is_object())
+      ends("devices", joined(words), "failed", why(ended), ended.seconds);
+    else
+      ends("devices", joined(words), "ok", "", ended.seconds);
+  }
+
+  /// `glgemm bench` with these arguments; what it found, or null.
+  const Json* bench(const std::string& section, const std::string& name, const Words& arguments, bool tell = true) {
+    Words words{"glgemm", "bench"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    if (arguments_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
+    const std::string shown = joined(words), json = scratch_.file("bench.json");
+    std::error_code ignored;
+    fs::remove(json, ignored);
+    words.insert(words.end(), {"--json", json});
+    const Ended ended = tell ? start(name, words) : run_program(words, variables_, 0, scratch_);
+    Json found = Json::parse(contents(json), nullptr, false);
+    const bool there = found.is_object();
+    if (there && report_["device"].empty()) report_["device"] = found.at("device");
+    if (ended.status == 0 && there) {
+      if (tell) {
+        take(section, found);
+        ends(name, shown, "ok", "", ended.seconds);
+      }
+    } else {
+      const bool wrong = ended.status == 1 && there;
+      if (wrong && tell) take(section, found);
+      ends(name, shown, "failed", wrong ? "a result is wrong" : why(ended), ended.seconds);
+      if (!wrong) return nullptr;
+    }
+    last_ = std::move(found);
+    return &last_;
+  }
+  void take(const std::string& section, const Json& found) {
+    report_["bench"].push_back({{"section", section}, {"found", found}});
+  }
+
+  bool software() const { return report_["device"].value("software", false); }
+
+  void roofline() {
+    Words words{"--sizes", "1024", "--kernel", "auto"};
+    if (arguments_.quick) words = {"--shape", "256,1,256", "--kernel", "auto,naive"};  // of the few columns, see narrow()
+    words.insert(words.end(), {"--roofline", "--cpu-seconds", "1"});
+    const Json* const found = bench("roofline", "roofline", words);
+    if (!found && arguments_.device.empty() && !std::getenv("GLGEMM_DEVICE"))
+      for (const Json& device : report_["devices"])  // at least what devices says
+        if (device.at("usable").get<bool>() && report_["device"].empty())
+          for (const char* field : {"vendor", "renderer", "version", "software"}) report_["device"][field] = device.at(field);
+  }
+
+  void checks() {
+    if (arguments_.no_checks) return left_out("checks", "as asked for");
+    if (arguments_.quick && arguments_.checks.empty()) return left_out("checks", "a quick run has none");
+    if (arguments_.checks.empty()) return left_out("checks", "no build folder with tests was named");
+    const fs::path folder = fs::absolute(arguments_.checks);
+    Variables variables = variables_;
+    variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
+    std::string commands, results, log;
+    bool passed = true;
+    double seconds = 0;
+    for (const std::string name : {"bin/glgemm_tests", "bin/glgemm_gl_tests", "tests/multiply/cli.sh",
+                                   "tests/multiply/cli_streamed.sh", "tests/tune/cli.sh"}) {
+      const bool script = name.ends_with(".sh");
+      const auto words = [&](const fs::path& in) {
+        return script ? Words{"bash", in / name, in / "bin/glgemm"} : Words{in / name, "--duration"};
+      };
+      TestResult result{false, "it is not there"};
+      if (std::error_code error; fs::exists(folder / name, error)) {
+        std::cout << "checks, " << name << " ..." << std::endl;
+        const Ended ended = run_program(words(folder), variables, 7200, scratch_);
+        result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
+        seconds += ended.seconds;
+        log += "==== " + name + ": " + result.text + "\n" + ended.out + ended.err + "\n";
+        std::istringstream lines(ended.out);
+        for (std::string line; std::getline(lines, line);) {
+          const std::size_t ratio = line.find("MESSAGE: ratio: "), made = line.find("MESSAGE: programs made: ");
+          if (ratio != std::string::npos) report_["tests_say"].push_back(line.substr(ratio + 16));
+          if (made != std::string::npos) report_["tests_say"].push_back(line.substr(made + 9));
+        }
+      }
+      passed &= result.passed;
+      commands += (commands.empty() ? "" : "; ") + joined(words(""));
+      results += (results.empty() ? "" : "; ") + name + ": " + result.text;
+    }
+    OutputFile file(path("checks.txt"));
+    file.write(without_folders(log));
+    file.commit();
+    ends("checks", commands, passed ? "ok" : "failed", results, seconds);
+  }
+
+  void tune() {
+    if (arguments_.no_tune) return left_out("tune", "as asked for");
+    const std::string table = path("tuning.json");
+    Words words{"glgemm", "tune", "--resume"};
+    if (arguments_.quick) words.insert(words.end(), {"--size", "64", "--kernel", "naive"});
+    if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
+    words.insert(words.end(), {"--output", table});
+    const Ended ended = start("tune", words, 60 * arguments_.tune_minutes);
+    std::error_code error;
+    if (fs::exists(table, error)) {
+      report_["tuning"] = Json::parse(contents(table), nullptr, false);
+      if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
+      variables_["GLGEMM_TUNING"] = fs::absolute(table).string();  // what follows goes by it
+    }
+    if (ended.status == 0)
+      ends("tune", joined(words), "ok", "", ended.seconds);
+    else if (ended.late)
+      ends("tune", joined(words), "ok", "ended when its time was up; run again, it goes on from there", ended.seconds);
+    else
+      ends("tune", joined(words), "failed", why(ended), ended.seconds);
+  }
+
+  void table() {
+    std::string sizes = arguments_.sizes;
+    if (sizes.empty()) sizes = arguments_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
+    for (const Shape& shape : parse_sizes(sizes, "--sizes"))  // one after the other: what fails costs one size
+      bench(
+          "table", "table, N = " + std::to_string(shape.n),
+          {"--sizes", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", arguments_.quick ? "0.1" : "5"});
+  }
+
+  /// The libraries that are built in and work here.
+  Words find_peers() {
+    Words names;
+    if (arguments_.peer == "none") return names;
+    if (arguments_.peer != "auto") return parse_peers(arguments_.peer);
+    for (const char* name : {"openblas", "clblast"}) try {
+        const PeerClient peer(parse_peers(name).front(), "");
+        names.emplace_back(name);
+      } catch (const std::exception&) {
+        // Not built in, or without a device.
+      }
+    return names;
+  }
+
+  void peers() {
+    peers_ = find_peers();
+    if (peers_.empty()) return left_out("peers", arguments_.peer == "none" ? "as asked for" : "none is built in and works here");
+    for (const char* size : {"512", "1024", "2048"}) {
+      bench("peers", std::string("peers, N = ") + (arguments_.quick ? "64" : size),
+            {"--sizes", arguments_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
+      if (arguments_.quick) break;
+    }
+  }
+  std::string peer_list() const {
+    std::string text;
+    for (const std::string& name : peers_) text += (text.empty() ? "" : ",") + name;
+    return text;
+  }
+
+  void narrow() {
+    if (arguments_.quick) return left_out("few columns", "a quick run has them beside the roofline");
+    Words words;
+    // A GPU's caches hold most of the smaller A.
+    for (const char* size : {"4096", "16384"})
+      for (const char* n : {",1,", ",2,", ",4,"})
+        if (size == std::string("4096") || !software()) words.insert(words.end(), {"--shape", std::string(size) + n + size});
+    words.insert(words.end(), {"--shape", "512,4,500000"});
+    words.insert(words.end(), {"--kernel", "auto,naive", "--roofline", "--cpu-seconds", "0.1"});
+    bench("narrow", "few columns", words);
+  }
+
+  const std::vector<std::string>& shapes_of_device() const {
+    return arguments_.shapes.empty() && !arguments_.quick && !software() ? arguments_.gpu_shapes : arguments_.shapes;
+  }
+
+  void shapes() {
+    if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
+    for (const std::string& file : shapes_of_device()) {
+      Words words{"--shapes", file, "--kernel", arguments_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
+      if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
+      bench("shapes", "shapes of " + fs::path(file).filename().string(), words);
+    }
+  }
+
+  /// "4096" or less, for what a device computes in some milliseconds.
+  std::string size_for(const char* quick, const char* on_cpu, const char* on_gpu) const {
+    return arguments_.quick ? quick : software() ? on_cpu : on_gpu;
+  }
+
+  void types() {
+    const std::string size = size_for("32", "512", "4096");
+    for (const std::string type : {"f64", "f16", "bf16", "i8"}) {
+      if (arguments_.quick && type != "f16") continue;
+      bench("types", "type " + type + ", N = " + size,
+            {"--sizes", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+    }
+    const std::string sizes = arguments_.quick ? "4" : "4,16,32,64", count = arguments_.quick ? "100" : "10000";
+    bench("types", "batches of " + count,
+          {"--sizes", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+    if (arguments_.quick) left_out("other types and sizes", "a quick run has f16 and one batch");
+  }
+
+  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--sizes", size_for("64", "64,512", "64,4096")}); }
+
+  void first() {
+    Words words{"--first", "--sizes", size_for("64", "128,512", "512")};
+    if (arguments_.quick) words.insert(words.end(), {"--kernel", "naive", "--repeats", "1"});
+    if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
+    bench("first", "first product", words);
+  }
+
+  /// Within an eighth of A, B and C.
+  void streamed() {
+    std::istringstream sizes(size_for("256", "1024 2048", "8192 16384"));
+    for (std::int64_t n = 0; sizes >> n;)
+      bench("streamed", "streamed, N = " + std::to_string(n),
+            {"--sizes", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
+             arguments_.quick ? "naive" : "auto"});
+  }
+
+  void cublas() {
+    if (arguments_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
+    const Ended there = run_program({arguments_.cublas}, variables_, 300, scratch_);
+    if (there.status == 127) return left_out("cuBLAS", "there is no python3");
+    if (there.status != 0)
+      return left_out("cuBLAS", there.status == 3
+                                    ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(there.err) + ")"
+                                    : why(there));
+    const int rounds = arguments_.quick ? 1 : 3;
+    report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
+    const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
+      const std::string path = scratch_.file(name);
+      std::ofstream out(path);
+      out << "m,n,k,trans_a,trans_b\n";
+      for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
+      return path;
+    };
+    compare("squares", shapes_file("squares.csv", arguments_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
+    for (const std::string& given : shapes_of_device()) compare(fs::path(given).filename().string(), given, rounds);
+    if (arguments_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
+    const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
+    for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);
+    compare("batches", small, rounds, "f32", 10000);
+  }
+
+  /// glgemm and cuBLAS in turn on the shapes of a file, `rounds` times.
+  void compare(const std::string& name, const std::string& file, int rounds, const std::string& type = "f32", int batch = 1) {
+    const std::string step = "cuBLAS, " + name;
+    const Words words{arguments_.cublas, file, type, std::to_string(batch)};
+    const std::string shown = joined(words);
+    const auto begin = Clock::now();
+    std::cout << step << " ..." << std::endl;
+    std::vector<std::vector<double>> ours, theirs;
+    Json results, set{{"name", name}, {"type", type}, {"batch", batch}};
+    for (int round = 0; round < rounds; ++round) {
+      const Json* const found = bench("", step + ", glgemm",
+                                      {"--shapes", file, "--type", type, "--batch", std::to_string(batch), "--kernel", "auto",
+                                       "--check", "probe", "--cpu-seconds", "0"},
+                                      false);
+      if (!found) return;
+      results = found->at("results");
+      const Ended ended = run_program(words, variables_, 3600, scratch_);
+      const Json cublas = Json::parse(ended.out, nullptr, false);
+      if (ended.status == 4) return left_out(step, last_words(ended.err));
+      if (ended.status != 0 || !cublas.is_object()) return ends(step, shown, "failed", why(ended), ended.seconds);
+      if (const std::size_t timed = cublas.at("results").size(); timed != results.size())
+        return ends(step, shown, "failed",
+                    "it timed " + std::to_string(timed) + " of " + std::to_string(results.size()) + " products", ended.seconds);
+      report_["cublas"]["library"] = cublas.at("library");
+      set.update({{"arithmetic", cublas.at("arithmetic")}, {"tensor_cores", cublas.at("tensor_cores")}});
+      ours.resize(results.size());
+      theirs.resize(results.size());
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        ours[i].push_back(results[i].at("kernel_ms"));
+        theirs[i].push_back(cublas.at("results")[i].at("ms"));
+      }
+    }
+    set["results"] = Json::array();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      Json x;
+      for (const char* field : {"m", "n", "k", "op_a", "op_b", "kernel", "tile"}) x[field] = results[i].at(field);
+      const double flops = 2.0 * batch * x.at("m").get<double>() * x.at("n").get<double>() * x.at("k").get<double>();
+      const double our_ms = median(ours[i]), their_ms = median(theirs[i]);
+      x.update({{"glgemm_ms", our_ms},
+                {"cublas_ms", their_ms},
+                {"glgemm_gflops", flops / our_ms / 1e6},
+                {"cublas_gflops", flops / their_ms / 1e6},
+                {"ratio", their_ms / our_ms}});
+      set["results"].push_back(std::move(x));
+    }
+    report_["cublas"]["sets"].push_back(std::move(set));
+    ends(step, shown, "ok", "", std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+
+  const Arguments& arguments_;
+  Scratch scratch_;
+  Variables variables_;
+  Json report_;
+  Json last_;
+  Words peers_;
+  bool failed_ = false;
+};
+
+int report(const Arguments& arguments) {
+  if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--sizes");
+  for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
+    for (const std::string& file : *files) read_shapes(file);
+  if (arguments.peer != "auto" && arguments.peer != "none") parse_peers(arguments.peer);
+  return Reporter(arguments).run();
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
+  verb->add_option("--output", arguments->output, "The folder for the files, and for the tuning table")
+      ->capture_default_str()
+      ->take_last();
+  verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
+  verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  verb->add_option("--sizes", arguments->sizes, "Sizes N of square products (default: 128 to 8192; to 1024 on software devices)");
+  verb->add_option("--shapes", arguments->shapes, "CSV files of products: m,n,k,trans_a,trans_b");
+  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given");
+  verb->add_flag("--space", arguments->space,
+                 "Compare the planner's choice for each of these shapes with all that it could choose");
+  verb->add_option("--peer", arguments->peer, "openblas, clblast, both (openblas,clblast), none, or auto: those that work here")
+      ->capture_default_str();
+  auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");
+  verb->add_option("--tune-minutes", arguments->tune_minutes,
+                   "The time for tuning, which goes on where it was ended when it is run again")
+      ->check(CLI::Range(0.01, 1e5))
+      ->capture_default_str()
+      ->excludes(no_tune);
+  auto* checks =
+      verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
+          ->take_last();
+  verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
+  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")->take_last();
+  verb->callback([arguments, &status] { status = report(*arguments); });
+}
+
+}  // namespace glgemm::tools

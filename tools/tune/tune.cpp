@@ -1,0 +1,766 @@
+// glgemm tune: finds the fastest kernels of this device and keeps them in a table.
+#include "tune/tune.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "files/files.hpp"
+#include "files/progress.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Seconds = std::chrono::duration<double>;
+
+double median(const std::vector<double>& values) {
+  return quantile_of(values, 0.5);
+}
+
+std::string number(double value) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    const std::size_t end = text.find(',');
+    parts.emplace_back(text.substr(0, end));
+    more = end != std::string_view::npos;
+    text.remove_prefix(more ? end + 1 : text.size());
+  }
+  return parts;
+}
+
+constexpr std::array<std::string_view, 6> class_names{"square", "tall", "wide", "deep", "gemv", "batched"};
+
+}  // namespace
+
+std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software) {
+  struct Size {
+    std::int64_t m, n, k, batch = 1;
+    bool large = false;  ///< for GPUs alone
+  };
+  std::vector<Size> sizes;
+  if (name == "square")
+    sizes = {{32, 32, 32},
+             {64, 64, 64},
+             {128, 128, 128},
+             {256, 256, 256},
+             {512, 512, 512},
+             {1024, 1024, 1024},
+             {2048, 2048, 2048},
+             {4096, 4096, 4096, 1, true},
+             {8192, 8192, 8192, 1, true}};
+  else if (name == "tall")
+    sizes = {{4096, 32, 512}, {4096, 128, 1024}, {16384, 64, 512, 1, true}, {65536, 128, 1024, 1, true}};
+  else if (name == "wide")
+    sizes = {{32, 4096, 512}, {128, 4096, 1024}, {64, 16384, 512, 1, true}, {128, 65536, 1024, 1, true}};
+  else if (name == "deep")
+    sizes = {{32, 32, 65536}, {64, 64, 16384},           {128, 128, 8192},
+             {512, 4, 65536}, {512, 4, 500000, 1, true}, {512, 512, 16384, 1, true}};
+  else if (name == "gemv")
+    for (const std::int64_t n : {1, 2, 4, 8, 16})
+      for (const std::int64_t size : {1024, 4096}) sizes.insert(sizes.end(), {{size, n, size}, {n, size, size}});
+  else if (name == "batched")
+    sizes = {{4, 4, 4, 10000},  {8, 8, 8, 4096},     {16, 16, 16, 2048},        {32, 32, 32, 1024},
+             {64, 64, 64, 256}, {128, 128, 128, 64}, {256, 256, 256, 64, true}, {1, 1024, 1024, 16, true}};
+  else
+    throw std::invalid_argument("--classes: '" + std::string(name) + "' is none of square, tall, wide, deep, gemv and batched");
+  std::vector<TuneProblem> problems;
+  for (const Size& size : sizes)
+    if (!size.large || !software) problems.push_back({std::string(name), {size.m, size.n, size.k, op_a, op_b}, type, size.batch});
+  return problems;
+}
+
+std::vector<std::pair<Op, Op>> parse_ops(std::string_view text) {
+  std::vector<std::pair<Op, Op>> ops;
+  for (const std::string& part : split_list(text)) {
+    if (part.size() != 2) throw std::invalid_argument("--op: '" + part + "' is none of NN, NT, TN and TT");
+    ops.emplace_back(parse_op(part.substr(0, 1), "--op"), parse_op(part.substr(1), "--op"));
+  }
+  return ops;
+}
+
+namespace {
+
+// ---- Files
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm calendar{};
+  gmtime_r(&now, &calendar);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
+  return text.data();
+}
+
+std::string read_file(const std::string& path) {
+  InputFile file(path);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
+}
+
+/// The table at the path, or an empty one if there is no file.
+/// @throws std::invalid_argument  the file is no tuning table: it would be lost
+TuningTable existing_table(const std::string& path, std::vector<std::string>& notes) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  const std::string text = read_file(path);
+  if (text.empty()) return {};
+  std::vector<std::string> found;
+  TuningTable table = TuningTable::parse(text, found);
+  for (const std::string& note : found) {
+    if (!note.starts_with("entry "))  // it is about the whole
+      throw std::invalid_argument("'" + path + "': " + note + "; it is not overwritten");
+    notes.push_back("'" + path + "': " + note);
+  }
+  return table;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+/// Whether a table can have it.
+bool is_date(const std::string& text) {
+  TuningEntry entry{"device", "driver", "", {}, text};
+  Problem& problem = entry.choice.problem;
+  problem.m = problem.n = problem.k = 1;
+  TuningTable table;
+  table.add(entry);
+  std::vector<std::string> notes;
+  TuningTable::parse(table.to_json(), notes);
+  return notes.empty();
+}
+
+/// What became of a candidate.
+struct Fate {
+  std::string what;  ///< "hang", "crash", "wrong", "refused"; "lost" or "won" if it was measured
+  std::string why;
+  double ms = 0;
+  bool struck() const { return what == "hang" || what == "crash" || what == "wrong"; }
+};
+
+/// One line for each candidate, written at once, so that nothing but the last line can be cut.
+class Journal {
+ public:
+  using Known = std::map<std::pair<std::string, Candidate>, Fate>;
+
+  /// Continues the journal, or begins it anew.  @throws FileError
+  Journal(const std::string& path, const DeviceInfo& device, bool resume) : path_(path), device_(device) {
+    if (resume) known_ = read();
+    file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume ? 0 : O_TRUNC), 0666);
+    if (file_ < 0) fail();
+    append("");  // ends a line that was cut
+  }
+  ~Journal() {
+    if (file_ >= 0) close(file_);
+  }
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /// What an interrupted run found for this problem.
+  const Fate* find(const TuneProblem& problem, const Candidate& candidate) const {
+    const auto found = known_.find({key(problem), candidate});
+    return found == known_.end() ? nullptr : &found->second;
+  }
+
+  void add(const TuneProblem& problem, const Candidate& candidate, const Fate& fate) {
+    append(Json{{"device", device_.renderer},
+                {"driver", device_.version},
+                {"problem", key(problem)},
+                {"kernel", candidate.kernel},
+                {"split_k", candidate.split_k},
+                {"fate", fate.what},
+                {"why", fate.why},
+                {"ms", fate.ms}}
+               .dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  void remove() { unlink(path_.c_str()); }
+
+ private:
+  static std::string key(const TuneProblem& problem) {
+    return to_string(problem.shape) + " " + std::string(to_string(problem.type)) + " " + std::to_string(problem.batch);
+  }
+
+  Known read() const {
+    Known known;
+    std::error_code error;
+    if (!fs::exists(path_, error)) return known;
+    const std::string text = read_file(path_);
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      const Json json = Json::parse(line, nullptr, false);
+      try {
+        if (!json.is_object() || json.at("device") != device_.renderer || json.at("driver") != device_.version) continue;
+        known[{json.at("problem").get<std::string>(),
+               {json.at("kernel").get<std::string>(), json.at("split_k").get<std::int64_t>()}}] = {
+            json.at("fate").get<std::string>(), json.at("why").get<std::string>(), json.at("ms").get<double>()};
+      } catch (const Json::exception&) {
+        // A line of something else: its candidate is tried again.
+      }
+    }
+    return known;
+  }
+
+  void append(const std::string& line) {
+    const std::string text = line + '\n';
+    if (write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail();
+  }
+  [[noreturn]] void fail() const {
+    throw FileError("cannot write '" + path_ + "': " + (errno == ENOSPC ? "the disk is full" : std::strerror(errno)));
+  }
+
+  std::string path_;
+  DeviceInfo device_;
+  Known known_;
+  int file_ = -1;
+};
+
+// ---- Tuning
+
+/// A candidate that must not be used.
+struct Struck {
+  std::string problem;
+  Candidate candidate;
+  Fate fate;
+};
+
+/// No worker can be had any more.
+class DeviceGone : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What is known of the candidate that is best so far.
+struct Best {
+  Candidate candidate;
+  double ms = 0;
+};
+
+class Tuner {
+ public:
+  Tuner(const TuneOptions& options, std::ostream& out) : options_(options), out_(out) {}
+
+  TuneResult run() {
+    std::vector<std::string> notes;
+    const TuningTable known = existing_table(options_.output, notes);
+    { OutputFile writable(options_.output); }  // before long work
+    start();
+    device_ = worker_->device();
+    const std::vector<TuneProblem> problems = all_problems(notes);
+    for (const std::string& note : notes) std::cerr << "glgemm tune: note: " << note << '\n';
+    journal_.emplace(options_.output + ".journal", device_, options_.resume);
+
+    out_ << device_.renderer << ", " << device_.version << '\n';
+    Progress progress(static_cast<double>(problems.size()));
+    progress_ = &progress;
+    std::int64_t skipped = 0;
+    bool all_found = true;
+    for (const TuneProblem& problem : problems) {
+      if (options_.resume && has(known, problem)) {
+        ++skipped;
+        continue;
+      }
+      all_found &= tune(problem);
+      ++done_;
+    }
+    progress.clear();
+    journal_->remove();
+    if (skipped > 0)
+      out_ << skipped << (skipped == 1 ? " problem is" : " problems are") << " in '" << options_.output << "' already\n";
+    if (!struck_.empty()) out_ << "Struck off:\n";
+    for (const Struck& struck : struck_)
+      out_ << "  " << struck.fate.what << "  " << to_string(struck.candidate) << ", " << struck.problem << ": " << struck.fate.why
+           << '\n';
+    if (const auto count = static_cast<double>(ratios_.size()); count > 0) {
+      const double mean = std::exp(log_sum_ / count);
+      out_ << "The planner's choices over the best: at least " << number(least_) << ", geometric mean " << number(mean) << '\n';
+      ratios_.push_back({{"name", "auto over tuned, geometric mean"}, {"value", mean}, {"of", "auto"}, {"over", "tuned"}});
+      ratios_.push_back({{"name", "auto over tuned, least"}, {"value", least_}, {"of", "auto"}, {"over", "tuned"}});
+    }
+    if (!results_.empty()) out_ << "wrote " << options_.output << '\n';
+    return {all_found ? 0 : 1, json()};
+  }
+
+ private:
+  /// A device needs some time after a hang or a crash.
+  void start() {
+    if (worker_) return;
+    for (int retry = 0; !worker_; ++retry) {
+      try {
+        worker_ = std::make_unique<Worker>(options_.device);
+      } catch (const std::exception& error) {
+        constexpr int most = 3;
+        if (device_.renderer.empty()) throw;  // the first one: nothing has gone wrong
+        if (retry == most) throw DeviceGone(std::string("the device cannot be used any more: ") + error.what());
+        std::this_thread::sleep_for(std::chrono::seconds(2 << retry));
+      }
+    }
+    served_ = 0;
+  }
+
+  std::vector<TuneProblem> all_problems(std::vector<std::string>& notes) const {
+    if (!options_.problems.empty()) {
+      for (const TuneProblem& problem : options_.problems) require_memory(problem.shape, problem.type, problem.batch);
+      return options_.problems;
+    }
+    std::vector<TuneProblem> problems;
+    const auto add = [&](const TuneProblem& problem) {
+      try {
+        require_memory(problem.shape, problem.type, problem.batch);
+        problems.push_back(problem);
+      } catch (const std::invalid_argument& error) {
+        notes.push_back(error.what());
+      }
+    };
+    for (const Type type : options_.types)
+      for (const auto& [op_a, op_b] : options_.ops)
+        for (const std::string& name : options_.classes)
+          for (const TuneProblem& problem : class_problems(name, type, op_a, op_b, device_.software)) add(problem);
+    return problems;
+  }
+
+  bool has(const TuningTable& table, const TuneProblem& problem) const {
+    TuningTable one = table;
+    TuningEntry entry = entry_for(problem, {}, 0);
+    entry.date = "0000-00-00";  // older than any
+    one.add(entry);
+    return one.entries().size() == table.entries().size();
+  }
+
+  TuningEntry entry_for(const TuneProblem& problem, const Best& best, double gflops) const {
+    TuningEntry entry;
+    entry.device = device_.renderer;
+    entry.driver = device_.version;
+    entry.shape_class = problem.shape_class;
+    entry.choice.problem = problem.problem();
+    if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);
+    entry.choice.split_k = best.candidate.split_k;
+    entry.choice.gflops = std::strtod(number(gflops).c_str(), nullptr);  // four digits are what a measurement is worth
+    entry.date = options_.date;
+    return entry;
+  }
+
+  /// A worker with the problem loaded. Programs are the same for many problems, so that one worker serves many; in the end it
+  /// gives way to a new one, since drivers keep what they compiled.
+  Worker& loaded(const TuneProblem& problem) {
+    constexpr int most = 2000;
+    if (served_ >= most) worker_.reset(), current_ = nullptr;
+    if (!worker_) current_ = nullptr;
+    start();
+    if (current_ != &problem) {
+      space_ = worker_->load(problem, options_.search.seed);
+      current_ = &problem;
+    }
+    ++served_;
+    return *worker_;
+  }
+
+  bool is_asked_for(const Candidate& candidate) const {
+    const auto& kernels = options_.kernels;
+    return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [&](const std::string& name) {
+             return name == candidate.kernel || name == candidate.kernel.substr(0, candidate.kernel.find(':'));
+           });
+  }
+
+  /// Has the worker do something for a candidate.  @return what became of it if that is bad
+  template <class F>
+  std::optional<Fate> guarded(const TuneProblem& problem, const F& f) {
+    try {
+      f(loaded(problem));
+      return std::nullopt;
+    } catch (const WorkerLost& lost) {
+      worker_.reset();
+      current_ = nullptr;
+      return Fate{lost.hung() ? "hang" : "crash", lost.what(), 0};
+    } catch (const DeviceGone&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      return Fate{"refused", error.what(), 0};
+    }
+  }
+
+  Fate attempt(const TuneProblem& problem, const Candidate& candidate, std::optional<Best>& best) {
+    const Seconds limit(options_.time_limit);
+    Race race;
+    const Best before = best.value_or(Best{});
+    if (auto bad = guarded(problem, [&](Worker& worker) {
+          race = worker.race(candidate, best ? &before.candidate : nullptr, before.ms, false, limit);
+        }))
+      return *bad;
+    const double ms = median(race.candidate);
+    if (best && !race.best.empty()) best->ms = median(race.best);
+    if (best && !wins(race)) return {"lost", "", ms};
+    Verdict verdict;
+    if (auto bad = guarded(problem, [&](Worker& worker) { verdict = worker.check(candidate, limit); })) return *bad;
+    if (!verdict.passed) return {"wrong", verdict.summary, ms};
+    best = {candidate, ms};
+    return {"won", "", ms};
+  }
+
+  bool tune(const TuneProblem& problem) {
+    const std::string name = to_string(problem);
+    progress_->show(done_, name);
+    try {
+      loaded(problem);
+    } catch (const WorkerLost& lost) {
+      worker_.reset();
+      start();
+      progress_->clear();
+      out_ << name << ": nothing found: the worker was lost before the first candidate: " << lost.what() << '\n';
+      return false;
+    } catch (const DeviceGone&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      progress_->clear();
+      out_ << name << ": nothing found: " << error.what() << '\n';
+      return false;
+    }
+    const Candidate planned = space_.planned;
+    std::vector<Candidate> space = space_.candidates;
+    std::erase_if(space, [&](const Candidate& candidate) { return !is_asked_for(candidate); });
+
+    // The planner's own choice comes first, and of each family the one that the kernels have by default.
+    std::vector<Candidate> first{planned};
+    for (const Kernel& kernel : kernel_table())
+      for (const std::int64_t split : {0, 1}) first.push_back({to_string(kernel), split});
+    // Of an interrupted run, the best: the last that won.
+    std::optional<Best> best;
+    double known_ms = 0;
+    for (const Candidate& candidate : space)
+      if (const Fate* known = journal_->find(problem, candidate);
+          known && known->what == "won" && (known_ms == 0 || known->ms < known_ms)) {
+        known_ms = known->ms;
+        first.insert(first.begin(), candidate);
+      }
+
+    std::int64_t resumed = 0, measured = 0;
+    const auto total = static_cast<std::int64_t>(space.size());
+    const auto one = [&](const Candidate& candidate) {
+      progress_->show(
+          done_ + static_cast<double>(measured) / static_cast<double>(std::max<std::int64_t>(1, total)) * 0.99,
+          name + ": " + std::to_string(measured) + " of " + std::to_string(total) +
+              (best ? ", best " + to_string(best->candidate) + " " + number(gflops(problem, best->ms)) + " GFLOP/s" : ""));
+      ++measured;
+      if (is_struck(problem, candidate)) return false;
+      const Fate* const known = journal_->find(problem, candidate);
+      resumed += known ? 1 : 0;
+      if (known && known->struck()) strike(name, problem, candidate, *known);
+      if (known && known->what != "won") return false;
+      const Fate fate = attempt(problem, candidate, best);
+      if (!known) journal_->add(problem, candidate, fate);
+      if (fate.struck()) strike(name, problem, candidate, fate);
+      if (fate.what == "refused") struck_.push_back({name, candidate, fate});
+      return fate.what == "won";
+    };
+    search(space, first, options_.search, one);
+    progress_->clear();
+    if (!best) {
+      out_ << name << ": nothing found: none of " << total << " candidates works\n";
+      return false;
+    }
+
+    const Outcome outcome = settle(problem, planned, *best);
+    out_ << name << ": " << number(gflops(problem, outcome.best_ms)) << " GFLOP/s with " << to_string(best->candidate) << " ("
+         << measured << " of " << total << " candidates"
+         << (resumed > 0 ? ", " + std::to_string(resumed) + " of them before" : "");
+    if (outcome.planned_ms > 0)
+      out_ << "; the planner's " << to_string(planned) << ": " << number(gflops(problem, outcome.planned_ms));
+    out_ << ")" << std::endl;
+    std::vector<std::string> ignored;
+    TuningTable table = existing_table(options_.output, ignored);  // another tuner may have written meanwhile
+    table.add(entry_for(problem, *best, gflops(problem, outcome.best_ms)));
+    write_file(options_.output, table.to_json());
+    add_json(problem, planned, *best, outcome, total, measured);
+    return true;
+  }
+
+  struct Outcome {
+    double best_ms = 0;
+    double planned_ms = 0;  ///< 0 if the planner's choice could not run
+  };
+
+  /// The best one against the planner's choice, once more and longer. The latter wins if it is faster after all.
+  Outcome settle(const TuneProblem& problem, const Candidate& planned, Best& best) {
+    Outcome outcome{best.ms, 0};
+    const bool same = planned == best.candidate;
+    const Seconds limit(2 * options_.time_limit);
+    Race race;
+    const bool versus = !same && !is_struck(problem, planned);
+    if (!guarded(problem,
+                 [&](Worker& worker) { race = worker.race(best.candidate, versus ? &planned : nullptr, best.ms, true, limit); }))
+      outcome.best_ms = median(race.candidate);
+    if (same) outcome.planned_ms = outcome.best_ms;
+    if (versus && !race.best.empty()) outcome.planned_ms = median(race.best);
+    if (versus && is_asked_for(planned) && outcome.planned_ms > 0 && outcome.planned_ms <= outcome.best_ms) {
+      best.candidate = planned;
+      outcome.best_ms = outcome.planned_ms;
+    }
+    return outcome;
+  }
+
+  static double gflops(const TuneProblem& problem, double ms) {
+    return ms > 0 ? flops(problem.shape, problem.type, problem.batch) / ms * 1e-6 : 0;
+  }
+
+  /// A program that hung, crashed or was wrong is not trusted with another shape or split.
+  bool is_struck(const TuneProblem& problem, const Candidate& candidate) const {
+    return out_of_it_.count({candidate.kernel, problem.type}) > 0;
+  }
+  void strike(const std::string& name, const TuneProblem& problem, const Candidate& candidate, const Fate& fate) {
+    out_of_it_.insert({candidate.kernel, problem.type});
+    struck_.push_back({name, candidate, fate});
+  }
+
+  void add_json(const TuneProblem& problem, const Candidate& planned, const Best& best, const Outcome& outcome,
+                std::int64_t space, std::int64_t measured) {
+    const Shape& shape = problem.shape;
+    Json result{{"class", problem.shape_class},
+                {"m", shape.m},
+                {"n", shape.n},
+                {"k", shape.k},
+                {"batch", problem.batch},
+                {"type", to_string(problem.type)},
+                {"op", std::string(shape.op_a == Op::none ? "N" : "T") + (shape.op_b == Op::none ? "N" : "T")},
+                {"space", space},
+                {"measured", measured},
+                {"exhaustive", measured >= space},
+                {"kernel", best.candidate.kernel},
+                {"split_k", best.candidate.split_k},
+                {"ms", outcome.best_ms},
+                {"gflops", gflops(problem, outcome.best_ms)}};
+    if (outcome.planned_ms > 0) {
+      const double share = outcome.best_ms / outcome.planned_ms;
+      ratios_.push_back({{"name", "auto over tuned, " + to_string(problem)},
+                         {"value", share},
+                         {"of", to_string(planned)},
+                         {"over", to_string(best.candidate)}});
+      log_sum_ += std::log(share);
+      least_ = std::min(least_, share);
+      result["planner"] = {{"kernel", planned.kernel},
+                           {"split_k", planned.split_k},
+                           {"ms", outcome.planned_ms},
+                           {"gflops", gflops(problem, outcome.planned_ms)}};
+    }
+    results_.push_back(std::move(result));
+  }
+
+  std::string json() {
+    Json struck = Json::array();
+    for (const Struck& one : struck_)
+      struck.push_back({{"problem", one.problem},
+                        {"kernel", one.candidate.kernel},
+                        {"split_k", one.candidate.split_k},
+                        {"fate", one.fate.what},
+                        {"why", one.fate.why}});
+    const Json all{{"device",
+                    {{"vendor", device_.vendor},
+                     {"renderer", device_.renderer},
+                     {"version", device_.version},
+                     {"software", device_.software}}},
+                   {"date", options_.date},
+                   {"results", results_},
+                   {"struck_off", struck},
+                   {"ratios", ratios_}};
+    return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+  const TuneOptions& options_;
+  std::ostream& out_;
+  std::unique_ptr<Worker> worker_;
+  DeviceInfo device_;
+  const TuneProblem* current_ = nullptr;  ///< what the worker has loaded
+  int served_ = 0;                        ///< candidates of this worker
+  Space space_;
+  std::optional<Journal> journal_;
+  Progress* progress_ = nullptr;
+  double done_ = 0;
+  std::vector<Struck> struck_;
+  std::set<std::pair<std::string, Type>> out_of_it_;
+  Json results_ = Json::array();
+  Json ratios_ = Json::array();  ///< the planner's choice over the best one, for each problem
+  double log_sum_ = 0;           ///< of the ratios
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+TuneResult run_tune(const TuneOptions& options, std::ostream& out) {
+  return Tuner(options, out).run();
+}
+
+namespace {
+
+struct Arguments {
+  std::string shapes;
+  std::vector<std::string> sizes;
+  std::string classes = "square,tall,wide,deep,gemv,batched";
+  std::string types = "f32";
+  std::string ops = "NN";
+  std::string batch = "1";
+  std::string kernels;
+  std::string check;
+  std::string json;
+  TuneOptions options;
+};
+
+/// Kernels are separated by commas, as are their parameters: "naive,tiled:tile=8,register:tile_m=4,tile_n=8".
+std::vector<std::string> parse_kernel_list(std::string_view text) {
+  std::vector<std::string> kernels;
+  for (const std::string& part : split_list(text)) {
+    const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+    if (parameter && !kernels.empty())
+      kernels.back() += "," + part;
+    else
+      kernels.push_back(part);
+  }
+  for (std::string& kernel : kernels) {
+    const Kernel parsed = parse_kernel(kernel);
+    if (kernel.find(':') != std::string::npos) kernel = to_string(parsed);
+  }
+  return kernels;
+}
+
+int check_table(const std::string& path) {
+  InputFile{path};  // what cannot be read at all is bad input
+  std::vector<std::string> notes;
+  const TuningTable table = TuningTable::read(path, notes);
+  for (const std::string& note : notes) std::cout << note << '\n';
+  std::cout << "'" << path << "' has " << table.entries().size()
+            << (table.entries().size() == 1 ? " valid entry" : " valid entries") << '\n';
+  return notes.empty() ? 0 : 1;
+}
+
+int tune(Arguments& arguments, bool batch_given) {
+  if (!arguments.check.empty()) return check_table(arguments.check);
+  TuneOptions& options = arguments.options;
+  for (const std::string& type : split_list(arguments.types)) options.types.push_back(parse_type(type));
+  options.ops = parse_ops(arguments.ops);
+  options.classes = split_list(arguments.classes);
+  for (const std::string& name : options.classes)
+    if (std::find(class_names.begin(), class_names.end(), name) == class_names.end())
+      class_problems(name, Type::f32, {}, {}, true);
+  if (!arguments.kernels.empty()) options.kernels = parse_kernel_list(arguments.kernels);
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  std::vector<Shape> shapes;
+  if (!arguments.shapes.empty()) {
+    shapes = read_shapes(arguments.shapes);
+    if (shapes.empty()) throw std::invalid_argument("'" + arguments.shapes + "' has no shapes");
+  }
+  for (const std::string& size : arguments.sizes) {
+    const Shape shape = size.find(',') == std::string::npos ? parse_sizes(size, "--size").front() : parse_shape(size, "--size");
+    for (const auto& [op_a, op_b] : options.ops) shapes.push_back({shape.m, shape.n, shape.k, op_a, op_b});
+  }
+  if (batch_given && shapes.empty()) throw std::invalid_argument("--batch goes with --size or --shapes");
+  for (const Type type : options.types)
+    for (const Shape& shape : shapes) {
+      const TuneProblem problem{"given", shape, type, batch};
+      if (std::none_of(options.problems.begin(), options.problems.end(),
+                       [&](const TuneProblem& other) { return other.shape == shape && other.type == type; }))
+        options.problems.push_back(problem);
+    }
+  for (const TuneProblem& problem : options.problems) validate(problem.problem());
+
+  if (options.date.empty()) options.date = today();
+  if (!is_date(options.date)) throw std::invalid_argument("--date: '" + options.date + "' is not of the form 2026-01-31");
+  if (options.output.empty()) {
+    options.output = TuningTable::user_path();
+    if (options.output.empty())
+      throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
+    std::error_code error;
+    fs::create_directories(fs::path(options.output).parent_path(), error);  // a failure shows when the file is written
+  }
+  std::optional<OutputFile> json;
+  if (!arguments.json.empty()) json.emplace(arguments.json);
+  const TuneResult result = run_tune(options, std::cout);
+  if (json) {
+    json->write(result.json);
+    json->commit();
+    std::cout << "wrote " << arguments.json << '\n';
+  }
+  return result.status;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  TuneOptions& options = arguments->options;
+  CLI::App* verb = app.add_subcommand("tune", "Find the fastest kernels of this device and keep them in a table");
+  auto* shapes = verb->add_option("--shapes", arguments->shapes, "CSV file of products: m,n,k,trans_a,trans_b");
+  auto* sizes = verb->add_option("--size", arguments->sizes, "A product m,n,k, or N for a square one; as often as wanted");
+  verb->add_option("--classes", arguments->classes, "Where neither is given: built-in products of these classes")
+      ->capture_default_str()
+      ->excludes(shapes)
+      ->excludes(sizes);
+  verb->add_option("--type", arguments->types, "TYPE[,TYPE...] of f32, f64, f16, bf16, i32, u32, i8, c64 and c128")
+      ->capture_default_str();
+  verb->add_option("--op", arguments->ops, "NN[,TN...]: A and B as they are, or stored transposed; not for --shapes")
+      ->capture_default_str();
+  auto* batch =
+      verb->add_option("--batch", arguments->batch, "How many products of each size, in one call")->capture_default_str();
+  verb->add_option("--kernel", arguments->kernels,
+                   "NAME[,NAME...]: families, or single kernels with their parameters; the best of these goes into the table, "
+                   "even if the planner knows a better one (default: all)");
+  verb->add_option("--output", options.output,
+                   "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
+  verb->add_flag("--resume", options.resume, "Skip what the table has of this device, and go on with a run that was interrupted");
+  verb->add_flag("--exhaustive", options.search.exhaustive, "Try every candidate");
+  verb->add_option("--seed", options.search.seed, "Of the search, and of the matrices")->capture_default_str();
+  verb->add_option("--candidates", options.search.candidates, "At most so many for each product")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb->add_option("--patience", options.search.patience, "Stop when so many in a row have not won")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb->add_option("--time-limit", options.time_limit, "Seconds for each candidate, after which it counts as one that hangs")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
+  verb->add_option("--date", options.date, "The date to be written, as 2026-01-31 (default: today's)");
+  verb->add_option("--device", options.device, "Index of the device, or a part of its name; see 'glgemm devices'");
+  verb->add_option("--json", arguments->json, "Write what was found, and how the planner's own choices compare, to a file");
+  verb->add_option("--check", arguments->check, "Read a table, say what is wrong with it, and do nothing else");
+  verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
+
+  const auto device = std::make_shared<std::string>();
+  CLI::App* worker = app.add_subcommand("tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
+  worker->add_option("--device", *device, "");
+  worker->callback([device, &status] {
+    serve_tuner(*device);
+    status = 0;
+  });
+}
+
+}  // namespace glgemm::tools

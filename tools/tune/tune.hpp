@@ -1,0 +1,52 @@
+// glgemm tune, apart from its command line: searching the fastest kernel of each problem, in a process that may be lost.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <glgemm/plan.hpp>
+#include <glgemm/tuning.hpp>
+
+#include "tune/search.hpp"
+#include "tune/worker.hpp"
+
+namespace glgemm::tools {
+
+/// The problems of a built-in class for a type, an op of A and one of B: square, tall, wide, deep, gemv or batched. Fewer and
+/// smaller ones where a CPU computes.
+/// @throws std::invalid_argument  another name
+std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software);
+
+/// "NN,TN": the ops of A and B.  @throws std::invalid_argument
+std::vector<std::pair<Op, Op>> parse_ops(std::string_view text);
+
+struct TuneOptions {
+  std::vector<TuneProblem> problems;  ///< if empty: of `classes`
+  std::vector<std::string> classes;
+  std::vector<Type> types;
+  std::vector<std::pair<Op, Op>> ops;
+  std::vector<std::string> kernels;  ///< families, or kernels with parameters, to which the space is confined; empty: all
+  std::string device;
+  std::string output;
+  std::string date;
+  bool resume = false;
+  SearchOptions search;
+  double time_limit = 30;  ///< seconds for each candidate
+};
+
+struct TuneResult {
+  int status = 1;    ///< 0, or 1 if a problem is left without a kernel
+  std::string json;  ///< one object, with a line feed at its end
+};
+
+/// Tunes each problem and tells in `out` what was found. The table at `output` gets what was found after each problem, beside
+/// what is there; a journal beside it, of the same name with ".journal", gets each candidate, and is removed in the end.
+/// @throws std::invalid_argument  `output` is there and no tuning table, or a problem needs more memory than there is
+/// @throws FileError              the table or the journal cannot be written
+/// @throws Unsupported            no device can be used
+TuneResult run_tune(const TuneOptions& options, std::ostream& out);
+
+}  // namespace glgemm::tools

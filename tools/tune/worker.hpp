@@ -1,0 +1,92 @@
+// The process in which `glgemm tune` runs its candidates, so that a driver that hangs or crashes costs one of them.
+//
+// The two talk over a socket: a line of JSON there, a line of JSON back.
+//
+// For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL", KERNEL as to_string() writes it, each
+// as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that one element of C
+// is wrong.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/plan.hpp>
+
+#include "files/shapes.hpp"
+#include "tune/search.hpp"
+
+namespace glgemm::tools {
+
+/// What is tuned.
+struct TuneProblem {
+  std::string shape_class;
+  Shape shape;
+  Type type = Type::f32;
+  std::int64_t batch = 1;
+
+  /// The matrices lie without gaps.
+  Problem problem() const;
+};
+/// "square 1024 f32", "batched 16 f32, batch of 4096".
+std::string to_string(const TuneProblem& problem);
+
+/// The worker is gone.
+class WorkerLost : public std::runtime_error {
+ public:
+  WorkerLost(bool hung, const std::string& why) : std::runtime_error(why), hung_(hung) {}
+  /// It did not answer in time, and was ended; else it ended by itself.
+  bool hung() const noexcept { return hung_; }
+
+ private:
+  bool hung_;
+};
+
+/// What the worker knows of a problem.
+struct Space {
+  std::vector<Candidate> candidates;  ///< every legal kernel of kernel_space(), with every split that makes a difference
+  Candidate planned;                  ///< what the planner takes with the built-in table
+};
+
+struct Verdict {
+  bool passed = false;
+  std::string summary;
+};
+
+class Worker {
+ public:
+  /// Starts the process, on the device that `glgemm tune --device` names.  @throws Unsupported  no context; std::runtime_error
+  explicit Worker(const std::string& device);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const DeviceInfo& device() const noexcept { return info_; }
+
+  // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there.
+
+  Space load(const TuneProblem& problem, std::uint64_t seed);
+  /// Of the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough,
+            std::chrono::duration<double> limit);
+  /// Whether a candidate is right: on integers, exactly, with odd sizes near the problem's and a beta, and on the problem itself.
+  Verdict check(const Candidate& candidate, std::chrono::duration<double> limit);
+
+ private:
+  void stop() noexcept;
+  std::string ask(const std::string& line, std::chrono::duration<double> limit);
+
+  int socket_ = -1;
+  int process_ = -1;
+  std::string received_;
+  DeviceInfo info_;
+};
+
+/// The other side: answers until the socket is closed. For the hidden verb `tune-worker`.
+void serve_tuner(const std::string& device);
+
+}  // namespace glgemm::tools
