@@ -8,5 +8,4 @@
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
-#include <glgemm/verify.hpp>
 #include <glgemm/version.hpp>

@@ -4,6 +4,7 @@
 
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/verify.hpp>
 
 int main() {
   try {
@@ -13,7 +14,7 @@ int main() {
     const glgemm::Matrix<float> b{{7, 8, 9}, {10, 11, 12}};
     const glgemm::Matrix<float> c = engine.multiply(a, b);
     engine.release();
-    const bool right = c == glgemm::Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}};
+    const bool right = c == glgemm::Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}} && glgemm::check_full(a, b, c).passed;
     std::printf("glgemm %s on %s: %s\n", GLGEMM_VERSION_STRING, context.device().renderer.c_str(), right ? "right" : "WRONG");
     return right ? 0 : 1;
   } catch (const glgemm::Unsupported& error) {

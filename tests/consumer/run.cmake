@@ -1,5 +1,6 @@
-# Installs the build into an empty folder, moves that elsewhere, and configures, builds and runs the consumer project's programs there.
-# cmake -D BUILD=FOLDER -D CONFIG=Release -D WORK=FOLDER -D GENERATOR=NAME -D CC=COMPILER -D CXX=COMPILER -D FLAGS=FLAGS -P run.cmake
+# Installs the build into an empty folder, moves that elsewhere, and configures, builds and runs the consumer project's programs there,
+# by CMake and by pkg-config.
+# cmake -D BUILD=FOLDER -D CONFIG=Release -D WORK=FOLDER -D GENERATOR=NAME -D CC=COMPILER -D CXX=COMPILER -D FLAGS=FLAGS -D PC_FLAGS=[--static] -P run.cmake
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -15,7 +16,33 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/build" -G "${G
   -D "CMAKE_CXX_FLAGS=${FLAGS}")
 run("${CMAKE_COMMAND}" --build "${WORK}/build" --config "${CONFIG}")
 
-foreach(program IN ITEMS consumer consumer_c)
+# A component that does not exist is refused by a sentence that names those that do.
+execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/misspelt" -G "${GENERATOR}"
+  -D "CMAKE_PREFIX_PATH=${WORK}/moved" -D "CMAKE_C_COMPILER=${CC}" -D "CMAKE_CXX_COMPILER=${CXX}" -D COMPONENTS=headles
+  RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE output)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+if(status STREQUAL "0" OR NOT output MATCHES "glgemm has no component \"headles\"; it has headless and verify")
+  message(FATAL_ERROR "a misspelt component: ${status}: ${output}")
+endif()
+
+# The same program with pkg-config in the place of CMake.
+find_program(pkg_config NAMES pkg-config pkgconf)
+if(NOT pkg_config)
+  if(DEFINED ENV{CI})
+    message(FATAL_ERROR "pkg-config is not here")
+  endif()
+  message(FATAL_ERROR "SKIPPED: what CMake finds was tried; pkg-config is not here")
+endif()
+file(GLOB_RECURSE pc_file "${WORK}/moved/*/glgemm.pc")
+get_filename_component(pc_folder "${pc_file}" DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} "${pc_folder}")
+execute_process(COMMAND "${pkg_config}" ${PC_FLAGS} --cflags --libs glgemm-headless glgemm-verify OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
+run("${CXX}" -std=c++20 ${compiler_flags} "${CMAKE_CURRENT_LIST_DIR}/main.cpp" -o "${WORK}/build/consumer_pc" ${flags}
+  "-Wl,-rpath,${pc_folder}/..")
+
+foreach(program IN ITEMS consumer consumer_c consumer_pc)
   find_program(${program} ${program} PATHS "${WORK}/build" "${WORK}/build/${CONFIG}" NO_DEFAULT_PATH REQUIRED)
   execute_process(COMMAND "${${program}}" RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message(STATUS "${output}")

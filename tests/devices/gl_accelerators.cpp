@@ -8,6 +8,7 @@
 #include <functional>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 #include <memory>
 #include <stdexcept>

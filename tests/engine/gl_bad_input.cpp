@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 #include <optional>
 #include <string>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <set>
 
 #include "support/context.hpp"

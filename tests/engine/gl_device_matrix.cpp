@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 
 #include "support/context.hpp"
 

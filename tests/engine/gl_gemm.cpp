@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 #include <numeric>
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <optional>
 #include <string>
 #include <vector>

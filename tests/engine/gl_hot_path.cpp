@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <map>
 #include <new>
 #include <optional>

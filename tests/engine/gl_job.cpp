@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <memory>
 #include <optional>
 #include <string>

@@ -5,6 +5,7 @@
 #include <exception>
 #include <fstream>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <memory>
 #include <optional>
 #include <string>

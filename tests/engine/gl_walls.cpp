@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 
 #include "support/buffers.hpp"

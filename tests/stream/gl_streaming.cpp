@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstdint>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <memory>
 #include <random>
 #include <set>

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/verify.hpp>
 
 #include "support/context.hpp"
 #include "support/temporary_folder.hpp"

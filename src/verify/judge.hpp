@@ -1,0 +1,267 @@
+// Holds elements of C against their references and collects what was found.
+#pragma once
+
+#include "verify/lowered.hpp"
+
+namespace glgemm::verify {
+
+struct Scan {
+  double largest = 0;  // of the finite magnitudes
+  bool subnormal = false;
+  bool integers = true;  // false if any element is infinite or NaN
+};
+
+template <class R>
+Scan scan(std::span<const R> x) {
+  Scan s;
+  for (const R value : x) {
+    const double magnitude = std::fabs(static_cast<double>(value));
+    if (magnitude < infinity) s.largest = std::max(s.largest, magnitude);
+    s.subnormal |= magnitude > 0 && magnitude < static_cast<double>(std::numeric_limits<R>::min());
+    s.integers &= magnitude < infinity && std::trunc(value) == value;
+  }
+  return s;
+}
+
+struct Verdict {
+  bool ok = false;
+  double bound = 0;
+  double ratio = 0;
+  double ratio_sqrt = 0;
+  int part = 0;
+};
+
+/// Holds one element of C against its reference, as the header describes.
+template <class R>
+class Judge {
+  static_assert(std::is_floating_point_v<R>);
+  using D = reference_t<R>;
+
+ public:
+  explicit Judge(const Lowered<R>& p) : p_(p) {
+    const Scan a = scan((*p.a).elements()), b = scan((*p.b).elements()), c0 = scan((*p.c0).elements());
+    const Scan alpha = scan(std::span<const R>(p.alpha)), beta = scan(std::span<const R>(p.beta));
+    const double k = static_cast<double>(p.k());
+    const double alpha_size = std::fabs(static_cast<double>(p.alpha[0])) + std::fabs(static_cast<double>(p.alpha[1]));
+    const double beta_size = std::fabs(static_cast<double>(p.beta[0])) + std::fabs(static_cast<double>(p.beta[1]));
+    const double sums = k * std::max(1.0, a.largest) * std::max(1.0, b.largest);
+    exact_ = a.integers && b.integers && alpha.integers && beta.integers && c0.integers &&
+             alpha_size * sums + (p.read_c0 ? beta_size * std::max(1.0, c0.largest) : 0) < 1 / u;
+    const bool scaled = p.k() > 0 && (p.alpha[0] != 1 || p.alpha[1] != 0);
+    const double more = p.parts * ((scaled ? 1.0 : 0.0) + (p.read_c0 ? 1.0 : 0.0));
+    const double operations = k + more;
+    gamma_ = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
+    gamma_sqrt_ = 2 * std::sqrt(operations) * u;
+    own_ = (operations + 2) * static_cast<double>(std::numeric_limits<D>::epsilon() / 2);
+    constexpr double min_normal = static_cast<double>(std::numeric_limits<R>::min());
+    flushed_ = alpha_size * 2 * k * min_normal * (1 + (a.subnormal ? b.largest : 0) + (b.subnormal ? a.largest : 0)) +
+               2 * more * min_normal * (1 + (c0.subnormal ? beta_size : 0));
+  }
+
+  bool exact() const { return exact_; }
+  double gamma() const { return gamma_; }
+  double flushed() const { return flushed_; }
+
+  Verdict operator()(std::int64_t i, std::int64_t j, const Element<D>& reference) const {
+    Verdict worst = judge(value(i, j, 0), reference[0]);
+    if (p_.parts == 1) return worst;
+    if (!std::isfinite(reference[0].value) || !std::isfinite(reference[1].value)) {
+      worst = {};
+      worst.ok = !std::isfinite(value(i, j, 0)) || !std::isfinite(value(i, j, 1));
+      worst.ratio = worst.ratio_sqrt = worst.ok ? 0 : infinity;
+      return worst;
+    }
+    Verdict other = judge(value(i, j, 1), reference[1]);
+    other.part = 1;
+    const bool ok = worst.ok && other.ok;
+    if (other.ratio > worst.ratio || (worst.ok && !other.ok)) worst = other;
+    worst.ok = ok;
+    return worst;
+  }
+
+ private:
+  static constexpr double u = static_cast<double>(std::numeric_limits<R>::epsilon() / 2);
+
+  R value(std::int64_t i, std::int64_t j, int part) const { return (*p_.c)(i * p_.parts + part, j); }
+
+  Verdict judge(R c, const Reference<D>& reference) const {
+    Verdict v;
+    if (!std::isfinite(reference.value)) {
+      v.ok = std::isnan(reference.value) ? std::isnan(c) : static_cast<D>(c) == reference.value;
+      v.ratio = v.ratio_sqrt = v.ok ? 0 : infinity;
+      return v;
+    }
+    const D error = std::fabs(static_cast<D>(c) - reference.value);
+    const D floor = 2 * std::min(static_cast<D>(flushed_), reference.magnitude);
+    const auto widened = [&](double gamma) {
+      const D bound = (static_cast<D>(gamma) + static_cast<D>(own_)) * reference.magnitude + floor;
+      return p_.narrow.round ? bound + p_.narrow.roundoff * (std::fabs(reference.value) + bound) + p_.narrow.least : bound;
+    };
+    const D bound = widened(gamma_);
+    v.bound = static_cast<double>(bound);
+    constexpr D largest = std::numeric_limits<R>::max();
+    if (!std::isfinite(c) && (reference.magnitude * static_cast<D>(1 + gamma_) >= largest ||
+                              (std::isinf(c) && (c > 0 ? reference.value : -reference.value) + bound >= p_.narrow.overflows))) {
+      v.ok = true;
+      return v;
+    }
+    if (exact_ && p_.narrow.round)
+      v.ok = c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value)));
+    else
+      v.ok = exact_ ? error == 0 : error <= bound;
+    v.ratio = ratio(error, bound);
+    v.ratio_sqrt = ratio(error, widened(gamma_sqrt_));
+    return v;
+  }
+
+  static double ratio(D error, D bound) {
+    if (error == 0) return 0;
+    const auto r = static_cast<double>(error / bound);
+    return std::isnan(r) ? infinity : r;
+  }
+
+  const Lowered<R>& p_;
+  bool exact_ = false;
+  double gamma_ = 0;
+  double gamma_sqrt_ = 0;
+  double own_ = 0;
+  double flushed_ = 0;
+};
+
+/// Integers wrap, and are equal or not.
+template <>
+class Judge<std::uint32_t> {
+ public:
+  explicit Judge(const Lowered<std::uint32_t>& p) : p_(p) {}
+  bool exact() const { return true; }
+  Verdict operator()(std::int64_t i, std::int64_t j, const Element<std::uint32_t>& reference) const {
+    const bool ok = (*p_.c)(i, j) == reference[0].value;
+    return {ok, 0, ok ? 0 : infinity, ok ? 0 : infinity, 0};
+  }
+
+ private:
+  const Lowered<std::uint32_t>& p_;
+};
+
+/// Collects verdicts: the worst one, and whether all are good.
+template <class R>
+class Findings {
+  using D = reference_t<R>;
+
+ public:
+  Findings(const char* method, const Lowered<R>& p) : p_(p) {
+    check_.method = method;
+    check_.passed = true;
+  }
+
+  void add(std::int64_t i, std::int64_t j, const Element<D>& reference, const Verdict& verdict) {
+    ++check_.compared;
+    check_.passed &= verdict.ok;
+    check_.worst_ratio_sqrt = std::max(check_.worst_ratio_sqrt, verdict.ratio_sqrt);
+    if (check_.row >= 0 && verdict.ratio <= check_.worst_ratio) return;
+    check_.worst_ratio = verdict.ratio;
+    check_.row = i;
+    check_.column = j;
+    check_.got = shown((*p_.c)(i * p_.parts + verdict.part, j));
+    check_.expected = shown(reference[index(verdict.part)].value);
+    check_.bound = verdict.bound;
+    part_ = verdict.part;
+  }
+
+  /// Something other than a single element is wrong.
+  void fail(const std::string& reason) {
+    check_.passed = false;
+    reason_ = reason;
+  }
+
+  Check finish() {
+    std::string& s = check_.summary;
+    const std::string count = std::to_string(check_.compared) + " of " + std::to_string(p_.m() * p_.n()) + " elements";
+    if (check_.passed && check_.method == "exact") {
+      s = "exact: " + count + " equal the reference";
+    } else if (check_.passed && std::is_integral_v<R>) {
+      s = check_.method + ": " + count + " compared, all equal the reference";
+    } else if (check_.passed) {
+      s = check_.method + ": " + count + " compared, the worst error is " + rounded(check_.worst_ratio) + " of its bound (" +
+          rounded(check_.worst_ratio_sqrt) + " of " + (p_.parts == 2 ? "2 sqrt(2k)" : "2 sqrt(k)") + " u |A||B|)";
+    } else {
+      s = check_.method + ": WRONG";
+      if (check_.row >= 0 && check_.worst_ratio > 0)
+        s += std::string(": ") +
+             (p_.parts == 1 ? ""
+              : part_ == 0  ? "the real part of "
+                            : "the imaginary part of ") +
+             "element (" + std::to_string(check_.row) + ", " + std::to_string(check_.column) + ") is " + number(check_.got) +
+             ", expected " + number(check_.expected) +
+             (check_.method == "exact" || std::is_integral_v<R> ? std::string(" exactly") : " within " + rounded(check_.bound));
+      if (!reason_.empty()) s += ": " + reason_;
+    }
+    return check_;
+  }
+
+ private:
+  double shown(D x) const {
+    if constexpr (std::is_integral_v<D>)
+      if (p_.is_signed) return static_cast<double>(static_cast<std::int32_t>(x));
+    return static_cast<double>(x);
+  }
+
+  const Lowered<R>& p_;
+  Check check_;
+  int part_ = 0;
+  std::string reason_;
+};
+
+/// Calls f(i, j, reference) for every element of the rows [first, last) of C.
+///
+/// A block of rows shares each pass over B, and a block of columns keeps the sums in the fastest cache; the inner loop runs along
+/// rows, so that the compiler can vectorise it.
+template <class R, class F>
+void for_each_reference(const Lowered<R>& p, std::int64_t first, std::int64_t last, const F& f) {
+  using D = reference_t<R>;
+  const Matrix<R>&a = *p.a, &b = *p.b;
+  constexpr std::int64_t block_rows = 4;
+  constexpr std::int64_t block_columns = 256;
+  using Sums = std::array<D, block_columns>;
+  std::array<Sums, block_rows> value;
+  std::array<Sums, block_rows> magnitude;
+  const std::int64_t end = last * p.parts;
+  for (std::int64_t i0 = first * p.parts; i0 < end; i0 += block_rows) {
+    const std::int64_t rows = std::min(block_rows, end - i0);
+    for (std::int64_t j0 = 0; j0 < p.n(); j0 += block_columns) {
+      const std::int64_t columns = std::min(block_columns, p.n() - j0);
+      for (Sums& sums : value) sums.fill(0);
+      for (Sums& sums : magnitude) sums.fill(0);
+      for (std::int64_t q = 0; q < p.k(); ++q) {
+        const R* b_row = &b(q, j0);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const D factor = a(i0 + r, q);
+          D* v = value[index(r)].data();
+          D* s = magnitude[index(r)].data();
+          for (std::int64_t j = 0; j < columns; ++j) {
+            const D product = factor * static_cast<D>(b_row[j]);
+            v[j] += product;
+            if constexpr (std::is_floating_point_v<D>) s[j] += std::fabs(product);
+          }
+        }
+      }
+      for (std::int64_t r = 0; r < rows; r += p.parts)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          Element<D> sum{};
+          for (int part = 0; part < p.parts; ++part)
+            sum[index(part)] = {value[index(r + part)][index(j)], magnitude[index(r + part)][index(j)]};
+          const std::int64_t i = (i0 + r) / p.parts;
+          f(i, j0 + j, combine(p, sum, i, j0 + j));
+        }
+    }
+  }
+}
+
+template <class R>
+void judge_rows(const Lowered<R>& p, std::int64_t first, std::int64_t last, const Judge<R>& judge, Findings<R>& findings) {
+  for_each_reference(p, first, last, [&](std::int64_t i, std::int64_t j, const auto& reference) {
+    findings.add(i, j, reference, judge(i, j, reference));
+  });
+}
+
+}  // namespace glgemm::verify

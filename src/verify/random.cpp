@@ -1,0 +1,67 @@
+// Random matrices that are the same on every machine.
+#include <glgemm/verify.hpp>
+
+#include "verify/lowered.hpp"
+#include "verify/random.hpp"
+#include "verify/types.hpp"
+
+namespace glgemm {
+
+using namespace verify;
+
+namespace {
+
+template <class T>
+T random_element(Random& random) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(random() >> 32);
+  else if constexpr (std::is_same_v<T, double>)
+    return static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+  else if constexpr (is_complex_v<T>) {
+    using R = typename T::value_type;
+    const R real = random_element<R>(random);
+    return T(real, random_element<R>(random));
+  } else
+    return T(static_cast<float>(random() >> 40) * 0x1p-23F - 1);
+}
+
+template <class T>
+T random_integer(std::int64_t largest, Random& random) {
+  const auto draw = [&] { return random.below(2 * largest + 1) - largest; };
+  if constexpr (is_complex_v<T>) {
+    using R = typename T::value_type;
+    const R real = static_cast<R>(draw());
+    return T(real, static_cast<R>(draw()));
+  } else if constexpr (is_narrow_v<T>) {
+    return T(static_cast<float>(draw()));
+  } else {
+    return static_cast<T>(draw());
+  }
+}
+
+}  // namespace
+
+template <class T>
+Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  Matrix<T> x(rows, columns);
+  Random random(seed);
+  for (T& value : x.elements()) value = random_element<T>(random);
+  return x;
+}
+
+template <class T>
+Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed) {
+  if (largest < 0)
+    throw std::invalid_argument("random_integer_matrix: the largest magnitude is " + std::to_string(largest) + ", below 0");
+  Matrix<T> x(rows, columns);
+  Random random(seed);
+  for (T& value : x.elements()) value = random_integer<T>(largest, random);
+  return x;
+}
+
+#define GLGEMM_INSTANTIATE(T)                                                                \
+  template GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t, std::int64_t, std::uint64_t); \
+  template GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t, std::int64_t, int, std::uint64_t);
+GLGEMM_VERIFY_TYPES(GLGEMM_INSTANTIATE)
+
+}  // namespace glgemm

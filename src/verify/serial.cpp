@@ -1,0 +1,75 @@
+// The serial triple loop that products are compared with.
+#include <glgemm/verify.hpp>
+
+#include "verify/lowered.hpp"
+#include "verify/types.hpp"
+
+namespace glgemm {
+
+using namespace verify;
+
+namespace {
+
+/// The type in which A and B are multiplied.
+template <class T>
+Given<accumulator_t<T>> widened(const Matrix<T>& x) {
+  using A = accumulator_t<T>;
+  if constexpr (std::is_same_v<A, T>) {
+    return Given<A>(x);
+  } else {
+    Matrix<A> values(x.rows(), x.columns());
+    std::transform(x.elements().begin(), x.elements().end(), values.elements().begin(),
+                   [](T value) { return static_cast<A>(value); });
+    return Given<A>(std::move(values));
+  }
+}
+
+template <class A>
+void multiply_add(A& sum, A x, A y) {
+  if constexpr (is_complex_v<A>)  // the operator of std::complex looks for infinities, at several times the cost
+    sum = A(sum.real() + (x.real() * y.real() - x.imag() * y.imag()), sum.imag() + (x.real() * y.imag() + x.imag() * y.real()));
+  else if constexpr (std::is_same_v<A, std::int32_t>)
+    sum = static_cast<A>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(x) * static_cast<std::uint32_t>(y));
+  else
+    sum += x * y;
+}
+
+}  // namespace
+
+template <class T>
+Matrix<T> apply_op(Op op, const Matrix<T>& x) {
+  if (op == Op::none) return x;
+  Matrix<T> result = transpose(x);
+  if constexpr (is_complex_v<T>)
+    if (op == Op::conjugate_transpose)
+      for (T& value : result.elements()) value = std::conj(value);
+  return result;
+}
+
+template <class T>
+Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a_given, const Matrix<T>& b_given, std::int64_t first_row,
+                                         std::int64_t last_row) {
+  require_inner("multiply_serial", a_given, Op::none, b_given, Op::none);
+  if (last_row == -1) last_row = a_given.rows();
+  if (first_row < 0 || first_row > last_row || last_row > a_given.rows())
+    throw std::invalid_argument("multiply_serial: rows " + std::to_string(first_row) + " to " + std::to_string(last_row) +
+                                " are not rows of C, which has " + std::to_string(a_given.rows()));
+  using A = accumulator_t<T>;
+  const Given<A> a_operand = widened(a_given), b_operand = widened(b_given);
+  const Matrix<A>&a = *a_operand, &b = *b_operand;
+  Matrix<A> c(last_row - first_row, b.columns());
+  for (std::int64_t i = first_row; i < last_row; ++i)
+    for (std::int64_t j = 0; j < b.columns(); ++j) {
+      A sum(0);
+      for (std::int64_t p = 0; p < a.columns(); ++p) multiply_add(sum, a(i, p), b(p, j));
+      c(i - first_row, j) = sum;
+    }
+  return c;
+}
+
+#define GLGEMM_INSTANTIATE(T)                                      \
+  template GLGEMM_EXPORT Matrix<T> apply_op(Op, const Matrix<T>&); \
+  template GLGEMM_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>&, const Matrix<T>&, std::int64_t, std::int64_t);
+GLGEMM_VERIFY_TYPES(GLGEMM_INSTANTIATE)
+
+}  // namespace glgemm

@@ -1,0 +1,28 @@
+#!/bin/bash
+# The library alone, shared: it builds and installs without the tools and the tests, exports names of glgemm's only, and programs find
+# it by CMake and by pkg-config.
+# Usage: shared.sh BUILD   (an empty or missing folder to build in)
+set -euo pipefail
+source=$(realpath "$(dirname "$0")/../..")
+build=$1
+cmake -S "$source" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_BUILD_TOOLS=OFF -D GLGEMM_BUILD_TESTS=OFF -D GLGEMM_INSTALL=ON \
+  -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 >"$build.log" || {
+  cat "$build.log"
+  exit 1
+}
+cmake --build "$build" --parallel "$(nproc)"
+for library in "$build"/libglgemm*.so; do
+  foreign=$(nm -D --defined-only "$library" | cut -d' ' -f3 | grep -vE '^(glgemm_|_ZNK?6glgemm|_ZT[ISV]N6glgemm)' || true)
+  [ -z "$foreign" ] || {
+    echo "FAILED: $library exports what is not glgemm's: $(head -n 5 <<<"$foreign")"
+    exit 1
+  }
+done
+cmake -D "BUILD=$build" -D CONFIG=Debug -D "WORK=$build/consumer" -D "GENERATOR=Unix Makefiles" -D CC=cc -D CXX=c++ \
+  -P "$source/tests/consumer/run.cmake"
+for file in share/doc/glgemm/LICENSE share/doc/glgemm/README.md; do
+  [ -s "$build/consumer/moved/$file" ] || {
+    echo "FAILED: $file is not in the installation"
+    exit 1
+  }
+done
