@@ -623,7 +623,7 @@ void run_on_nothing(Engine::State& state, const Prepared& prepared) {
     gl::Program& program = *prepared.programs[static_cast<std::size_t>(stage)];
     program.set(api, at_size, std::array{0, 0, 0, 0});
     if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
-    if (key.parts || std::holds_alternative<ReduceKernel>(key.kernel)) program.set(api, at_parts, std::array{1, 1, 1});
+    if (kernels::has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
     api.UseProgram(program.id());
     api.DispatchCompute(1, 1, 1);
   }

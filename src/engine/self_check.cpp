@@ -118,7 +118,8 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const bool small = kernels::packs_items(plan.kernel);
   // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
   // What is read 16 bytes at a time has lines of whole ones.
-  const bool a_wide = key.wide != Panels::none, b_wide = a_wide && std::holds_alternative<BlockedKernel>(plan.kernel);
+  const bool a_wide = key.wide != Panels::none,
+             b_wide = a_wide && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b;
   const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
   const std::int64_t k = kernels::k_step(plan.kernel) + (a_wide ? 16 : 1);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
@@ -189,7 +190,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
 std::string self_check(Engine::State& state, const Plan& plan) {
   std::string wrong = self_check(state, plan, Op::none);
   // What is brought 16 bytes at a time goes other ways where lines are along k.
-  if (wrong.empty() && plan.wide != Panels::none && std::holds_alternative<BlockedKernel>(plan.kernel))
+  if (wrong.empty() && plan.wide != Panels::none && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b)
     wrong = self_check(state, plan, Op::transpose);
   return wrong;
 }

@@ -263,7 +263,7 @@ Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext sh
     device.version = engine.device().version;
     device.software = engine.device().software;
     PlanOptions naive;
-    naive.kernel = NaiveKernel{};
+    naive.kernel = parse_kernel("naive");
     if (engine.multiply({{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}, naive) != Matrix<float>{{19, 22}, {43, 50}})
       throw GlError("a product of 2x2 matrices comes out wrong");
     engine.release();

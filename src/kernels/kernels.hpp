@@ -1,4 +1,5 @@
-// What can run: what the planner needs to know of a kernel beyond the public functions of plan.hpp.
+// What can run: what the library needs to know of a kernel beyond the public functions of kernel.hpp. Each function asks the
+// kernel's family.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,12 @@
 #include <glgemm/plan.hpp>
 
 #include "base/rounding.hpp"
+#include "kernels/family.hpp"
 
 namespace glgemm::kernels {
 
 /// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of gemm.glsl.
-std::vector<std::pair<std::string, int>> macros(const ProgramKey& key);
+std::vector<Macro> macros(const ProgramKey& key);
 
 /// Why these parameters are none that the kernel can have on any device; empty if they are.
 std::string malformed(const Kernel& kernel);
@@ -21,17 +23,22 @@ std::string malformed(const Kernel& kernel);
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
 std::vector<Kernel> candidates(const Problem& problem, const Limits& limits);
 
-/// About how many 32-bit registers an invocation of a kernel for GPUs needs at a time, as AMD's compiler counts them: sums, what
-/// is multiplied and loaded ahead, places. 0 for kernels that need few, or are for CPUs.
-std::int64_t registers(const Kernel& kernel, Type type) noexcept;
+/// About how many 32-bit registers an invocation needs at a time; 0 where they are few.
+std::int64_t registers(const Kernel& kernel, Type type);
 /// What an invocation can have on GPUs; the rest would go through memory.
 constexpr std::int64_t max_registers = 255;
 
 /// Whether the program declares a storage block at this binding of gemm.glsl.
-bool declares(const ProgramKey& key, unsigned binding) noexcept;
+bool declares(const ProgramKey& key, unsigned binding);
 
 /// Whether the program has the uniform that says where panels are.
-bool has_panels_uniform(const ProgramKey& key) noexcept;
+bool has_panels_uniform(const ProgramKey& key);
+/// Whether it has the one that says what the parts of k are.
+bool has_parts_uniform(const ProgramKey& key);
+
+/// The steps beside a product: what packs an operand, and what adds up the sums over the parts of k.
+Kernel pack();
+Kernel reduce();
 
 /// The p of an invocation of pack.comp: its STEP.
 constexpr std::int64_t pack_step = 4;
@@ -48,23 +55,38 @@ constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
 /// that saves on a smaller one.
 constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
 /// How many of its invocations lie along the rows of an operand of that many texels.
-std::int64_t pack_lanes(std::int64_t texels) noexcept;
+std::int64_t pack_lanes(std::int64_t texels);
 
 /// Whether the kernel can sum parts of k apart.
-bool can_split(const Kernel& kernel) noexcept;
+bool can_split(const Kernel& kernel);
 
 /// Whether the kernel reads what it reads as it lies 16 bytes at a time, in pieces of m x n x k: their lines begin at multiples
 /// of 16 bytes, and end at one, since what a binding or an image holds in part cannot be read.
 bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k);
+/// Which operands these are.
+WideReads wide_reads(const Kernel& kernel);
+/// Whether it reads A as an image then, where A is large enough.
+bool reads_wide_as_image(const Kernel& kernel, const Limits& limits);
+
+/// The largest sizes that the kernel takes.
+MaxSizes max_sizes(const Kernel& kernel);
+/// Whether the kernel would rather run C^T = op(B)^T op(A)^T.
+bool runs_transposed(const Kernel& kernel, const Problem& problem);
+/// The most workgroups of a dispatch along x and y where the caller does not say; 0 for what a dispatch may have.
+std::int64_t default_slice(const Kernel& kernel);
+/// What the kernel takes for the problem, as the cost model counts.
+Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms);
+/// The kernels that tests run, those of each family together.
+std::vector<Sample> samples();
 
 /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies.
-std::int64_t panel_width(const Kernel& kernel, Role role, Type type) noexcept;
+std::int64_t panel_width(const Kernel& kernel, Role role, Type type);
 
 /// The number of blocks into which the kernel cuts a C of rows x columns.
-std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) noexcept;
+std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns);
 
 /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
-bool packs_items(const Kernel& kernel) noexcept;
+bool packs_items(const Kernel& kernel);
 
 /// Of `items` items of a batch those whose panels differ: one where all share the operand.
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
@@ -76,10 +98,10 @@ struct PackedPart {
 PackedPart packed_part(const Plan& plan, const Step& step);
 
 /// The step along k that the kernel takes at a time; windows of k are multiples of it.
-std::int64_t k_step(const Kernel& kernel) noexcept;
+std::int64_t k_step(const Kernel& kernel);
 
 /// The longest window of k for which an invocation's loops stay within `loop_iterations` (0: no limit), a multiple of k_step;
 /// at least one k_step.
-std::int64_t max_k(const Kernel& kernel, std::int64_t loop_iterations) noexcept;
+std::int64_t max_k(const Kernel& kernel, std::int64_t loop_iterations);
 
 }  // namespace glgemm::kernels

@@ -263,9 +263,9 @@ ProgramKey Plan::program(Stage stage) const {
   switch (stage) {
     case Stage::pack_a:
     case Stage::pack_b:
-      return {.kernel = PackKernel{}, .type = problem.type, .c_type = acc, .items = items_in_buffer};
+      return {.kernel = kernels::pack(), .type = problem.type, .c_type = acc, .items = items_in_buffer};
     case Stage::reduce:
-      return {.kernel = ReduceKernel{},
+      return {.kernel = kernels::reduce(),
               .type = problem.type,
               .c_type = problem.c_type,
               .epilogue = epilogue,
@@ -345,7 +345,7 @@ Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
     const std::int64_t width = kernels::panel_width(plan.kernel, role, problem.type);
     const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width), lanes = kernels::pack_lanes(rows / per_texel);
     grid.columns = lanes * per_texel;
-    grid.rows = kernels::pack_step * (PackKernel{}.workgroup / lanes);
+    grid.rows = kernels::pack_step * (workgroup(kernels::pack())[0] / lanes);
     grid.x = ceil_div(rows, grid.columns);
     grid.y = ceil_div(padded(plan.kernel, piece.k), grid.rows);
     grid.layers = kernels::packed_items(problem, role, piece.batch);
@@ -353,7 +353,7 @@ Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
     grid.max_rows = std::min(plan.max_groups[1], plan.slice_groups / std::min(grid.x, max_x));
     grid.group_work = static_cast<double>(grid.columns * grid.rows);
   } else if (stage == Stage::reduce) {
-    grid.columns = workgroup(ReduceKernel{})[0];
+    grid.columns = workgroup(kernels::reduce())[0];
     grid.x = ceil_div(piece.m * piece.n, grid.columns);
     grid.y = 1;
     grid.layers = piece.batch;
@@ -411,28 +411,20 @@ struct Choice {
   Plan::By by = Plan::By::model;
 };
 
-/// gemv wants few columns, so that a C of fewer rows than columns is transposed; register and blocked write rows of C, so that a
-/// column-major one is.
-bool runs_transposed(const Problem& problem, const Kernel& kernel) {
-  if (std::holds_alternative<GemvKernel>(kernel)) return problem.m < problem.n;
-  return (std::holds_alternative<RegisterKernel>(kernel) || std::holds_alternative<BlockedKernel>(kernel)) &&
-         problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
-}
-
 Choice choice_of(const Problem& problem, const Kernel& kernel, const Limits& limits, const PlanOptions& options,
                  std::int64_t split_k) {
-  Choice result{.kernel = kernel, .transposed = options.transposed.value_or(runs_transposed(problem, kernel))};
+  Choice result{.kernel = kernel, .transposed = options.transposed.value_or(kernels::runs_transposed(kernel, problem))};
   const Problem as_run = result.transposed ? transposed(problem) : problem;
   result.parts = parts_for(as_run, kernel, limits, split_k);
   result.seconds = expected_seconds(as_run, kernel, limits, result.parts, std::max(1.0, options.runs));
   return result;
 }
 
-/// How the kernel reads what it can read 16 bytes at a time: gemv as an image on CPU drivers, where that is cheaper.
+/// How the kernel reads what it can read 16 bytes at a time.
 Panels how_wide(const Problem& problem, const Kernel& kernel, const Limits& limits, const Piece& piece) {
   if (!kernels::reads_wide(kernel, problem, piece.m, piece.n, piece.k)) return Panels::none;
   const std::int64_t window_bytes = extent(problem, Role::a, piece) * element_bytes(problem.type);
-  return limits.cpu && std::holds_alternative<GemvKernel>(kernel) && window_bytes >= kernels::min_image_bytes &&
+  return kernels::reads_wide_as_image(kernel, limits) && window_bytes >= kernels::min_image_bytes &&
                  window_bytes <= limits.image_buffer_bytes - 256
              ? Panels::image
              : Panels::storage;
@@ -546,11 +538,11 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   plan.workspace_bytes =
       kernels::workspace_aligned(plan.panels_a_bytes) + kernels::workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
   plan.wide = how_wide(problem, plan.kernel, limits, piece);
-  const bool paper = std::holds_alternative<TiledKernel>(plan.kernel) || std::holds_alternative<NaiveKernel>(plan.kernel);
-  const std::int64_t by_default = paper ? 64 : int_max;
-  const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default; };
+  const std::int64_t by_default = kernels::default_slice(plan.kernel);
+  const auto most = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
   plan.slice_columns = std::min({most(options.slice_columns), limits.groups[0], limits.groups_product});
-  if (!paper) plan.slice_columns = std::min(plan.slice_columns, std::max<std::int64_t>(1, ceil_div(plan.piece_n, block.columns)));
+  if (by_default == 0)
+    plan.slice_columns = std::min(plan.slice_columns, std::max<std::int64_t>(1, ceil_div(plan.piece_n, block.columns)));
   plan.slice_rows = std::min({most(options.slice_rows), limits.groups[1], limits.groups_product / plan.slice_columns});
   plan.slice_groups = limits.groups_product;
   plan.max_groups = limits.groups;

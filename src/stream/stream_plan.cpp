@@ -295,7 +295,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
       kernels.push_back(make_plan(square, limits, plan_options).kernel);
     } catch (const Unsupported&) {  // none fits so little memory, but for the one that needs the least
     }
-    kernels.push_back(NaiveKernel{});
+    kernels.push_back(Kernel{});
   }
   plan_options.workspace_bytes = std::max(limit, min_workspace);
   for (const Kernel& kernel : kernels) {

@@ -540,7 +540,7 @@ TEST_CASE("inspect goes by the tuning table") {
   const DeviceInfo& device = test::engine().device();
   TuningTable table;
   const Problem problem{.m = 100, .n = 200, .k = 300};
-  table.add({device.renderer, device.version, "given", {problem, NaiveKernel{16, 4}, 0, 1.25}, "2026-01-31"});
+  table.add({device.renderer, device.version, "given", {problem, parse_kernel("naive:workgroup_x=16,workgroup_y=4"), 0, 1.25}, "2026-01-31"});
   const std::string file = folder.file("tuning.json", table.to_json());
   const std::string inspect = "inspect --shape 110,210,290";
   setenv("GLGEMM_TUNING", file.c_str(), 1);

@@ -120,7 +120,7 @@ Accelerators several(int count) {
 
 StreamOptions streaming(std::int64_t limit = 0) {
   StreamOptions result;
-  result.plan.kernel = NaiveKernel{};
+  result.plan.kernel = parse_kernel("naive");
   result.device_memory_limit = limit;
   return result;
 }
@@ -464,7 +464,7 @@ TEST_CASE("distributed matrices: sections move, products do not") {
   CHECK(everywhere.download() == a);
 
   PlanOptions naive;
-  naive.kernel = NaiveKernel{};
+  naive.kernel = parse_kernel("naive");
   DistributedMatrix c(accelerators, 31, 17), c_everywhere(accelerators, 31, 17, Type::f32, Distribution::replicated);
   DistributedMatrix turned(accelerators, random_integer_matrix(20, 31, 3, 5), Distribution::replicated);
   const std::int64_t before = accelerators.bytes_moved();
@@ -568,7 +568,7 @@ TEST_CASE("an accelerator that vanishes between calls is named, and what it had 
   const Matrix<float> a = random_integer_matrix(12, 5, 3, 1), b = random_integer_matrix(5, 7, 3, 2);
   DistributedMatrix rows(accelerators, a), copies(accelerators, b, Distribution::replicated), c(accelerators, 12, 7);
   PlanOptions naive;
-  naive.kernel = NaiveKernel{};
+  naive.kernel = parse_kernel("naive");
   dispatches_left = 0;
   CHECK(contains(message_of<DeviceLost>([&] { accelerators.gemm({.a = &rows, .b = &copies, .c = &c}, naive); }),
                  "accelerator 1 (vanishing): "));

@@ -234,7 +234,7 @@ TEST_CASE("gemm: wrong options and workspaces") {
               .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
               .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
     PlanOptions short_k;
-    short_k.kernel = NaiveKernel{};
+    short_k.kernel = parse_kernel("naive");
     short_k.limits = engine.limits();
     short_k.limits->loop_iterations = 100;
     REQUIRE(engine.workspace_bytes(good, short_k) == 64);
@@ -276,21 +276,21 @@ TEST_CASE("gemm: wrong options and workspaces") {
     check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
     check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
     check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
-    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = TiledKernel{7}; });
-    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = NaiveKernel{0, 8}; });
-    check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = GemvKernel{.tile_m = 3}; });
-    check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = GemvKernel{.panels = 3}; });
-    check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = RegisterKernel{.step_k = 3}; });
+    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=7"); });
+    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("naive:workgroup_x=0,workgroup_y=8"); });
+    check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:tile_m=3"); });
+    check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:panels=3"); });
+    check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:step_k=3"); });
     check("bytes for the least piece; the limit is 100", [](Gemm&, PlanOptions& o) {
-      o.kernel = RegisterKernel{};
+      o.kernel = parse_kernel("register");
       o.workspace_bytes = 100;
     });
     check("unsupported: ", [](Gemm&, PlanOptions& o) {
-      o.kernel = RegisterKernel{};
+      o.kernel = parse_kernel("register");
       o.limits->image_buffer_bytes = 0;
     });
     check("unsupported: ", [](Gemm&, PlanOptions& o) {
-      o.kernel = TiledKernel{32};
+      o.kernel = parse_kernel("tiled:tile=32");
       o.limits->workgroup_invocations = 128;
     });
     check("unsupported: ", [](Gemm&, PlanOptions& o) { o.limits->storage_block_bytes = 8; });
@@ -332,9 +332,9 @@ TEST_CASE("every other function: wrong arguments") {
     // multiply and what plans.
     invalid("multiply: A is 3x4 and B is 5x6", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)); });
     PlanOptions options;
-    options.kernel = TiledKernel{5};
+    options.kernel = parse_kernel("tiled:tile=5");
     invalid("5", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(4, 6), options); });
-    options.kernel = SmallKernel{};
+    options.kernel = parse_kernel("small");
     CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), options); }), "unsupported: "));
     Problem negative;
     negative.m = -1;
@@ -402,11 +402,11 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
                        .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
                        .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
     PlanOptions short_k;
-    short_k.kernel = NaiveKernel{};
+    short_k.kernel = parse_kernel("naive");
     short_k.limits = engine.limits();
     short_k.limits->loop_iterations = 100;
     PlanOptions packed;
-    packed.kernel = RegisterKernel{4, 4, 2, 4, 2};
+    packed.kernel = parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2");
     packed.split_k = 2;
     const std::vector<std::int64_t> offsets{0, 4, 8};
     const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},

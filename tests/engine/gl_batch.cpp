@@ -91,7 +91,7 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   double expected = 0;
   for (std::int64_t p = 0; p < k; ++p) expected += double(float(ones(0, p))) * double(float(quarters(p, 0)));
   PlanOptions options;
-  options.kernel = NaiveKernel{};
+  options.kernel = parse_kernel("naive");
   Limits limits = engine.limits();
   limits.loop_iterations = 1000;  // many windows on every driver
   options.limits = limits;
@@ -126,7 +126,7 @@ TEST_CASE("a workspace limit cuts C into pieces that fit it") {
   PlanOptions options;
   options.workspace_bytes = 1000;
   Problem problem{.m = 100, .n = 90, .k = 400, .type = Type::f16, .c_type = Type::f16};
-  options.kernel = NaiveKernel{};
+  options.kernel = parse_kernel("naive");
   const Plan plan = make_plan(problem, limits, options);
   CHECK(plan.workspace_bytes <= 1000);
   CHECK(plan.workspace_bytes == plan.piece_m * plan.piece_n * 4);
@@ -143,7 +143,7 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
   Engine engine(HeadlessContext::get_proc_address, options);
   const Problem problem{.m = 40, .n = 40, .k = 40};
   PlanOptions naive;
-  naive.kernel = NaiveKernel{};
+  naive.kernel = parse_kernel("naive");
   engine.prepare(std::span(&problem, 1), naive);
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].find("compiled naive:") == 0);

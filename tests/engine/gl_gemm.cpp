@@ -279,7 +279,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
   options.rewrite_source = [&](const ProgramKey&, std::string source) {
     return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
   };
-  const PlanOptions naive{.kernel = NaiveKernel{}};
+  const PlanOptions naive{.kernel = parse_kernel("naive")};
   Engine changed(HeadlessContext::get_proc_address, options);
   CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{7}});
   changed.release();

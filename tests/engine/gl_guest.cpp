@@ -122,7 +122,7 @@ void visit(GLenum pending, Messages& messages) {
   PlanOptions short_k;
   short_k.limits = engine.limits();
   short_k.limits->loop_iterations = 8;
-  short_k.kernel = NaiveKernel{};
+  short_k.kernel = parse_kernel("naive");
   REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
   alone("gemm with a workspace", [&] { engine.gemm(windows, short_k); });
   const PlanOptions packed = from_image(engine.limits());
@@ -564,13 +564,13 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), d(engine, random_matrix(40, 30, 4));
     const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
     PlanOptions tiled, packed;
-    tiled.kernel = TiledKernel{8};
+    tiled.kernel = parse_kernel("tiled:tile=8");
     engine.gemm(product, tiled);
     test::reset_calls();
     for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
     CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope))));
     if (engine.limits().image_buffer_bytes > 0) {
-      packed.kernel = RegisterKernel{4, 4, 2, 4, 2};
+      packed.kernel = parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2");
       packed.split_k = 1;
       engine.gemm(product, packed);
       test::reset_calls();

@@ -51,7 +51,7 @@ std::string message(F&& call) {
   return "";
 }
 
-const PlanOptions naive{.kernel = NaiveKernel{}};
+const PlanOptions naive{.kernel = parse_kernel("naive")};
 
 }  // namespace
 
@@ -86,8 +86,8 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
   // Rows that no block holds, and the planner's own choice.
   for (const auto& [m, n, k] : {std::array{3, 5, 5000}, {3, 5000, 5}, {5000, 3, 2}, {300, 70, 40}}) {
     const Matrix<float> a = random_integer_matrix(m, k, 5, 1), b = random_integer_matrix(k, n, 5, 2);
-    for (const PlanOptions& planned : {PlanOptions{.kernel = NaiveKernel{}, .limits = limits},
-                                       PlanOptions{.kernel = TiledKernel{8}, .limits = limits}, PlanOptions{.limits = limits}}) {
+    for (const PlanOptions& planned : {PlanOptions{.kernel = parse_kernel("naive"), .limits = limits},
+                                       PlanOptions{.kernel = parse_kernel("tiled:tile=8"), .limits = limits}, PlanOptions{.limits = limits}}) {
       Report report;
       const Check result = check_full(a, b, engine.multiply(a, b, planned, &report));
       CHECK_MESSAGE(result.passed, result.summary);
@@ -99,7 +99,7 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
 
 TEST_CASE("more than 65535 groups along x, y and z") {
   Engine& engine = test::engine();
-  const PlanOptions options{.kernel = NaiveKernel{1, 1}, .slice_columns = 1 << 20, .slice_rows = 1 << 20};
+  const PlanOptions options{.kernel = parse_kernel("naive:workgroup_x=1,workgroup_y=1"), .slice_columns = 1 << 20, .slice_rows = 1 << 20};
   const std::int64_t many = 65535 + 9;
   const Matrix<float> tall = random_integer_matrix(many, 1, 9, 1), flat = random_integer_matrix(1, many, 9, 2), one{{3}};
   Report report;

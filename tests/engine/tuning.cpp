@@ -141,7 +141,7 @@ TEST_CASE("tuning: what means the same order in memory is the same") {
 
 TEST_CASE("tuning: near is within a factor of two, and within a class where sizes are small") {
   const auto is_near = [](const Problem& known, const Problem& asked) {
-    const std::vector<TunedChoice> table{{known, NaiveKernel{}, 0, 1}};
+    const std::vector<TunedChoice> table{{known, parse_kernel("naive"), 0, 1}};
     return nearest(table, asked) == table.data();
   };
   const Problem square = product(512, 512, 512);
@@ -179,10 +179,10 @@ TEST_CASE("tuning: near is within a factor of two, and within a class where size
 }
 
 TEST_CASE("tuning: the nearest is first, and equally near ones keep their order") {
-  const std::vector<TunedChoice> table{{product(900, 512, 512), NaiveKernel{}, 0, 1},
-                                       {product(600, 512, 512), TiledKernel{8}, 0, 1},
-                                       {product(4000, 512, 512), TiledKernel{4}, 0, 1},
-                                       {product(600, 512, 512), TiledKernel{16}, 0, 9}};
+  const std::vector<TunedChoice> table{{product(900, 512, 512), parse_kernel("naive"), 0, 1},
+                                       {product(600, 512, 512), parse_kernel("tiled:tile=8"), 0, 1},
+                                       {product(4000, 512, 512), parse_kernel("tiled:tile=4"), 0, 1},
+                                       {product(600, 512, 512), parse_kernel("tiled:tile=16"), 0, 9}};
   const auto found = nearby(table, product(512, 512, 512));
   REQUIRE(found.size() == 3);
   CHECK(found[0] == &table[1]);
@@ -195,25 +195,25 @@ TEST_CASE("tuning: what was fastest 16 bytes at a time is not taken where nothin
   const auto found = [](const Kernel& kernel, std::int64_t n) {
     return nearest(std::vector<TunedChoice>{{product(512, 512, 512), kernel, 0, 1}}, product(512, n, 512)) != nullptr;
   };
-  CHECK(found(BlockedKernel{}, 508));
-  CHECK_FALSE(found(BlockedKernel{}, 510));
-  CHECK(found(BlockedKernel{.panels = 1}, 510));
+  CHECK(found(parse_kernel("blocked"), 508));
+  CHECK_FALSE(found(parse_kernel("blocked"), 510));
+  CHECK(found(parse_kernel("blocked:panels=1"), 510));
 }
 
 TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no other") {
   const Problem square = product(512, 512, 512);
   const std::vector<TunedChoice> table{
-      {product(513, 512, 512), TiledKernel{16}, 0, 1}, {square, TiledKernel{32}, 0, 1}, {square, SmallKernel{}, 0, 99}};
-  const std::vector<TunedChoice> far{{product(2048, 2048, 2048), NaiveKernel{32, 1}, 0, 1}};
+      {product(513, 512, 512), parse_kernel("tiled:tile=16"), 0, 1}, {square, parse_kernel("tiled:tile=32"), 0, 1}, {square, parse_kernel("small"), 0, 99}};
+  const std::vector<TunedChoice> far{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
   PlanOptions options;
   options.tuning = table;
   Limits limits;
   const Plan plan = make_plan(square, limits, options);
-  CHECK(plan.kernel == Kernel{TiledKernel{32}});
+  CHECK(plan.kernel == parse_kernel("tiled:tile=32"));
   CHECK(plan.chosen_by == Plan::By::tuning);
   limits.workgroup_invocations = 256;
   const Plan tighter = make_plan(square, limits, options);
-  CHECK(tighter.kernel == Kernel{TiledKernel{16}});
+  CHECK(tighter.kernel == parse_kernel("tiled:tile=16"));
   CHECK(tighter.chosen_by == Plan::By::tuning);
   limits.workgroup_invocations = 128;
   CHECK(make_plan(square, limits, options).chosen_by == Plan::By::model);
@@ -374,7 +374,7 @@ TEST_CASE("tuning: files are read where they are said to be") {
   const std::vector<TunedChoice> choices = tuning_for(device(), std::nullopt, notes);
   CHECK(notes.empty());
   REQUIRE(choices.size() == built_in + 1);
-  CHECK(choices.front().kernel == Kernel{TiledKernel{2}});  // the user's before the built-in ones
+  CHECK(choices.front().kernel == parse_kernel("tiled:tile=2"));  // the user's before the built-in ones
   TuningTable::read(folder.file(""), notes);
   TuningTable::read(folder.file("text", "hello"), notes);
   REQUIRE(notes.size() == 2);

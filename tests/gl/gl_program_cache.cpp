@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Kernel kernels[] = {NaiveKernel{4, 4}, TiledKernel{4}};
+const Kernel kernels[] = {parse_kernel("naive:workgroup_x=4,workgroup_y=4"), parse_kernel("tiled:tile=4")};
 
 /// What became of the programs of an engine: how many lines of its log begin with each word.
 struct Outcome {

@@ -162,7 +162,7 @@ TEST_CASE("a plan's steps give the product, whatever the limits and the slices")
 
 TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
   const Plan plan =
-      make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20}, {.kernel = TiledKernel{}});
+      make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20}, {.kernel = parse_kernel("tiled")});
   CHECK(to_string(plan.kernel) == "tiled:tile=32");
   CHECK(plan.piece_m == 4096);
   CHECK(size(plan).slices == 4);
@@ -179,18 +179,18 @@ TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
 TEST_CASE("windows of k stay within the loop budget, nested loops counted together") {
   Limits limits;
   limits.loop_iterations = 60000;
-  const Plan tiled = make_plan(make_problem(8, 8, 131072), limits, {.kernel = TiledKernel{32}});
+  const Plan tiled = make_plan(make_problem(8, 8, 131072), limits, {.kernel = parse_kernel("tiled:tile=32")});
   CHECK(tiled.piece_k <= 60000 * 32 / 33);
   CHECK(tiled.piece_k > 50000);
   CHECK(tiled.piece_k % 32 == 0);
-  const Plan naive = make_plan(make_problem(8, 8, 131072), limits, {.kernel = NaiveKernel{}});
+  const Plan naive = make_plan(make_problem(8, 8, 131072), limits, {.kernel = parse_kernel("naive")});
   CHECK(naive.piece_k == 60000);
 }
 
 TEST_CASE("how slices are cut leaves the pieces alone") {
   Limits limits;
   limits.loop_iterations = 100;
-  const Plan plan = make_plan(make_problem(100, 100, 1000), limits, {.kernel = TiledKernel{}});
+  const Plan plan = make_plan(make_problem(100, 100, 1000), limits, {.kernel = parse_kernel("tiled")});
   for (const double work : {0.0, 1e4, 1e9}) {
     std::vector<std::int64_t> ks;
     Cursor cursor;
@@ -204,7 +204,7 @@ TEST_CASE("how slices are cut leaves the pieces alone") {
 TEST_CASE("a barrier comes first, and between windows of k of one piece") {
   Limits limits;
   limits.loop_iterations = 40;
-  const Plan plan = make_plan(make_problem(5, 5, 100), limits, {.kernel = NaiveKernel{}});
+  const Plan plan = make_plan(make_problem(5, 5, 100), limits, {.kernel = parse_kernel("naive")});
   std::vector<bool> barriers;
   Cursor cursor;
   for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor))
@@ -227,7 +227,7 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
   limits.storage_block_bytes = 128 << 20;
   for (const std::int64_t band : {std::int64_t{0}, std::int64_t{1} << 21, std::int64_t{1} << 19, std::int64_t{1000003}}) {
     problem.a.band = band;
-    const Plan plan = make_plan(problem, limits, {.kernel = TiledKernel{16}});
+    const Plan plan = make_plan(problem, limits, {.kernel = parse_kernel("tiled:tile=16")});
     if (band != 0) CHECK(band % plan.piece_m == 0);
     CHECK((plan.piece_m == 1 || plan.piece_m > 16000));  // 1000003 is a prime
     if (plan.piece_m == 1) continue;
@@ -247,7 +247,7 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
   }
   // More workgroups along x than one dispatch may have.
   const Plan wide =
-      make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits, {.kernel = NaiveKernel{}, .slice_columns = 1 << 20});
+      make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits, {.kernel = parse_kernel("naive"), .slice_columns = 1 << 20});
   std::int64_t columns = 0;
   Cursor cursor;
   for (Slice slice = next_slice(wide, cursor); !slice.empty(); slice = next_slice(wide, cursor)) {
@@ -288,13 +288,13 @@ TEST_CASE("bad problems are refused with the numbers") {
   CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = -1, .slice_rows = 64}) ==
         "make_plan: a slice of -1x64 workgroups");
   CHECK(message(make_problem(1, 1, 1), {.split_k = -2}) == "make_plan: k in -2 parts");
-  CHECK(message(make_problem(64, 64, 64), {.kernel = RegisterKernel{}, .workspace_bytes = 1000}, {.image_buffer_bytes = 1 << 20})
+  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register"), .workspace_bytes = 1000}, {.image_buffer_bytes = 1 << 20})
             .find("needs a workspace of") != std::string::npos);
-  CHECK(message(make_problem(64, 64, 64), {.kernel = RegisterKernel{}}).find("no buffer textures") != std::string::npos);
-  CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{7}}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
+  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register")}).find("no buffer textures") != std::string::npos);
+  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=7")}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
   Limits small;
   small.workgroup_invocations = 128;
-  CHECK(message(make_problem(1, 1, 1), {.kernel = TiledKernel{32}}, small) ==
+  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=32")}, small) ==
         "Unsupported: tiled:tile=32 needs workgroups of 1024 invocations; the driver allows 128");
   small.storage_block_bytes = 255;
   CHECK(message(make_problem(1, 1, 1), {}, small).find("no room for one element") != std::string::npos);
@@ -302,8 +302,8 @@ TEST_CASE("bad problems are refused with the numbers") {
 
 TEST_CASE("kernels have names that read back") {
   for (const Kernel& kernel : kernel_table()) CHECK(parse_kernel(to_string(kernel)) == kernel);
-  CHECK(parse_kernel("tiled:tile=16") == Kernel{TiledKernel{16}});
-  CHECK(parse_kernel("naive:workgroup_y=16") == Kernel{NaiveKernel{8, 16}});
+  CHECK(parse_kernel("tiled:tile=16") == parse_kernel("tiled:tile=16"));
+  CHECK(parse_kernel("naive:workgroup_y=16") == parse_kernel("naive:workgroup_x=8,workgroup_y=16"));
   for (const char* wrong :
        {"", "tile", "tiled:tile", "tiled:tile=", "tiled:tile=x", "tiled:tile=16x", "tiled:tile=16,y=2", "tiled:size=2"})
     CHECK_THROWS_AS(parse_kernel(wrong), std::invalid_argument);
@@ -311,11 +311,11 @@ TEST_CASE("kernels have names that read back") {
 
 TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
   const Problem problem = make_problem(4, 4, 4);
-  const Traffic naive = traffic(problem, NaiveKernel{});
+  const Traffic naive = traffic(problem, parse_kernel("naive"));
   CHECK(naive.a_from_buffer == 4);
   CHECK(naive.b_from_buffer == 4);
   CHECK(naive.a_from_shared == 0);
-  const Traffic tiled = traffic(problem, TiledKernel{2});
+  const Traffic tiled = traffic(problem, parse_kernel("tiled:tile=2"));
   CHECK(tiled.a_from_buffer == 2);
   CHECK(tiled.b_from_buffer == 2);
   CHECK(tiled.a_from_shared == 4);
@@ -487,15 +487,15 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
 
 TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {
   const Problem problem = make_problem(200, 200, 200);
-  const std::array tuned{TunedChoice{make_problem(256, 256, 256), TiledKernel{16}, 0, 2.0},
-                         TunedChoice{make_problem(190, 210, 200), TiledKernel{32}, 0, 3.0}};
+  const std::array tuned{TunedChoice{make_problem(256, 256, 256), parse_kernel("tiled:tile=16"), 0, 2.0},
+                         TunedChoice{make_problem(190, 210, 200), parse_kernel("tiled:tile=32"), 0, 3.0}};
   Limits limits;
   const Plan plan = make_plan(problem, limits, {.tuning = tuned});
   CHECK(to_string(plan.kernel) == "tiled:tile=32");
   CHECK(plan.chosen_by == Plan::By::tuning);
   limits.workgroup_invocations = 256;
   CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}).kernel) == "tiled:tile=16");
-  const std::array struck_off{ProgramKey{.kernel = TiledKernel{16}}};
+  const std::array struck_off{ProgramKey{.kernel = parse_kernel("tiled:tile=16")}};
   const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off});
   CHECK(to_string(other.kernel) != "tiled:tile=16");
   CHECK(other.chosen_by == Plan::By::model);
@@ -506,12 +506,12 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
 
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
   const Problem good{.m = 64, .n = 40, .k = 24};
-  const auto wide = [](const Problem& problem, const Kernel& kernel = BlockedKernel{}) {
+  const auto wide = [](const Problem& problem, const Kernel& kernel = parse_kernel("blocked")) {
     return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .transposed = false}).wide == Panels::storage;
   };
   CHECK(wide(good));
-  CHECK_FALSE(wide(good, TiledKernel{}));
-  CHECK_FALSE(wide(good, BlockedKernel{.panels = 1}));
+  CHECK_FALSE(wide(good, parse_kernel("tiled")));
+  CHECK_FALSE(wide(good, parse_kernel("blocked:panels=1")));
   const auto changed = [&](auto change) {
     Problem problem = good;
     change(problem);
@@ -540,7 +540,7 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));
   CHECK(changed([](Problem& p) { p.c.band = 12, p.a.op = Op::transpose; }));
   // gemv reads A alone so.
-  const Kernel gemv = GemvKernel{4, 1, 32, 128, 0};
+  const Kernel gemv = parse_kernel("gemv:tile_m=4,tile_n=1,lanes_k=32,workgroup=128,panels=0");
   CHECK(wide({.m = 7, .n = 1, .k = 24}, gemv));
   CHECK_FALSE(wide({.m = 8, .n = 1, .k = 24, .a = {.op = Op::transpose}}, gemv));
 }

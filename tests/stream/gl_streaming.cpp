@@ -186,7 +186,7 @@ struct Streamed {
   }
   Matrix<float> expected() const {
     PlanOptions naive;
-    naive.kernel = NaiveKernel{};
+    naive.kernel = parse_kernel("naive");
     return test::engine().multiply(a, b, naive);
   }
   Matrix<float> a, b, c;
@@ -280,7 +280,7 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
     if (shape.block > 0) options.plan.limits->storage_block_bytes = shape.block;
     multiply(test::engine(), product, options);
     PlanOptions naive;
-    naive.kernel = NaiveKernel{};
+    naive.kernel = parse_kernel("naive");
     const Matrix<float> expected = test::engine().multiply(a, b, naive);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < shape.m; ++i)

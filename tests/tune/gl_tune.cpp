@@ -55,13 +55,13 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   CHECK(logged("tuning: '" + *options.tuning + "': entry 3 is left out") == 1);
   CHECK(logged("tuning: 1 entry is stale") == 1);
 
-  const Kernel tuned = NaiveKernel{32, 1};
+  const Kernel tuned = parse_kernel("naive:workgroup_x=32,workgroup_y=1");
   CHECK(engine.plan(problem).kernel == tuned);
   CHECK(engine.plan(problem).chosen_by == Plan::By::tuning);
   PlanOptions untuned;
   untuned.untuned = true;
   CHECK(engine.plan(problem, untuned).kernel != tuned);
-  CHECK(engine.plan(other).kernel != Kernel{NaiveKernel{1, 1}});
+  CHECK(engine.plan(other).kernel != parse_kernel("naive:workgroup_x=1,workgroup_y=1"));
   Report report;
   const auto a = random_integer_matrix(40, 40, 9, 1), b = random_integer_matrix(40, 40, 9, 2);
   CHECK(engine.multiply(a, b, {}, &report) == multiply_serial(a, b));

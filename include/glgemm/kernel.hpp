@@ -1,0 +1,111 @@
+// Kernels: what can run a product, and the parameters that shape each.
+//
+// Everything here may be called from any thread.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <glgemm/export.hpp>
+
+namespace glgemm {
+
+enum class Type;
+struct Problem;
+struct Limits;
+
+namespace kernels {
+class Family;
+}
+
+/// A kernel: a family of programs, and the value of each of its parameters. "blocked" is a family, and block_m one of its
+/// parameters. A regular value: two kernels are equal if their families and all their parameters are.
+///
+/// `parse_kernel` makes one from text, `with` changes a parameter, and `parameter` reads it. A Kernel may have values that no
+/// device can run: `why_not` and `make_plan` say so.
+class GLGEMM_EXPORT Kernel {
+ public:
+  static constexpr std::size_t max_parameters = 12;
+  /// The plainest kernel with its defaults, which every driver can run: naive.
+  Kernel();
+  friend auto operator<=>(const Kernel&, const Kernel&) = default;
+
+ private:
+  friend class kernels::Family;
+  using Values = std::array<int, max_parameters>;
+  Kernel(int family, const Values& values) noexcept : family_(family), values_(values) {}
+
+  int family_ = 0;   ///< its place in the table of families
+  Values values_{};  ///< in the order of the family's parameters; 0 beyond them
+};
+
+/// How a kernel gets A and B: `none` as they lie; else as panels, into which a pack step brings them before (aligned, padded with
+/// zeros, of the accumulator's type, k-major), read from a storage buffer or as an image, which on CPU drivers is several times
+/// as fast.
+enum class Panels { none, storage, image };
+
+/// A parameter of a family.
+struct KernelParameter {
+  std::string_view name;
+  int default_value = 0;
+  std::vector<int> legal;    ///< its legal values, in ascending order; together they may still be illegal
+  std::string legal_text;    ///< the same in words: "a power of two from 16 to 256"
+  std::string_view meaning;  ///< "rows of C for each workgroup"
+};
+
+/// The kernels for products with their default parameters, one of each family; the plainest is last and can always run.
+GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
+/// "tiled", "naive": the name of the family, which is also its file's name in shaders/.
+GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
+/// What the family is for, in one line.
+GLGEMM_EXPORT std::string_view summary(const Kernel& kernel) noexcept;
+/// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads it back.
+GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
+/// Reads "tiled", "tiled:tile=16", ...; parameters that are not named keep their defaults.
+/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known
+/// ones
+GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
+/// The parameters of the kernel's family, in the order in which `to_string` writes them.
+GLGEMM_EXPORT std::vector<KernelParameter> parameters(const Kernel& kernel);
+/// The value of the parameter that has this name.
+/// @throws std::invalid_argument  the family has no such parameter; the message lists those that it has
+GLGEMM_EXPORT int parameter(const Kernel& kernel, std::string_view name);
+/// The kernel with another value of that parameter.
+/// @throws std::invalid_argument  as `parameter`
+GLGEMM_EXPORT Kernel with(Kernel kernel, std::string_view name, int value);
+
+/// The tuner's space: every kernel that can run this problem under these limits and may be the fastest, each family with the
+/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do).
+GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits);
+/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
+GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
+/// The size of a workgroup of the kernel in invocations: x, y, z.
+GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
+/// Whether the kernel has A and B (gemv: B) packed.
+GLGEMM_EXPORT Panels panels(const Kernel& kernel);
+/// The block of C that one workgroup computes.
+struct Tile {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+GLGEMM_EXPORT Tile tile(const Kernel& kernel);
+/// Bytes of shared memory that one workgroup needs.
+GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type);
+
+/// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
+/// the edges of C).
+struct Traffic {
+  double a_from_buffer = 0;  ///< reads of an element of A from its storage buffer
+  double b_from_buffer = 0;
+  double a_from_shared = 0;  ///< reads of an element of A from a workgroup's shared memory
+  double b_from_shared = 0;
+  double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
+  double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
+};
+GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
+
+}  // namespace glgemm

@@ -1,0 +1,180 @@
+// blocked.comp: tiles in shared memory and registers, for GPUs.
+#include "base/rounding.hpp"
+#include "base/text.hpp"
+#include "kernels/family.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Blocked {
+  int block_m = 64;
+  int block_n = 64;
+  int block_k = 16;
+  int tile_m = 8;
+  int tile_n = 8;
+  int step_k = 4;
+  int pad = 1;
+  int prefetch = 1;
+  int double_buffer = 0;
+  int panels = 0;
+};
+constexpr Parameter<Blocked> list[] = {
+    {"block_m", "BM", &Blocked::block_m, powers_of_two(16, 256), "rows of C for each workgroup"},
+    {"block_n", "BN", &Blocked::block_n, powers_of_two(16, 256), "columns of C for each workgroup"},
+    {"block_k", "BK", &Blocked::block_k, powers_of_two(8, 32), "of k in shared memory at a time"},
+    {"tile_m", "TM", &Blocked::tile_m, powers_of_two(4, 16), "rows of C for each invocation"},
+    {"tile_n", "TN", &Blocked::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
+    {"step_k", "STEP_K", &Blocked::step_k, powers_of_two(1, 16), "products of a sum that are written out"},
+    {"pad", "PAD", &Blocked::pad, flag, "1: a texel of padding after each row of shared memory"},
+    {"prefetch", "PREFETCH", &Blocked::prefetch, flag,
+     "1: the next block of k is loaded into registers while this one is multiplied"},
+    {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
+     "1: two blocks of k in shared memory, and one barrier for each instead of two"},
+    {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning}};
+
+int invocations(const Blocked& k) {
+  return k.tile_m > 0 && k.tile_n > 0 ? (k.block_m / k.tile_m) * (k.block_n / k.tile_n) : 0;
+}
+
+class BlockedFamily final : public FamilyOf<ProductFamily, list> {
+  std::string_view name() const noexcept override { return "blocked"; }
+  std::string_view summary() const noexcept override { return "for GPUs: blocks in shared memory, tiles in registers"; }
+  std::string conflict(const Blocked& k) const override {
+    if (k.step_k > k.block_k)
+      return "blocked: step_k=" + std::to_string(k.step_k) + " is more than block_k=" + std::to_string(k.block_k);
+    if (invocations(k) >= 16 && invocations(k) <= 1024) return {};
+    return "blocked: blocks of " + size_text(k.block_m, k.block_n) + " in tiles of " + size_text(k.tile_m, k.tile_n) + " make " +
+           std::to_string(invocations(k)) + " invocations, and 16 to 1024 can be";
+  }
+  std::vector<Macro> derived_macros(const Blocked& k) const override { return {{"WORKGROUP", invocations(k)}}; }
+
+  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
+    const Blocked k = read(kernel);
+    const auto per_texel = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
+    if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_texel * invocations(k))
+      return to_string(kernel) + ": " + std::to_string(invocations(k)) +
+             " invocations would load more than 16 texels each for a block";
+    if (k.tile_m * k.tile_n > 64 * per_texel)
+      return to_string(kernel) + ": a tile of " + size_text(k.tile_m, k.tile_n) + " is too large for " +
+             std::string(to_string(problem.type));
+    return {};
+  }
+
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {invocations(read(kernel)), 1, 1}; }
+  Tile tile(const Kernel& kernel) const override {
+    const Blocked k = read(kernel);
+    return {k.block_m, k.block_n};
+  }
+  bool packs_items() const override { return false; }
+  std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
+    const Blocked k = read(kernel);
+    return (1 + k.double_buffer) * k.block_k * ((k.block_m + k.block_n) * element_bytes(accumulator(type)) + 32 * k.pad);
+  }
+  std::int64_t registers(const Kernel& kernel, Type type) const override {
+    const Blocked k = read(kernel);
+    const std::int64_t words = element_bytes(accumulator(type)) / 4;
+    const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
+    const std::int64_t texels = loads(k.block_m) + loads(k.block_n);
+    constexpr std::int64_t others = 24;
+    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + 4 * k.prefetch * texels + (k.panels == 0 ? 2 * texels : 0) +
+           others;
+  }
+
+  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
+  std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
+    const Blocked k = read(kernel);
+    return role == Role::a ? k.block_m : k.block_n;
+  }
+  WideReads wide_reads() const override { return WideReads::a_and_b; }
+  bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const override {
+    const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
+    return read(kernel).panels == 0 && !is_complex(problem.type) && problem.type == accumulator(problem.type) &&
+           lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
+           lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
+  }
+  bool reads_wide_as_image(const Limits&) const override { return false; }
+  Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    const Blocked k = read(kernel);
+    const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
+                 down = static_cast<double>(ceil_div(problem.m, k.block_m)), packing = k.panels != 0 ? 1 : 0;
+    return {.a_from_buffer = across + packing,
+            .b_from_buffer = down + packing,
+            .a_from_shared = across * k.block_n / k.tile_n,
+            .b_from_shared = down * k.block_m / k.tile_m};
+  }
+
+  std::int64_t k_step(const Kernel& kernel) const override { return read(kernel).block_k; }
+  Loops loops(const Kernel& kernel) const override {
+    const Blocked k = read(kernel);
+    const std::int64_t of_a_step = 1 + k.block_k / k.step_k;
+    return {.outside = k.prefetch * of_a_step + k.tile_m * k.tile_n, .of_a_step = of_a_step};
+  }
+  bool can_split() const override { return true; }
+
+  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
+    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
+  }
+  std::int64_t default_slice() const override { return 0; }
+  Cost cost(const Problem& problem, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+    const Blocked b = read(kernel);
+    const Prices& price = terms.price;
+    const double elements = b.tile_m * b.tile_n;
+    // Texels of one p that an invocation brings.
+    const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_texel;
+    const bool by_texel = b.panels != 0 || reads_wide(kernel, problem, problem.m, problem.n, problem.k);
+    const double load = by_texel ? terms.texel : terms.per_texel * price.storage_load;
+    return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_texel * price.shared_texel +
+                    loads * (load + price.shared_texel) + (2 - b.double_buffer) * price.barrier / b.block_k,
+            .elements = elements,
+            .finish = price.finish,
+            .written_out = elements * b.step_k};
+  }
+  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    if (limits.cpu) return result;
+    for (const int panels : {0, 1})
+      for (const Blocked& k : {Blocked{128, 128, 8, 8, 8, 8, 0, 1, 1, panels}, Blocked{64, 64, 16, 8, 8, 4, 1, 1, 0, panels},
+                               Blocked{64, 64, 16, 4, 8, 4, 1, 1, 0, panels}, Blocked{32, 32, 32, 4, 4, 4, 1, 1, 0, panels}})
+        result.push_back(make(k));
+    return result;
+  }
+  std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    if (limits.cpu) return result;
+    for (const auto& [m, n] : {std::array{32, 32}, std::array{32, 64}, std::array{64, 32}, std::array{64, 64},
+                               std::array{128, 64}, std::array{64, 128}, std::array{128, 128}, std::array{256, 128}})
+      for (const int k : {8, 16, 32})
+        for (const auto& [tm, tn] :
+             {std::array{4, 4}, std::array{4, 8}, std::array{8, 4}, std::array{8, 8}, std::array{8, 16}, std::array{16, 8}})
+          for (const int step : {4, 8})
+            for (const int pad : {0, 1})
+              for (const int twice : {0, 1})
+                for (const int panels : {0, 1}) result.push_back(make({m, n, k, tm, tn, step, pad, 1, twice, panels}));
+    return result;
+  }
+
+  Sample sample() const override {
+    return {.quick = {make({.block_m = 16, .block_n = 16, .block_k = 8, .tile_m = 4, .tile_n = 4, .step_k = 2}),
+                      make({.block_m = 16,
+                            .block_n = 16,
+                            .block_k = 8,
+                            .tile_m = 4,
+                            .tile_n = 4,
+                            .step_k = 2,
+                            .double_buffer = 1,
+                            .panels = 1})},
+            .quick_share = 16,
+            .all = {make({.block_m = 16, .block_n = 32, .block_k = 8, .tile_m = 4, .tile_n = 4}),
+                    make({.block_m = 32, .block_n = 16, .block_k = 16, .tile_m = 4, .tile_n = 8, .panels = 1})}};
+  }
+};
+
+}  // namespace
+
+const ProductFamily& family_blocked() {
+  static constexpr BlockedFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

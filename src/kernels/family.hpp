@@ -1,0 +1,248 @@
+// What a family of programs says of itself: the one interface behind the planner, the tuner, the tools and the tests.
+//
+// Every member is pure virtual, so that the compiler refuses a family that leaves one out. docs/adding-a-kernel.md goes through
+// them with an example.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <glgemm/plan.hpp>
+
+#include "kernels/prices.hpp"
+
+namespace glgemm::kernels {
+
+/// A macro of a program and its value.
+using Macro = std::pair<std::string, int>;
+
+/// A program that glgemm can compile, with every value of its parameters: shaders/NAME.comp.
+class Family {
+ public:
+  virtual std::string_view name() const noexcept = 0;
+  /// What it is for, in one line.
+  virtual std::string_view summary() const noexcept = 0;
+  virtual std::vector<KernelParameter> parameters() const = 0;
+  /// The kernel with all parameters at their defaults.
+  virtual Kernel defaults() const = 0;
+  /// The macros that its parameters stand for, each an `#ifndef` name of the .comp file.
+  virtual std::vector<Macro> macros(const Kernel& kernel) const = 0;
+  /// Why no device can run these parameters; empty if one can. True exactly where the shader reaches an #error.
+  virtual std::string malformed(const Kernel& kernel) const = 0;
+  /// The workgroup's size in invocations.
+  virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
+  /// Whether the program has a storage block at this binding of gemm.glsl.
+  virtual bool declares(const ProgramKey& key, unsigned binding) const = 0;
+  /// Whether the program has the uniform panels_at, and parts.
+  virtual bool has_panels_uniform(const ProgramKey& key) const = 0;
+  virtual bool has_parts_uniform(const ProgramKey& key) const = 0;
+
+  static int index(const Kernel& kernel) noexcept { return kernel.family_; }
+  static int value(const Kernel& kernel, std::size_t parameter) noexcept { return kernel.values_[parameter]; }
+  static void set(Kernel& kernel, std::size_t parameter, int value) noexcept { kernel.values_[parameter] = value; }
+
+ protected:
+  ~Family() = default;
+  /// A kernel of this family with these values.
+  Kernel kernel_of(const std::array<int, Kernel::max_parameters>& values) const;
+};
+
+/// Iterations of loops, those inside included: nothing promises that a driver unrolls any.
+struct Loops {
+  std::int64_t outside;    ///< the loop along k
+  std::int64_t of_a_step;  ///< along k
+};
+
+/// The largest m, n and k that a family takes.
+struct MaxSizes {
+  static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  std::int64_t m, n, k;
+};
+
+/// Which operands a family reads 16 bytes at a time where they lie so.
+enum class WideReads { none, a, a_and_b };
+
+/// The kernels of a family that tests run.
+struct Sample {
+  /// A few with small tiles, which compile fast.
+  std::vector<Kernel> quick;
+  /// The quick tests compile one in so many of their programs (kernels, types, epilogues, items): compilers take nearly all of
+  /// the tests' time.
+  int quick_share;
+  /// What the long tier runs, with every program.
+  std::vector<Kernel> all;
+};
+
+/// A family that multiplies.
+class ProductFamily : public Family {
+ public:
+  // What it can run.
+  virtual MaxSizes max_sizes() const = 0;
+  /// Why the family's own rules keep the kernel from a problem; empty if they don't. What follows from other members (sizes,
+  /// workgroup, shared memory, image) is not its part.
+  virtual std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const = 0;
+
+  // What a workgroup is.
+  /// The block of C that a workgroup (of a family that packs items: an invocation) computes.
+  virtual Tile tile(const Kernel& kernel) const = 0;
+  /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
+  virtual bool packs_items() const = 0;
+  virtual std::int64_t shared_bytes(const Kernel& kernel, Type type) const = 0;
+  /// About how many 32-bit registers an invocation needs at a time, as AMD's compiler counts them: sums, what is multiplied and
+  /// loaded ahead, places. 0 where they are few, or the family is for CPUs.
+  virtual std::int64_t registers(const Kernel& kernel, Type type) const = 0;
+
+  // How it gets A and B.
+  virtual Panels panels(const Kernel& kernel) const = 0;
+  /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies. Asked only of
+  /// kernels that have panels.
+  virtual std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const = 0;
+  virtual WideReads wide_reads() const = 0;
+  /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
+  virtual bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const = 0;
+  /// Whether it reads A as an image then, where A is large enough.
+  virtual bool reads_wide_as_image(const Limits& limits) const = 0;
+  /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
+  virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;
+
+  // How it goes along k.
+  /// What it takes of k at a time; windows of k are multiples of it.
+  virtual std::int64_t k_step(const Kernel& kernel) const = 0;
+  virtual Loops loops(const Kernel& kernel) const = 0;
+  /// Whether it can sum parts of k apart (PARTS in gemm.glsl).
+  virtual bool can_split() const = 0;
+
+  // What the planner and the tuner do with it.
+  /// Whether it would rather run C^T = op(B)^T op(A)^T.
+  virtual bool runs_transposed(const Problem& problem) const = 0;
+  /// The most workgroups of a dispatch along x and y where the caller does not say; 0 for what a dispatch may have.
+  virtual std::int64_t default_slice() const = 0;
+  virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
+  /// The kernels that the cost model weighs for a problem on such a device.
+  virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const = 0;
+  /// Those that the tuner tries. Neither list needs to leave out what `why_not` refuses.
+  virtual std::vector<Kernel> space(const Problem& problem, const Limits& limits) const = 0;
+
+  // What tests run.
+  virtual Sample sample() const = 0;
+
+  // These follow from what the others say, for every program that includes gemm.glsl.
+  bool declares(const ProgramKey& key, unsigned binding) const final;
+  bool has_panels_uniform(const ProgramKey& key) const final { return panels(key.kernel) != Panels::none; }
+  bool has_parts_uniform(const ProgramKey& key) const final { return key.parts; }
+
+ protected:
+  ~ProductFamily() = default;
+};
+
+/// Whether an operand's lines begin at multiples of 16 bytes and end at one: what a binding or an image holds in part cannot be
+/// read. `length` is that of a line in a piece, `all` that in the whole operand.
+bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all);
+
+/// The value of a parameter "panels" with which packing pays on CPU drivers: as an image where there are such.
+inline int cpu_panels(const Limits& limits) {
+  return static_cast<int>(limits.image_buffer_bytes > 0 ? Panels::image : Panels::storage);
+}
+
+/// The values that a parameter may have.
+struct Legal {
+  int min, max;
+  int multiple_of;  ///< 0: powers of two
+
+  std::vector<int> values() const;
+  bool has(int value) const;
+  /// "2, 4 or 8", "a power of two from 1 to 1024", "0 to 8".
+  std::string text() const;
+};
+constexpr Legal powers_of_two(int min, int max) {
+  return {min, max, 0};
+}
+constexpr Legal multiples_of(int step, int min, int max) {
+  return {min, max, step};
+}
+constexpr Legal integers(int min, int max) {
+  return {min, max, 1};
+}
+inline constexpr Legal flag = integers(0, 1);
+inline constexpr Legal any_panels = integers(0, 2);
+inline constexpr char panels_meaning[] =
+    "0: A and B are read as they lie; 1: packed, from a storage buffer; 2: packed, from an image";
+
+/// A parameter: a member of the family's own struct, and its macro in the shader.
+template <class P>
+struct Parameter {
+  const char* name;
+  const char* macro;
+  int P::*member;
+  Legal legal;
+  const char* meaning;
+  using Struct = P;
+};
+
+template <class P, std::size_t N>
+constexpr bool is_whole(const Parameter<P> (&list)[N]) {
+  for (std::size_t i = 0; i < N; ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (list[i].member == list[j].member) return false;
+  return sizeof(P) == N * sizeof(int) && N <= Kernel::max_parameters;
+}
+
+/// What follows from the list of parameters. A family is derived from FamilyOf<ProductFamily, list>, and works with the struct
+/// that the list describes; that struct's initializers are the defaults.
+template <class Base, const auto& list>
+class FamilyOf : public Base {
+  static_assert(is_whole(list), "the list has each member of the struct once");
+
+ public:
+  using Parameters = typename std::remove_cvref_t<decltype(list[0])>::Struct;
+
+  std::vector<KernelParameter> parameters() const final {
+    std::vector<KernelParameter> result;
+    for (const auto& p : list) result.push_back({p.name, Parameters{}.*(p.member), p.legal.values(), p.legal.text(), p.meaning});
+    return result;
+  }
+  Kernel defaults() const final { return make({}); }
+  std::string malformed(const Kernel& kernel) const final {
+    const Parameters values = read(kernel);
+    for (const auto& p : list)
+      if (const int value = values.*(p.member); !p.legal.has(value))
+        return std::string(this->name()) + ": " + p.name + "=" + std::to_string(value) + " is not " + p.legal.text();
+    return conflict(values);
+  }
+  std::vector<Macro> macros(const Kernel& kernel) const final {
+    std::vector<Macro> result;
+    const Parameters values = read(kernel);
+    for (const auto& p : list) result.emplace_back(p.macro, values.*(p.member));
+    for (Macro& macro : derived_macros(values)) result.push_back(std::move(macro));
+    return result;
+  }
+
+ protected:
+  ~FamilyOf() = default;
+  /// Why legal values do not go together, as a sentence that begins with the family's name; empty if they do.
+  virtual std::string conflict(const Parameters& values) const = 0;
+  /// The macros that follow from several parameters.
+  virtual std::vector<Macro> derived_macros(const Parameters& values) const = 0;
+
+  static Parameters read(const Kernel& kernel) {
+    Parameters result;
+    for (std::size_t i = 0; i < std::size(list); ++i) result.*(list[i].member) = Family::value(kernel, i);
+    return result;
+  }
+  Kernel make(const Parameters& values) const {
+    std::array<int, Kernel::max_parameters> array{};
+    for (std::size_t i = 0; i < std::size(list); ++i) array[i] = values.*(list[i].member);
+    return this->kernel_of(array);
+  }
+};
+
+}  // namespace glgemm::kernels

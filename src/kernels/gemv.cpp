@@ -1,0 +1,140 @@
+// gemv.comp: for a C of few columns (or few rows: the transposed product is run then). Reads A once.
+#include <bit>
+#include <cmath>
+
+#include "base/rounding.hpp"
+#include "kernels/family.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Gemv {
+  int tile_m = 8;
+  int tile_n = 1;
+  int lanes_k = 1;
+  int workgroup = 8;
+  int panels = 0;
+};
+constexpr Parameter<Gemv> list[] = {
+    {"tile_m", "TM", &Gemv::tile_m, powers_of_two(1, 8), "rows of C for each invocation"},
+    {"tile_n", "TN", &Gemv::tile_n, powers_of_two(1, 8), "columns of C for each invocation"},
+    {"lanes_k", "LANES_K", &Gemv::lanes_k, powers_of_two(1, 256), "invocations that share a row and take turns along k"},
+    {"workgroup", "WORKGROUP", &Gemv::workgroup, powers_of_two(4, 256), "invocations"},
+    {"panels", "PANELS", &Gemv::panels, any_panels,
+     "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"}};
+
+class GemvFamily final : public FamilyOf<ProductFamily, list> {
+  std::string_view name() const noexcept override { return "gemv"; }
+  std::string_view summary() const noexcept override { return "a C of few columns or few rows: reads the large operand once"; }
+  std::string conflict(const Gemv& k) const override {
+    if (k.lanes_k <= k.workgroup) return {};
+    return "gemv: lanes_k=" + std::to_string(k.lanes_k) + " is more than workgroup=" + std::to_string(k.workgroup);
+  }
+  std::vector<Macro> derived_macros(const Gemv&) const override { return {}; }
+
+  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  Tile tile(const Kernel& kernel) const override {
+    const Gemv k = read(kernel);
+    return {k.tile_m * k.workgroup / std::max(1, k.lanes_k), k.tile_n};
+  }
+  bool packs_items() const override { return false; }
+  std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
+    const Gemv k = read(kernel);
+    return k.lanes_k > 1 ? element_bytes(accumulator(type)) * k.workgroup : 0;
+  }
+  std::int64_t registers(const Kernel&, Type) const override { return 0; }
+
+  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
+  std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
+    return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
+  }
+  WideReads wide_reads() const override { return WideReads::a; }
+  bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
+    return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
+  }
+  bool reads_wide_as_image(const Limits& limits) const override { return limits.cpu; }
+  Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    const Gemv k = read(kernel);
+    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, k.tile_n)),
+            .b_from_buffer = static_cast<double>(ceil_div(problem.m, tile(kernel).rows)) * k.workgroup};
+  }
+
+  std::int64_t k_step(const Kernel&) const override { return 16; }  // what 16 bytes may hold
+  Loops loops(const Kernel& kernel) const override {
+    // A step is 16 products, one by one where they fill 16 bytes each, and loads by loops.
+    const Gemv k = read(kernel);
+    return {.outside = k.tile_n + k.tile_m * k.tile_n * 10, .of_a_step = 16 * (2 + k.tile_n)};
+  }
+  bool can_split() const override { return true; }
+
+  bool runs_transposed(const Problem& problem) const override { return problem.m < problem.n; }
+  std::int64_t default_slice() const override { return 0; }
+  Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
+    const Gemv g = read(kernel);
+    const Prices& price = terms.price;
+    const double elements = g.tile_m * g.tile_n;
+    const double m = static_cast<double>(problem.m), k = static_cast<double>(problem.k);
+    const bool contiguous = strides(problem, Role::a).column == 1;
+    const bool as_image =
+        limits.cpu && m * k * static_cast<double>(element_bytes(problem.type)) >= static_cast<double>(min_image_bytes);
+    // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
+    const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
+    const double load_a =
+        (contiguous ? (as_image ? price.image_texel : price.storage_texel) / terms.per_texel : price.storage_load) /
+        (limits.cpu ? 1 : std::min(1.0, together));
+    const double load_b = g.panels == 0 ? g.tile_n * price.storage_load : std::ceil(g.tile_n / terms.per_texel) * terms.texel;
+    return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
+            .elements = elements,
+            .finish = price.finish,
+            .written_out = elements * 4};
+  }
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+    const auto few =
+        static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(std::min(problem.m, problem.n), 1, 8))));
+    std::vector<Kernel> result;
+    if (limits.cpu) {
+      for (const int rows : {1, 4, 8})
+        for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
+    } else {
+      for (const int lanes : {1, 4, 32}) result.push_back(make({lanes == 1 ? 1 : 4, few, lanes, 128, 0}));
+    }
+    return result;
+  }
+  std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    const std::int64_t few = std::min(problem.m, problem.n);
+    if (few > 16) return result;
+    for (const int m : {1, 2, 4, 8})
+      for (const int n : {1, 2, 4, 8}) {
+        if (n >= 2 * few) continue;
+        if (limits.cpu)
+          for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({m, n, 1, 8, panels}));
+        else
+          for (const int lanes : {1, 4, 8, 32, 128})
+            for (const int panels : {0, 1}) result.push_back(make({m, n, lanes, 128, panels}));
+      }
+    return result;
+  }
+
+  Sample sample() const override {
+    return {.quick = {make({.tile_m = 2, .tile_n = 2}), make({.tile_m = 1, .tile_n = 1, .lanes_k = 4}),
+                      make({.tile_m = 1, .tile_n = 4, .panels = 2})},
+            .quick_share = 8,
+            .all = {make({.tile_m = 2, .tile_n = 4}), make({.tile_m = 1, .tile_n = 2, .lanes_k = 4}),
+                    make({.tile_m = 4, .tile_n = 1, .panels = 1}), make({.tile_m = 8, .tile_n = 8, .panels = 2}),
+                    make({.tile_m = 2, .tile_n = 1, .lanes_k = 32, .workgroup = 64})}};
+  }
+};
+
+}  // namespace
+
+const ProductFamily& family_gemv() {
+  static constexpr GemvFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

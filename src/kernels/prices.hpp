@@ -1,0 +1,50 @@
+// What the parts of a kernel's inner loop cost.
+//
+// Every kernel is counted in the same coin: what one step along k takes a group of invocations that run in step (a CPU's vector
+// of 8, a GPU's of 32), from the loads, multiply-adds and barriers that its inner loop is made of. The CPU's prices are
+// nanoseconds measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over
+// the invocations and one from an image is not. The GPU's are rough ones in the proportions of a data-centre GPU. What a device
+// really likes is for the tuner to find out; the model decides where there is no tuning. Only ratios matter, but for the costs
+// of dispatches and compilation, which decide small products.
+#pragma once
+
+#include <glgemm/plan.hpp>
+
+namespace glgemm::kernels {
+
+struct Prices {
+  double lanes;          ///< invocations that run in step
+  double multiply_add;   ///< for each accumulator
+  double storage_load;   ///< of an element
+  double storage_texel;  ///< of 16 bytes
+  double image_texel;
+  double shared_load;  ///< of an element
+  double shared_texel;
+  double barrier;
+  double finish;                         ///< an element of C
+  double group;                          ///< a workgroup
+  double dispatch;                       ///< a dispatch
+  double compile, compile_multiply_add;  ///< a program, and each multiply-add that is written out in it
+};
+
+inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
+inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1e8, 4e5};
+
+/// What a family counts with: the device's prices, and what the problem's type makes of them.
+struct CostTerms {
+  const Prices& price;
+  double multiply_add;  ///< one, for the problem's type: larger elements take more vectors, complex ones more multiply-adds
+  double per_texel;     ///< elements in 16 bytes
+  double texel;         ///< a load of 16 bytes, from where the kernel has its panels
+  double invocations;   ///< of a workgroup
+};
+
+/// What a kernel takes, for a group of invocations that run in step.
+struct Cost {
+  double step;         ///< one step along k
+  double elements;     ///< elements of C of an invocation
+  double finish;       ///< ending one of them
+  double written_out;  ///< multiply-adds that the program has written out, which compilers pay for
+};
+
+}  // namespace glgemm::kernels

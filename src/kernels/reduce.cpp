@@ -1,0 +1,32 @@
+// reduce.comp: adds up the sums over the parts of k. A step after a product.
+#include "kernels/family.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Reduce {
+  int workgroup = 64;
+};
+constexpr Parameter<Reduce> list[] = {{"workgroup", "WORKGROUP", &Reduce::workgroup, powers_of_two(1, 1024), "invocations"}};
+
+class ReduceFamily final : public FamilyOf<Family, list> {
+  std::string_view name() const noexcept override { return "reduce"; }
+  std::string_view summary() const noexcept override { return "adds up the sums over the parts of k, after a product"; }
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  bool declares(const ProgramKey& key, unsigned binding) const override {
+    return binding == 2 || binding == 6 || ((binding == 3 || binding == 4) && key.epilogue) || (binding == 5 && key.items);
+  }
+  bool has_panels_uniform(const ProgramKey&) const override { return false; }
+  bool has_parts_uniform(const ProgramKey&) const override { return true; }
+  std::string conflict(const Reduce&) const override { return {}; }
+  std::vector<Macro> derived_macros(const Reduce&) const override { return {}; }
+};
+
+}  // namespace
+
+const Family& family_reduce() {
+  static constexpr ReduceFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

@@ -1,0 +1,115 @@
+// register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU.
+#include "base/rounding.hpp"
+#include "kernels/family.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Register {
+  int tile_m = 12;
+  int tile_n = 8;
+  int step_k = 4;
+  int workgroup = 8;
+  int panels = 2;
+};
+constexpr Parameter<Register> list[] = {
+    {"tile_m", "TM", &Register::tile_m, multiples_of(4, 4, 32), "rows of C for each invocation and workgroup"},
+    {"tile_n", "TN", &Register::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
+    {"step_k", "STEP_K", &Register::step_k, powers_of_two(1, 8), "products taken at a time along k"},
+    {"workgroup", "WORKGROUP", &Register::workgroup, powers_of_two(4, 128), "invocations"},
+    {"panels", "PANELS", &Register::panels, any_panels, panels_meaning}};
+
+class RegisterFamily final : public FamilyOf<ProductFamily, list> {
+  std::string_view name() const noexcept override { return "register"; }
+  std::string_view summary() const noexcept override { return "for drivers that compute on a CPU: registers alone, no barrier"; }
+  std::string conflict(const Register&) const override { return {}; }
+  std::vector<Macro> derived_macros(const Register&) const override { return {}; }
+
+  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  Tile tile(const Kernel& kernel) const override {
+    const Register k = read(kernel);
+    return {k.tile_m, std::int64_t{k.tile_n} * k.workgroup};
+  }
+  bool packs_items() const override { return false; }
+  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
+  std::int64_t registers(const Kernel&, Type) const override { return 0; }
+
+  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
+  std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
+    const Tile block = tile(kernel);
+    return role == Role::a ? block.rows : block.columns;
+  }
+  WideReads wide_reads() const override { return WideReads::none; }
+  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
+  bool reads_wide_as_image(const Limits&) const override { return false; }
+  Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    // The invocations of a workgroup share its rows, each reads all of them; packing reads everything once more.
+    const Register k = read(kernel);
+    const Tile block = tile(kernel);
+    const double packing = k.panels != 0 ? 1 : 0;
+    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup + packing,
+            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows)) + packing};
+  }
+
+  std::int64_t k_step(const Kernel& kernel) const override {
+    const Register k = read(kernel);
+    return k.panels != 0 ? k.step_k : 1;
+  }
+  Loops loops(const Kernel& kernel) const override {
+    const Register k = read(kernel);
+    return {.outside = k.tile_m + k.tile_n + k.tile_m * k.tile_n, .of_a_step = k.panels != 0 ? 1 : 1 + k.tile_n};
+  }
+  bool can_split() const override { return true; }
+
+  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
+    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
+  }
+  std::int64_t default_slice() const override { return 0; }
+  Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+    const Register r = read(kernel);
+    const double elements = r.tile_m * r.tile_n;
+    double step = elements * terms.multiply_add + (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
+                                                                 : (r.tile_m + r.tile_n) / terms.per_texel * terms.texel);
+    // Fewer steps at a time: accumulators are fetched and put back more often.
+    step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
+    return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
+  }
+  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
+    if (!limits.cpu) return {};
+    const int panels = cpu_panels(limits);
+    return {make({4, 4, 4, 8, panels}), make({8, 4, 4, 8, panels}), make({12, 8, 4, 8, panels}), make({24, 8, 4, 8, panels}),
+            make({8, 4, 1, 8, 0})};
+  }
+  std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    if (!limits.cpu) return result;
+    for (const int m : {4, 8, 12, 16, 24, 32})
+      for (const int n : {4, 8, 16})
+        for (const int step : {2, 4}) result.push_back(make({m, n, step, 8, cpu_panels(limits)}));
+    for (const int m : {4, 8, 16})
+      for (const int n : {4, 8}) result.push_back(make({m, n, 1, 8, 0}));
+    return result;
+  }
+
+  Sample sample() const override {
+    return {.quick = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 2}),
+                      make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 4, .panels = 0}),
+                      make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 1})},
+            .quick_share = 8,
+            .all = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4}),
+                    make({.tile_m = 8, .tile_n = 4, .step_k = 1, .workgroup = 8, .panels = 0}),
+                    make({.tile_m = 12, .tile_n = 8, .step_k = 4, .workgroup = 8, .panels = 1})}};
+  }
+};
+
+}  // namespace
+
+const ProductFamily& family_register() {
+  static constexpr RegisterFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

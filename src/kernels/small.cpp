@@ -1,0 +1,102 @@
+// small.comp: many items of a batch to a workgroup, a block of one item's C for each invocation.
+#include "base/rounding.hpp"
+#include "kernels/family.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Small {
+  int tile_m = 4;
+  int tile_n = 4;
+  int workgroup = 64;
+};
+constexpr Parameter<Small> list[] = {{"tile_m", "TM", &Small::tile_m, integers(1, 8), "rows of C for each invocation"},
+                                     {"tile_n", "TN", &Small::tile_n, integers(1, 8), "columns of C for each invocation"},
+                                     {"workgroup", "WORKGROUP", &Small::workgroup, powers_of_two(1, 1024), "invocations"}};
+
+class SmallFamily final : public FamilyOf<ProductFamily, list> {
+  std::string_view name() const noexcept override { return "small"; }
+  std::string_view summary() const noexcept override { return "batches of small items: many items for each workgroup"; }
+  std::string conflict(const Small&) const override { return {}; }
+  std::vector<Macro> derived_macros(const Small&) const override { return {}; }
+
+  MaxSizes max_sizes() const override { return {64, 64, MaxSizes::unlimited}; }
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
+    const Small k = read(kernel);
+    const std::int64_t blocks = ceil_div(problem.m, k.tile_m) * ceil_div(problem.n, k.tile_n);
+    const std::int64_t most = limits.groups[0] * k.workgroup;
+    if (blocks <= most) return {};
+    return to_string(kernel) + " needs " + std::to_string(blocks) + " invocations for an item; the driver allows " +
+           std::to_string(most) + " in one dispatch";
+  }
+
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  Tile tile(const Kernel& kernel) const override {
+    const Small k = read(kernel);
+    return {k.tile_m, k.tile_n};
+  }
+  bool packs_items() const override { return true; }
+  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
+  std::int64_t registers(const Kernel&, Type) const override { return 0; }
+
+  Panels panels(const Kernel&) const override { return Panels::none; }
+  std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
+  WideReads wide_reads() const override { return WideReads::none; }
+  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
+  bool reads_wide_as_image(const Limits&) const override { return false; }
+  Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
+    const Small k = read(kernel);
+    const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+    const double down = static_cast<double>(ceil_div(problem.m, k.tile_m)),
+                 across = static_cast<double>(ceil_div(problem.n, k.tile_n));
+    return {.a_from_buffer = across * (m > 0 ? down * k.tile_m / m : 0),
+            .b_from_buffer = down * (n > 0 ? across * k.tile_n / n : 0)};
+  }
+
+  std::int64_t k_step(const Kernel&) const override { return 1; }
+  Loops loops(const Kernel& kernel) const override {
+    const Small k = read(kernel);
+    return {.outside = 0, .of_a_step = 1 + k.tile_n + k.tile_m * (1 + k.tile_n)};
+  }
+  bool can_split() const override { return false; }
+
+  bool runs_transposed(const Problem&) const override { return false; }
+  std::int64_t default_slice() const override { return 0; }
+  Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+    const Small k = read(kernel);
+    const double elements = k.tile_m * k.tile_n;
+    return {.step = (k.tile_m + k.tile_n) * terms.price.storage_load + elements * terms.multiply_add,
+            .elements = elements,
+            .finish = terms.price.finish,
+            .written_out = elements};
+  }
+  std::vector<Kernel> candidates(const Problem& problem, const Limits&) const override {
+    if (problem.batch <= 1) return {};
+    return {make({.tile_m = 4, .tile_n = 4}), make({.tile_m = 8, .tile_n = 8})};
+  }
+  std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    if (problem.batch <= 1) return result;
+    for (const int m : {1, 2, 4, 8})
+      for (const int n : {1, 2, 4, 8})
+        for (const int size : limits.cpu ? std::array{8, 64} : std::array{64, 128}) result.push_back(make({m, n, size}));
+    return result;
+  }
+
+  Sample sample() const override {
+    return {
+        .quick = {make({.tile_m = 2, .tile_n = 3})},
+        .quick_share = 2,
+        .all = {make({}), make({.tile_m = 1, .tile_n = 8, .workgroup = 32}), make({.tile_m = 3, .tile_n = 2, .workgroup = 128})}};
+  }
+};
+
+}  // namespace
+
+const ProductFamily& family_small() {
+  static constexpr SmallFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

@@ -1,0 +1,64 @@
+// The table of families: one line for each. All else that is known of NAME stands in src/kernels/NAME.cpp and shaders/NAME.comp.
+#include "kernels/table.hpp"
+
+#include <stdexcept>
+
+// The kernels for products; the plainest is last.
+#define PRODUCTS(FAMILY) \
+  FAMILY(small)          \
+  FAMILY(gemv)           \
+  FAMILY(register)       \
+  FAMILY(blocked)        \
+  FAMILY(tiled)          \
+  FAMILY(naive)
+
+// The steps beside a product.
+#define STEPS(FAMILY) \
+  FAMILY(pack)        \
+  FAMILY(reduce)
+
+namespace glgemm::kernels {
+
+#define DECLARE_PRODUCT(name) const ProductFamily& family_##name();
+#define DECLARE_STEP(name) const Family& family_##name();
+PRODUCTS(DECLARE_PRODUCT)
+STEPS(DECLARE_STEP)
+
+#define ADDRESS(name) &family_##name(),
+const std::vector<const ProductFamily*>& product_families() {
+  static const std::vector<const ProductFamily*> table{PRODUCTS(ADDRESS)};
+  return table;
+}
+
+const std::vector<const Family*>& families() {
+  static const std::vector<const Family*> table{PRODUCTS(ADDRESS) STEPS(ADDRESS)};
+  return table;
+}
+
+const Family& family(const Kernel& kernel) noexcept {
+  return *families()[static_cast<std::size_t>(Family::index(kernel))];
+}
+
+const ProductFamily& product_family(const Kernel& kernel) {
+  const auto index = static_cast<std::size_t>(Family::index(kernel));
+  if (index < product_families().size()) return *product_families()[index];
+  throw std::invalid_argument("kernel " + to_string(kernel) + " is for a step beside a product, and multiplies nothing");
+}
+
+Kernel Family::kernel_of(const std::array<int, Kernel::max_parameters>& values) const {
+  const auto& all = families();
+  return {static_cast<int>(std::find(all.begin(), all.end(), this) - all.begin()), values};
+}
+
+Kernel pack() {
+  return family_pack().defaults();
+}
+Kernel reduce() {
+  return family_reduce().defaults();
+}
+
+}  // namespace glgemm::kernels
+
+namespace glgemm {
+Kernel::Kernel() : Kernel(kernels::product_families().back()->defaults()) {}
+}  // namespace glgemm
