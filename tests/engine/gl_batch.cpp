@@ -7,7 +7,9 @@
 #include <glgemm/verify.hpp>
 #include <set>
 
+#include "kernels/kernels.hpp"
 #include "support/context.hpp"
+#include "support/gemm_cases.hpp"
 
 using namespace glgemm;
 
@@ -38,16 +40,19 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
   const Matrix<float> a = random_integer_matrix(count * m, k, 9, 1), b = random_integer_matrix(count * k, n, 9, 2);
   const DeviceMatrix device_a(engine, a), device_b(engine, b);
   const Matrix<float> expected = serial(a, b, count);
-  for (const char* kernel : {"small", "naive:workgroup_x=4,workgroup_y=2", "tiled:tile=2"}) {
+  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
+    CAPTURE(to_string(kernel));
     const DeviceMatrix c(engine, Matrix<float>(count * m, n));
     Gemm gemm{.a = item(device_a, m), .b = item(device_b, k), .c = item(c, m)};
     gemm.batch = {.count = count, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n};
     PlanOptions options;
-    options.kernel = parse_kernel(kernel);
+    options.kernel = kernel;
+    options.split_k = 1;
     Report report;
     engine.gemm(gemm, options, &report);
     CHECK(c.download() == expected);
-    CHECK(size(report.plan).dispatches == (std::string_view(kernel) == "small" ? 1 : 2));
+    const auto stages = static_cast<std::int64_t>(report.plan.stages().size());
+    CHECK(size(report.plan).dispatches == (kernels::packs_items(kernel) ? 1 : 2 * stages));
   }
 }
 
@@ -185,11 +190,9 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
   const std::vector<std::int64_t> offsets_a{900, 0, 900, 333}, offsets_b{7, 1000, 7, 0}, offsets_c{1200, 100, 0, 600};
   const std::vector<Scalar> alphas{1, 0, -2, 3}, betas{0, 1, 2, 0};
   const Matrix<float> host_a = a.download(), host_b = b.download();
-  for (const char* kernel :
-       {"naive", "tiled:tile=4", "small", "gemv:tile_m=1,workgroup=4", "gemv:tile_m=2,tile_n=4,panels=2",
-        "register:tile_m=4,tile_n=4,step_k=2,workgroup=4", "register:tile_m=4,tile_n=4,workgroup=4,panels=0"})
+  for (const Kernel& kernel : test::quick_kernels(engine.limits()))
     for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
-      CAPTURE(kernel);
+      CAPTURE(to_string(kernel));
       const DeviceMatrix c(engine, before);
       Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
                 .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},
@@ -201,7 +204,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
                     .alphas = alphas,
                     .betas = betas};
       PlanOptions options;
-      options.kernel = parse_kernel(kernel);
+      options.kernel = kernel;
       Limits limits = engine.limits();
       limits.storage_block_bytes = block;
       options.limits = limits;

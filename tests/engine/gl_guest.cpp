@@ -63,7 +63,8 @@ void leaves_alone(const std::string& what, GLenum pending, Messages& messages, c
 /// A kernel that reads panels as an image where the driver can, and adds up parts of k.
 PlanOptions from_image(const Limits& limits) {
   PlanOptions options;
-  options.kernel = RegisterKernel{4, 4, 2, 4, limits.image_buffer_bytes > 0 ? 2 : 1};
+  options.kernel =
+      with(parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4"), "panels", limits.image_buffer_bytes > 0 ? 2 : 1);
   options.split_k = 2;
   return options;
 }

@@ -56,7 +56,8 @@ struct Everything {
     REQUIRE(engine->workspace_bytes(windows, short_k) > 0);
     engine->gemm(windows, short_k);
     PlanOptions packed;  // through the engine's texture
-    packed.kernel = RegisterKernel{4, 4, 1, 4, engine->limits().image_buffer_bytes > 0 ? 2 : 1};
+    packed.kernel = with(parse_kernel("register:tile_m=4,tile_n=4,step_k=1,workgroup=4"), "panels",
+                         engine->limits().image_buffer_bytes > 0 ? 2 : 1);
     engine->gemm(product, packed);
     fence.emplace(engine->fence());
   }

@@ -1,8 +1,10 @@
 // The suite: every program on products of every kind, see gemm_cases.hpp.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 
+#include "kernels/kernels.hpp"
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
 
@@ -32,45 +34,37 @@ test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t
 TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
   const Limits& limits = test::engine().limits();
   std::uint64_t seed = 1;
-  // Compilers take nearly all of the time: tests/full has every kernel with every kind of program.
-  std::vector<ProgramKey> plain = test::programs({parse_kernel("naive:workgroup_x=4,workgroup_y=8")}, limits);
-  for (const ProgramKey& program :
-       test::programs({parse_kernel("tiled:tile=8"), parse_kernel("small:tile_m=2,tile_n=3")}, limits, 2))
-    plain.push_back(program);
-  const test::Seen seen = run(plain, 25, seed);
-  CHECK(seen.pieces > 100);
-  CHECK(seen.workspace > 5);
-  CHECK(seen.bands > 50);
-
-  for (const std::vector<const char*>& family :
-       {std::vector{"gemv:tile_m=2,tile_n=2", "gemv:tile_m=1,tile_n=1,lanes_k=4", "gemv:tile_m=1,tile_n=4,panels=2"},
-        std::vector{"register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2",
-                    "register:tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=0",
-                    "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"},
-        std::vector{"blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2",
-                    "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,double_buffer=1,panels=1"}}) {
-    std::vector<Kernel> members;
-    for (const char* member : family) members.push_back(parse_kernel(member));
-    std::erase_if(members,
-                  [&](const Kernel& kernel) { return panels(kernel) == Panels::image && limits.image_buffer_bytes == 0; });
-    // Some of them, so that most pairs of types are with one of the members: every other, or fewer where a program takes a
-    // second.
-    const std::size_t step = std::holds_alternative<BlockedKernel>(members.front()) ? 4 : 2;
-    const std::vector<ProgramKey> all = test::programs(members, limits, 1);
+  test::Seen plain;
+  for (const kernels::Sample& sample : kernels::samples()) {
+    // Compilers take nearly all of the time, so that programs are left out: tests/full has every kernel with every program.
+    const std::vector<Kernel> members = test::runnable(sample.quick, limits);
+    const std::vector<ProgramKey> all = test::programs(members, limits, std::max(1, 4 / sample.quick_share));
     std::vector<ProgramKey> programs;
-    for (std::size_t i = 0; i < all.size(); i += step) programs.push_back(all[i]);
-    const test::Seen special = run(programs, 30, seed);
-    CAPTURE(family.front());
-    CHECK(special.split > 10);
-    CHECK(special.packed > 20);
-    CHECK(special.pieces > 5);
-    CHECK(special.workspace > 10);
-    CHECK(special.bands > 10);
-    if (std::holds_alternative<RegisterKernel>(members.front())) continue;
-    CHECK(special.transposed > 50);
-    CHECK(special.wide > 2);
-    CHECK(special.narrow > 1);
+    for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(std::max(1, sample.quick_share / 4)))
+      programs.push_back(all[i]);
+    const test::Seen seen = run(programs, 30, seed);
+    const auto some = [&](auto is_so) { return std::any_of(members.begin(), members.end(), is_so); };
+    const bool splits = some([](const Kernel&kernel) { return kernels::can_split(kernel); }),
+               packs = some([](const Kernel&kernel) { return panels(kernel) != Panels::none; }),
+               reads_wide = some([](const Kernel&kernel) { return kernels::wide_reads(kernel) != kernels::WideReads::none; }),
+               transposes = some([](const Kernel&kernel) {
+                 return kernels::runs_transposed(kernel, {.m = 2, .n = 3, .c = {.layout = Layout::column_major}});
+               });
+    CAPTURE(to_string(sample.quick.front()));
+    REQUIRE(!programs.empty());
+    CHECK(seen.pieces > 5);
+    CHECK(seen.bands > 10);
+    if (splits) CHECK(seen.split > 10);
+    if (packs) CHECK(seen.packed > 20);
+    if (splits || packs) CHECK(seen.workspace > 10);
+    if (transposes) CHECK(seen.transposed > 50);
+    if (reads_wide) CHECK(seen.wide > 2);
+    if (reads_wide) CHECK(seen.narrow > 1);
+    if (!splits && !packs) plain += seen;
   }
+  CHECK(plain.pieces > 100);
+  CHECK(plain.workspace > 5);
+  CHECK(plain.bands > 50);
 }
 
 TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streamed, and over several accelerators") {

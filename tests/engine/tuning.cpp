@@ -202,8 +202,9 @@ TEST_CASE("tuning: what was fastest 16 bytes at a time is not taken where nothin
 
 TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no other") {
   const Problem square = product(512, 512, 512);
-  const std::vector<TunedChoice> table{
-      {product(513, 512, 512), parse_kernel("tiled:tile=16"), 0, 1}, {square, parse_kernel("tiled:tile=32"), 0, 1}, {square, parse_kernel("small"), 0, 99}};
+  const std::vector<TunedChoice> table{{product(513, 512, 512), parse_kernel("tiled:tile=16"), 0, 1},
+                                       {square, parse_kernel("tiled:tile=32"), 0, 1},
+                                       {square, parse_kernel("small"), 0, 99}};
   const std::vector<TunedChoice> far{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
   PlanOptions options;
   options.tuning = table;
@@ -225,7 +226,7 @@ TEST_CASE("tuning: the newer entry stays, of the same day the faster one") {
   const Problem square = product(512, 512, 512);
   TuningTable table;
   table.add(entry(square, "tiled:tile=8", 10, "2026-01-02"));
-  const auto tile = [&] { return std::get<TiledKernel>(table.entries().front().choice.kernel).tile; };
+  const auto tile = [&] { return parameter(table.entries().front().choice.kernel, "tile"); };
   TuningTable other;
   other.add(entry(square, "tiled:tile=16", 99, "2026-01-01"));
   other.add(entry(product(256, 256, 256)));
@@ -260,7 +261,7 @@ TEST_CASE("tuning: a table is for its device and its driver's major version") {
 
   const auto tiles = [&](const DeviceInfo& info, std::vector<std::string>* notes = nullptr) {
     std::vector<int> result;
-    for (const TunedChoice& choice : table.choices_for(info, notes)) result.push_back(std::get<TiledKernel>(choice.kernel).tile);
+    for (const TunedChoice& choice : table.choices_for(info, notes)) result.push_back(parameter(choice.kernel, "tile"));
     return result;
   };
   std::vector<std::string> notes;
@@ -305,7 +306,7 @@ TEST_CASE("tuning: an entry that is malformed or not known is left out, and said
       {"\"type\":\"f32\"", "\"type\":3", "\"type\" is no text"},
       {"\"c_type\":\"f32\"", "\"c_type\":\"f64\"", "C is f64"},
       {"\"op\":\"NN\"", "\"op\":\"NX\"", "not NN, NT, TN or TT"},
-      {"tiled:tile=16", "tiled:tile=17", "a tile of 17"},
+      {"tiled:tile=16", "tiled:tile=17", "tile=17 is not"},
       {"tiled:tile=16", "tiles:tile=16", "unknown kernel"},
       {"tiled:tile=16", "pack", "unknown kernel"},
       {"tiled:tile=16", "tiled:tile=99999999999999", "not a value"},

@@ -209,7 +209,7 @@ TEST_CASE("inspect says what ran before whom, what cannot run, and every stage")
   CHECK(run.status == 0);
   CAPTURE(run.out);
   for (const char* part :
-       {"the cost model, for 1 run\n", "cannot run  small:tile_m=4,tile_n=4,workgroup=64 is for items of at most 64x64",
+       {"the cost model, for 1 run\n", "cannot run  small:tile_m=4,tile_n=4,workgroup=64 is for n of at most 64, and n is 400",
         "compiled    once", "alignment   any"})
     CHECK(run.out.find(part) != std::string::npos);
   CHECK(run.out.find("--all shows them") == std::string::npos);

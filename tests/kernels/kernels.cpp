@@ -1,9 +1,7 @@
 // Kernels and their shaders: the two sides agree on macros and on what is legal.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstdio>
-#include <fstream>
+#include <algorithm>
 #include <glgemm/plan.hpp>
 #include <regex>
 #include <set>
@@ -11,6 +9,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
+#include "kernels/table.hpp"
 
 using namespace glgemm;
 
@@ -24,12 +23,15 @@ std::set<std::string> defaults_in(const std::string& source) {
   return names;
 }
 
-/// Those for products, and those of the steps before and after.
+/// The kernels of all families with their defaults, those of the steps beside a product included.
 std::vector<Kernel> all_kernels() {
-  std::vector<Kernel> all = kernel_table();
-  all.insert(all.end(), {PackKernel{}, ReduceKernel{}});
+  std::vector<Kernel> all;
+  for (const kernels::Family* family : kernels::families()) all.push_back(family->defaults());
   return all;
 }
+
+const Limits devices[] = {
+    {.image_buffer_bytes = 1 << 27, .cpu = true, .concurrent_groups = 2}, {.cpu = true}, {.shared_bytes = 48 << 10}};
 
 }  // namespace
 
@@ -48,5 +50,124 @@ TEST_CASE("a program's source is its shader with the macros before it, complete 
     CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define ITEMS 1\n") != std::string::npos);
     CHECK(text.find("#include") == std::string::npos);
     CHECK(text.find("#extension") == std::string::npos);
+  }
+}
+
+TEST_CASE("the table of families: each name once, in each place") {
+  std::set<std::string> names;
+  for (const kernels::Family* family : kernels::families()) {
+    const std::string name(family->name());
+    CAPTURE(name);
+    CHECK(names.insert(name).second);
+    CHECK(glgemm::name(family->defaults()) == name);
+    CHECK(&kernels::family(family->defaults()) == family);
+    CHECK(!family->summary().empty());
+    CHECK(family->summary().size() < 80);
+    CHECK(family->malformed(family->defaults()) == "");
+  }
+  // A shader for each family, and a family for each shader.
+  const std::vector<std::string_view> shaders = shaders::names();
+  CHECK(std::set<std::string>(shaders.begin(), shaders.end()) == names);
+  REQUIRE(kernel_table().size() == kernels::product_families().size());
+  CHECK(kernel_table().back() == Kernel{});
+  for (const Kernel& step : {kernels::pack(), kernels::reduce()}) {
+    CHECK_THROWS_AS(tile(step), std::invalid_argument);
+    CHECK_THROWS_AS(parse_kernel(to_string(step)), std::invalid_argument);
+  }
+}
+
+TEST_CASE("every parameter has a name, a meaning and legal values, among them its default") {
+  for (const Kernel& kernel : all_kernels()) {
+    std::set<std::string_view> names;
+    for (const KernelParameter& its : parameters(kernel)) {
+      CAPTURE(std::string(name(kernel)));
+      CAPTURE(std::string(its.name));
+      CHECK(names.insert(its.name).second);
+      CHECK(!its.meaning.empty());
+      CHECK(!its.legal_text.empty());
+      CHECK(std::is_sorted(its.legal.begin(), its.legal.end()));
+      CHECK(std::count(its.legal.begin(), its.legal.end(), its.default_value) == 1);
+      CHECK(parameter(kernel, its.name) == its.default_value);
+      // Legal is what the list says, and nothing else; several together may not be.
+      for (int value = -3; value <= 2 * its.legal.back(); ++value) {
+        const bool listed = std::count(its.legal.begin(), its.legal.end(), value) == 1;
+        const std::string reason = kernels::malformed(with(kernel, its.name, value));
+        if (!listed)
+          CHECK(reason == std::string(name(kernel)) + ": " + std::string(its.name) + "=" + std::to_string(value) + " is not " +
+                              its.legal_text);
+        if (listed) CHECK(reason.find(" is not " + its.legal_text) == std::string::npos);
+      }
+    }
+    CHECK(!names.empty());
+  }
+}
+
+TEST_CASE("what a family offers to the planner, the tuner and the tests can run, and fits together") {
+  for (const kernels::ProductFamily* family : kernels::product_families()) {
+    const std::string its_name(family->name());
+    CAPTURE(its_name);
+    const kernels::MaxSizes max = family->max_sizes();
+    const auto within = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+      Problem problem{.m = std::min(m, max.m), .n = std::min(n, max.n), .k = std::min(k, max.k), .batch = batch};
+      problem.a.batch_stride = problem.m * problem.k;
+      problem.b.batch_stride = problem.k * problem.n;
+      problem.c.batch_stride = problem.m * problem.n;
+      return problem;
+    };
+    std::set<Kernel> offered;
+    for (const Limits& limits : devices)
+      for (const Problem& problem : {within(1000, 1000, 1000, 1), within(1000, 2, 1000, 1), within(8, 8, 8, 100)}) {
+        for (const Kernel& kernel : family->candidates(problem, limits)) {
+          CAPTURE(to_string(kernel));
+          CHECK(name(kernel) == its_name);
+          CHECK(why_not(problem, kernel, limits) == "");
+          offered.insert(kernel);
+          const std::vector<Kernel> space = kernel_space(problem, limits);
+          if (family->registers(kernel, problem.type) <= kernels::max_registers)
+            CHECK(std::find(space.begin(), space.end(), kernel) != space.end());
+        }
+        for (const Kernel& kernel : family->space(problem, limits)) {
+          CAPTURE(to_string(kernel));
+          CHECK(name(kernel) == its_name);
+          CHECK(kernels::malformed(kernel) == "");
+          offered.insert(kernel);
+        }
+      }
+    CHECK(!offered.empty());
+
+    const kernels::Sample sample = family->sample();
+    CHECK(!sample.quick.empty());
+    CHECK(!sample.all.empty());
+    CHECK(sample.quick_share >= 1);
+    offered.insert(sample.quick.begin(), sample.quick.end());
+    offered.insert(sample.all.begin(), sample.all.end());
+    offered.insert(family->defaults());
+    for (const Kernel& kernel : offered) {
+      CAPTURE(to_string(kernel));
+      CHECK(parse_kernel(to_string(kernel)) == kernel);
+      const Problem problem = within(64, 64, 64, 1);
+      const Limits all{.shared_bytes = 1 << 20, .image_buffer_bytes = 1 << 30};
+      CHECK(why_not(problem, kernel, all) == "");
+      const Tile block = tile(kernel);
+      CHECK(block.rows > 0);
+      CHECK(block.columns > 0);
+      for (const int size : workgroup(kernel)) CHECK(size > 0);
+      for (const std::int64_t loops : {0, 1, 10, 1000, 60000}) {
+        CHECK(kernels::max_k(kernel, loops) >= kernels::k_step(kernel));
+        CHECK(kernels::max_k(kernel, loops) % kernels::k_step(kernel) == 0);
+      }
+      const kernels::Loops loops = family->loops(kernel);
+      CHECK(loops.of_a_step > 0);
+      CHECK(kernels::max_k(kernel, 0) + kernels::k_step(kernel) < std::numeric_limits<int>::max());
+      // The macros of panels, and what reads them, agree.
+      const bool packs = panels(kernel) != Panels::none;
+      CHECK((kernels::panel_width(kernel, Role::b, Type::f32) > 0) == packs);
+      CHECK(kernels::has_panels_uniform({.kernel = kernel}) == packs);
+      CHECK(kernels::panel_width(kernel, Role::b, Type::f32) % (packs ? 4 : 1) == 0);
+      const Traffic its = traffic(problem, kernel);
+      CHECK(its.a_from_buffer >= 1);
+      CHECK(its.b_from_buffer >= 1);
+      CHECK(its.bytes > 0);
+    }
   }
 }

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/kernels.hpp"
+
 using namespace glgemm;
 
 namespace {
@@ -288,10 +290,11 @@ TEST_CASE("bad problems are refused with the numbers") {
   CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = -1, .slice_rows = 64}) ==
         "make_plan: a slice of -1x64 workgroups");
   CHECK(message(make_problem(1, 1, 1), {.split_k = -2}) == "make_plan: k in -2 parts");
-  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register"), .workspace_bytes = 1000}, {.image_buffer_bytes = 1 << 20})
+  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register"), .workspace_bytes = 1000},
+                {.image_buffer_bytes = 1 << 20})
             .find("needs a workspace of") != std::string::npos);
   CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register")}).find("no buffer textures") != std::string::npos);
-  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=7")}) == "tiled: a tile of 7 is not 2, 4, 8, 16 or 32");
+  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=7")}) == "tiled: tile=7 is not 2, 4, 8, 16 or 32");
   Limits small;
   small.workgroup_invocations = 128;
   CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=32")}, small) ==
@@ -302,8 +305,13 @@ TEST_CASE("bad problems are refused with the numbers") {
 
 TEST_CASE("kernels have names that read back") {
   for (const Kernel& kernel : kernel_table()) CHECK(parse_kernel(to_string(kernel)) == kernel);
-  CHECK(parse_kernel("tiled:tile=16") == parse_kernel("tiled:tile=16"));
+  CHECK(parse_kernel("tiled:tile=16") == with(parse_kernel("tiled"), "tile", 16));
   CHECK(parse_kernel("naive:workgroup_y=16") == parse_kernel("naive:workgroup_x=8,workgroup_y=16"));
+  CHECK(parameter(parse_kernel("naive:workgroup_y=16"), "workgroup_y") == 16);
+  CHECK(Kernel{} == parse_kernel("naive"));
+  CHECK_THROWS_WITH_AS(parameter(parse_kernel("naive"), "tile"),
+                       "kernel naive has no parameter \"tile\"; it has workgroup_x, workgroup_y", std::invalid_argument);
+  CHECK_THROWS_AS(with(parse_kernel("naive"), "tile", 1), std::invalid_argument);
   for (const char* wrong :
        {"", "tile", "tiled:tile", "tiled:tile=", "tiled:tile=x", "tiled:tile=16x", "tiled:tile=16,y=2", "tiled:size=2"})
     CHECK_THROWS_AS(parse_kernel(wrong), std::invalid_argument);
@@ -326,7 +334,9 @@ TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
 TEST_CASE("a batch's steps cover each element of each item once for each window of k, inside their windows") {
   std::mt19937 random(2);
   const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
-  for (int round = 0; round < 600; ++round) {
+  std::vector<Kernel> tested;
+  for (const kernels::Sample& sample : kernels::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
+  for (int round = 0; round < 1000; ++round) {
     Problem problem = make_problem(pick({1, 2, 5, 17, 40}), pick({1, 3, 8, 33}), pick({0, 1, 7, 64}));
     problem.batch = pick({0, 1, 2, 9, 50});
     problem.type = random() % 2 ? Type::f32 : Type::f16;
@@ -352,10 +362,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     PlanOptions options;
     options.slice_columns = pick({2, 64});
     options.workspace_bytes = pick({4, 1000, 1 << 20});
-    options.kernel = parse_kernel(std::array{
-        "naive:workgroup_x=4,workgroup_y=2", "tiled:tile=4", "small", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1",
-        "register:tile_m=8,tile_n=4,step_k=4,workgroup=4,panels=2", "register:tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=0",
-        "gemv:tile_m=2,tile_n=2,panels=0", "gemv:tile_m=1,tile_n=4,panels=1"}[random() % 8]);
+    options.kernel = tested[random() % tested.size()];
     options.split_k = pick({0, 1, 3});
     limits.image_buffer_bytes = pick({4096, 1 << 20});
     limits.concurrent_groups = pick({1, 100});
@@ -388,10 +395,10 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       REQUIRE(keeps_to_bands(problem, step));
       if (stages.empty() || stages.back() != static_cast<int>(step.stage)) stages.push_back(static_cast<int>(step.stage));
       if (step.stage != Stage::multiply) continue;
-      const bool packed = std::holds_alternative<SmallKernel>(plan.kernel);
+      const bool packed = kernels::packs_items(plan.kernel);
       const std::int64_t items = packed ? step.items : step.groups[2];
       REQUIRE(items == step.items);
-      if (packed) REQUIRE(step.groups[0] * 64 >= items * ((step.m + 3) / 4) * ((step.n + 3) / 4));
+      if (packed) REQUIRE(step.groups[0] * workgroup(plan.kernel)[0] >= items * kernels::blocks(plan.kernel, step.m, step.n));
       const std::int64_t rows = packed ? step.m : step.groups[1] * block.rows,
                          columns = packed ? step.n : step.groups[0] * block.columns;
       // The last element of the last item that the step reaches lies in C's window.

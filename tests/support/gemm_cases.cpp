@@ -274,6 +274,32 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
   return result;
 }
 
+Problem problem_within(const Kernel& kernel, std::int64_t size) {
+  const kernels::MaxSizes max = kernels::max_sizes(kernel);
+  return {.m = std::min(size, max.m), .n = std::min(size, max.n), .k = std::min(size, max.k)};
+}
+
+std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits) {
+  std::erase_if(kernels, [&](const Kernel& kernel) { return !why_not(problem_within(kernel, 64), kernel, limits).empty(); });
+  return kernels;
+}
+
+namespace {
+std::vector<Kernel> all_of(std::vector<Kernel> kernels::Sample::*list, const Limits& limits) {
+  std::vector<Kernel> result;
+  for (const kernels::Sample& sample : kernels::samples())
+    result.insert(result.end(), (sample.*list).begin(), (sample.*list).end());
+  return runnable(std::move(result), limits);
+}
+}  // namespace
+
+std::vector<Kernel> quick_kernels(const Limits& limits) {
+  return all_of(&kernels::Sample::quick, limits);
+}
+std::vector<Kernel> all_kernels(const Limits& limits) {
+  return all_of(&kernels::Sample::all, limits);
+}
+
 Seen& Seen::operator+=(const Seen& other) noexcept {
   for (std::int64_t Seen::*const member :
        {&Seen::transposed, &Seen::split, &Seen::wide, &Seen::narrow, &Seen::packed, &Seen::pieces, &Seen::workspace, &Seen::bands,
@@ -297,15 +323,16 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   std::int64_t m = edge(block.rows, most(block.rows)), n = edge(block.columns, most(block.columns));
   if (random.below(4) == 0) std::swap(m, n);
   // Panels of whole texels hold more columns than such a kernel takes: it is for products that have no more.
-  if (const auto* gemv = std::get_if<GemvKernel>(&key.kernel))
-    if (gemv->panels != 0 && gemv->tile_n < 16 / element_bytes(acc)) (random.coin() ? m : n) = random.below(gemv->tile_n + 1);
+  if (kernels::panel_width(key.kernel, Role::b, type) > block.columns) (random.coin() ? m : n) = random.below(block.columns + 1);
   std::int64_t k = edge(8, m * n > 2000 ? 20 : 70);
   const bool aligned = random.below(3) == 0;  // rows at multiples of 16 bytes, and mostly matrices too
   if (aligned && random.below(4) != 0)
     for (std::int64_t* const size : {&k, &m, &n}) {
       *size = round_up(*size, 16 / element_bytes(type));
-      if (std::holds_alternative<GemvKernel>(key.kernel)) break;
+      if (kernels::wide_reads(key.kernel) == kernels::WideReads::a) break;
     }
+  const kernels::MaxSizes max = kernels::max_sizes(key.kernel);
+  m = std::min(m, max.m), n = std::min(n, max.n), k = std::min(k, max.k);
   const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
 
   Gemm gemm;

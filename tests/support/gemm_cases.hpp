@@ -16,6 +16,14 @@ namespace glgemm::test {
 /// without an epilogue and items: all 4 programs, or fewer in turn, so that a few kernels together have them all.
 std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each = 4);
 
+/// A product of `size` x `size` x `size`, or smaller where the kernel's family takes no more.
+Problem problem_within(const Kernel& kernel, std::int64_t size);
+/// Those kernels that can run such a product (of 64) within the limits.
+std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits);
+/// The samples of all families, each family's a few, and what of them can run.
+std::vector<Kernel> quick_kernels(const Limits& limits);
+std::vector<Kernel> all_kernels(const Limits& limits);
+
 /// FNV-1a: the digest of what was folded before, and of these bytes.
 constexpr std::uint64_t empty_digest = 0xcbf29ce484222325u;
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes);

@@ -145,7 +145,7 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
   }
   if (planned.plan.chosen_by == Plan::By::caller) return list;
   for (const Kernel& kernel : kernel_table()) {
-    const auto of_family = [&](const Kernel& other) { return other.index() == kernel.index(); };
+    const auto of_family = [&](const Kernel& other) { return name(other) == name(kernel); };
     if (of_family(planned.plan.kernel) || std::any_of(planned.plan.passed_over.begin(), planned.plan.passed_over.end(),
                                                       [&](const auto& passed) { return of_family(passed.kernel); }))
       continue;
@@ -323,13 +323,11 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
     first = false;
   }
   line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
-  line("  alignment",
-       plan.packs(Role::a)         ? "any: A is brought into aligned panels"
-       : plan.wide == Panels::none ? "any: A is read element by element"
-       : plan.wide == Panels::image
-           ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
-           : std::string(name(plan.kernel) == "gemv" ? "A's lines begin and end" : "A's and B's lines begin and end") +
-                 " at multiples of 16 bytes, and are read so");
+  line("  alignment", plan.packs(Role::a)         ? "any: A is brought into aligned panels"
+                      : plan.wide == Panels::none ? "any: A is read element by element"
+                      : plan.wide == Panels::image
+                          ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
+                          : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
   if (plan.parts > 1)
     line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
   if (plan.workspace_bytes > 0)
