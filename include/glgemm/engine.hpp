@@ -353,7 +353,7 @@ class GLGEMM_EXPORT Engine {
   /// A product as gemm() would run it, to be enqueued piece by piece by Job::advance.
   ///
   /// Does here what may fail or take long: checks, plans, compiles, makes room. The job has buffers of its own beside the
-  /// operands (Plan::workspace_bytes, unless the product brings a workspace), so that other products and jobs may run in between.
+  /// operands (Plan::workspace, unless the product brings a workspace), so that other products and jobs may run in between.
   /// The product's buffers, its workspace included, must stay as they are, and what lies in them, until the job's fence says that
   /// it is done; what its spans point to may go.
   /// @throws  as gemm(); nothing has been enqueued
@@ -366,9 +366,9 @@ class GLGEMM_EXPORT Engine {
   static Problem problem(const Gemm& product);
 
   /// The plan that gemm() would run: make_plan with the engine's limits, its tuning table, and without programs that failed their
-  /// self-check.  @throws as make_plan
+  /// self-check. Where `why` is given, it gets the reasons.  @throws as make_plan
   /// Any thread, while no other uses the engine.
-  Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
+  Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
 
   /// The programs that failed their self-check and are not run by this engine, and what was wrong.
   std::vector<StruckOff> struck_off() const;

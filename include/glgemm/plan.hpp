@@ -1,13 +1,29 @@
 // Deciding what shall run: Problem and Limits in, Plan out. Pure values: no OpenGL, no global state, usable without a GPU.
 //
 // Everything here may be called from any thread.
+//
+// The words for the parts of a product, from the largest to the smallest:
+//
+//   band    Some of the lines of a matrix that is too large for one buffer: each band lies in a buffer of its own.
+//   piece   What a plan does at a time: piece_m x piece_n elements of C for piece_batch items, and piece_k steps of k.
+//           Its operands are within the limits of buffer bindings and of the workspace. How a product is cut into pieces
+//           decides its bits.
+//           In a streamed product (streaming.hpp), a piece of C that stays on the device while all of k is added up.
+//   window  The part of an operand's buffer that a piece binds. In a streamed product, the steps of k for which parts of A and B
+//           are on the device at the same time: a plan of its own computes each window of k.
+//   strip   In a streamed product: the part of A, B or C that one transfer brings to the device.
+//   panel   A few rows of A (or columns of B), stored k by k in the workspace: what the fastest kernels read. A pack step writes
+//           panels. (Where a stream or several devices share C: a group of its rows or columns.)
+//   stage   What a step does: pack A, pack B, multiply, or add up parts of k. A piece runs its stages one after the other.
+//   step    One dispatch: one stage of one piece, or a slice of it.
+//   slice   The part of a stage's grid of workgroups that one step covers. Steps may be cut as small as a time limit asks for:
+//           that changes no bit of C.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,8 +115,7 @@ GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
 
 /// Throws what is wrong with a problem, or returns.
 /// @throws std::invalid_argument  a negative size, an ld below the width, a type of C that does not go with that of A and B, a C
-/// that
-///                                every item would write, a batch in bands, or a matrix whose bytes 64 bits cannot count
+///                                that every item would write, a batch in bands, or a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);
 
@@ -160,9 +175,19 @@ struct TunedChoice {
   Kernel kernel;
   std::int64_t split_k = 0;  ///< as PlanOptions::split_k
   double gflops = 0;
+  friend bool operator==(const TunedChoice&, const TunedChoice&) = default;
 };
 
-/// What the caller (or a tuner) decides; everything else the planner does.
+/// A part of a buffer in bytes. Of an operand: what one step binds, counted from the operand's first element. Binding offsets
+/// must be aligned: the executor rounds down and tells the shader the rest, for which a plan leaves room.
+struct Window {
+  std::int64_t offset_bytes = 0;
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// What the caller (or a tuner) decides; everything else the planner does. Equal options on equal problems and limits give equal
+/// plans.
 struct PlanOptions {
   /// Run this kernel or fail with its `why_not`.
   std::optional<Kernel> kernel{};
@@ -183,37 +208,50 @@ struct PlanOptions {
   std::optional<Limits> limits{};
   /// What a tuner found on this device. Where an entry's problem is near enough, its kernel is taken before any that the cost
   /// model prefers. An engine fills it from its own table unless `untuned`.
-  std::span<const TunedChoice> tuning{};
+  std::vector<TunedChoice> tuning{};
   bool untuned = false;
   /// Programs that must not run: an engine fills it with those that failed their self-check.
-  std::span<const ProgramKey> struck_off{};
+  std::vector<ProgramKey> struck_off{};
+  /// For plans that share a workspace: B's panels go there if they and all else have room then, so that they stay where they are
+  /// whatever the size of A's. By default they lie behind A's.
+  std::optional<Window> panels_b{};
+  friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
 /// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k.
 enum class Stage { pack_a, pack_b, multiply, reduce };
 constexpr std::size_t stage_count = 4;
 
-/// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
-/// Small however large the product is; `next_slice` enumerates what it stands for. Equal plans give equal bits on one device.
-struct Plan {
-  struct PassedOver {
-    Kernel kernel;
-    std::string reason;
-  };
-  /// Who chose the kernel: the caller, an entry of the tuning table, or the cost model.
-  enum class By { caller, tuning, model };
+/// The parts of a plan's workspace. Those that a plan does not need have no bytes.
+struct WorkspaceLayout {
+  Window panels_a;
+  Window panels_b;
+  /// Sums over parts of k; or over earlier windows of k where C's own type would round them.
+  Window sums;
+  /// Of all parts together.
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const WorkspaceLayout&, const WorkspaceLayout&) = default;
+};
 
+/// How large a dispatch may be, in workgroups.
+struct LargestDispatch {
+  /// Columns and rows of a multiply step: what PlanOptions asks for, as far as the device allows.
+  std::int64_t columns = 0;
+  std::int64_t rows = 0;
+  /// What the device allows: along x, y and z, and altogether.
+  std::array<std::int64_t, 3> groups{};
+  std::int64_t groups_product = 0;
+  friend bool operator==(const LargestDispatch&, const LargestDispatch&) = default;
+};
+
+/// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
+/// Small however large the product is; `next_slice` enumerates its steps. Equal plans give equal bits on one device.
+struct Plan {
   /// As it runs: the transposed one if `transposed`.
   Problem problem;
   /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns.
   bool transposed = false;
   Kernel kernel;
-  By chosen_by = By::model;
-  /// Seconds that the cost model expects a run to take.
-  double expected_seconds = 0;
-  /// The kernels that were not taken, and why not: those that cannot run the problem, and those that the model takes for slower,
-  /// the runner-up first.
-  std::vector<PassedOver> passed_over;
   /// The sizes of a piece: what one set of buffer windows and one window of k covers. m, n and k themselves if nothing is cut.
   std::int64_t piece_m = 0;
   std::int64_t piece_n = 0;
@@ -227,47 +265,44 @@ struct Plan {
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
   std::int64_t part_k = 0;
-  /// Bytes of workspace: A's panels, B's panels, and sums (over parts of k; or of earlier windows of k where C's own type would
-  /// round them), one after the other.
-  std::int64_t workspace_bytes = 0;
-  std::int64_t panels_a_bytes = 0;
-  std::int64_t panels_b_bytes = 0;
-  std::int64_t sums_bytes = 0;
-  /// The most columns and rows of workgroups of one dispatch.
-  std::int64_t slice_columns = 0;
-  std::int64_t slice_rows = 0;
-  /// The most layers (items, or parts of items) of one dispatch, and the most workgroups of one altogether.
-  std::int64_t slice_items = 0;
-  std::int64_t slice_groups = 0;
-  /// The most workgroups of one dispatch along each axis.
-  std::array<std::int64_t, 3> max_groups{};
+  WorkspaceLayout workspace;
+  LargestDispatch largest_dispatch;
 
-  bool packs(Role role) const noexcept { return (role == Role::a ? panels_a_bytes : panels_b_bytes) > 0; }
+  bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
   /// The program of a stage.
   ProgramKey program(Stage stage = Stage::multiply) const;
   /// The stages that it has, in their order.
   std::vector<Stage> stages() const;
+  friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Chooses a kernel and cuts the product so that every piece is within the limits.
-/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), a
-/// negative
-///                                split
+/// Why a plan is what it is, for people. Nothing in it changes what runs.
+struct Explanation {
+  struct PassedOver {
+    Kernel kernel;
+    std::string reason;
+  };
+  /// Who chose the kernel: the caller, an entry of the tuning table, or the cost model.
+  enum class By { caller, tuning, model };
+
+  By chosen_by = By::model;
+  /// Seconds that the cost model expects a run to take.
+  double expected_seconds = 0;
+  /// The kernels that were not taken, and why not: those that the model takes for slower, the runner-up first; then those that
+  /// cannot run the problem.
+  std::vector<PassedOver> passed_over{};
+};
+
+/// Chooses a kernel and cuts the product so that every piece is within the limits. Where `why` is given, it gets the reasons.
+/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a
+///                                negative split
 /// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type, or the workspace is
-/// too
-///                                small for any piece; the message says why
-GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {});
+///                                too small for any piece; the message says why
+GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {},
+                             Explanation* why = nullptr);
 
 /// C^T = op(B)^T op(A)^T in place of C = op(A) op(B).
 GLGEMM_EXPORT Problem transposed(const Problem& problem);
-
-/// A part of an operand's buffer that one step binds, counted from the operand's first element. Binding offsets must be aligned:
-/// the executor rounds down and tells the shader the rest, for which a plan leaves room.
-struct Window {
-  std::int64_t offset_bytes = 0;
-  std::int64_t size_bytes = 0;
-  friend bool operator==(const Window&, const Window&) = default;
-};
 
 /// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers
 /// from z0 on: items of the piece, or parts of k of items, part after part. A pack step's grid is over rows (x) and k (y) of its
@@ -296,6 +331,8 @@ struct Step {
   bool last_k = true;
   /// A GL_SHADER_STORAGE_BARRIER_BIT barrier comes before this step.
   bool barrier_before = false;
+  /// Multiply-adds, or what counts as such; those of whole workgroups.
+  double work = 0;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -312,23 +349,14 @@ struct Cursor {
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
-/// A short list of steps, at most as many as fit without an allocation.
-struct Slice {
-  std::array<Step, 4> storage{};
-  int count = 0;
-  double work = 0;  ///< multiply-adds of all steps
-  std::span<const Step> steps() const noexcept { return {storage.data(), static_cast<std::size_t>(count)}; }
-  bool empty() const noexcept { return count == 0; }
-};
+/// The next step of the plan, of about `work` multiply-adds (at least one workgroup, at most the largest dispatch), and moves the
+/// cursor past it; none at the end. How large the steps are never changes a bit of the result.
+GLGEMM_EXPORT std::optional<Step> next_slice(const Plan& plan, Cursor& cursor,
+                                             double work = std::numeric_limits<double>::infinity());
 
-/// The next slice of the plan, of about `work` multiply-adds (at least one workgroup, at most one full dispatch), and moves the
-/// cursor past it; an empty slice at the end. How the slices are cut never changes a bit of the result.
-GLGEMM_EXPORT Slice next_slice(const Plan& plan, Cursor& cursor, double work = std::numeric_limits<double>::infinity());
-
-/// How many slices and dispatches the plan has when every slice is as large as it may be (2^63 - 1 if there are more), and the
-/// work of all slices of each stage, however they are cut.
+/// How many dispatches the plan has when each is as large as it may be (2^63 - 1 if there are more), and the work of all steps of
+/// each stage, whatever their size.
 struct PlanSize {
-  std::int64_t slices = 0;
   std::int64_t dispatches = 0;
   std::int64_t pieces = 0;
   std::array<double, stage_count> work{};

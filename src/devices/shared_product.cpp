@@ -5,16 +5,17 @@
 
 #include "devices/accelerators.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/cost_model.hpp"
 #include "stream/piece_queue.hpp"
 #include "stream/streaming.hpp"
 
 namespace glgemm {
 namespace {
 
-/// The caller's function threw, and what is kept already; or another accelerator's did.
+/// The product has ended: a function of the caller's threw, on this accelerator or on another. The exception is kept.
 struct Ended {};
 
-/// A product on several accelerators, as they share it.
+/// A product that several accelerators share.
 class SharedProduct {
  public:
   SharedProduct(const HostGemm& product, const StreamOptions& options, std::chrono::nanoseconds min_piece,
@@ -41,17 +42,18 @@ class SharedProduct {
   /// Decides how an accelerator streams, on its thread.
   void plan(Accelerator& one, StreamReport& report) {
     StreamOptions options = options_;
-    // All of them have the one main memory.
+    // Accelerators that compute on the CPU share the main memory.
     if (options.device_memory_limit == 0 && options.memory_limit == 0 && one.engine->limits().cpu && software_ > 1)
       options.device_memory_limit = one.engine->device_memory_bytes() / software_;
     report.plan = Streamer::ready_plan(*one.engine, problem_, options);
   }
 
-  /// Begins, once `planned` have plans: their indices.
+  /// Begins, when the accelerators with the indices `planned` have plans.
   void begin(const std::vector<std::unique_ptr<Accelerator>>& all, const std::vector<AcceleratorReport>& reports,
              const std::vector<int>& planned) {
     const StreamPlan& first = reports[static_cast<std::size_t>(planned.front())].stream.plan;
-    // Panels of what is larger are cut where it makes no difference on one accelerator: each then needs all of the smaller one.
+    // Where it makes no difference to one accelerator, the longer side is cut: each accelerator then needs all of the smaller
+    // operand only.
     by_columns_ = first.pieces() > 1 ? first.by_columns : problem_.n <= problem_.m;
     std::int64_t panel = by_columns_ ? problem_.n : problem_.m;
     for (const int i : planned) {
@@ -63,11 +65,12 @@ class SharedProduct {
       rate.measured = known != all[index]->rates.end();
       const double work = static_cast<double>(plan.window.problem.m) * static_cast<double>(plan.window.problem.n) *
                           static_cast<double>(std::max<std::int64_t>(1, plan.window.problem.k));
-      rate.value = rate.measured ? known->second : work / std::max(1e-6, plan.window.expected_seconds);
+      rate.value =
+          rate.measured ? known->second : work / std::max(1e-6, modelled_seconds(all[index]->engine->limits(), plan.window));
       ++working_;
     }
-    longest_ = by_columns_ ? problem_.m : problem_.n;
-    if (working_ > 1) longest_ = static_cast<std::int64_t>(part / working_ * static_cast<double>(longest_)) + 1;
+    max_length_ = by_columns_ ? problem_.m : problem_.n;
+    if (working_ > 1) max_length_ = static_cast<std::int64_t>(part / working_ * static_cast<double>(max_length_)) + 1;
     queue_.emplace(problem_.m, problem_.n, std::max<std::int64_t>(1, panel), by_columns_, options_.done);
     done_ = elements() - static_cast<double>(queue_->left());
   }
@@ -76,7 +79,7 @@ class SharedProduct {
   void work(Accelerator& one, int index, AcceleratorReport& report) noexcept {
     try {
       work_on(one, static_cast<std::size_t>(index), report);
-    } catch (...) {  // there was no memory to keep the queue: without it nothing can go on
+    } catch (...) {  // the queue itself ran out of memory
       const std::lock_guard lock(mutex_);
       error_ = std::current_exception();
       ended_ = true;
@@ -84,24 +87,28 @@ class SharedProduct {
     }
   }
 
-  /// @throws  what ended it
+  /// @throws  the exception that ended the product
   void rethrow_end() const {
     if (error_) std::rethrow_exception(error_);
   }
   bool complete() const { return queue_->left() == 0; }
 
  private:
-  /// Products of elements in a second.
+  /// Multiply-adds in a second.
   struct Rate {
     double value = 0;  ///< 0: it takes no part
     bool measured = false;
-    double work = 0, time = 0;  ///< of the last pieces, the older the less
+    double work = 0, time = 0;  ///< of the last pieces; older ones count less
   };
 
+  /// Seconds that the cost model expects a window of a whole piece to take.
+  double modelled_seconds(const Limits& limits, const Plan& window) const {
+    return expected_seconds(window, options_.plan.limits.value_or(limits), options_.plan.runs);
+  }
   std::int64_t across(const StreamPlan& plan) const { return by_columns_ ? plan.piece_n : plan.piece_m; }
   std::int64_t along(const StreamPlan& plan) const { return by_columns_ ? plan.piece_m : plan.piece_n; }
   double elements() const { return static_cast<double>(problem_.m) * static_cast<double>(problem_.n); }
-  /// The part of its share that an accelerator gets at once.
+  /// The part of its share that an accelerator gets at a time.
   static constexpr double part = 0.75;
   static double elements(const Section& piece) { return static_cast<double>(piece.rows) * static_cast<double>(piece.columns); }
 
@@ -125,15 +132,16 @@ class SharedProduct {
   std::optional<Section> take(std::size_t index, const StreamPlan& plan, std::optional<std::int64_t> panel,
                               AcceleratorReport& report);
   std::int64_t length(const Rate& rate, const StreamPlan& plan) const;
-  /// Has the accelerator's buffers no larger than the pieces that it can get.
+  /// Makes the plan's pieces, and with them the accelerator's buffers, no larger than what it can get.
   void fit(Accelerator& one, StreamPlan& plan);
   void finished(std::size_t index, const Section& piece, double took);
   void give_back(const Section& piece);
   void leave(std::size_t index);
   void work_on(Accelerator& one, std::size_t i, AcceleratorReport& report);
   void compute(const Section& piece, Streamer& streamer);
-  /// What to do about an exception of a piece: whether to go on.
-  bool recover(Accelerator& one, AcceleratorReport& report, const std::exception_ptr& error, std::optional<Streamer>& streamer);
+  /// Does what can be done after a piece has failed, so that the accelerator can go on.
+  /// @throws  why it cannot
+  void recover(Accelerator& one, AcceleratorReport& report, const std::exception_ptr& error, std::optional<Streamer>& streamer);
 
   const Problem problem_;
   HostGemm product_;
@@ -148,8 +156,8 @@ class SharedProduct {
   std::optional<PieceQueue> queue_;
   std::vector<Rate> rates_;
   int working_ = 0;
-  std::int64_t longest_ = 0;  ///< of a piece
-  int in_flight_ = 0;         ///< pieces
+  std::int64_t max_length_ = 0;  ///< of a piece
+  int in_flight_ = 0;            ///< pieces
   bool ended_ = false;
   std::exception_ptr error_;  ///< with which it ended
   double done_ = 0;           ///< elements
@@ -158,11 +166,11 @@ class SharedProduct {
 };
 
 std::int64_t SharedProduct::length(const Rate& rate, const StreamPlan& plan) const {
-  const std::int64_t most = along(plan);
-  if (working_ == 1) return most;
+  const std::int64_t max_length = along(plan);
+  if (working_ == 1) return max_length;
   double rates = 0;
   for (const Rate& each : rates_) rates += each.value;
-  // A part of its share of what is left, so that the rest can make up for what the rates do not tell.
+  // It gets only a part of its share of what is left: the rest evens out what the rates did not foresee.
   constexpr double part_unmeasured = 0.25, seconds_unmeasured = 0.1;
   double wanted = rate.value / rates * static_cast<double>(queue_->left()) * (rate.measured ? part : part_unmeasured);
   if (!rate.measured) wanted = std::min(wanted, rate.value * seconds_unmeasured / products_);
@@ -172,12 +180,12 @@ std::int64_t SharedProduct::length(const Rate& rate, const StreamPlan& plan) con
   if (plan.window.transposed) std::swap(block.rows, block.columns);
   const std::int64_t step = by_columns_ ? block.rows : block.columns;
   const double lines = wanted / static_cast<double>(std::max<std::int64_t>(1, queue_->panel()));
-  if (lines >= static_cast<double>(most)) return most;
-  return std::min(most, (static_cast<std::int64_t>(lines) / step + 1) * step);
+  if (lines >= static_cast<double>(max_length)) return max_length;
+  return std::min(max_length, (static_cast<std::int64_t>(lines) / step + 1) * step);
 }
 
 void SharedProduct::fit(Accelerator& one, StreamPlan& plan) {
-  if (along(plan) <= longest_) return;
+  if (along(plan) <= max_length_) return;
   StreamOptions options = options_;
   options.plan.kernel = plan.window.kernel;
   options.device_memory_limit = plan.device_bytes;
@@ -185,7 +193,7 @@ void SharedProduct::fit(Accelerator& one, StreamPlan& plan) {
   if (plan.window.transposed) std::swap(block.rows, block.columns);
   const std::int64_t step = by_columns_ ? block.rows : block.columns;
   Problem piece = problem_;
-  (by_columns_ ? piece.m : piece.n) = std::min(along(plan), round_up(longest_, step));
+  (by_columns_ ? piece.m : piece.n) = std::min(along(plan), round_up(max_length_, step));
   (by_columns_ ? piece.n : piece.m) = across(plan);
   StreamPlan fitting = Streamer::ready_plan(*one.engine, piece, options);
   if (across(fitting) < across(plan)) return;
@@ -205,7 +213,7 @@ std::optional<Section> SharedProduct::take(std::size_t index, const StreamPlan& 
       return queue_->take(length(rates_[index], plan), panel);
     }
     if (in_flight_ == 0) return {};
-    // One of those in flight may come back.
+    // A piece that another accelerator works on may come back.
     const auto begin = Clock::now();
     changed_.wait(lock);
     report.waiting_time += Clock::now() - begin;
@@ -246,7 +254,7 @@ void SharedProduct::compute(const Section& piece, Streamer& streamer) {
     };
     const double now = done(share * all - std::exchange(counted, share * all));
     if (!options_.progress || share == 0) return;
-    // Another's function may take its time: nobody waits for it, but with the last word.
+    // While a call from another thread is under way, this one is left out; only the last call of all waits.
     std::unique_lock lock(callbacks_, std::try_to_lock);
     if (!lock && now < elements()) return;
     if (!lock) lock.lock();
@@ -266,7 +274,7 @@ void SharedProduct::compute(const Section& piece, Streamer& streamer) {
   }
 }
 
-bool SharedProduct::recover(Accelerator& one, AcceleratorReport& report, const std::exception_ptr& error,
+void SharedProduct::recover(Accelerator& one, AcceleratorReport& report, const std::exception_ptr& error,
                             std::optional<Streamer>& streamer) {
   const auto smaller = [&] {
     streamer.reset();
@@ -297,13 +305,10 @@ bool SharedProduct::recover(Accelerator& one, AcceleratorReport& report, const s
     one.failure.clear();
     const std::lock_guard lock(mutex_);
     queue_->narrow(across(report.stream.plan));
-    return true;
   } catch (const OutOfMemory&) {
     if (!smaller()) throw;
-    return true;
   } catch (const std::bad_alloc&) {
     if (!smaller()) throw;
-    return true;
   }
 }
 
@@ -312,7 +317,7 @@ void SharedProduct::work_on(Accelerator& one, std::size_t i, AcceleratorReport& 
   std::optional<std::int64_t> panel;
   try {
     fit(one, report.stream.plan);
-  } catch (const std::exception&) {  // larger ones do as well; what is wrong with the accelerator is seen by its first piece
+  } catch (const std::exception&) {  // larger pieces do as well; what is wrong with the accelerator will show at its first piece
   }
   while (const std::optional<Section> piece = take(i, report.stream.plan, panel, report)) {
     panel = by_columns_ ? piece->column : piece->row;
@@ -334,9 +339,10 @@ void SharedProduct::work_on(Accelerator& one, std::size_t i, AcceleratorReport& 
     }
     give_back(*piece);
     try {
-      // Of the C that it would need again, some is gone.
+      // The piece cannot be computed again from a C that is partly overwritten.
       if (streamer && streamer->wrote() && reads_c(product_)) end(error);
-      if (recover(one, report, error, streamer)) continue;
+      recover(one, report, error, streamer);
+      continue;
     } catch (const Ended&) {
     } catch (const std::exception& reason) {
       report.failure = reason.what();
@@ -369,7 +375,7 @@ void Accelerators::multiply(const HostGemm& product, const StreamOptions& option
     its.failure = one->failure;
   }
 
-  // All plan before the first begins: they share panels.
+  // All make their plans before the first begins, because the panels depend on all plans.
   std::exception_ptr first_error;
   std::vector<std::future<void>> tasks;
   const auto for_planned = [&](const auto& f) {

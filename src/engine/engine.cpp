@@ -123,11 +123,11 @@ std::vector<StruckOff> Engine::struck_off() const {
 }
 
 std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
-  return make_plan(problem_to_plan(product), state_->limits, with_own(*state_, options)).workspace_bytes;
+  return make_plan(problem_to_plan(product), state_->limits, with_own(*state_, options)).workspace.size_bytes;
 }
 
-Plan Engine::plan(const Problem& problem, const PlanOptions& options) const {
-  return make_plan(problem, state_->limits, with_own(*state_, options));
+Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanation* why) const {
+  return make_plan(problem, state_->limits, with_own(*state_, options), why);
 }
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {

@@ -8,6 +8,7 @@
 #include "engine/self_check.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/cost_model.hpp"
 
 namespace glgemm {
 namespace {
@@ -100,15 +101,11 @@ class Dispatch {
   }
 
   /// Binds a part of the workspace; the index of its first unit of `unit` bytes in the binding.
-  int bind_workspace(gl::Binding binding, std::int64_t offset, std::int64_t size_bytes, std::int64_t unit) {
-    return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
+  int bind_workspace(gl::Binding binding, const Window& part, std::int64_t unit) {
+    return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + part.offset_bytes, part.size_bytes) / unit);
   }
 
   bool a_is_image() const { return plan_.wide == Panels::image; }
-  std::int64_t panels_b_offset() const {
-    return kernels::workspace_aligned(std::max(plan_.panels_a_bytes, call_.min_panels_a_bytes));
-  }
-  std::int64_t sums_offset() const { return panels_b_offset() + kernels::workspace_aligned(plan_.panels_b_bytes); }
   /// Texels from one item's panels to the next's.
   int panel_stride(Role role) const;
 
@@ -198,8 +195,8 @@ void Dispatch::pack(gl::Program& program, Role role) {
   program.set(api, at_a, at);
   program.set(api, at_flags, (op == Op::conjugate_transpose ? conjugate_a : 0) | (b && plan_.items_in_buffer ? packs_b : 0));
   const std::int64_t acc_bytes = element_bytes(accumulator(problem.type));
-  const int first = b ? bind_workspace(gl::binding_partial, panels_b_offset(), plan_.panels_b_bytes, 16)
-                      : bind_workspace(gl::binding_partial, 0, plan_.panels_a_bytes, 16);
+  const WorkspaceLayout& workspace = plan_.workspace;
+  const int first = bind_workspace(gl::binding_partial, b ? workspace.panels_b : workspace.panels_a, 16);
   const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
   const std::int64_t rows = b ? step_.n : step_.m;
   const std::int64_t lanes = kernels::pack_lanes(round_up(rows, width) * acc_bytes / 16);
@@ -209,7 +206,7 @@ void Dispatch::pack(gl::Program& program, Role role) {
 
 void Dispatch::sums(gl::Program& program) {
   const std::int64_t bytes = element_bytes(accumulator(plan_.problem.type));
-  program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, sums_offset(), plan_.sums_bytes, bytes));
+  program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, plan_.workspace.sums, bytes));
 }
 
 void Dispatch::multiply(gl::Program& program) {
@@ -221,13 +218,15 @@ void Dispatch::multiply(gl::Program& program) {
   if (!plan_.packs(Role::a)) program.set(api, at_a, a_is_image() ? place_image() : place(Role::a, gl::binding_a, step_.a));
   if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
   if (from != Panels::none) {
+    const WorkspaceLayout& workspace = plan_.workspace;
+    const std::int64_t b_offset = workspace.panels_b.offset_bytes;
     std::int64_t first = 0;
     if (from == Panels::storage)
-      first = bind_workspace(gl::binding_b, 0, panels_b_offset() + plan_.panels_b_bytes, 16);
+      first = bind_workspace(gl::binding_b, {0, b_offset + workspace.panels_b.size_bytes}, 16);
     else
-      first = gl::bind_image(api, 0, call_.work->panels, workspace_.buffer, workspace_.offset, sums_offset()) / 16;
+      first = gl::bind_image(api, 0, call_.work->panels, workspace_.buffer, workspace_.offset, workspace.sums.offset_bytes) / 16;
     program.set(api, at_panels,
-                std::array{static_cast<int>(first), static_cast<int>(first + panels_b_offset() / 16), panel_stride(Role::a),
+                std::array{static_cast<int>(first), static_cast<int>(first + b_offset / 16), panel_stride(Role::a),
                            panel_stride(Role::b)});
   }
   if (plan_.parts > 1) {
@@ -240,7 +239,7 @@ void Dispatch::multiply(gl::Program& program) {
     scalars_and_flags(program);
     epilogue(program);
   }
-  if (plan_.sums_bytes > 0) sums(program);
+  if (plan_.workspace.sums.size_bytes > 0) sums(program);
 }
 
 /// Binds something where the program declares a block that this product never reads: what is left bound from elsewhere may be
@@ -378,7 +377,7 @@ Gemm transposed(const Gemm& product) {
 
 /// The plan, of another kernel if a program of the one that the planner chose would have to be waited for and the caller would
 /// rather not.
-Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const PlanOptions& options) {
+Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, const PlanOptions& options) {
   const auto is_ready = [&](const Plan& other) {
     const std::vector<Stage> stages = other.stages();
     return std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.is_ready(other.program(stage)); });
@@ -386,7 +385,9 @@ Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const P
   if (!state.options.use_ready_programs || options.kernel || is_ready(plan)) return plan;
   for (const Stage stage : plan.stages()) state.begin_program(plan.program(stage));
   if (is_ready(plan)) return plan;  // from the program cache
-  for (const Plan::PassedOver& passed : plan.passed_over) {
+  Explanation why;
+  make_plan(problem, state.limits, options, &why);
+  for (const Explanation::PassedOver& passed : why.passed_over) {
     if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
     PlanOptions other = options;
     other.kernel = passed.kernel;
@@ -410,12 +411,6 @@ gl::Bindings bindings_of(const Plan& plan) {
   return result;
 }
 
-bool same(const PlanOptions& x, const PlanOptions& y) {
-  return x.kernel == y.kernel && x.slice_columns == y.slice_columns && x.slice_rows == y.slice_rows &&
-         x.workspace_bytes == y.workspace_bytes && x.split_k == y.split_k && x.transposed == y.transposed && x.runs == y.runs &&
-         x.limits == y.limits && x.untuned == y.untuned;
-}
-
 }  // namespace
 
 bool gives_items(const Batch& batch) {
@@ -437,10 +432,8 @@ PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
 }
 
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
-  const bool cacheable = options.tuning.empty() && options.struck_off.empty();
-  if (cacheable)
-    for (const auto& known : state.prepared)
-      if (known->problem == problem && same(known->options, options)) return known;
+  for (const auto& known : state.prepared)
+    if (known->problem == problem && known->options == options) return known;
   const PlanOptions own = with_own(state, options);
   const Plan best = make_plan(problem, state.limits, own);
   auto made = std::make_shared<Prepared>();
@@ -449,7 +442,7 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
   made->plan = ready_plan(state, problem, best, own);
   made->bindings = bindings_of(made->plan);
   made->work = size(made->plan).work;
-  if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
+  if (made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
   if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
   state.prepared.push_back(made);
   return made;
@@ -519,11 +512,12 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
 Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared, WorkBuffers& work) {
   make_ready(state, *prepared);
   const Plan& plan = prepared->plan;
-  validate_product(product, prepared->problem, plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+  validate_product(product, prepared->problem, plan.workspace.size_bytes,
+                   [&](unsigned buffer) { return state.buffer_bytes(buffer); });
   Call call = make_call(product, std::move(prepared), work);
-  if (!product.workspace && plan.workspace_bytes > work.workspace_bytes) {
+  if (!product.workspace && plan.workspace.size_bytes > work.workspace_bytes) {
     gl::release_image(state.api, work.panels);
-    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace_bytes, "glgemm workspace");
+    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace.size_bytes, "glgemm workspace");
   }
   if (plan.items_in_buffer)
     grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
@@ -549,25 +543,27 @@ void Enqueuer::upload_items() {
   state_.api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
 }
 
-void Enqueuer::run(const Slice& slice) {
-  const Prepared& prepared = *call_.prepared;
-  for (const Step& step : slice.steps()) {
-    gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
-    if (program != used_) state_.api.UseProgram(program->id());
-    used_ = program;
-    Dispatch(state_, call_, step).run(*program);
-  }
+void Enqueuer::run(const Step& step) {
+  gl::Program* const program = call_.prepared->programs[static_cast<std::size_t>(step.stage)];
+  if (program != used_) state_.api.UseProgram(program->id());
+  used_ = program;
+  Dispatch(state_, call_, step).run(*program);
 }
 
 namespace {
 
-/// The cost model may be wrong by this factor before a slice takes longer than it should.
+/// Seconds that the cost model expects a product to take.
+double modelled_seconds(const Engine::State& state, const Prepared& prepared) {
+  return expected_seconds(prepared.plan, prepared.options.limits.value_or(state.limits), prepared.options.runs);
+}
+
+/// The cost model may be wrong by this factor before a step takes longer than it should.
 constexpr double safety = 8;
 
 /// Work of a stage in a second that even a slow driver does. Stages that move elements do fewer of them than multiply-adds.
-double guessed_rate(const Prepared& prepared, Stage stage) {
+double guessed_rate(const Engine::State& state, const Prepared& prepared, Stage stage) {
   const double by_model =
-      prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(prepared.plan.expected_seconds, 1e-9);
+      prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(modelled_seconds(state, prepared), 1e-9);
   return by_model / (stage == Stage::multiply ? safety : 16 * safety);
 }
 
@@ -578,7 +574,7 @@ bool may_be_long(const Engine::State& state, const Prepared& prepared) {
     if (prepared.work[stage] == 0) continue;
     const Rate* const rate = prepared.rates[stage];
     if (!rate->known()) {
-      seconds = safety * prepared.plan.expected_seconds;
+      seconds = safety * modelled_seconds(state, prepared);
       break;
     }
     seconds += prepared.work[stage] / rate->per_second;
@@ -591,25 +587,25 @@ bool may_be_long(const Engine::State& state, const Prepared& prepared) {
 Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double seconds) {
   const Prepared& prepared = *call_.prepared;
   Cursor here = cursor;
-  const Slice least = next_slice(plan_, here, 0);  // one workgroup
-  if (least.empty()) return {};
-  const Stage stage = least.storage[0].stage;
+  const std::optional<Step> least = next_slice(plan_, here, 0);  // one workgroup
+  if (!least) return {};
+  const Stage stage = least->stage;
   Rate& rate = *prepared.rates[static_cast<std::size_t>(stage)];
-  const double guess = guessed_rate(prepared, stage), per_second = rate.known() ? rate.per_second : guess;
+  const double guess = guessed_rate(state_, prepared, stage), per_second = rate.known() ? rate.per_second : guess;
   double work = rate.work(seconds, guess);
   // All that runs at the same time should be busy until the end.
-  const double round = least.work * static_cast<double>(state_.limits.concurrent_groups);
+  const double round = least->work * static_cast<double>(state_.limits.concurrent_groups);
   if (work > round) work = std::floor(work / round) * round;
   const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
 
   Timed result;
   clock.start(state_.api);
-  result.slice = next_slice(plan_, cursor, work);
-  run(result.slice);
-  result.seconds = result.slice.work / per_second;
-  // A smaller slice than the one allowed may take as long.
-  clock.stop(state_.api, rate, result.slice.work, std::max(work, least.work) / per_second);
-  result.is_trial = is_trial && (!rate.known() || result.slice.work > work / 2);
+  result.step = next_slice(plan_, cursor, work);
+  run(*result.step);
+  result.seconds = result.step->work / per_second;
+  // A smaller step than the one allowed may take as long.
+  clock.stop(state_.api, rate, result.step->work, std::max(work, least->work) / per_second);
+  result.is_trial = is_trial && (!rate.known() || result.step->work > work / 2);
   return result;
 }
 
@@ -633,24 +629,24 @@ void enqueue(Engine::State& state, const Call& call, Report* report) {
   const Prepared& prepared = *call.prepared;
   Enqueuer enqueuer(state, call);
   enqueuer.upload_items();
-  const auto count = [&](const Slice& slice) {
+  const auto count = [&] {
     if (!report) return;
     ++report->slices;
-    report->dispatches += slice.count;
+    ++report->dispatches;
   };
   Cursor cursor;
   if (!may_be_long(state, prepared)) {
-    for (Slice slice = next_slice(prepared.plan, cursor); !slice.empty(); slice = next_slice(prepared.plan, cursor)) {
-      enqueuer.run(slice);
-      count(slice);
+    while (const std::optional<Step> step = next_slice(prepared.plan, cursor)) {
+      enqueuer.run(*step);
+      count();
     }
     return;
   }
   const double longest = seconds(state.options.max_dispatch);
   for (;;) {
     const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state.clock, longest);
-    if (timed.slice.empty()) return;
-    count(timed.slice);
+    if (!timed.step) return;
+    count();
     state.clock.collect(state.api, timed.is_trial);
     if (timed.is_trial) gl::check_reset(state.api);
   }

@@ -34,8 +34,6 @@ struct Call {
   WorkBuffers* work = nullptr;  ///< large enough
   /// What the next pack step packs, where the operands that are packed are not on the device.
   const Strip* strip = nullptr;
-  /// B's panels begin behind so many bytes at least.
-  std::int64_t min_panels_a_bytes = 0;
 };
 
 /// Whether the items of a batch have offsets or scalars of their own.
@@ -66,7 +64,7 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
 /// Everything that may fail, before anything is enqueued. Grows `work` as needed. Leaves bindings changed.
 Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared, WorkBuffers& work);
 
-/// Enqueues slices of a checked product. Between its making and its end nothing else changes bindings or the program.
+/// Enqueues steps of a checked product. Between its making and its end nothing else changes bindings or the program.
 class Enqueuer {
  public:
   Enqueuer(Engine::State& state, const Call& call);
@@ -75,16 +73,16 @@ class Enqueuer {
   Enqueuer(const Enqueuer&) = delete;
   Enqueuer& operator=(const Enqueuer&) = delete;
 
-  /// Before the first slice of a product.
+  /// Before the first step of a product.
   void upload_items();
-  void run(const Slice& slice);
+  void run(const Step& step);
 
   struct Timed {
-    Slice slice;
+    std::optional<Step> step;
     double seconds = 0;     ///< that it is expected to take
     bool is_trial = false;  ///< small because too little is known of the program's speed
   };
-  /// The next slice, of about `seconds` at most as far as is known, measured and flushed; an empty one at the end.
+  /// The next step, of about `seconds` at most as far as is known, measured and flushed; none at the end.
   Timed run_timed(Cursor& cursor, SliceClock& clock, double seconds);
 
  private:
@@ -99,7 +97,7 @@ class Enqueuer {
 /// changed.
 void run_on_nothing(Engine::State& state, const Prepared& prepared);
 
-/// Enqueues a checked product, slice after slice. Waits for the first slices of a product that may be long and whose programs'
+/// Enqueues a checked product, step after step. Waits for the first slices of a product that may be long and whose programs'
 /// speed is not known.
 /// @throws DeviceLost  it waited, and the context was reset
 void enqueue(Engine::State& state, const Call& call, Report* report);

@@ -63,7 +63,7 @@ struct GLGEMM_HIDDEN Job::State {
 
   bool at_end() const {
     Cursor here = cursor;
-    return next_slice(call.prepared->plan, here, 0).empty();
+    return !next_slice(call.prepared->plan, here, 0);
   }
   /// Enqueues slices until the budget is spent.
   void enqueue(std::chrono::nanoseconds budget, Clock::time_point begin);
@@ -79,9 +79,9 @@ void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begi
     const Enqueuer::Timed timed = enqueuer.run_timed(cursor, clock, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
     clock.collect(engine->api, false);
     expected += timed.seconds;
-    work_done += timed.slice.work;
+    work_done += timed.step->work;
     ++report.slices;
-    report.dispatches += timed.slice.count;
+    ++report.dispatches;
     done = at_end();
   }
 }
@@ -151,9 +151,8 @@ JobReport Job::report() const noexcept {
   JobReport result = state_->report;
   const State& job = *state_;
   Cursor here = job.cursor;
-  const Slice next = next_slice(plan(), here, 0);
-  if (!next.empty() && !job.engine->released)
-    result.rate = job.call.prepared->rates[static_cast<std::size_t>(next.storage[0].stage)]->per_second;
+  const std::optional<Step> next = next_slice(plan(), here, 0);
+  if (next && !job.engine->released) result.rate = job.call.prepared->rates[static_cast<std::size_t>(next->stage)]->per_second;
   return result;
 }
 

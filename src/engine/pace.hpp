@@ -16,7 +16,7 @@ inline double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// What is known of a program's speed. Work is counted as in Slice::work.
+/// What is known of a program's speed. Work is counted as in Step::work.
 struct Rate {
   /// A slice is at most so many times as large as the largest that was measured, and one measurement raises the rate by no more.
   static constexpr double growth = 4;

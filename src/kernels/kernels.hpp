@@ -91,12 +91,6 @@ bool packs_items(const Kernel& kernel);
 /// Of `items` items of a batch those whose panels differ: one where all share the operand.
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
 
-/// What a pack step packs of its operand's piece: rows (of B: columns) and steps of k.
-struct PackedPart {
-  std::int64_t row, rows, k0, k;
-};
-PackedPart packed_part(const Plan& plan, const Step& step);
-
 /// The step along k that the kernel takes at a time; windows of k are multiples of it.
 std::int64_t k_step(const Kernel& kernel);
 

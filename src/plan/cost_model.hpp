@@ -9,4 +9,9 @@ namespace glgemm {
 /// over `runs`.
 double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs);
 
+/// The same of a plan.
+inline double expected_seconds(const Plan& plan, const Limits& limits, double runs) {
+  return expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs);
+}
+
 }  // namespace glgemm

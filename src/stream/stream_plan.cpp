@@ -14,15 +14,15 @@
 namespace glgemm {
 namespace {
 
-/// What counts beside the bytes themselves, in seconds: a byte of an operand that is moved and packed, whose elements lie one
-/// after the other as panels have them (along rows of A, columns of B) or do not; and an element of C in a window of k, which is
-/// read and written. Measured on llvmpipe; on GPUs about those of PCI Express and of device memory.
+/// What work costs in seconds. `along` and `across`: to move and pack a byte of an operand whose elements lie in the order of
+/// panels (along the columns of A or the rows of B), or in the other order. `c_element`: to read and write an element of C in a
+/// window of k. The CPU's were measured on llvmpipe; the GPU's are about those of PCI Express and of device memory.
 struct Prices {
   double along, across, c_element;
 };
 constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9};
 
-/// What a plan for a window may need, so that it can be made; whether it fits is checked then.
+/// A plan for a window may always need this much, so that there is a plan; whether it fits is checked then.
 constexpr std::int64_t min_workspace = std::int64_t{1} << 20;
 
 /// A cut: the sizes of a piece and a window.
@@ -32,7 +32,7 @@ struct Cut {
   double moved = 0, seconds = 0;
 };
 
-/// The products that a plan for a kernel may be cut into.
+/// Looks for the best cut of a product for one kernel.
 class Cutter {
  public:
   Cutter(const Problem& problem, const Limits& limits, const PlanOptions& options, const Plan& nominal, std::int64_t device_limit,
@@ -43,7 +43,7 @@ class Cutter {
         nominal_(nominal),
         device_limit_(device_limit),
         both_limit_(both_limit) {
-    // Strips as small as is possible without many dispatches.
+    // Strips are as small as they can be without many dispatches.
     const std::int64_t limit = both_limit > 0 ? std::min(device_limit, both_limit) : device_limit;
     strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
     const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
@@ -58,10 +58,10 @@ class Cutter {
 
   /// The best cut, as a plan; nothing if no piece is small enough.
   std::optional<StreamPlan> best(double bound_bytes) const {
-    // A plan's workspace is known exactly only once it is made, so that what it has too many is taken from the room.
+    // A plan's workspace is known exactly only once the plan is made. What is too much is then taken from the room.
     for (std::int64_t spare = 0, tries = 0; tries < 16; ++tries) {
       const std::optional<Cut> cut = choose(bound_bytes, spare);
-      StreamPlan plan = made(cut.value_or(least()));
+      StreamPlan plan = made(cut.value_or(smallest()));
       const std::int64_t too_many = excess(plan);
       if (too_many <= 0) return plan;
       if (!cut) return {};
@@ -72,15 +72,15 @@ class Cutter {
 
   /// The bytes that the smallest piece takes.
   std::int64_t min_bytes() const {
-    const StreamPlan plan = made(least());
+    const StreamPlan plan = made(smallest());
     return plan.device_bytes + (both_limit_ > 0 ? plan.host_bytes : 0);
   }
 
  private:
-  static constexpr std::int64_t min_strip = 4096;  // what a workgroup of pack.comp takes
+  static constexpr std::int64_t min_strip = 4096;  // a workgroup of pack.comp packs so many bytes
   static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
-  Cut least() const {
+  Cut smallest() const {
     Cut cut = measured(1, 1, std::min<std::int64_t>(problem_.k, 1));
     cut.by_columns = false;
     return cut;
@@ -89,7 +89,7 @@ class Cutter {
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
   int strips() const { return limits_.cpu ? 1 : 2; }
   bool packs(Role role) const {
-    // As the caller's operands are called, not the transposed ones.
+    // `role` is the caller's name of the operand; a transposed plan has the other.
     return nominal_.packs(nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role);
   }
   /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
@@ -98,18 +98,18 @@ class Cutter {
     const Role as_run = nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role;
     return round_up(rows, kernels::panel_width(nominal_.kernel, as_run, problem_.type)) * acc_bytes();
   }
-  /// The most steps of k for which no window and no panels of that many rows and columns exceed a storage block: then nothing of
-  /// A or B is cut within a window and brought twice. (C may be.)
+  /// The most steps of k for which neither a window nor panels of that many rows and columns exceed a storage block. Then no part
+  /// of A or B is brought twice because its window is cut. (C may be cut.)
   std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
     const std::int64_t block =
         std::min<std::int64_t>(limits_.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
     const std::int64_t a = bytes_for_each_k(Role::a, piece_m), b = bytes_for_each_k(Role::b, piece_n);
     const std::int64_t widest = std::max(a, b);
-    std::int64_t most = widest > 0 ? block / widest : std::numeric_limits<std::int64_t>::max();
+    std::int64_t result = widest > 0 ? block / widest : std::numeric_limits<std::int64_t>::max();
     const Panels from = panels(nominal_.kernel);
     const std::int64_t both = from == Panels::image ? limits_.image_buffer_bytes - 1024 : block;
-    if (from != Panels::none && a + b > 0) most = std::min(most, both / (a + b));
-    return std::max<std::int64_t>(0, most);
+    if (from != Panels::none && a + b > 0) result = std::min(result, both / (a + b));
+    return std::max<std::int64_t>(0, result);
   }
   std::int64_t acc_bytes() const { return element_bytes(accumulator(problem_.type)); }
   std::int64_t excess(const StreamPlan& plan) const {
@@ -121,7 +121,7 @@ class Cutter {
     const std::int64_t staging = strips() * strip_bytes_;
     const std::int64_t by_both = both_limit_ > 0 ? both_limit_ - staging - strip_bytes_ * (problem_.residual ? 2 : 1)
                                                  : std::numeric_limits<std::int64_t>::max();
-    const std::int64_t alignment = nominal_.workspace_bytes > 0 ? 2 * kernels::workspace_padding : 0;
+    const std::int64_t alignment = nominal_.workspace.size_bytes > 0 ? 2 * kernels::workspace_padding : 0;
     return std::min(device_limit_ - (limits_.cpu ? staging : 0), by_both) - alignment;
   }
 
@@ -157,7 +157,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   };
   if (piece_k < k) return cut(columns, rows, false);
   const Cut a_stays = cut(1, rows, false), b_stays = cut(columns, 1, true);
-  // The bytes count first, but for a few.
+  // The order that moves fewer bytes is better, unless they differ by little.
   if (std::abs(a_stays.moved - b_stays.moved) > 0.05 * std::max(a_stays.moved, b_stays.moved))
     return a_stays.moved <= b_stays.moved ? a_stays : b_stays;
   return a_stays.seconds <= b_stays.seconds ? a_stays : b_stays;
@@ -182,14 +182,14 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
     const std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
     std::int64_t piece_k = k;
     if (each_k > 0 && fitting < k) {
-      const std::int64_t most = std::max(min_k, fitting / k_step * k_step);
-      piece_k = std::min(most, round_up(ceil_div(k, ceil_div(k, most)), k_step));
+      const std::int64_t max_piece_k = std::max(min_k, fitting / k_step * k_step);
+      piece_k = std::min(max_piece_k, round_up(ceil_div(k, ceil_div(k, max_piece_k)), k_step));
     }
     cuts.push_back(measured(piece_m, piece_n, piece_k));
   };
   for (std::int64_t i = 1; i <= m; i = std::max(i + 1, i + i / 20)) {
     const std::int64_t piece_m = piece(m, i, block.rows);
-    // The widest piece that leaves room for the least window, and some narrower ones.
+    // The widest piece that leaves room for the smallest window, and some narrower ones.
     const std::int64_t column = packs(Role::b) ? acc_bytes() : element_bytes(problem_.type);
     const std::int64_t padding = bytes_for_each_k(Role::b, 1) - column;
     const std::int64_t width =
@@ -227,13 +227,13 @@ StreamPlan Cutter::made(const Cut& cut) const {
     const std::int64_t window_bytes = (cut.m + cut.n) * cut.k * element_bytes(problem_.type);
     plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(window_bytes, strip_bytes_), plan.strips, max_strips));
   }
-  plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace_bytes;
-  if (plan.window.workspace_bytes > 0) plan.device_bytes += kernels::workspace_padding;
+  plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace.size_bytes;
+  if (plan.window.workspace.size_bytes > 0) plan.device_bytes += kernels::workspace_padding;
   if (problem_.bias != Bias::none) plan.device_bytes += (problem_.bias == Bias::for_each_row ? cut.m : cut.n) * acc_bytes();
   for (const Role role : {Role::a, Role::b})
     if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * element_bytes(problem_.type), 4);
   (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
-  plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // through which C comes back, and D comes
+  plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
   plan.moved_bytes = cut.moved;
   return plan;
 }
@@ -257,7 +257,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
                                 std::to_string(std::min(options.device_memory_limit, options.memory_limit)) + " bytes");
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
   const Limits& limits = options.plan.limits ? *options.plan.limits : device_limits;
-  Problem dense = problem;  // as the pieces are, whatever the whole is
+  Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
 
   const std::int64_t device_limit = options.device_memory_limit > 0          ? options.device_memory_limit
@@ -267,7 +267,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
   const auto bytes = static_cast<double>(element_bytes(problem.type)),
              c_bytes = static_cast<double>(element_bytes(problem.c_type));
-  const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // of a square that is on the device
+  const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // the side of a square that fills the device
   const double bound = std::max(2 * m * n * k / inside, m * k + k * n) * bytes + m * n * c_bytes;
   if (problem.m == 0 || problem.n == 0) {
     StreamPlan nothing;
@@ -276,7 +276,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     return nothing;
   }
 
-  // The kernel is that for a square piece which fits, and then stays, whatever the pieces are.
+  // The kernel is the best one for a square piece that fits. All pieces run it, whatever their shape.
   const auto side = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(static_cast<double>(limit) / 3 / bytes)));
   Problem square = dense;
   square.m = std::min(problem.m, side);
@@ -286,14 +286,14 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   square.residual = false;
   PlanOptions plan_options = options.plan;
   plan_options.workspace_bytes = limit / 2;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_bytes = std::numeric_limits<std::int64_t>::max();
   std::vector<Kernel> kernels{};
   if (options.plan.kernel) {
     kernels.push_back(*options.plan.kernel);
   } else {
     try {
       kernels.push_back(make_plan(square, limits, plan_options).kernel);
-    } catch (const Unsupported&) {  // none fits so little memory, but for the one that needs the least
+    } catch (const Unsupported&) {  // only the kernel that needs the least may fit so little memory
     }
     kernels.push_back(Kernel{});
   }
@@ -312,10 +312,10 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
       plan->bound_bytes = bound;
       return *std::move(plan);
     }
-    least = std::min(least, cutter.min_bytes());
+    min_bytes = std::min(min_bytes, cutter.min_bytes());
   }
   throw std::invalid_argument("multiply: a limit of " + std::to_string(limit) +
-                              " bytes is too small for any piece; the least is " + std::to_string(least));
+                              " bytes is too small for any piece; the least is " + std::to_string(min_bytes));
 }
 
 }  // namespace glgemm

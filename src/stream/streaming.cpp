@@ -9,6 +9,7 @@
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/slices.hpp"
 #include "stream/piece_queue.hpp"
 
 namespace glgemm {
@@ -16,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Adds to a duration what passes while it lives.
+/// Adds the time that passes during its life to a duration.
 class Timer {
  public:
   explicit Timer(std::chrono::nanoseconds& sum) : sum_(sum) {}
@@ -29,14 +30,14 @@ class Timer {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// Calls f(part, offset) for parts of a dense section that are contiguous and have at most `most` elements each: whole lines, or
-/// parts of one. `offset` is that of the part's first element in the section, in elements.
+/// Calls f(part, offset) for parts of a dense section that are contiguous and have at most `max_elements` each: whole
+/// lines, or parts of one. `offset` is that of the part's first element in the section, in elements.
 template <class F>
-void for_each_part(const Section& section, Layout layout, std::int64_t most, const F& f) {
+void for_each_part(const Section& section, Layout layout, std::int64_t max_elements, const F& f) {
   const bool by_rows = layout == Layout::row_major;
   const std::int64_t lines = by_rows ? section.rows : section.columns, width = by_rows ? section.columns : section.rows;
   if (lines == 0 || width == 0) return;
-  const std::int64_t lines_each = std::max<std::int64_t>(1, most / width), width_each = std::min(width, most);
+  const std::int64_t lines_each = std::max<std::int64_t>(1, max_elements / width), width_each = std::min(width, max_elements);
   for (std::int64_t line = 0; line < lines; line += lines_each)
     for (std::int64_t at = 0; at < width; at += width_each) {
       const std::int64_t count = std::min(lines_each, lines - line), length = std::min(width_each, width - at);
@@ -80,7 +81,7 @@ void add_scaled(std::byte* sum, const std::byte* x, std::complex<double> factor,
   }
 }
 
-/// Adds `factor` times the numbers of that accumulator's type at `x` to those at `sum`. Integers wrap.
+/// Adds `factor` times the numbers at `x` to those at `sum`; all are of that accumulator's type. Integers wrap.
 void add_scaled(Type type, std::byte* sum, const std::byte* x, std::complex<double> factor, std::int64_t count) {
   switch (type) {
     case Type::f64:
@@ -115,13 +116,31 @@ void for_each_line(const Section& section, Layout layout, std::int64_t step, Typ
     f(((first + i) * step + at) * bytes, i * width * bytes, static_cast<std::size_t>(width * bytes));
 }
 
-/// `ld`, or the least one.
+/// `ld`; 0 stands for the width.
 std::int64_t line_step(std::int64_t rows, std::int64_t columns, std::int64_t ld, Layout layout) {
-  const std::int64_t least = layout == Layout::row_major ? columns : rows;
+  const std::int64_t width = layout == Layout::row_major ? columns : rows;
   if (rows < 0 || columns < 0) throw std::invalid_argument("host_matrix: " + size_text(rows, columns) + " is not a usable size");
-  if (ld != 0 && ld < least)
-    throw std::invalid_argument("host_matrix: ld is " + std::to_string(ld) + ", less than the width of " + std::to_string(least));
-  return ld != 0 ? ld : least;
+  if (ld != 0 && ld < width)
+    throw std::invalid_argument("host_matrix: ld is " + std::to_string(ld) + ", less than the width of " + std::to_string(width));
+  return ld != 0 ? ld : width;
+}
+
+/// What the plan calls an operand of the caller's, and the other way round.
+Role role_as_run(const Plan& plan, Role role) {
+  if (!plan.transposed) return role;
+  return role == Role::a ? Role::b : Role::a;
+}
+
+std::size_t index_of(Role role) {
+  return static_cast<std::size_t>(role);
+}
+
+/// Whether all of an operand's window is on the device when the plan has run. Panels that pieces of the window have made one
+/// after the other in the same memory are not.
+bool stays(const Plan& plan, Role as_run) {
+  if (!plan.packs(as_run)) return true;
+  const Problem& window = plan.problem;
+  return plan.piece_k >= window.k && plan.piece_n >= window.n && (as_run == Role::b || plan.piece_m >= window.m);
 }
 
 }  // namespace
@@ -217,16 +236,14 @@ void Streamer::make_buffers() {
   c_ = gl::create_buffer(api, words(plan_.piece_m * plan_.piece_n * acc), nullptr);
   gl::label(api, GL_BUFFER, c_, "glgemm streamed C");
   for (const Role role : {Role::a, Role::b}) {
-    const Role as_run = plan_.window.transposed ? (role == Role::a ? Role::b : Role::a) : role;
-    if (plan_.window.packs(as_run)) continue;
+    if (plan_.window.packs(role_as_run(plan_.window, role))) continue;
     const std::int64_t elements = (role == Role::a ? plan_.piece_m : plan_.piece_n) * plan_.piece_k;
-    windows_[static_cast<std::size_t>(role)] =
-        gl::create_buffer(api, words(elements * element_bytes(plan_.problem.type)), nullptr);
+    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(plan_.problem.type)), nullptr);
   }
   if (plan_.problem.bias != Bias::none)
     bias_ = gl::create_buffer(api, (plan_.problem.bias == Bias::for_each_row ? plan_.piece_m : plan_.piece_n) * acc, nullptr);
-  if (plan_.window.workspace_bytes > 0) {
-    work_.workspace_bytes = plan_.window.workspace_bytes + kernels::workspace_padding;
+  if (plan_.window.workspace.size_bytes > 0) {
+    work_.workspace_bytes = plan_.window.workspace.size_bytes + kernels::workspace_padding;
     work_.workspace = gl::create_buffer(api, work_.workspace_bytes, nullptr);
     gl::label(api, GL_BUFFER, work_.workspace, "glgemm streamed workspace");
   }
@@ -253,7 +270,7 @@ void Streamer::make_buffers() {
 
 void Streamer::destroy() noexcept {
   const gl::Api& api = state_.api;
-  state_.sizes.clear();  // the names may come back while a scope remembers them
+  state_.sizes.clear();  // a scope remembers them by names that new buffers may get
   state_.image_a.begin = -1;
   for (const StripBuffer& strip : strips_) {
     api.DeleteSync(strip.in_use);
@@ -281,7 +298,8 @@ std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan,
   plan_options.kernel = plan.window.kernel;
   plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
   plan_options.transposed = plan.window.transposed;
-  plan_options.workspace_bytes = plan.window.workspace_bytes + kernels::workspace_padding;
+  plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
+  plan_options.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
   return {problem, plan_options};
 }
 
@@ -310,7 +328,7 @@ void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::b
   }
   then_use(strip);
   strip.in_use = api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
-  if (strips_.size() > 1) api.Flush();  // the device begins while the next strip is filled
+  if (strips_.size() > 1) api.Flush();  // the device begins while this thread fills the next strip
   report_.bytes_to_device += bytes;
 }
 
@@ -318,7 +336,7 @@ void Streamer::bring_window(Role role, const Held& part) {
   const gl::Api& api = state_.api;
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
-  const GLuint target = windows_[static_cast<std::size_t>(role)];
+  const GLuint target = windows_[index_of(role)];
   for_each_part(stored(role, part), matrix.layout, plan_.strip_bytes / bytes, [&](const Section& section, std::int64_t offset) {
     const std::int64_t size = section.rows * section.columns * bytes;
     through_strip(
@@ -336,7 +354,7 @@ void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, GLuint
   const gl::Api& api = state_.api;
   const Type wide = accumulator(plan_.problem.type);
   const std::int64_t acc = element_bytes(wide);
-  // Elements at the end of their room may be widened in it, from the first on.
+  // Narrow elements are read into the end of the room, so that they can be widened in it from the first on.
   const auto read = [&](const HostMatrix& from, const Section& section, std::vector<std::byte>& room) {
     const std::int64_t count = section.rows * section.columns;
     if (from.type == wide) return from.read(section, room.data());
@@ -398,7 +416,7 @@ void Streamer::fetch_c(const Section& piece) {
     api.BindBuffer(GL_COPY_READ_BUFFER, c_);
     api.GetBufferSubData(GL_COPY_READ_BUFFER, static_cast<GLintptr>(offset * acc), static_cast<GLsizeiptr>(count * acc),
                          band_.data());
-    gl::check_reset(api);  // before anything is written that may not be C
+    gl::check_reset(api);  // after a reset the bytes may be anything
     if (c.type != accumulator(plan_.problem.type))
       c.type == Type::f16 ? narrow_all<half>(band_.data(), count) : narrow_all<bfloat16>(band_.data(), count);
     wrote_ = true;
@@ -407,17 +425,17 @@ void Streamer::fetch_c(const Section& piece) {
   });
 }
 
-void Streamer::window(const Section& piece, std::int64_t k0, std::int64_t k) {
-  const gl::Api& api = state_.api;
-  const bool last = k0 + k == plan_.problem.k;
+std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::int64_t k, bool last) {
   const auto [problem, plan_options] = window_problem(plan_, options_, piece.rows, piece.columns, k, last);
-  const std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
+  std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
   if (!make_ready(state_, *prepared)) throw GlError("multiply: " + state_.why_struck_off.back());
-  const Plan& plan = prepared->plan;
+  return prepared;
+}
 
+Gemm Streamer::window_product(const Problem& window, bool first) const {
   const auto view = [&](Role role, GLuint buffer) {
     const HostMatrix& matrix = operand(role);
-    const Section section = stored(role, {0, role == Role::a ? piece.rows : piece.columns, 0, k});
+    const Section section = stored(role, {0, role == Role::a ? window.m : window.n, 0, window.k});
     return BufferView{
         .buffer = buffer, .rows = section.rows, .columns = section.columns, .layout = matrix.layout, .type = matrix.type};
   };
@@ -427,93 +445,94 @@ void Streamer::window(const Section& piece, std::int64_t k0, std::int64_t k) {
   product.alpha = product_.alpha;
   product.a = view(Role::a, windows_[0]);
   product.b = view(Role::b, windows_[1]);
-  product.beta = k0 == 0 && !product_.epilogue.residual ? product_.beta : Scalar(1);
-  product.c = {.buffer = c_, .rows = piece.rows, .columns = piece.columns, .layout = product_.c.layout, .type = problem.c_type};
-  product.epilogue.bias = problem.bias;
+  product.beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1);
+  product.c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c_type};
+  product.epilogue.bias = window.bias;
   product.epilogue.bias_buffer = bias_;
-  product.epilogue.activation = problem.activation;
+  product.epilogue.activation = window.activation;
   product.epilogue.low = product_.epilogue.low;
   product.epilogue.high = product_.epilogue.high;
-  Call call = make_call(product, prepared, work_);
-  // So that B's panels stay where they are, whatever the rows of A; unless a window of another shape has no room for that.
-  using kernels::workspace_aligned;
-  const std::int64_t behind_b = workspace_aligned(plan.panels_b_bytes) + plan.sums_bytes;
-  if (plan.panels_b_bytes <= plan_.window.panels_b_bytes &&
-      workspace_aligned(plan_.window.panels_a_bytes) + behind_b <= work_.workspace_bytes)
-    call.min_panels_a_bytes = plan_.window.panels_a_bytes;
-  const std::int64_t panels_b = workspace_aligned(std::max(plan.panels_a_bytes, call.min_panels_a_bytes));
+  return product;
+}
 
-  // A and B as the plan has them.
-  const auto own = [&](Role role) { return plan.transposed ? (role == Role::a ? Role::b : Role::a) : role; };
-  // What pieces of a window share stays in its panels, see next_slice(); what they do not share does not.
-  const auto stays = [&](Role as_run) {
-    const Problem& whole = plan.problem;
-    return plan.piece_k >= whole.k && plan.piece_n >= whole.n && (as_run == Role::b || plan.piece_m >= whole.m);
-  };
-  std::array<bool, 2> has{};  // the part is in its buffer already
-  std::array<Held, 2> parts{};
+Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k) {
+  WindowParts result;
   for (const Role role : {Role::a, Role::b}) {
-    const auto index = static_cast<std::size_t>(role);
-    const Role as_run = own(role);
+    const Role as_run = role_as_run(plan, role);
     const bool packed = plan.packs(as_run);
-    const std::int64_t offset = packed && as_run == Role::b ? panels_b : 0;
-    parts[index] =
-        role == Role::a ? Held{piece.row, piece.rows, k0, k, offset} : Held{piece.column, piece.columns, k0, k, offset};
-    has[index] = held_[index] == parts[index] && (stays(as_run) || !packed);
-    if (!has[index]) held_[index].reset();
-    if (!has[index] && !packed && k > 0) bring_window(role, parts[index]);
+    const std::int64_t offset = packed ? (as_run == Role::a ? plan.workspace.panels_a : plan.workspace.panels_b).offset_bytes : 0;
+    Held& part = result.parts[index_of(role)];
+    part = role == Role::a ? Held{piece.row, piece.rows, k0, k, offset} : Held{piece.column, piece.columns, k0, k, offset};
+    std::optional<Held>& held = held_[index_of(role)];
+    const bool there = held == part && stays(plan, as_run);
+    result.there[index_of(role)] = there;
+    if (!there) held.reset();
+    if (!there && !packed && k > 0) bring_window(role, part);
   }
+  return result;
+}
 
+void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const Held& part, Cursor& cursor) {
+  const Plan& plan = call.prepared->plan;
+  const HostMatrix& matrix = operand(role);
+  const std::int64_t bytes = element_bytes(matrix.type);
+  const Cursor begin = cursor;
+  const Step step = *next_slice(plan, cursor, static_cast<double>(plan_.strip_bytes / bytes));
+  const PackedPart packed = packed_part(plan, step);
+  const std::int64_t row0 = step.stage == Stage::pack_a ? begin.m0 : begin.n0;
+  const Section section = stored(role, {part.row + row0 + packed.row, packed.rows, part.k0 + begin.k0 + packed.k0, packed.k});
+  const std::int64_t count = section.rows * section.columns;
+  through_strip(
+      count * bytes,
+      [&](std::byte* to) {
+        if (count > 0) matrix.read(section, to);
+      },
+      [&](const StripBuffer& buffer) {
+        Strip strip;
+        strip.buffer = buffer.buffer;
+        strip.size_bytes = std::max<std::int64_t>(4, count * bytes);
+        const bool by_rows = matrix.layout == Layout::row_major;
+        const std::int64_t row = by_rows ? section.columns : 1, column = by_rows ? 1 : section.rows;
+        const bool rows_first = (role == Role::a) == (op(role) == Op::none);
+        strip.row = rows_first ? row : column;
+        strip.k = rows_first ? column : row;
+        strip.first = -(packed.row * strip.row + packed.k0 * strip.k);
+        call.strip = &strip;
+        enqueuer.run(step);
+        call.strip = nullptr;
+      });
+}
+
+void Streamer::run_steps(Call& call, const WindowParts& parts) {
+  const Plan& plan = call.prepared->plan;
   Enqueuer enqueuer(state_, call);
-  const double longest = seconds(state_.options.max_dispatch);
+  const double max_seconds = seconds(state_.options.max_dispatch);
   for (Cursor cursor;;) {
     Cursor here = cursor;
-    const Slice least = next_slice(plan, here, 0);
-    if (least.empty()) break;
-    const Stage stage = least.storage[0].stage;
-    if (stage == Stage::multiply || stage == Stage::reduce) {
+    const std::optional<Step> next = next_slice(plan, here, 0);
+    if (!next) return;
+    if (next->stage == Stage::multiply || next->stage == Stage::reduce) {
       const Timer timer(report_.compute_time);
-      const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state_.clock, longest);
-      state_.clock.collect(api, timed.is_trial);
+      const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state_.clock, max_seconds);
+      state_.clock.collect(state_.api, timed.is_trial);
       continue;
     }
-    const Role as_run = stage == Stage::pack_a ? Role::a : Role::b, role = own(as_run);
-    if (has[static_cast<std::size_t>(role)]) {
+    const Role role = role_as_run(plan, next->stage == Stage::pack_a ? Role::a : Role::b);
+    if (parts.there[index_of(role)])
       next_slice(plan, cursor);
-      continue;
-    }
-    const HostMatrix& matrix = operand(role);
-    const std::int64_t bytes = element_bytes(matrix.type);
-    const std::int64_t row0 = as_run == Role::a ? cursor.m0 : cursor.n0, piece_k0 = cursor.k0;
-    const Slice slice = next_slice(plan, cursor, static_cast<double>(plan_.strip_bytes / bytes));
-    const kernels::PackedPart packed = kernels::packed_part(plan, slice.storage[0]);
-    const Held& part = parts[static_cast<std::size_t>(role)];
-    const Section section = stored(role, {part.row + row0 + packed.row, packed.rows, k0 + piece_k0 + packed.k0, packed.k});
-    const std::int64_t count = section.rows * section.columns;
-    through_strip(
-        count * bytes,
-        [&](std::byte* to) {
-          if (count > 0) matrix.read(section, to);
-        },
-        [&](const StripBuffer& buffer) {
-          Strip strip;
-          strip.buffer = buffer.buffer;
-          strip.size_bytes = std::max<std::int64_t>(4, count * bytes);
-          const bool by_rows = matrix.layout == Layout::row_major;
-          const std::int64_t row = by_rows ? section.columns : 1, column = by_rows ? 1 : section.rows;
-          const bool rows_first = (role == Role::a) == (op(role) == Op::none);
-          strip.row = rows_first ? row : column;
-          strip.k = rows_first ? column : row;
-          strip.first = -(packed.row * strip.row + packed.k0 * strip.k);
-          call.strip = &strip;
-          enqueuer.run(slice);
-          call.strip = nullptr;
-        });
+    else
+      pack_strip(enqueuer, call, role, parts.parts[index_of(role)], cursor);
   }
-  // Of what pieces of the window have overwritten for each other, nothing whole is left.
+}
+
+void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k) {
+  const std::shared_ptr<Prepared> prepared = prepare_window(piece, k, k0 + k == plan_.problem.k);
+  Call call = make_call(window_product(prepared->problem, k0 == 0), prepared, work_);
+  const Plan& plan = prepared->plan;
+  const WindowParts parts = bring_parts(plan, piece, k0, k);
+  run_steps(call, parts);
   for (const Role role : {Role::a, Role::b})
-    if (const Role as_run = own(role); !plan.packs(as_run) || stays(as_run))
-      held_[static_cast<std::size_t>(role)] = parts[static_cast<std::size_t>(role)];
+    if (stays(plan, role_as_run(plan, role))) held_[index_of(role)] = parts.parts[index_of(role)];
   ++report_.windows;
 }
 
@@ -523,7 +542,7 @@ void Streamer::run_on_device(const Section& piece, const std::function<void(doub
   std::int64_t k0 = 0;
   do {
     const std::int64_t length = std::min(plan_.piece_k, k - k0);
-    window(piece, k0, length);
+    run_window(piece, k0, length);
     k0 += length;
     if (window_done) window_done(k == 0 ? 1 : static_cast<double>(k0) / static_cast<double>(k));
   } while (k0 < k);
@@ -556,13 +575,13 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
 StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options) {
   Engine::State& state = *engine.state_;
   state.check_usable("multiply");
-  for (;;) {  // until one passes its self-check
+  for (;;) {  // until the programs of a plan pass their self-check
     StreamOptions with = options;
     with.plan = with_own(state, options.plan);
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
     state.enter("multiply", guard);
-    // Windows at the edges may run other programs: what is read 16 bytes at a time in whole ones may not be there.
+    // Windows at the edges may run other programs: their lines may have no whole 16 bytes to read at a time.
     const auto sizes = [](std::int64_t all, std::int64_t piece) {
       return std::array{piece, all % std::max<std::int64_t>(1, piece)};
     };
@@ -577,7 +596,8 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
         all_ready = all_ready && (m == 0 || n == 0 ||
                                   ((plan.windows() == 1 || is_ready(m, n, plan.piece_k, false)) && is_ready(m, n, last_k, true)));
     if (all_ready) return plan;
-    if (!options.plan.struck_off.empty()) throw GlError("multiply: " + state.why_struck_off.back());  // the caller's list stays
+    if (!options.plan.struck_off.empty())
+      throw GlError("multiply: " + state.why_struck_off.back());  // the caller's list stays as it is
   }
 }
 
@@ -616,7 +636,7 @@ void multiply(Engine& engine, const HostGemm& product, const StreamOptions& opti
   std::optional<Streamer> streamer;
   const auto share = [&](double undone) { return 1 - (static_cast<double>(queue.left()) + undone) / all; };
 
-  // What the callers' functions throw is theirs, whatever its type.
+  // An exception of a caller's function ends the product, whatever its type: even an OutOfMemory is not ours to handle.
   struct Ended {};
   std::exception_ptr thrown;
   const auto call = [&](const auto& function) {
@@ -656,7 +676,7 @@ void multiply(Engine& engine, const HostGemm& product, const StreamOptions& opti
       if (!options.new_engine || again_is_wrong() || ++losses > max_losses) throw;
       streamer.reset();
       on = &options.new_engine();
-      replan(plan.device_bytes);  // the same one, unless the device is another
+      replan(plan.device_bytes);  // the same plan, unless it is another device
       ++result.contexts_lost;
     } catch (const OutOfMemory&) {
       if (again_is_wrong()) throw;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include <glgemm/streaming.hpp>
 
+#include "engine/execute.hpp"
 #include "engine/state.hpp"
 
 namespace glgemm {
@@ -22,7 +24,7 @@ namespace glgemm {
 /// once the engine was abandoned.
 class Streamer {
  public:
-  /// `product`, `plan` and `report` outlive it. The report's times, bytes, windows and pieces are added to.
+  /// `product`, `plan` and `report` outlive it. It adds to the report's times, bytes, windows and pieces.
   /// @throws OutOfMemory  the buffers could not be had
   Streamer(Engine& engine, const HostGemm& product, const StreamPlan& plan, const StreamOptions& options, StreamReport& report);
   ~Streamer();
@@ -34,26 +36,30 @@ class Streamer {
   /// @throws OutOfMemory, DeviceLost, GlError, and what the matrices' functions throw
   void run(const Section& piece, const std::function<void(double share)>& window_done = {});
 
-  /// Whether elements of the piece that run() was last called for have been written: a product that reads C cannot compute it
-  /// again.
+  /// Whether elements of the last piece have been written. A product that reads C cannot compute such a piece again.
   bool wrote() const noexcept { return wrote_; }
 
-  /// A plan by which the product can be streamed on the engine, whose programs are ready and have passed their self-check.
+  /// A plan to stream the product on the engine by. Its programs are ready and have passed their self-check.
   /// @throws  as make_stream_plan
   static StreamPlan ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options);
 
-  /// How the engine runs a window of that many rows and columns of C and steps of k; the last one of a piece, or another.
+  /// How the engine runs a window of m rows and n columns of C and k steps of k. `last`: it is the last one of its piece.
   static std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const StreamOptions& options, std::int64_t m,
                                                         std::int64_t n, std::int64_t k, bool last);
 
  private:
-  /// What a buffer, or the workspace, has of an operand: rows (B: columns) and steps of k; and where panels begin.
+  /// The part of an operand that a buffer or the workspace has: rows (B: columns) and steps of k; and where its panels begin.
   struct Held {
     std::int64_t row, rows, k0, k;
     std::int64_t offset = 0;
     friend bool operator==(const Held&, const Held&) = default;
   };
-  /// Through which elements come to the device.
+  /// A's and B's part of a window, and whether they are there already.
+  struct WindowParts {
+    std::array<Held, 2> parts{};
+    std::array<bool, 2> there{};
+  };
+  /// Elements come to the device through it.
   struct StripBuffer {
     GLuint buffer = 0;
     std::byte* memory = nullptr;  ///< mapped; or that of `copy`, where the driver maps nothing for longer
@@ -63,18 +69,31 @@ class Streamer {
 
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
   Op op(Role role) const { return role == Role::a ? product_.op_a : product_.op_b; }
-  /// As stored: the section with these rows (B: columns) and steps of k.
+  /// The section of the stored matrix that has these rows (B: columns) and steps of k.
   Section stored(Role role, const Held& part) const;
 
   void make_buffers();
   void destroy() noexcept;
   void run_on_device(const Section& piece, const std::function<void(double share)>& window_done);
-  void window(const Section& piece, std::int64_t k0, std::int64_t k);
-  /// Has `fill` put `bytes` into a strip that the device is done with; then_use() enqueues what reads it.
+  /// Adds a window of k to the piece of C that is on the device.
+  void run_window(const Section& piece, std::int64_t k0, std::int64_t k);
+  /// The plan for a window of so many steps of k, its programs ready.
+  std::shared_ptr<Prepared> prepare_window(const Section& piece, std::int64_t k, bool last);
+  /// The window's product on the buffers here.
+  Gemm window_product(const Problem& window, bool first) const;
+  /// Finds what of A and B is there from earlier windows, and brings what is read as it lies.
+  WindowParts bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k);
+  /// Enqueues the plan's steps. What a pack step reads comes through strips.
+  void run_steps(Call& call, const WindowParts& parts);
+  /// Brings a strip of an operand and packs it, and moves the cursor past that.
+  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const Held& part, Cursor& cursor);
+  /// Waits for a strip that the device no longer reads, calls fill() to put `bytes` into it, and then_use() to enqueue what reads
+  /// them.
   void through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
                      const std::function<void(const StripBuffer&)>& then_use);
   void bring_window(Role role, const Held& part);
-  /// Brings a section of a matrix of C's type, in the accumulator's; where `add_beta_times` is one, plus beta times its elements.
+  /// Brings a section of a matrix of C's type, converted to the accumulator's. If `add_beta_times` is given, beta times its
+  /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, GLuint target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
   void fetch_c(const Section& piece);
@@ -92,8 +111,8 @@ class Streamer {
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   GLuint bias_ = 0;
-  std::vector<std::byte> band_;   ///< through which C comes back
-  std::vector<std::byte> added_;  ///< through which a C comes that D is added to
+  std::vector<std::byte> band_;   ///< for C on its way back
+  std::vector<std::byte> added_;  ///< for a C to which D is added
   bool lost_ = false;
   bool wrote_ = false;
 };

@@ -133,10 +133,10 @@ TEST_CASE("a workspace limit cuts C into pieces that fit it") {
   Problem problem{.m = 100, .n = 90, .k = 400, .type = Type::f16, .c_type = Type::f16};
   options.kernel = parse_kernel("naive");
   const Plan plan = make_plan(problem, limits, options);
-  CHECK(plan.workspace_bytes <= 1000);
-  CHECK(plan.workspace_bytes == plan.piece_m * plan.piece_n * 4);
+  CHECK(plan.workspace.size_bytes <= 1000);
+  CHECK(plan.workspace.size_bytes == plan.piece_m * plan.piece_n * 4);
   problem.c_type = Type::f32;
-  CHECK(make_plan(problem, limits, options).workspace_bytes == 0);
+  CHECK(make_plan(problem, limits, options).workspace.size_bytes == 0);
 }
 
 TEST_CASE("prepare compiles, and a ready program may step in for one that is not") {

@@ -209,17 +209,20 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   PlanOptions options;
   options.tuning = table;
   Limits limits;
-  const Plan plan = make_plan(square, limits, options);
-  CHECK(plan.kernel == parse_kernel("tiled:tile=32"));
-  CHECK(plan.chosen_by == Plan::By::tuning);
+  Explanation why;
+  const auto chosen_by = [&](const Limits& device) {
+    make_plan(square, device, options, &why);
+    return why.chosen_by;
+  };
+  CHECK(make_plan(square, limits, options).kernel == parse_kernel("tiled:tile=32"));
+  CHECK(chosen_by(limits) == Explanation::By::tuning);
   limits.workgroup_invocations = 256;
-  const Plan tighter = make_plan(square, limits, options);
-  CHECK(tighter.kernel == parse_kernel("tiled:tile=16"));
-  CHECK(tighter.chosen_by == Plan::By::tuning);
+  CHECK(make_plan(square, limits, options).kernel == parse_kernel("tiled:tile=16"));
+  CHECK(chosen_by(limits) == Explanation::By::tuning);
   limits.workgroup_invocations = 128;
-  CHECK(make_plan(square, limits, options).chosen_by == Plan::By::model);
+  CHECK(chosen_by(limits) == Explanation::By::model);
   options.tuning = far;
-  CHECK(make_plan(square, Limits{}, options).chosen_by == Plan::By::model);
+  CHECK(chosen_by(Limits{}) == Explanation::By::model);
 }
 
 TEST_CASE("tuning: the newer entry stays, of the same day the faster one") {

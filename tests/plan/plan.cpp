@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <glgemm/error.hpp>
 #include <glgemm/plan.hpp>
+#include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -76,29 +78,26 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
   const double beta = 3;
   PlanSize counted;
   Cursor cursor;
-  for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); slice = next_slice(plan, cursor, work)) {
-    ++counted.slices;
-    for (const Step& step : slice.steps()) {
-      ++counted.dispatches;
-      for (std::size_t axis = 0; axis < 3; ++axis) {
-        REQUIRE(step.groups[axis] >= 1);
-        REQUIRE(step.groups[axis] <= limits.groups[axis]);
-      }
-      REQUIRE(step.groups[0] <= options.slice_columns);
-      REQUIRE(step.groups[1] <= options.slice_rows);
-      REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
-      for (const Window& window : {step.a, step.b, step.c})
-        REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
-                std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
-      REQUIRE(keeps_to_bands(plan.problem, step));
-      run(plan, step, host, c, writes, beta);
+  double work_done = 0;
+  while (const std::optional<Step> step = next_slice(plan, cursor, work)) {
+    ++counted.dispatches;
+    work_done += step->work;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      REQUIRE(step->groups[axis] >= 1);
+      REQUIRE(step->groups[axis] <= limits.groups[axis]);
     }
+    REQUIRE(step->groups[0] <= options.slice_columns);
+    REQUIRE(step->groups[1] <= options.slice_rows);
+    REQUIRE(step->groups[0] * step->groups[1] * step->groups[2] <= limits.groups_product);
+    for (const Window& window : {step->a, step->b, step->c})
+      REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
+              std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
+    REQUIRE(keeps_to_bands(plan.problem, *step));
+    run(plan, *step, host, c, writes, beta);
   }
-  CHECK(next_slice(plan, cursor, work).empty());
-  if (work == std::numeric_limits<double>::infinity()) {
-    CHECK(counted.slices == size(plan).slices);
-    CHECK(counted.dispatches == size(plan).dispatches);
-  }
+  CHECK_FALSE(next_slice(plan, cursor, work).has_value());
+  CHECK(work_done == doctest::Approx(size(plan).work[static_cast<std::size_t>(Stage::multiply)]));
+  if (work == std::numeric_limits<double>::infinity()) CHECK(counted.dispatches == size(plan).dispatches);
   const Strides sa = strides(problem, Role::a), sb = strides(problem, Role::b), sc = strides(problem, Role::c);
   const int windows_of_k = problem.k == 0 ? 1 : static_cast<int>((problem.k + plan.piece_k - 1) / plan.piece_k);
   for (std::int64_t i = 0; i < problem.m; ++i)
@@ -116,6 +115,19 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
   CHECK(
       std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
   CHECK(std::all_of(c.begin(), c.end(), [](double value) { return value == Host::gap; }));
+}
+
+/// The parts of a workspace begin where drivers can bind them, and none reaches into the next.
+void check_workspace(const WorkspaceLayout& layout) {
+  CHECK(layout.panels_a.offset_bytes == 0);
+  std::int64_t end = 0;
+  for (const Window& part : {layout.panels_a, layout.panels_b, layout.sums}) {
+    CHECK(part.offset_bytes % 256 == 0);
+    CHECK(part.offset_bytes >= end);
+    CHECK(part.size_bytes >= 0);
+    end = part.offset_bytes + part.size_bytes;
+  }
+  CHECK(layout.size_bytes == end);
 }
 
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -167,13 +179,11 @@ TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
       make_plan(make_problem(4096, 2100, 4096), Limits{.storage_block_bytes = 128 << 20}, {.kernel = parse_kernel("tiled")});
   CHECK(to_string(plan.kernel) == "tiled:tile=32");
   CHECK(plan.piece_m == 4096);
-  CHECK(size(plan).slices == 4);
+  CHECK(size(plan).dispatches == 4);
   Cursor cursor;
   std::vector<std::array<std::int64_t, 4>> slices;
-  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor)) {
-    const Step& step = slice.steps().front();
-    slices.push_back({step.x0, step.y0, step.groups[0], step.groups[1]});
-  }
+  while (const std::optional<Step> step = next_slice(plan, cursor))
+    slices.push_back({step->x0, step->y0, step->groups[0], step->groups[1]});
   CHECK(slices ==
         std::vector<std::array<std::int64_t, 4>>{{0, 0, 64, 64}, {2048, 0, 2, 64}, {0, 2048, 64, 64}, {2048, 2048, 2, 64}});
 }
@@ -196,8 +206,8 @@ TEST_CASE("how slices are cut leaves the pieces alone") {
   for (const double work : {0.0, 1e4, 1e9}) {
     std::vector<std::int64_t> ks;
     Cursor cursor;
-    for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); slice = next_slice(plan, cursor, work))
-      if (const Step& step = slice.steps().front(); step.x0 == 0 && step.y0 == 0) ks.push_back(step.k);
+    while (const std::optional<Step> step = next_slice(plan, cursor, work))
+      if (step->x0 == 0 && step->y0 == 0) ks.push_back(step->k);
     CHECK(ks.size() == 11);
     CHECK(std::all_of(ks.begin(), ks.end() - 1, [](std::int64_t k) { return k == 96; }));
   }
@@ -209,8 +219,7 @@ TEST_CASE("a barrier comes first, and between windows of k of one piece") {
   const Plan plan = make_plan(make_problem(5, 5, 100), limits, {.kernel = parse_kernel("naive")});
   std::vector<bool> barriers;
   Cursor cursor;
-  for (Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor))
-    barriers.push_back(slice.steps().front().barrier_before);
+  while (const std::optional<Step> step = next_slice(plan, cursor)) barriers.push_back(step->barrier_before);
   CHECK(barriers == std::vector<bool>{true, true, true});
 }
 
@@ -218,7 +227,7 @@ TEST_CASE("enormous products have small plans") {
   const Plan plan = make_plan(make_problem(1 << 29, 1 << 29, 1 << 20), Limits{});
   CHECK(size(plan).dispatches > 1'000'000'000);
   Cursor cursor;
-  CHECK(!next_slice(plan, cursor).empty());
+  CHECK(next_slice(plan, cursor).has_value());
 }
 
 TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windows that fit, offsets that need 64 bits") {
@@ -235,8 +244,8 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
     if (plan.piece_m == 1) continue;
     std::int64_t rows = 0, largest = 0;
     Cursor cursor, before;
-    for (Slice slice = next_slice(plan, cursor); !slice.empty(); before = cursor, slice = next_slice(plan, cursor)) {
-      const Step& step = slice.steps().front();
+    for (auto next = next_slice(plan, cursor); next; before = cursor, next = next_slice(plan, cursor)) {
+      const Step& step = *next;
       REQUIRE(step.a.size_bytes <= limits.storage_block_bytes);
       REQUIRE(keeps_to_bands(problem, step));
       REQUIRE(step.groups[1] <= limits.groups[1]);
@@ -252,10 +261,9 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
       make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits, {.kernel = parse_kernel("naive"), .slice_columns = 1 << 20});
   std::int64_t columns = 0;
   Cursor cursor;
-  for (Slice slice = next_slice(wide, cursor); !slice.empty(); slice = next_slice(wide, cursor)) {
-    const Step& step = slice.steps().front();
-    REQUIRE(step.groups[0] <= 65535);
-    columns += std::min(step.groups[0] * 8, step.n - step.x0);
+  while (const std::optional<Step> step = next_slice(wide, cursor)) {
+    REQUIRE(step->groups[0] <= 65535);
+    columns += std::min(step->groups[0] * 8, step->n - step->x0);
   }
   CHECK(columns == std::int64_t{1} << 27);
 }
@@ -378,15 +386,16 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     }
     problem = plan.problem;  // as it runs
     const std::int64_t all_k = std::max<std::int64_t>(1, problem.k);
-    REQUIRE(plan.workspace_bytes <= options.workspace_bytes);
+    REQUIRE(plan.workspace.size_bytes <= options.workspace_bytes);
+    check_workspace(plan.workspace);
     const double work = static_cast<double>(pick({0, 500, 1 << 30}));
     std::vector<std::int64_t> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
     const Tile block = tile(plan.kernel);
     std::vector<int> stages;
     PlanSize counted;
     Cursor cursor, before;
-    for (Slice slice = next_slice(plan, cursor, work); !slice.empty(); before = cursor, slice = next_slice(plan, cursor, work)) {
-      const Step& step = slice.steps().front();
+    for (auto next = next_slice(plan, cursor, work); next; before = cursor, next = next_slice(plan, cursor, work)) {
+      const Step& step = *next;
       ++counted.dispatches;
       for (std::size_t axis = 0; axis < 3; ++axis) REQUIRE(step.groups[axis] <= limits.groups[axis]);
       REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
@@ -460,14 +469,16 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   const auto choice = [](const Problem& problem, const Limits& limits, const PlanOptions& options = {}) {
     return make_plan(problem, limits, options);
   };
-  const Plan square = choice(make_problem(1024, 1024, 1024), cpu);
+  Explanation why;
+  const Plan square = make_plan(make_problem(1024, 1024, 1024), cpu, {}, &why);
+  CHECK(square == choice(make_problem(1024, 1024, 1024), cpu));  // asked why or not
   CHECK(name(square.kernel) == "register");
   CHECK(panels(square.kernel) == Panels::image);
-  CHECK(square.chosen_by == Plan::By::model);
-  CHECK(square.expected_seconds > 0);
-  REQUIRE(!square.passed_over.empty());
-  CHECK(square.passed_over.front().reason.find("by the cost model") != std::string::npos);
-  CHECK(name(square.passed_over.back().kernel) != "register");
+  CHECK(why.chosen_by == Explanation::By::model);
+  CHECK(why.expected_seconds > 0);
+  REQUIRE(!why.passed_over.empty());
+  CHECK(why.passed_over.front().reason.find("by the cost model") != std::string::npos);
+  CHECK(name(why.passed_over.back().kernel) != "register");
   CHECK(name(choice(make_problem(5, 4, 3), cpu).kernel) == "naive");
   const Plan tall = choice(make_problem(3072, 1, 1024), cpu), flat = choice(make_problem(1, 3072, 1024), cpu);
   CHECK(name(tall.kernel) == "gemv");
@@ -494,21 +505,22 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
 
 TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {
   const Problem problem = make_problem(200, 200, 200);
-  const std::array tuned{TunedChoice{make_problem(256, 256, 256), parse_kernel("tiled:tile=16"), 0, 2.0},
-                         TunedChoice{make_problem(190, 210, 200), parse_kernel("tiled:tile=32"), 0, 3.0}};
+  const std::vector tuned{TunedChoice{make_problem(256, 256, 256), parse_kernel("tiled:tile=16"), 0, 2.0},
+                          TunedChoice{make_problem(190, 210, 200), parse_kernel("tiled:tile=32"), 0, 3.0}};
   Limits limits;
-  const Plan plan = make_plan(problem, limits, {.tuning = tuned});
-  CHECK(to_string(plan.kernel) == "tiled:tile=32");
-  CHECK(plan.chosen_by == Plan::By::tuning);
+  Explanation why;
+  CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}, &why).kernel) == "tiled:tile=32");
+  CHECK(why.chosen_by == Explanation::By::tuning);
   limits.workgroup_invocations = 256;
   CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}).kernel) == "tiled:tile=16");
-  const std::array struck_off{ProgramKey{.kernel = parse_kernel("tiled:tile=16")}};
-  const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off});
+  const std::vector struck_off{ProgramKey{.kernel = parse_kernel("tiled:tile=16")}};
+  const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off}, &why);
   CHECK(to_string(other.kernel) != "tiled:tile=16");
-  CHECK(other.chosen_by == Plan::By::model);
-  CHECK(std::any_of(other.passed_over.begin(), other.passed_over.end(),
+  CHECK(why.chosen_by == Explanation::By::model);
+  CHECK(std::any_of(why.passed_over.begin(), why.passed_over.end(),
                     [](const auto& passed) { return passed.reason == "tiled:tile=16 failed its self-check"; }));
-  CHECK(make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}).chosen_by == Plan::By::model);
+  make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}, &why);
+  CHECK(why.chosen_by == Explanation::By::model);
 }
 
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
@@ -550,4 +562,80 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   const Kernel gemv = parse_kernel("gemv:tile_m=4,tile_n=1,lanes_k=32,workgroup=128,panels=0");
   CHECK(wide({.m = 7, .n = 1, .k = 24}, gemv));
   CHECK_FALSE(wide({.m = 8, .n = 1, .k = 24, .a = {.op = Op::transpose}}, gemv));
+}
+
+TEST_CASE("options that differ in anything are not equal, so that no plan is taken for another's") {
+  // A new option does not compile here before it has its line below.
+  [[maybe_unused]] const auto& [kernel, slice_columns, slice_rows, workspace_bytes, split_k, is_transposed, runs, limits, tuning,
+                                untuned, struck_off, panels_b] = PlanOptions{};
+  [[maybe_unused]] const auto [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};
+  CHECK(PlanOptions{} == PlanOptions{});
+  const PlanOptions base{.tuning = {TunedChoice{}}, .struck_off = {ProgramKey{}}};
+  const auto differs = [&](auto change) {
+    PlanOptions options = base;
+    change(options);
+    return !(options == base) && options == PlanOptions(options);
+  };
+  CHECK(differs([](PlanOptions& x) { x.kernel = parse_kernel("naive"); }));
+  CHECK(differs([](PlanOptions& x) { x.slice_columns = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.slice_rows = 1; }));
+  CHECK(differs([](PlanOptions& x) { ++x.workspace_bytes; }));
+  CHECK(differs([](PlanOptions& x) { x.split_k = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.transposed = false; }));
+  CHECK(differs([](PlanOptions& x) { x.runs = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.limits = Limits{}; }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.clear(); }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.front().problem.m = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.front().kernel = parse_kernel("naive"); }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.front().split_k = 2; }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.front().gflops = 2; }));
+  CHECK(differs([](PlanOptions& x) { x.untuned = true; }));
+  CHECK(differs([](PlanOptions& x) { x.struck_off.clear(); }));
+  CHECK(differs([](PlanOptions& x) { x.struck_off.front().parts = true; }));
+  CHECK(differs([](PlanOptions& x) { x.panels_b = Window{}; }));
+}
+
+TEST_CASE("plans are equal exactly where the same runs") {
+  Limits limits;
+  const Problem problem = make_problem(300, 200, 4000);
+  const auto plan = [&](const PlanOptions& options) { return make_plan(problem, limits, options); };
+  const Plan split = plan({.kernel = parse_kernel("blocked"), .split_k = 4});
+  CHECK(split == plan({.kernel = parse_kernel("blocked"), .split_k = 4, .runs = 7}));
+  CHECK(split != plan({.kernel = parse_kernel("blocked"), .split_k = 2}));
+  CHECK(split != plan({.kernel = parse_kernel("blocked:pad=0"), .split_k = 4}));
+  CHECK(split != plan({.kernel = parse_kernel("blocked"), .slice_rows = 2, .split_k = 4}));
+  limits.groups[2] = 3;
+  CHECK(split != plan({.kernel = parse_kernel("blocked"), .split_k = 4}));
+}
+
+TEST_CASE("B's panels lie where the caller wants them if all has room then, and change nothing else") {
+  const Limits limits{.image_buffer_bytes = 1 << 30};
+  const PlanOptions whole{.kernel = parse_kernel("register"), .split_k = 1, .transposed = false};
+  const Plan large = make_plan(make_problem(120, 80, 100), limits, whole);
+  const Window wanted = large.workspace.panels_b;
+  const Problem narrow = make_problem(12, 80, 100);
+  const Plan alone = make_plan(narrow, limits, whole);
+  REQUIRE(alone.workspace.panels_b.offset_bytes < wanted.offset_bytes);
+  PlanOptions shared = whole;
+  shared.panels_b = wanted;
+  const auto at = [&](const PlanOptions& options) {
+    Plan plan = make_plan(narrow, limits, options);
+    check_workspace(plan.workspace);
+    const std::int64_t offset = plan.workspace.panels_b.offset_bytes;
+    plan.workspace = alone.workspace;
+    CHECK(plan == alone);
+    return offset;
+  };
+  CHECK(at(shared) == wanted.offset_bytes);
+  shared.workspace_bytes = wanted.offset_bytes + wanted.size_bytes;
+  CHECK(at(shared) == wanted.offset_bytes);
+  --shared.workspace_bytes;  // no room
+  CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
+  shared.workspace_bytes = whole.workspace_bytes;
+  shared.panels_b->size_bytes = wanted.size_bytes - 1;
+  CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
+  shared.panels_b = Window{std::numeric_limits<std::int64_t>::max(), wanted.size_bytes};
+  CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
+  shared.panels_b = Window{0, wanted.size_bytes};  // A's are there
+  CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
 }

@@ -592,7 +592,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
       return what.str() + "another program ran: " + to_string(plan.program());
     if (!streamed && way.budget.count() == 0 && report.dispatches != size(plan).dispatches)
       return what.str() + "not the dispatches of the plan";
-    if (!streamed && plan.workspace_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
+    if (!streamed && plan.workspace.size_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
     if (seen) {
       seen->streamed_pieces += pieces;
       seen->raised += raised;

@@ -57,7 +57,9 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
 
   const Kernel tuned = parse_kernel("naive:workgroup_x=32,workgroup_y=1");
   CHECK(engine.plan(problem).kernel == tuned);
-  CHECK(engine.plan(problem).chosen_by == Plan::By::tuning);
+  Explanation why;
+  engine.plan(problem, {}, &why);
+  CHECK(why.chosen_by == Explanation::By::tuning);
   PlanOptions untuned;
   untuned.untuned = true;
   CHECK(engine.plan(problem, untuned).kernel != tuned);

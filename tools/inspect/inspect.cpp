@@ -80,6 +80,7 @@ struct Planned {
   Problem problem;
   PlanOptions options;
   Plan plan;
+  Explanation why;
   /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
   std::optional<StreamPlan> stream{};
 };
@@ -132,7 +133,7 @@ struct PassedOver {
 /// does not consider here, the kernel with the default parameters.
 std::vector<PassedOver> passed_over(const Planned& planned, const Device& device) {
   std::vector<PassedOver> list;
-  for (const auto& [kernel, reason] : planned.plan.passed_over) {
+  for (const auto& [kernel, reason] : planned.why.passed_over) {
     PlanOptions forced = planned.options;
     forced.kernel = kernel;
     bool can_run = true;
@@ -143,10 +144,10 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
     }
     list.push_back({to_string(kernel), reason, can_run});
   }
-  if (planned.plan.chosen_by == Plan::By::caller) return list;
+  if (planned.why.chosen_by == Explanation::By::caller) return list;
   for (const Kernel& kernel : kernel_table()) {
     const auto of_family = [&](const Kernel& other) { return name(other) == name(kernel); };
-    if (of_family(planned.plan.kernel) || std::any_of(planned.plan.passed_over.begin(), planned.plan.passed_over.end(),
+    if (of_family(planned.plan.kernel) || std::any_of(planned.why.passed_over.begin(), planned.why.passed_over.end(),
                                                       [&](const auto& passed) { return of_family(passed.kernel); }))
       continue;
     std::string reason = why_not(planned.problem, kernel, device.limits);
@@ -168,7 +169,7 @@ std::string stage_key(Stage stage) {
 
 /// "1024x1024x1024 f32": the entry of the tuning table that the plan goes by, or null.
 const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
-  if (planned.plan.chosen_by != Plan::By::tuning) return nullptr;
+  if (planned.why.chosen_by != Explanation::By::tuning) return nullptr;
   for (const TunedChoice* choice : nearby(device.tuning, planned.problem))
     if (choice->kernel == planned.plan.kernel) return choice;
   return nullptr;
@@ -176,8 +177,8 @@ const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
 
 std::string chosen_by(const Planned& planned, const Device& device) {
   if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
-  if (planned.plan.chosen_by == Plan::By::caller) return "the caller";
-  if (planned.plan.chosen_by == Plan::By::model)
+  if (planned.why.chosen_by == Explanation::By::caller) return "the caller";
+  if (planned.why.chosen_by == Explanation::By::model)
     return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
   const TunedChoice* const entry = tuned_entry(planned, device);
   if (!entry) return "the tuning table";
@@ -196,11 +197,10 @@ std::vector<Step> first_steps(const Plan& plan, std::int64_t most) {
   std::vector<Step> steps;
   Cursor cursor;
   while (static_cast<std::int64_t>(steps.size()) < most) {
-    const Slice slice = next_slice(plan, cursor);
-    if (slice.empty()) break;
-    steps.insert(steps.end(), slice.steps().begin(), slice.steps().end());
+    const std::optional<Step> step = next_slice(plan, cursor);
+    if (!step) break;
+    steps.push_back(*step);
   }
-  if (static_cast<std::int64_t>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
   return steps;
 }
 
@@ -285,9 +285,10 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   if (planned.stream) print(*planned.stream);
   line("kernel", to_string(plan.kernel));
   line("  chosen by", chosen_by(planned, device));
-  line("  expected", milliseconds(plan.expected_seconds) + " by the cost model" +
-                         (plan.expected_seconds > 0 ? ", " + decimal(run_work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
-                         (plan.chosen_by == Plan::By::tuning ? ", which the table goes before" : ""));
+  line("  expected",
+       milliseconds(planned.why.expected_seconds) + " by the cost model" +
+           (planned.why.expected_seconds > 0 ? ", " + decimal(run_work / planned.why.expected_seconds / 1e9) + " GFLOP/s" : "") +
+           (planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : ""));
   constexpr std::int64_t shown = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
   const auto left_out_line = [&] {
@@ -330,13 +331,14 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
                           : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
   if (plan.parts > 1)
     line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
-  if (plan.workspace_bytes > 0)
-    line("  workspace", grouped(plan.workspace_bytes) + " bytes: A's panels " + grouped(plan.panels_a_bytes) + ", B's " +
-                            grouped(plan.panels_b_bytes) + ", sums " + grouped(plan.sums_bytes));
+  if (const WorkspaceLayout& space = plan.workspace; space.size_bytes > 0)
+    line("  workspace", grouped(space.size_bytes) + " bytes: A's panels " + grouped(space.panels_a.size_bytes) + ", B's " +
+                            grouped(space.panels_b.size_bytes) + ", sums " + grouped(space.sums.size_bytes));
   std::cout << '\n';
   line("grid", times({groups.columns, groups.rows}) + " workgroups (columns x rows) for each piece");
   line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
-  line("  slices", grouped(count.slices) + " of at most " + times({plan.slice_columns, plan.slice_rows}) + " workgroups, " +
+  line("  slices", grouped(count.dispatches) + " of at most " +
+                       times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups, " +
                        grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
   std::cout << '\n';
   if (arguments.steps > 0) {
@@ -392,29 +394,29 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
             {"requested", arguments.kernel},
             {"kernel", to_string(plan.kernel)},
             {"transposed", plan.transposed},
-            {"chosen_by", plan.chosen_by == Plan::By::caller   ? "caller"
-                          : plan.chosen_by == Plan::By::tuning ? "tuning"
-                                                               : "model"},
+            {"chosen_by", planned.why.chosen_by == Explanation::By::caller   ? "caller"
+                          : planned.why.chosen_by == Explanation::By::tuning ? "tuning"
+                                                                             : "model"},
             {"stream", planned.stream ? to_json(*planned.stream) : Json()},
             {"tuned_for", nullptr},
-            {"expected_seconds", plan.expected_seconds},
+            {"expected_seconds", planned.why.expected_seconds},
             {"passed_over", Json::array()},
             {"stages", Json::array()},
             {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.wide)))},
             {"panels", std::string(panels_names.at(static_cast<std::size_t>(panels(plan.kernel))))},
             {"parts", plan.parts},
             {"part_k", plan.part_k},
-            {"workspace_bytes", plan.workspace_bytes},
-            {"panels_a_bytes", plan.panels_a_bytes},
-            {"panels_b_bytes", plan.panels_b_bytes},
-            {"sums_bytes", plan.sums_bytes},
+            {"workspace_bytes", plan.workspace.size_bytes},
+            {"panels_a_bytes", plan.workspace.panels_a.size_bytes},
+            {"panels_b_bytes", plan.workspace.panels_b.size_bytes},
+            {"sums_bytes", plan.workspace.sums.size_bytes},
             {"tile", {block.rows, block.columns}},
             {"workgroup", {group[0], group[1], group[2]}},
             {"shared_bytes", shared_bytes(plan.kernel, p.type)},
             {"grid", {groups.columns, groups.rows}},
             {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
             {"pieces", count.pieces},
-            {"slices", count.slices},
+            {"slices", count.dispatches},
             {"dispatches", count.dispatches},
             {"steps", Json::array()},
             {"traffic",
@@ -477,8 +479,11 @@ void inspect(const Arguments& arguments) {
   const Device device = find_device(arguments);
   options.tuning = device.tuning;
   const Planned planned = [&]() -> Planned {
-    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty())
-      return {problem, options, make_plan(problem, device.limits, options)};
+    Explanation why;
+    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
+      const Plan plan = make_plan(problem, device.limits, options, &why);
+      return {problem, options, plan, std::move(why)};
+    }
     StreamOptions stream_options;
     stream_options.plan = options;
     if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
@@ -489,7 +494,12 @@ void inspect(const Arguments& arguments) {
     window.m = stream.piece_m;
     window.n = stream.piece_n;
     window.k = stream.piece_k;
-    return {window, options, stream.window, std::move(stream)};
+    PlanOptions as_streamed = options;
+    as_streamed.kernel = stream.window.kernel;
+    as_streamed.split_k = stream.window.parts;
+    as_streamed.transposed = stream.window.transposed;
+    make_plan(window, device.limits, as_streamed, &why);
+    return {window, options, stream.window, std::move(why), std::move(stream)};
   }();
   if (arguments.json) {
     std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';

@@ -1,0 +1,159 @@
+// Choosing a kernel: the caller's, a tuned one, or the one that the cost model takes for the fastest.
+#include <algorithm>
+#include <cstdio>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include <glgemm/error.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/tuning.hpp>
+
+#include "base/rounding.hpp"
+#include "base/text.hpp"
+#include "kernels/kernels.hpp"
+#include "plan/cost_model.hpp"
+#include "plan/cut.hpp"
+
+namespace glgemm {
+namespace {
+
+using By = Explanation::By;
+using PassedOver = Explanation::PassedOver;
+
+/// The parts of k that keep the device busy and each within a loop's limit.
+std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t asked) {
+  if (!kernels::can_split(kernel) || problem.k == 0) return 1;
+  const std::int64_t step = kernels::k_step(kernel);
+  if (asked > 0) return std::min(asked, ceil_div(problem.k, step));
+  const Tile block = tile(kernel);
+  const std::int64_t groups =
+      saturating_product({ceil_div(problem.m, block.rows), ceil_div(problem.n, block.columns), problem.batch});
+  const std::int64_t min_k = 512;  // a shorter part saves less than its reduction costs
+  const std::int64_t wanted = std::min(2 * limits.concurrent_groups / std::max<std::int64_t>(1, groups), problem.k / min_k);
+  const std::int64_t needed =
+      groups <= 4 * limits.concurrent_groups ? ceil_div(problem.k, kernels::max_k(kernel, limits.loop_iterations)) : 1;
+  return std::clamp<std::int64_t>(std::max(wanted, needed), 1, 1024);
+}
+
+/// A kernel, and how it would run the problem.
+struct Choice {
+  Kernel kernel;
+  By by = By::model;
+  bool transposed = false;
+  std::int64_t parts = 1;
+  double seconds = 0;
+};
+
+/// Which kernels may run a problem, in the order in which they are tried.
+class Chooser {
+ public:
+  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options)
+      : problem_(problem), limits_(limits), options_(options) {
+    if (options.kernel)
+      force(*options.kernel);
+    else
+      collect();
+  }
+
+  /// The first choice that can be cut into pieces.  @throws Unsupported  none can
+  Plan choose(Explanation* why) {
+    for (const Choice& choice : choices_) {
+      Plan plan;
+      plan.problem = choice.transposed ? transposed(problem_) : problem_;
+      plan.transposed = choice.transposed;
+      plan.kernel = choice.kernel;
+      std::string reason = cut(plan, limits_, options_, choice.parts);
+      if (reason.empty() && is_struck_off(plan)) reason = to_string(choice.kernel) + " failed its self-check";
+      if (reason.empty()) {
+        if (why) *why = explain(choice);
+        return plan;
+      }
+      refused_.push_back({choice.kernel, std::move(reason)});
+    }
+    throw Unsupported("gemm: no kernel can run this: " + refused_.back().reason);
+  }
+
+ private:
+  void force(const Kernel& kernel);
+  void collect();
+  void consider(const Kernel& kernel, By by, std::int64_t split_k);
+  bool is_struck_off(const Plan& plan) const;
+  Explanation explain(const Choice& taken) const;
+
+  const Problem& problem_;
+  const Limits& limits_;
+  const PlanOptions& options_;
+  std::vector<Choice> choices_;      ///< the best first
+  std::vector<PassedOver> refused_;  ///< those that cannot run
+};
+
+/// The caller's kernel and no other.
+void Chooser::force(const Kernel& kernel) {
+  if (const std::string reason = kernels::malformed(kernel); !reason.empty()) throw std::invalid_argument(reason);
+  if (const std::string reason = why_not(problem_, kernel, limits_); !reason.empty()) throw Unsupported(reason);
+  consider(kernel, By::caller, options_.split_k);
+}
+
+/// What was tuned for the like of the problem; then the others, the fastest by the cost model first.
+void Chooser::collect() {
+  for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
+    consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
+  const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
+  for (const Kernel& kernel : kernels::candidates(problem_, limits_)) consider(kernel, By::model, options_.split_k);
+  std::stable_sort(choices_.begin() + tuned_choices, choices_.end(),
+                   [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
+}
+
+void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
+  if (std::string reason = why_not(problem_, kernel, limits_); !reason.empty()) {
+    refused_.push_back({kernel, std::move(reason)});
+    return;
+  }
+  Choice choice{
+      .kernel = kernel, .by = by, .transposed = options_.transposed.value_or(kernels::runs_transposed(kernel, problem_))};
+  const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
+  choice.parts = parts_for(as_run, kernel, limits_, split_k);
+  choice.seconds = expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
+  choices_.push_back(std::move(choice));
+}
+
+bool Chooser::is_struck_off(const Plan& plan) const {
+  const std::vector<ProgramKey>& list = options_.struck_off;
+  if (list.empty()) return false;
+  const std::vector<Stage> stages = plan.stages();
+  return std::any_of(stages.begin(), stages.end(),
+                     [&](Stage stage) { return std::find(list.begin(), list.end(), plan.program(stage)) != list.end(); });
+}
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+  return text;
+}
+
+Explanation Chooser::explain(const Choice& taken) const {
+  Explanation why{.chosen_by = taken.by, .expected_seconds = taken.seconds};
+  const auto index = static_cast<std::size_t>(&taken - choices_.data());
+  for (const Choice& other : std::span(choices_).subspan(index + 1))
+    if (other.by == By::model && other.kernel != taken.kernel)
+      why.passed_over.push_back(
+          {other.kernel, milliseconds(other.seconds) + " by the cost model, against " + milliseconds(taken.seconds)});
+  why.passed_over.insert(why.passed_over.end(), refused_.begin(), refused_.end());
+  return why;
+}
+
+}  // namespace
+
+Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
+  validate(problem);
+  const Limits& limits = options.limits ? *options.limits : device_limits;
+  if (options.slice_columns < 0 || options.slice_rows < 0)
+    throw std::invalid_argument("make_plan: a slice of " + size_text(options.slice_columns, options.slice_rows) + " workgroups");
+  if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");
+  if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
+    throw Unsupported("gemm: this driver has no doubles, and the product is " + std::string(to_string(problem.type)));
+  return Chooser(problem, limits, options).choose(why);
+}
+
+}  // namespace glgemm

@@ -1,0 +1,298 @@
+// Cutting a product into pieces: one pass for each limit that a piece has to respect.
+#include "plan/cut.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "base/rounding.hpp"
+#include "kernels/kernels.hpp"
+#include "plan/piece.hpp"
+#include "plan/problem.hpp"
+
+namespace glgemm {
+namespace {
+
+constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t max_per_axis = int_max / 2;  // an index plus a tile stays an int in the shader
+
+/// The largest divisor of a band up to `max`.
+std::int64_t divisor(std::int64_t band, std::int64_t max) {
+  std::int64_t result = 1;
+  for (std::int64_t i = 1; i <= band / i; ++i) {
+    if (band % i != 0) continue;
+    for (const std::int64_t each : {i, band / i})
+      if (each <= max) result = std::max(result, each);
+  }
+  return result;
+}
+
+std::int64_t round_down_above(std::int64_t value, std::int64_t step) {
+  return value > step ? value / step * step : value;
+}
+
+/// The bytes of an operand that one binding can show: windows start at aligned offsets, so that up to one alignment less one
+/// element comes on top; and shaders index with an int.
+std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
+  const std::int64_t min_element_bytes = std::min(element_bytes(problem.type), element_bytes(problem.c_type));
+  const std::int64_t slack = std::max<std::int64_t>(limits.storage_offset_alignment, 16) - min_element_bytes;
+  return std::min(limits.storage_block_bytes, int_max) / 4 * 4 - slack;
+}
+
+/// A piece of a product. Its passes, in the order of cut(), only ever make it smaller.
+class PieceCutter {
+ public:
+  PieceCutter(const Problem& problem, const Kernel& kernel, const Limits& limits, const PlanOptions& options, std::int64_t parts)
+      : problem_(problem),
+        kernel_(kernel),
+        limits_(limits),
+        options_(options),
+        block_(tile(kernel)),
+        k_step_(kernels::k_step(kernel)),
+        max_bytes_(max_window_bytes(problem, limits)),
+        parts_(parts) {}
+
+  /// Why not even one element fits a binding; nothing if it does.
+  std::string why_no_element_fits() const;
+  void cut_to_indices();
+  void cut_to_bands();
+  void cut_to_windows();
+  void cut_to_whole_tiles();
+  void cut_to_whole_steps_of_k();
+  /// Returns why no piece fits the workspace; nothing if one does.
+  std::string cut_to_workspace();
+  /// Puts the piece into the plan, and what follows from it.
+  void finish(Plan& plan) const;
+
+ private:
+  std::int64_t max_k() const { return saturating_product({parts_, kernels::max_k(kernel_, limits_.loop_iterations)}); }
+  void shrink_to_windows(Piece& piece) const;
+  std::string cut_to_sums();
+  void cut_to_elements_of_c(std::int64_t max_elements);
+  bool is_too_large(const WorkspaceLayout& layout) const;
+  bool shrink(const WorkspaceLayout& layout);
+  WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_); }
+  void place_panels_b(WorkspaceLayout& layout) const;
+  Panels how_wide() const;
+  LargestDispatch largest_dispatch() const;
+
+  const Problem& problem_;
+  const Kernel& kernel_;
+  const Limits& limits_;
+  const PlanOptions& options_;
+  const Tile block_;
+  const std::int64_t k_step_;
+  const std::int64_t max_bytes_;  ///< of a window
+  std::int64_t parts_;            ///< of the piece's k
+  Piece piece_{};
+  bool items_in_buffer_ = false;
+};
+
+std::string PieceCutter::why_no_element_fits() const {
+  if (max_bytes_ >= element_bytes(accumulator(problem_.type))) return {};
+  return "gemm: storage blocks of " + std::to_string(limits_.storage_block_bytes) + " bytes at offsets aligned to " +
+         std::to_string(limits_.storage_offset_alignment) + " have no room for one element";
+}
+
+/// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
+void PieceCutter::cut_to_indices() {
+  const std::int64_t max_bias = std::min(max_per_axis, max_bytes_ / element_bytes(problem_.c_type));
+  piece_ = {std::min(problem_.m, problem_.bias == Bias::for_each_row ? max_bias : max_per_axis),
+            std::min(problem_.n, problem_.bias == Bias::for_each_column ? max_bias : max_per_axis),
+            std::min({problem_.k, max_k(), max_per_axis / k_step_ * k_step_}), std::min(problem_.batch, max_per_axis)};
+}
+
+/// No piece straddles a band of an operand: along the band's lines, the size of a piece divides the band.
+void PieceCutter::cut_to_bands() {
+  std::array<std::int64_t, 3> bands{};  // of m, n and k: their greatest common divisor
+  constexpr std::int64_t Piece::*sizes[] = {&Piece::m, &Piece::n, &Piece::k};
+  const Piece all{problem_.m, problem_.n, problem_.k, problem_.batch};
+  for (const Role role : roles(problem_)) {
+    const Operand& x = operand(problem_, role);
+    if (x.band == 0) continue;
+    const auto along = axes(problem_, role)[(x.layout == Layout::row_major) != is_transposed(problem_, role) ? 0 : 1].size;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (along == sizes[i] && all.*along > x.band) bands[i] = std::gcd(bands[i], x.band);
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    if (bands[i] != 0) piece_.*sizes[i] = divisor(bands[i], piece_.*sizes[i]);
+}
+
+/// Each operand's window has at most max_bytes_. Of an operand that is too large, the size along which its elements lie furthest
+/// apart is cut first: to cut another saves next to nothing.
+void PieceCutter::shrink_to_windows(Piece& piece) const {
+  for (bool fits = false; !fits;) {
+    fits = true;
+    for (const Role role : roles(problem_)) {
+      const std::int64_t max_elements = max_bytes_ / element_bytes(type(problem_, role));
+      const std::int64_t all = extent(problem_, role, piece);
+      if (all <= max_elements) continue;
+      fits = false;
+      const auto candidates = axes(problem_, role);
+      const Axis& axis = *std::max_element(candidates.begin(), candidates.end(), [&](const Axis& x, const Axis& y) {
+        return (piece.*x.size > 1 ? x.stride : 0) < (piece.*y.size > 1 ? y.stride : 0);
+      });
+      const std::int64_t too_many = all - max_elements;
+      piece.*axis.size = std::max<std::int64_t>(1, piece.*axis.size - ceil_div(too_many, axis.stride));
+    }
+  }
+}
+
+/// Each operand's window fits a binding. Items that are given one by one all go through one set of windows if those reach so far;
+/// else each is a piece of its own.
+void PieceCutter::cut_to_windows() {
+  if (!problem_.items) return shrink_to_windows(piece_);
+  const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
+  Piece fitting = pair;
+  shrink_to_windows(fitting);
+  items_in_buffer_ = fitting == pair;
+  if (items_in_buffer_) return;
+  piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
+  shrink_to_windows(piece_);
+}
+
+/// What is cut along m or n is cut between tiles of the kernel, so that no tile is computed in part twice.
+void PieceCutter::cut_to_whole_tiles() {
+  if (piece_.m < problem_.m) piece_.m = round_down_above(piece_.m, block_.rows);
+  if (piece_.n < problem_.n) piece_.n = round_down_above(piece_.n, block_.columns);
+}
+
+/// What is cut along k is cut between the kernel's steps.
+void PieceCutter::cut_to_whole_steps_of_k() {
+  if (piece_.k < problem_.k) piece_.k = round_down_above(piece_.k, k_step_);
+}
+
+/// Panels and sums have room in the workspace, in bindings and in images.
+std::string PieceCutter::cut_to_workspace() {
+  if (panels(kernel_) == Panels::none && parts_ == 1) return cut_to_sums();
+  for (WorkspaceLayout now = layout(); is_too_large(now); now = layout())
+    if (!shrink(now))
+      return to_string(kernel_) + " needs a workspace of " +
+             std::to_string(now.panels_a.size_bytes + now.panels_b.size_bytes + now.sums.size_bytes) +
+             " bytes for the least piece; the limit is " + std::to_string(options_.workspace_bytes) + ", in blocks of at most " +
+             std::to_string(max_bytes_);
+  return {};
+}
+
+/// The same where there are neither panels nor parts: sums over windows of k, if any, are all that the workspace has.
+std::string PieceCutter::cut_to_sums() {
+  if (layout().sums.size_bytes == 0) return {};
+  const std::int64_t bytes = element_bytes(accumulator(problem_.type));
+  const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
+  if (max_elements < 1)
+    return "gemm: windows of k need a workspace of at least " + std::to_string(bytes) + " bytes, and the limit is " +
+           std::to_string(options_.workspace_bytes);
+  const std::int64_t items = piece_.batch;
+  cut_to_elements_of_c(max_elements);
+  if (items_in_buffer_ && piece_.batch < items) items_in_buffer_ = false, piece_.batch = 1;
+  return {};
+}
+
+void PieceCutter::cut_to_elements_of_c(std::int64_t max_elements) {
+  for (const auto size : {&Piece::batch, &Piece::m, &Piece::n}) {
+    std::int64_t& cut = piece_.*size;
+    const std::int64_t each = piece_.m * piece_.n * piece_.batch / std::max<std::int64_t>(1, cut);
+    if (each * cut > max_elements) cut = std::max<std::int64_t>(1, max_elements / std::max<std::int64_t>(1, each));
+  }
+}
+
+bool PieceCutter::is_too_large(const WorkspaceLayout& layout) const {
+  const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes, sums = layout.sums.size_bytes;
+  const std::int64_t max_panels =
+      panels(kernel_) == Panels::image ? std::min(limits_.image_buffer_bytes, 16 * int_max) : max_bytes_;
+  return a + b > max_panels || std::max({a, b, sums}) > max_bytes_ ||
+         a + b + sums > options_.workspace_bytes - kernels::workspace_padding;
+}
+
+/// Makes a piece whose workspace is too large about half as large: first a batch, then what takes most. False if it is the least.
+bool PieceCutter::shrink(const WorkspaceLayout& layout) {
+  const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes;
+  const auto halve = [](std::int64_t& size, std::int64_t step) {
+    if (size <= step) return false;
+    size = round_up(ceil_div(size, 2), step);
+    return true;
+  };
+  if (piece_.batch > 1) {
+    piece_.batch = items_in_buffer_ ? 1 : ceil_div(piece_.batch, 2);
+    items_in_buffer_ = false;
+    return true;
+  }
+  if (parts_ > 1 && layout.sums.size_bytes > std::max(a, b)) {
+    parts_ = ceil_div(parts_, 2);
+    piece_.k = std::min(piece_.k, round_down_above(max_k(), k_step_));
+    return true;
+  }
+  if (piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
+    return halve(piece_.k, k_step_);
+  if (a >= b ? halve(piece_.m, block_.rows) || halve(piece_.n, block_.columns)
+             : halve(piece_.n, block_.columns) || halve(piece_.m, block_.rows))
+    return true;
+  return halve(piece_.k, k_step_);
+}
+
+/// Moves B's panels and what follows them to where the caller wants them, if all has room then.
+void PieceCutter::place_panels_b(WorkspaceLayout& layout) const {
+  if (!options_.panels_b || options_.panels_b->offset_bytes > options_.workspace_bytes) return;
+  const std::int64_t further = kernels::workspace_aligned(options_.panels_b->offset_bytes) - layout.panels_b.offset_bytes;
+  if (further <= 0 || layout.panels_b.size_bytes > options_.panels_b->size_bytes ||
+      layout.size_bytes + further > options_.workspace_bytes)
+    return;
+  for (std::int64_t* const moved : {&layout.panels_b.offset_bytes, &layout.sums.offset_bytes, &layout.size_bytes})
+    *moved += further;
+}
+
+/// How the kernel reads what it can read 16 bytes at a time.
+Panels PieceCutter::how_wide() const {
+  if (!kernels::reads_wide(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return Panels::none;
+  const std::int64_t window_bytes = extent(problem_, Role::a, piece_) * element_bytes(problem_.type);
+  return kernels::reads_wide_as_image(kernel_, limits_) && window_bytes >= kernels::min_image_bytes &&
+                 window_bytes <= limits_.image_buffer_bytes - 256
+             ? Panels::image
+             : Panels::storage;
+}
+
+LargestDispatch PieceCutter::largest_dispatch() const {
+  const std::int64_t by_default = kernels::default_slice(kernel_);
+  const auto wanted = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
+  LargestDispatch largest{.groups = limits_.groups, .groups_product = limits_.groups_product};
+  largest.columns = std::min({wanted(options_.slice_columns), limits_.groups[0], limits_.groups_product});
+  if (by_default == 0) largest.columns = std::min(largest.columns, std::max<std::int64_t>(1, ceil_div(piece_.n, block_.columns)));
+  largest.rows = std::min({wanted(options_.slice_rows), limits_.groups[1], limits_.groups_product / largest.columns});
+  return largest;
+}
+
+void PieceCutter::finish(Plan& plan) const {
+  plan.piece_m = piece_.m;
+  plan.piece_n = piece_.n;
+  plan.piece_k = piece_.k;
+  plan.piece_batch = piece_.batch;
+  plan.items_in_buffer = items_in_buffer_;
+  plan.wide = how_wide();
+  const std::int64_t k = padded_k(kernel_, piece_.k);
+  plan.part_k = parts_ > 1 ? round_up(ceil_div(k, parts_), k_step_) : piece_.k;
+  plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
+  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts);
+  place_panels_b(plan.workspace);
+  plan.largest_dispatch = largest_dispatch();
+}
+
+}  // namespace
+
+std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
+  PieceCutter cutter(plan.problem, plan.kernel, limits, options, parts);
+  if (std::string reason = cutter.why_no_element_fits(); !reason.empty()) return reason;
+  cutter.cut_to_indices();
+  cutter.cut_to_bands();
+  cutter.cut_to_windows();
+  cutter.cut_to_whole_tiles();  // so that a workspace of what the plan says is enough for it
+  cutter.cut_to_whole_steps_of_k();
+  cutter.cut_to_bands();
+  if (std::string reason = cutter.cut_to_workspace(); !reason.empty()) return reason;
+  cutter.cut_to_whole_tiles();
+  cutter.cut_to_bands();  // whole tiles, and what fits the workspace, may straddle them again
+  cutter.finish(plan);
+  return {};
+}
+
+}  // namespace glgemm

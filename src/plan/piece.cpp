@@ -1,0 +1,62 @@
+// The sizes of a piece, and what they come to in buffers.
+#include "plan/piece.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/rounding.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+/// The product of counts, or more than any workspace has; a few of those can be added.
+std::int64_t bytes_of(std::initializer_list<std::int64_t> counts) {
+  return std::min(saturating_product(counts), std::numeric_limits<std::int64_t>::max() / 8);
+}
+
+std::int64_t panel_bytes(const Problem& problem, const Kernel& kernel, Role role, const Piece& piece) {
+  const std::int64_t width = kernels::panel_width(kernel, role, problem.type);
+  if (width == 0) return 0;
+  return bytes_of({round_up(role == Role::a ? piece.m : piece.n, width), padded_k(kernel, piece.k),
+                   kernels::packed_items(problem, role, piece.batch), element_bytes(accumulator(problem.type))});
+}
+
+}  // namespace
+
+std::array<Axis, 3> axes(const Problem& problem, Role role) {
+  const Strides stride = strides(problem, role);
+  return {Axis{role == Role::b ? &Piece::k : &Piece::m, stride.row}, Axis{role == Role::a ? &Piece::k : &Piece::n, stride.column},
+          Axis{&Piece::batch, stride.item}};
+}
+
+std::int64_t extent(const Problem& problem, Role role, const Piece& piece) {
+  std::int64_t last = 0;
+  for (const Axis& axis : axes(problem, role)) {
+    if (piece.*axis.size == 0) return 0;
+    last += (piece.*axis.size - 1) * axis.stride;
+  }
+  return last + 1;
+}
+
+std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
+  if (panels(kernel) == Panels::none) return k;
+  // Zeros of B alone would not do: what follows A's rows may be NaN.
+  const bool both = kernels::panel_width(kernel, Role::a, Type::f32) > 0;
+  return round_up(std::max<std::int64_t>(k, 1), both ? kernels::k_step(kernel) : 1);
+}
+
+WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts) {
+  const Type acc = accumulator(problem.type);
+  const bool rounds = problem.c_type != acc && piece.k < problem.k;  // C cannot keep the sums of a window of k
+  const std::int64_t a = panel_bytes(problem, kernel, Role::a, piece), b = panel_bytes(problem, kernel, Role::b, piece);
+  const std::int64_t sums = parts > 1 || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, element_bytes(acc)}) : 0;
+  WorkspaceLayout layout;
+  layout.panels_a = {0, a};
+  layout.panels_b = {kernels::workspace_aligned(a), b};
+  layout.sums = {layout.panels_b.offset_bytes + kernels::workspace_aligned(b), sums};
+  layout.size_bytes = layout.sums.offset_bytes + sums;
+  return layout;
+}
+
+}  // namespace glgemm

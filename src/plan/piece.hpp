@@ -1,0 +1,34 @@
+// The sizes of a piece, and what they come to in buffers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <glgemm/plan.hpp>
+
+namespace glgemm {
+
+struct Piece {
+  std::int64_t m, n, k, batch;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// One of the sizes of a piece and how far apart its elements lie in an operand.
+struct Axis {
+  std::int64_t Piece::*size;
+  std::int64_t stride;
+};
+/// Those of the operand's rows, columns and items.
+std::array<Axis, 3> axes(const Problem& problem, Role role);
+
+/// Elements from the first to the last of a piece of an operand, both included; 0 for one without elements.
+std::int64_t extent(const Problem& problem, Role role, const Piece& piece);
+
+/// k of a piece as its panels have it, in whole steps of the kernel; k itself without panels.
+std::int64_t padded_k(const Kernel& kernel, std::int64_t k);
+
+/// The workspace of a piece whose k is summed in that many parts: A's panels, B's panels, sums, one after the other. The only
+/// place where that is worked out.
+WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts);
+
+}  // namespace glgemm

@@ -1,0 +1,342 @@
+// From a plan to its steps, one after the other.
+#include "plan/slices.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "base/rounding.hpp"
+#include "kernels/kernels.hpp"
+#include "plan/piece.hpp"
+
+namespace glgemm {
+namespace {
+
+constexpr Stage all_stages[] = {Stage::pack_a, Stage::pack_b, Stage::multiply, Stage::reduce};
+
+/// What a stage of a piece runs over: workgroups of `columns` x `rows` each, and layers.
+struct Grid {
+  std::int64_t x = 0, y = 0, layers = 0;
+  std::int64_t columns = 1, rows = 1;
+  double group_work = 1;
+  /// The workgroups of a dispatch. A larger grid is walked in rectangles of so many, each layer apart.
+  std::int64_t max_columns = 1, max_rows = 1;
+  /// The layers of a dispatch that takes the whole grid of each; 0 where one layer's is too much for it.
+  std::int64_t max_layers = 0;
+
+  bool is_one_rectangle() const { return x <= max_columns && y <= max_rows; }
+};
+
+/// Rows or columns and steps of k of the operand that is packed.
+void pack_grid(Grid& grid, const Plan& plan, Role role, const Piece& piece) {
+  const Problem& problem = plan.problem;
+  const std::int64_t per_texel = 16 / element_bytes(accumulator(problem.type));
+  const std::int64_t width = kernels::panel_width(plan.kernel, role, problem.type);
+  const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width), lanes = kernels::pack_lanes(rows / per_texel);
+  grid.columns = lanes * per_texel;
+  grid.rows = kernels::pack_step * (workgroup(kernels::pack())[0] / lanes);
+  grid.x = ceil_div(rows, grid.columns);
+  grid.y = ceil_div(padded_k(plan.kernel, piece.k), grid.rows);
+  grid.layers = kernels::packed_items(problem, role, piece.batch);
+  grid.group_work = static_cast<double>(grid.columns * grid.rows);
+  const LargestDispatch& largest = plan.largest_dispatch;
+  grid.max_columns = std::min(largest.groups[0], largest.groups_product);
+  grid.max_rows = std::min(largest.groups[1], largest.groups_product / std::min(grid.x, grid.max_columns));
+}
+
+/// Elements of C.
+void reduce_grid(Grid& grid, const Plan& plan, const Piece& piece) {
+  grid.columns = workgroup(kernels::reduce())[0];
+  grid.x = ceil_div(piece.m * piece.n, grid.columns);
+  grid.y = 1;
+  grid.layers = piece.batch;
+  grid.group_work = static_cast<double>(grid.columns * plan.parts);
+  grid.max_columns = std::min(plan.largest_dispatch.groups[0], plan.largest_dispatch.groups_product);
+}
+
+/// Tiles of C.
+void multiply_grid(Grid& grid, const Plan& plan, const Piece& piece) {
+  const Tile block = tile(plan.kernel);
+  const std::int64_t parts = plan.parts > 1 ? ceil_div(padded_k(plan.kernel, piece.k), plan.part_k) : 1;
+  grid.columns = block.columns;
+  grid.rows = block.rows;
+  grid.x = ceil_div(piece.n, block.columns);
+  grid.y = ceil_div(piece.m, block.rows);
+  grid.layers = piece.batch * parts;
+  grid.group_work =
+      static_cast<double>(block.rows * block.columns) * static_cast<double>(std::max<std::int64_t>(1, piece.k / parts));
+  grid.max_columns = plan.largest_dispatch.columns;
+  grid.max_rows = plan.largest_dispatch.rows;
+}
+
+bool packs_items(const Plan& plan, Stage stage) {
+  return stage == Stage::multiply && kernels::packs_items(plan.kernel);
+}
+
+Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
+  Grid grid;
+  switch (stage) {
+    case Stage::pack_a:
+    case Stage::pack_b:
+      pack_grid(grid, plan, stage == Stage::pack_a ? Role::a : Role::b, piece);
+      break;
+    case Stage::multiply:
+      multiply_grid(grid, plan, piece);
+      break;
+    case Stage::reduce:
+      reduce_grid(grid, plan, piece);
+      break;
+  }
+  const LargestDispatch& largest = plan.largest_dispatch;
+  if (packs_items(plan, stage)) {  // a block for each invocation, and all along x
+    constexpr std::int64_t max_invocations = std::numeric_limits<std::int32_t>::max() / 2;
+    const std::int64_t invocations = std::min(largest.groups[0], largest.groups_product) * workgroup(plan.kernel)[0];
+    grid.max_columns = grid.x;
+    grid.max_rows = grid.y;
+    grid.max_layers = std::min(invocations, max_invocations) / kernels::blocks(plan.kernel, plan.piece_m, plan.piece_n);
+  } else {
+    grid.max_layers = std::min(largest.groups[2], largest.groups_product / (grid.x * grid.y));
+  }
+  return grid;
+}
+
+/// Whether a piece has the stage: panels are made where the piece is the first that needs them, and the parts are added up at the
+/// end of k.
+bool has_stage(const Plan& plan, Stage stage, bool first_row, bool first_column, bool last_k) {
+  switch (stage) {
+    case Stage::pack_a:
+      return plan.packs(Role::a) && (first_column || plan.piece_k < plan.problem.k);
+    case Stage::pack_b:
+      return plan.packs(Role::b) && (first_row || plan.piece_k < plan.problem.k || plan.piece_n < plan.problem.n);
+    case Stage::multiply:
+      return true;
+    case Stage::reduce:
+      break;
+  }
+  return plan.parts > 1 && last_k;
+}
+
+/// The piece at which a cursor stands.
+struct Position {
+  Piece piece;
+  bool first_row, first_column, last_k;
+
+  Position(const Plan& plan, const Cursor& cursor)
+      : piece{std::min(plan.piece_m, plan.problem.m - cursor.m0), std::min(plan.piece_n, plan.problem.n - cursor.n0),
+              std::min(plan.piece_k, plan.problem.k - cursor.k0), std::min(plan.piece_batch, plan.problem.batch - cursor.batch0)},
+        first_row(cursor.m0 == 0),
+        first_column(cursor.n0 == 0),
+        last_k(cursor.k0 + piece.k >= plan.problem.k) {}
+
+  bool has(const Plan& plan, Stage stage) const { return has_stage(plan, stage, first_row, first_column, last_k); }
+};
+
+/// The part of a grid that a step covers, and the rectangle of which it is a part, in workgroups.
+struct Slice {
+  std::int64_t columns, rows, layers;
+  std::int64_t left, top, right, bottom;
+};
+
+/// The next slice worth about `work`. A rectangle is walked in strips: whole rows where one row is worth less than that, else
+/// parts of one row. A grid of one rectangle is taken whole, for as many layers at once as `work` allows.
+Slice slice_at(const Grid& grid, const Cursor& cursor, bool packs_items, double work) {
+  Slice slice{};
+  slice.left = cursor.group_x / grid.max_columns * grid.max_columns;
+  slice.top = cursor.group_y / grid.max_rows * grid.max_rows;
+  slice.right = std::min(grid.x, slice.left + grid.max_columns);
+  slice.bottom = std::min(grid.y, slice.top + grid.max_rows);
+  const std::int64_t max_layers = std::min(grid.layers - cursor.item, grid.max_layers), layer = grid.x * grid.y;
+  const bool begins = cursor.group_x == 0 && cursor.group_y == 0;
+  const bool whole = packs_items || (begins && grid.is_one_rectangle() && max_layers > 0);
+  const double max_groups =
+      static_cast<double>(whole ? layer * max_layers : (slice.right - slice.left) * (slice.bottom - slice.top));
+  const auto groups = static_cast<std::int64_t>(std::clamp(work / grid.group_work, 1.0, max_groups));
+
+  slice.columns = slice.right - cursor.group_x;
+  slice.rows = slice.layers = 1;
+  if (packs_items || (whole && groups >= layer)) {
+    slice.columns = grid.x;
+    slice.rows = grid.y;
+    slice.layers = std::max<std::int64_t>(1, groups / layer);
+  } else if (cursor.group_x != slice.left || groups < slice.columns) {
+    slice.columns = std::min(slice.columns, groups);
+  } else {
+    slice.rows = std::min(slice.bottom - cursor.group_y, groups / slice.columns);
+  }
+  return slice;
+}
+
+/// The window of the piece of an operand whose first element is that at `row` and `column` of item `item`.
+Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t column, std::int64_t item, const Piece& piece) {
+  const Strides stride = strides(problem, role);
+  const std::int64_t bytes = element_bytes(type(problem, role));
+  return {(row * stride.row + column * stride.column + item * stride.item) * bytes, extent(problem, role, piece) * bytes};
+}
+
+/// The windows of the operands that the stage reads as they lie, and of what it writes outside the workspace.
+void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece) {
+  const Problem& problem = plan.problem;
+  const std::int64_t rows = piece.m, columns = piece.n;
+  // Items that share no window are the executor's to find; their windows are those of the first.
+  const std::int64_t item = problem.items ? 0 : cursor.batch0;
+  if (problem.items) piece.batch = plan.items_in_buffer ? std::min<std::int64_t>(problem.batch, 2) : 1;
+  const bool multiplies = step.stage == Stage::multiply;
+  if (step.stage == Stage::pack_a || (multiplies && !plan.packs(Role::a)))
+    step.a = window(problem, Role::a, cursor.m0, cursor.k0, item, piece);
+  if (step.stage == Stage::pack_b || (multiplies && !plan.packs(Role::b)))
+    step.b = window(problem, Role::b, cursor.k0, cursor.n0, item, piece);
+  if (step.stage != Stage::reduce && !(multiplies && plan.parts == 1)) return;
+  step.c = window(problem, Role::c, cursor.m0, cursor.n0, item, piece);
+  if (problem.residual) step.d = window(problem, Role::d, cursor.m0, cursor.n0, item, piece);
+  const std::int64_t bias_bytes = element_bytes(problem.c_type);
+  if (problem.bias == Bias::for_each_row) step.bias = {cursor.m0 * bias_bytes, rows * bias_bytes};
+  if (problem.bias == Bias::for_each_column) step.bias = {cursor.n0 * bias_bytes, columns * bias_bytes};
+}
+
+/// Whether a stage has to wait for what comes before it. The workspace is the same memory for every piece, C is not. A's and B's
+/// panels are apart.
+bool needs_barrier(const Plan& plan, const Cursor& cursor, Stage stage, const Position& at) {
+  if (plan.workspace.size_bytes > 0) return stage != Stage::pack_b || !at.has(plan, Stage::pack_a);
+  const bool first_piece = cursor.batch0 == 0 && cursor.m0 == 0 && cursor.n0 == 0;
+  return cursor.k0 > 0 || first_piece;
+}
+
+Step step_at(const Plan& plan, const Cursor& cursor, const Position& at, const Grid& grid, const Slice& slice) {
+  Step step;
+  step.stage = all_stages[cursor.stage];
+  step.groups = {slice.columns, slice.rows, slice.layers};
+  if (packs_items(plan, step.stage))
+    step.groups = {ceil_div(slice.layers * slice.columns * slice.rows, workgroup(plan.kernel)[0]), 1, 1};
+  step.x0 = cursor.group_x * grid.columns;
+  step.y0 = cursor.group_y * grid.rows;
+  step.z0 = cursor.item;
+  step.m = at.piece.m;
+  step.n = at.piece.n;
+  step.k = at.piece.k;
+  step.padded_k = padded_k(plan.kernel, at.piece.k);
+  step.items = slice.layers;
+  step.piece_items = at.piece.batch;
+  step.first_item = cursor.batch0;
+  set_windows(step, plan, cursor, at.piece);
+  step.first_k = step.stage == Stage::reduce || cursor.k0 == 0;
+  step.last_k = at.last_k;
+  const bool stage_begins = cursor.group_x == 0 && cursor.group_y == 0 && cursor.item == 0;
+  step.barrier_before = stage_begins && needs_barrier(plan, cursor, step.stage, at);
+  step.work = static_cast<double>(slice.columns * slice.rows * slice.layers) * grid.group_work;
+  return step;
+}
+
+/// Moves on within the stage: along the slice's rows, down its rectangle, to the next rectangle and the next layer. False at the
+/// stage's end, where the cursor stands at a beginning again.
+bool advance_in_stage(Cursor& cursor, const Grid& grid, const Slice& slice) {
+  cursor.group_x += slice.columns;
+  if (cursor.group_x < slice.right) return true;
+  cursor.group_x = slice.left;
+  cursor.group_y += slice.rows;
+  if (cursor.group_y < slice.bottom) return true;
+  cursor.group_x = slice.right;
+  cursor.group_y = slice.top;
+  if (cursor.group_x < grid.x) return true;
+  cursor.group_x = 0;
+  cursor.group_y = slice.bottom;
+  if (cursor.group_y < grid.y) return true;
+  cursor.group_y = 0;
+  cursor.item += slice.layers;
+  if (cursor.item < grid.layers) return true;
+  cursor.item = 0;
+  return false;
+}
+
+/// Moves on to the next window of k of the piece, else to the next piece: along C's rows, down its columns, to the next items.
+void advance_piece(Cursor& cursor, const Problem& problem, const Piece& piece) {
+  cursor.stage = 0;
+  const auto moves = [](std::int64_t& at, std::int64_t by, std::int64_t end) {
+    at += by;
+    if (at < end) return true;
+    at = 0;
+    return false;
+  };
+  if (moves(cursor.k0, piece.k, problem.k) || moves(cursor.n0, piece.n, problem.n) || moves(cursor.m0, piece.m, problem.m))
+    return;
+  cursor.batch0 += piece.batch;
+}
+
+}  // namespace
+
+std::optional<Step> next_slice(const Plan& plan, Cursor& cursor, double work) {
+  const Problem& problem = plan.problem;
+  if (problem.m == 0 || problem.n == 0 || cursor.batch0 >= problem.batch) return {};
+  const Position at(plan, cursor);
+  while (!at.has(plan, all_stages[cursor.stage])) ++cursor.stage;  // every piece has the stage that multiplies
+  const Stage stage = all_stages[cursor.stage];
+  const Grid grid = grid_of(plan, stage, at.piece);
+  const Slice slice = slice_at(grid, cursor, packs_items(plan, stage), work);
+  const Step step = step_at(plan, cursor, at, grid, slice);
+
+  if (advance_in_stage(cursor, grid, slice)) return step;
+  for (++cursor.stage; cursor.stage < static_cast<int>(std::size(all_stages)); ++cursor.stage)
+    if (at.has(plan, all_stages[cursor.stage])) return step;
+  advance_piece(cursor, problem, at.piece);
+  return step;
+}
+
+PackedPart packed_part(const Plan& plan, const Step& step) {
+  const Grid grid = grid_of(plan, step.stage, {step.m, step.n, step.k, step.piece_items});
+  const auto part = [](std::int64_t size, std::int64_t begin, std::int64_t length) {
+    return std::max<std::int64_t>(0, std::min(size - begin, length));
+  };
+  return {step.x0, part(step.stage == Stage::pack_a ? step.m : step.n, step.x0, step.groups[0] * grid.columns), step.y0,
+          part(step.k, step.y0, step.groups[1] * grid.rows)};
+}
+
+namespace {
+
+/// Pieces of one size along one axis, and how many of them there are.
+struct Kind {
+  std::int64_t size, count;
+  bool first, last;
+};
+
+/// The first piece along an axis, the last one, and those between.
+std::vector<Kind> kinds(std::int64_t all, std::int64_t piece) {
+  const std::int64_t pieces = all == 0 ? 1 : ceil_div(all, piece);
+  std::vector<Kind> found{{std::min(all, piece), 1, true, pieces == 1}};
+  if (pieces > 2) found.push_back({piece, pieces - 2, false, false});
+  if (pieces > 1) found.push_back({all - (pieces - 1) * piece, 1, false, true});
+  return found;
+}
+
+/// The dispatches of a grid, each as large as it may be.
+std::int64_t dispatches_of(const Grid& grid) {
+  if (grid.is_one_rectangle()) return ceil_div(grid.layers, std::max<std::int64_t>(1, grid.max_layers));
+  return saturating_product({ceil_div(grid.x, grid.max_columns) * ceil_div(grid.y, grid.max_rows), grid.layers});
+}
+
+}  // namespace
+
+PlanSize size(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  if (problem.m == 0 || problem.n == 0 || problem.batch == 0) return {};
+  PlanSize result;
+  result.pieces =
+      saturating_product({ceil_div(problem.m, plan.piece_m), ceil_div(problem.n, plan.piece_n),
+                          ceil_div(problem.batch, plan.piece_batch), problem.k == 0 ? 1 : ceil_div(problem.k, plan.piece_k)});
+  const auto add = [&](Stage stage, const Grid& grid, std::int64_t pieces) {
+    result.work[static_cast<std::size_t>(stage)] +=
+        static_cast<double>(pieces) * static_cast<double>(saturating_product({grid.x, grid.y, grid.layers})) * grid.group_work;
+    result.dispatches +=
+        std::min(saturating_product({pieces, dispatches_of(grid)}), std::numeric_limits<std::int64_t>::max() - result.dispatches);
+  };
+  for (const Kind& m : kinds(problem.m, plan.piece_m))
+    for (const Kind& n : kinds(problem.n, plan.piece_n))
+      for (const Kind& batch : kinds(problem.batch, plan.piece_batch))
+        for (const Kind& k : kinds(problem.k, plan.piece_k))
+          for (const Stage stage : all_stages)
+            if (has_stage(plan, stage, m.first, n.first, k.last))
+              add(stage, grid_of(plan, stage, {m.size, n.size, k.size, batch.size}),
+                  saturating_product({m.count, n.count, batch.count, k.count}));
+  return result;
+}
+
+}  // namespace glgemm

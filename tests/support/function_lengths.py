@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Checks that no function is too long.
+
+    function_lengths.py FOLDER=MAX...      fails, with a list, if a function in FOLDER has more than MAX lines
+    function_lengths.py --list FOLDER...   prints all functions, the longest first
+
+A function's lines are those from its head, without comments and `template` above it, to its closing brace. A lambda counts as a
+part of the function in which it stands. What it goes by is braces, so that the code has to be formatted as by clang-format.
+"""
+import pathlib
+import re
+import sys
+
+BLANKED = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|(?<![0-9A-Fa-f])\'(?:[^\'\\\n]|\\.)+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
+    re.DOTALL | re.MULTILINE)
+
+
+def functions(text):
+    """Yields (name, first line, number of lines) of each function."""
+    text = BLANKED.sub(lambda match: re.sub(r'[^\n]', ' ', match.group()), text)
+    inside = []  # for each open brace: None, or the head and beginning of a function
+    head_begin = 0
+    for token in re.finditer(r'[{};]', text):
+        at = token.start()
+        in_function = any(each is not None for each in inside)
+        if token.group() == ';':
+            if not in_function and text.count('(', head_begin, at) == text.count(')', head_begin, at):
+                head_begin = at + 1
+        elif token.group() == '{':
+            head = text[head_begin:at]
+            inside.append((head, head_begin) if not in_function and opens_function(head) else None)
+            if not in_function and inside[-1] is None:
+                if re.search(r'=\s*$|[\w>]\s*$', head) and not re.match(r'\s*(inline\s+)?(namespace|extern)\b', head) and not is_type(head):
+                    inside[-1] = ('', head_begin)  # a value in braces: what is in it is no declaration
+                else:
+                    head_begin = at + 1
+        elif inside:
+            was = inside.pop()
+            if was is None:
+                if not any(each is not None for each in inside):
+                    head_begin = at + 1
+                continue
+            if re.match(r'\s*[,{]', text[at + 1:at + 200]) and ':' in was[0]:
+                continue  # a member in a constructor's list: the body is still to come
+            head, begin = was
+            if head:
+                begin += len(head) - len(re.sub(r'^\s*(?:(?:public|private|protected)\s*:\s*)?(?:template\s*<.*?>\s*\n)?\s*', '', head, flags=re.DOTALL))
+                first = text.count('\n', 0, begin) + 1
+                yield name_of(head), first, text.count('\n', 0, at) + 2 - first
+            head_begin = at + 1
+
+
+def is_type(head):
+    head = re.sub(r'template\s*<.*?>\s*\n', '', head, flags=re.DOTALL)
+    return re.match(r'\s*(?:(?:public|private|protected)\s*:\s*)?(?:typedef\s+)?(?:class|struct|union|enum)\b[^(]*$', head) is not None
+
+
+def opens_function(head):
+    if '(' not in head or is_type(head):
+        return False
+    before_list = head.split('(')[0]
+    return '=' not in before_list.replace('operator', '').replace('==', '') or re.search(r'\][^=]*\)[^=;]*$', head) is not None
+
+
+def name_of(head):
+    before = head.split('(')[0] if 'operator()' not in head else 'operator()'
+    words = re.findall(r'[\w:~]+|operator\S+', before)
+    return words[-1] if words else '?'
+
+
+def self_check():
+    """The count is right for what is hard to count."""
+    text = '''
+namespace n {
+constexpr int values[] = {f(1), 2};
+/// A comment with a { and "quotes".
+template <class T>
+int one(T x) {
+  const char brace = '{'; /* } */
+  return x(R"({{{)", "}");
+}
+struct S {
+  int member{};
+  S(int a)
+      : member{a},
+        other(1) {}
+  void two() const {
+    if (member) {
+      const auto f = [&] { return 1; };
+    }
+  }
+};
+enum class E { a, b };
+const auto lambda = [](int x) {
+  return x;
+};
+}  // namespace n
+'''
+    expected = [('one', 6, 4), ('S', 12, 3), ('two', 15, 5), ('lambda', 22, 3)]
+    found = list(functions(text))
+    if found != expected:
+        sys.exit(f'function_lengths.py counts wrongly: {found} instead of {expected}')
+
+
+def all_in(folder):
+    found = []
+    for path in sorted(pathlib.Path(folder).rglob('*')):
+        if path.suffix in ('.cpp', '.hpp', '.h', '.c'):
+            found += [(lines, str(path), first, name) for name, first, lines in functions(path.read_text(encoding='utf-8'))]
+    if not found:
+        sys.exit(f'function_lengths.py: no function in {folder}')
+    return sorted(found, reverse=True)
+
+
+def main(arguments):
+    self_check()
+    if not arguments:
+        sys.exit(__doc__)
+    if arguments[0] == '--list':
+        for folder in arguments[1:]:
+            for lines, path, first, name in all_in(folder):
+                print(f'{lines:4} {path}:{first} {name}')
+        return
+    failed = False
+    for argument in arguments:
+        folder, _, most = argument.rpartition('=')
+        found = all_in(folder)
+        print(f'{folder}: {len(found)} functions, the longest has {found[0][0]} lines, at most {most} are allowed')
+        for lines, path, first, name in found:
+            if lines > int(most):
+                print(f'  {path}:{first}: {name} has {lines} lines')
+                failed = True
+    sys.exit(1 if failed else 0)
+
+
+main(sys.argv[1:])
