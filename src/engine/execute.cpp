@@ -13,7 +13,7 @@ namespace glgemm {
 namespace {
 
 /// The locations of gemm.glsl's uniforms.
-enum Location : GLint {
+enum Location : int {
   at_x0,
   at_y0,
   at_z0,
@@ -38,7 +38,7 @@ enum Location : GLint {
 enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64, packs_b = 128 };
 
 struct Place {
-  GLuint buffer = 0;
+  unsigned buffer = 0;
   std::int64_t offset = 0;
 };
 
@@ -65,12 +65,11 @@ class Dispatch {
 
  private:
   /// Binds a part of a buffer and returns the byte of the binding at which it begins.
-  std::int64_t bind(gl::Binding binding, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
+  std::int64_t bind(gl::Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
     if (size_bytes == 0) return 0;  // never read
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
     const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
-    state_.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest),
-                               static_cast<GLsizeiptr>(whole_words));
+    gl::bind_storage(state_.api, binding, buffer, begin - rest, whole_words);
     bound_ |= bit(binding);
     return rest;
   }
@@ -247,7 +246,7 @@ void Dispatch::multiply(gl::Program& program) {
 /// gone, and zink then drops dispatches.
 void Dispatch::bind_unused(const ProgramKey& key) {
   const BufferView& c = call_.product.c;
-  for (GLuint i = 0; i < gl::storage_bindings; ++i) {
+  for (unsigned i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
     if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
       bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
@@ -281,11 +280,8 @@ void Dispatch::run(gl::Program& program) {
       break;
   }
   bind_unused(plan_.program(step_.stage));
-  if (step_.barrier_before)
-    api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT |
-                      (panels(plan_.kernel) == Panels::image || a_is_image() ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
-  api.DispatchCompute(static_cast<GLuint>(step_.groups[0]), static_cast<GLuint>(step_.groups[1]),
-                      static_cast<GLuint>(step_.groups[2]));
+  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || a_is_image());
+  gl::dispatch(api, step_.groups);
 }
 
 /// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
@@ -348,13 +344,13 @@ bool multiplies_nothing(const Gemm& product) {
 }
 
 /// Replaces a buffer of the engine's by a larger one if need be.
-void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
+void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
   if (had >= needed) return;
-  const GLuint grown = gl::create_buffer(api, needed, nullptr);
-  api.DeleteBuffers(1, &buffer);
+  const unsigned grown = gl::create_buffer(api, needed);
+  gl::delete_buffer(api, buffer);
   buffer = grown;
   had = needed;
-  gl::label(api, GL_BUFFER, grown, label);
+  gl::label_buffer(api, grown, label);
 }
 
 /// The transposed product: C^T = op(B)^T op(A)^T, see transposed(Problem).
@@ -398,13 +394,14 @@ Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const P
   return plan;
 }
 
-/// What a product of the plan may bind.
+/// What a product of the plan may change of the state.
 gl::Bindings bindings_of(const Plan& plan) {
-  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
+  gl::Bindings result = gl::product_bindings;
+  if (panels(plan.kernel) == Panels::image) result |= gl::image_panels;
   if (plan.wide == Panels::image) result |= gl::image_a;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
-    for (GLuint i = 0; i < gl::storage_bindings; ++i)
+    for (unsigned i = 0; i < gl::storage_bindings; ++i)
       if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
   }
   return result;
@@ -532,8 +529,8 @@ Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> 
 }
 
 Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
-  if (!state.scoped) group_.emplace(state.api, "glgemm", state.max_debug_groups);
-  if (plan_.items_in_buffer) state.api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, call.work->items);
+  if (!state.scoped) group_.emplace(state.api, "glgemm");
+  if (plan_.items_in_buffer) gl::bind_storage(state.api, gl::binding_items, call.work->items);
 }
 
 Enqueuer::~Enqueuer() {
@@ -544,16 +541,14 @@ Enqueuer::~Enqueuer() {
 
 void Enqueuer::upload_items() {
   if (!plan_.items_in_buffer || plan_.problem.batch == 0) return;
-  const std::vector<std::byte> items = pack_items(call_.product, plan_.problem);
-  state_.api.InvalidateBufferData(call_.work->items);  // an earlier product may still read what was there
-  state_.api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+  gl::replace_bound_storage(state_.api, call_.work->items, pack_items(call_.product, plan_.problem));
 }
 
 void Enqueuer::run(const Slice& slice) {
   const Prepared& prepared = *call_.prepared;
   for (const Step& step : slice.steps()) {
     gl::Program* program = prepared.programs[static_cast<std::size_t>(step.stage)];
-    if (program != used_) state_.api.UseProgram(program->id());
+    if (program != used_) program->use(state_.api);
     used_ = program;
     Dispatch(state_, call_, step).run(*program);
   }
@@ -615,8 +610,8 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
 
 void run_on_nothing(Engine::State& state, const Prepared& prepared) {
   const gl::Api& api = state.api;
-  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256, nullptr);
-  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state.scratch);
+  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
+  for (unsigned i = 0; i < gl::storage_bindings; ++i) gl::bind_storage(api, static_cast<gl::Binding>(i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
   for (const Stage stage : prepared.plan.stages()) {
     const ProgramKey key = prepared.plan.program(stage);
@@ -624,8 +619,8 @@ void run_on_nothing(Engine::State& state, const Prepared& prepared) {
     program.set(api, at_size, std::array{0, 0, 0, 0});
     if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
     if (key.parts || std::holds_alternative<ReduceKernel>(key.kernel)) program.set(api, at_parts, std::array{1, 1, 1});
-    api.UseProgram(program.id());
-    api.DispatchCompute(1, 1, 1);
+    program.use(api);
+    gl::dispatch(api, {1, 1, 1});
   }
 }
 

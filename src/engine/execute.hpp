@@ -20,7 +20,7 @@ struct Prepared {
 
 /// A part of an operand, brought along for one pack step in place of the operand itself.
 struct Strip {
-  GLuint buffer = 0;  ///< it begins with the buffer
+  unsigned buffer = 0;  ///< it begins with the buffer
   std::int64_t size_bytes = 0;
   std::int64_t first = 0;  ///< where element (0, 0) of the operand would be, in elements from the buffer's beginning
   std::int64_t row = 0;    ///< the distance in elements from one row (of B: column) to the next, and from one k to the next

@@ -96,7 +96,9 @@ class Sample {
 class Buffers {
  public:
   explicit Buffers(const gl::Api& api) : api_(api) {}
-  ~Buffers() { api_.DeleteBuffers(static_cast<GLsizei>(names_.size()), names_.data()); }
+  ~Buffers() {
+    for (unsigned& name : names_) gl::delete_buffer(api_, name);
+  }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   unsigned make(const Sample& sample) {
@@ -106,7 +108,7 @@ class Buffers {
 
  private:
   const gl::Api& api_;
-  std::vector<GLuint> names_;
+  std::vector<unsigned> names_;
 };
 
 /// One product, with A and B as they are or both transposed.
@@ -117,7 +119,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
   const bool small = kernels::packs_items(plan.kernel);
   // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
-  // What is read 16 bytes at a time has lines of whole ones.
+  // A program that reads 16 bytes at a time needs lines of a multiple of them.
   const bool a_wide = key.wide != Panels::none, b_wide = a_wide && std::holds_alternative<BlockedKernel>(plan.kernel);
   const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
   const std::int64_t k = kernels::k_step(plan.kernel) + (a_wide ? 16 : 1);
@@ -159,7 +161,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   prepared->options.split_k = plan.parts > 1 ? 2 : 1;
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
-  if (prepared->plan.program() != key) return {};  // nothing small is like it: not for us to judge
+  if (prepared->plan.program() != key) return {};  // no small product runs this program: it can't be checked
   enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
 
   for (std::int64_t z = 0; z < items; ++z)
@@ -173,9 +175,8 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
         store(c.at(z, i, j), like.c_type, value);
       }
   std::vector<std::byte> got(c.bytes().size());
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
-  api.BindBuffer(GL_COPY_READ_BUFFER, buffer_c);
-  api.GetBufferSubData(GL_COPY_READ_BUFFER, 0, static_cast<GLsizeiptr>(got.size()), got.data());
+  gl::barrier_before_transfers(api);
+  gl::read_buffer(api, buffer_c, 0, got.data(), static_cast<std::int64_t>(got.size()));
   if (got == c.bytes()) return {};
   const auto wrong = static_cast<std::int64_t>(std::mismatch(got.begin(), got.end(), c.bytes().begin()).first - got.begin());
   const std::int64_t element = wrong / element_bytes(like.c_type), in_item = element % c.stride();
@@ -188,7 +189,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
 
 std::string self_check(Engine::State& state, const Plan& plan) {
   std::string wrong = self_check(state, plan, Op::none);
-  // What is brought 16 bytes at a time goes other ways where lines are along k.
+  // A program that reads 16 bytes at a time takes other branches where lines are along k.
   if (wrong.empty() && plan.wide != Panels::none && std::holds_alternative<BlockedKernel>(plan.kernel))
     wrong = self_check(state, plan, Op::transpose);
   return wrong;

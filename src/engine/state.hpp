@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,33 +24,11 @@ namespace glgemm {
 
 struct Prepared;  // execute.hpp
 
-/// A persistently mapped buffer through which uploads go, so that they wait neither for the GPU nor for a copy by the driver. A
-/// part of it is used again when the fence behind its last use says so.
-class StagingRing {
- public:
-  static constexpr std::int64_t size_bytes = std::int64_t{8} << 20;
-
-  /// Copies `bytes` of `data` into the ring and enqueues the copy of them to `offset` of `target`. At most a quarter of the ring
-  /// at once.
-  void upload(const gl::Api& api, const void* data, std::int64_t bytes, GLuint target, std::int64_t offset);
-  void destroy(const gl::Api& api) noexcept;
-
- private:
-  struct Used {
-    std::int64_t begin, end;
-    GLsync fence;
-  };
-  GLuint buffer_ = 0;
-  std::byte* memory_ = nullptr;
-  std::int64_t head_ = 0;
-  std::list<Used> used_;
-};
-
 /// Buffers of a product in flight, beside its operands.
 struct WorkBuffers {
-  GLuint workspace = 0;
+  unsigned workspace = 0;
   std::int64_t workspace_bytes = 0;
-  GLuint items = 0;  ///< of a batch
+  unsigned items = 0;  ///< of a batch
   std::int64_t items_bytes = 0;
   gl::BufferImage panels;  ///< of the workspace, or of the caller's
 
@@ -69,23 +46,21 @@ struct GLGEMM_HIDDEN Engine::State {
     std::string cache_key{};  ///< under which the program cache has it; empty: it has it not, or nothing is left to add
   };
 
-  gl::Api api{};
+  gl::Context api;
   DeviceInfo device;
   Limits limits;
   EngineOptions options;
   std::vector<TunedChoice> tuning;  ///< what make_plan gets
   std::map<ProgramKey, Entry> programs;
-  StagingRing staging;
-  GLuint marker = 0;  ///< a query object, which only this context has and by which it is known
-  std::string marker_label;
+  gl::StagingRing staging;
+  gl::ContextMark mark;     ///< of the engine's context
   WorkBuffers work;         ///< of products that do not bring their own, grown as needed
-  GLuint scratch = 0;       ///< bound where a program is run on nothing
+  unsigned scratch = 0;     ///< bound where a program is run on nothing
   gl::BufferImage image_a;  ///< of an operand
   SliceClock clock;         ///< of long products
-  GLint max_debug_groups = 0;
   bool scoped = false;
   /// The sizes of buffers that were asked for in this scope.
-  std::vector<std::pair<GLuint, std::int64_t>> sizes;
+  std::vector<std::pair<unsigned, std::int64_t>> sizes;
   /// What was planned lately, the oldest first.
   std::vector<std::shared_ptr<Prepared>> prepared;
   static constexpr std::size_t max_prepared = 64;
@@ -98,8 +73,6 @@ struct GLGEMM_HIDDEN Engine::State {
   /// OpenGL must not be called any more.
   bool abandoned = false;
 
-  /// Puts the mark into the context by which check_usable() knows it.
-  void mark_context();
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   void check_usable(const char* what) const;
   /// The same for what may outlive the engine's release.
@@ -110,7 +83,7 @@ struct GLGEMM_HIDDEN Engine::State {
   void log(const std::string& message) const;
   /// The size of a buffer in bytes, -1 for a name that is none; asked of OpenGL once in a scope. Leaves the copy-read binding
   /// changed.
-  std::int64_t buffer_bytes(GLuint buffer);
+  std::int64_t buffer_bytes(unsigned buffer);
   /// The program, compiled now if need be.
   gl::Program& program(const ProgramKey& key);
   /// How fast a program is that program() gave.
@@ -131,12 +104,12 @@ struct GLGEMM_HIDDEN Engine::State {
   bool load(const ProgramKey& key, Entry& entry);
 
   std::optional<ProgramCache> cache_;
-  std::vector<GLenum> binary_formats_;
+  std::vector<unsigned> binary_formats_;
 };
 
 struct GLGEMM_HIDDEN Fence::State {
   std::shared_ptr<Engine::State> engine;
-  GLsync sync;
+  gl::Sync sync;
 };
 
 /// Of this machine; 0 where the system does not say.

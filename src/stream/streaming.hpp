@@ -55,10 +55,10 @@ class Streamer {
   };
   /// Through which elements come to the device.
   struct StripBuffer {
-    GLuint buffer = 0;
+    unsigned buffer = 0;
     std::byte* memory = nullptr;  ///< mapped; or that of `copy`, where the driver maps nothing for longer
     std::vector<std::byte> copy;
-    GLsync in_use = nullptr;
+    gl::Sync in_use;
   };
 
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
@@ -75,7 +75,7 @@ class Streamer {
                      const std::function<void(const StripBuffer&)>& then_use);
   void bring_window(Role role, const Held& part);
   /// Brings a section of a matrix of C's type, in the accumulator's; where `add_beta_times` is one, plus beta times its elements.
-  void bring_wide(const HostMatrix& matrix, const Section& section, GLuint target, const HostMatrix* add_beta_times = nullptr);
+  void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
   void fetch_c(const Section& piece);
   void wait();
@@ -86,12 +86,12 @@ class Streamer {
   const StreamOptions& options_;
   StreamReport& report_;
   WorkBuffers work_;
-  GLuint c_ = 0;
-  std::array<GLuint, 2> windows_{};  ///< A's and B's, where they are not packed
+  unsigned c_ = 0;
+  std::array<unsigned, 2> windows_{};  ///< A's and B's, where they are not packed
   std::array<std::optional<Held>, 2> held_{};
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
-  GLuint bias_ = 0;
+  unsigned bias_ = 0;
   std::vector<std::byte> band_;   ///< through which C comes back
   std::vector<std::byte> added_;  ///< through which a C comes that D is added to
   bool lost_ = false;
