@@ -1,4 +1,4 @@
-// Matrices that own their buffers, one or bands of rows in several: transfers of the whole or of sections.
+// Matrices that own their buffers: one buffer, or several that hold bands of rows. Transfers of the whole or of sections.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -24,13 +24,13 @@ void delete_buffers(const gl::Api& api, std::vector<unsigned>& buffers) noexcept
   for (unsigned& buffer : buffers) gl::delete_buffer(api, buffer);
 }
 
-/// The buffers of a matrix of `rows` rows, `band` of them in each; none if the driver does not give them all.
+/// The buffers of a matrix of `rows` rows, `band` rows in each; empty if the driver refuses one of them.
 std::vector<unsigned> make_bands(const gl::Api& api, std::int64_t rows, std::int64_t row_bytes, std::int64_t band) {
   std::vector<unsigned> buffers;
   try {
     std::int64_t row = 0;
     do {
-      // Whole words, so that shaders reach the last elements of 16 and 8 bits.
+      // Shaders read elements of 16 and 8 bits by whole words.
       const std::int64_t bytes = (std::min(band, rows - row) * row_bytes + 3) / 4 * 4;
       buffers.push_back(0);
       buffers.back() = gl::create_buffer(api, bytes);
@@ -77,7 +77,7 @@ DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t colum
 
 DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t rows, std::int64_t columns, Type type)
     : state_(std::move(state)), rows_(rows), columns_(columns), type_(type) {
-  Problem countable;  // a matrix is as large as it may be as A of a product
+  Problem countable;  // a matrix may be as large as A of a product
   countable.m = rows;
   countable.k = columns;
   countable.type = type;
@@ -90,7 +90,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
   band_rows_ = std::max<std::int64_t>(1, rows);
   if (bytes <= max_buffer.value_or(bytes)) buffers_ = make_bands(api, rows, row_bytes, band_rows_);
   while (buffers_.empty() && band_rows_ > 1 && bytes <= max_bytes(state_->device)) {
-    // The largest power of two below: half of it, from the second time on.
+    // The largest power of two below the last try.
     band_rows_ = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(band_rows_ - 1)));
     const std::int64_t band_bytes = band_rows_ * row_bytes;
     if (band_bytes > max_buffer.value_or(band_bytes)) continue;
@@ -185,7 +185,7 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
   const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
   const auto* from = static_cast<const std::byte*>(data);
   for (std::int64_t i = 0, run = 0; i < rows; i += run, from += run * line_bytes) {
-    // Whole rows of one band are one line.
+    // Whole rows lie next to each other in a band and are written at once.
     const std::int64_t row_in_band = (row + i) % band_rows_;
     run = columns == columns_ ? std::min(rows - i, band_rows_ - row_in_band) : 1;
     const unsigned buffer = buffers_[static_cast<std::size_t>((row + i) / band_rows_)];

@@ -42,20 +42,20 @@ struct Place {
   std::int64_t offset = 0;
 };
 
-/// Where a byte of an operand lies, counted from its first element. A window begins and ends in one band.
+/// Where a byte of an operand lies; `offset_bytes` counts from its first element. A window lies in one band.
 Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
   if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
   const std::int64_t ld = std::max(stride.row, stride.column), band_bytes = view.band_lines * ld * element_bytes(view.type);
   return {view.bands[static_cast<std::size_t>(offset_bytes / band_bytes)], view.offset_bytes + offset_bytes % band_bytes};
 }
 
-/// The workspace that the plan needs: the caller's, or one of our own.
+/// The workspace of a product: the caller's or the engine's.
 Place workspace_for(const Call& call) {
   if (call.product.workspace) return {call.product.workspace->buffer, call.product.workspace->offset_bytes};
   return {call.work->workspace, 0};
 }
 
-/// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
+/// Sets up one dispatch and enqueues it. Remembers which bindings it has set.
 class Dispatch {
  public:
   Dispatch(Engine::State& state, const Call& call, const Step& step)
@@ -66,7 +66,7 @@ class Dispatch {
  private:
   /// Binds a part of a buffer and returns the byte of the binding at which it begins.
   std::int64_t bind(gl::Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
-    if (size_bytes == 0) return 0;  // never read
+    if (size_bytes == 0) return 0;  // the kernel reads nothing there
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
     const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
     gl::bind_storage(state_.api, binding, buffer, begin - rest, whole_words);
@@ -74,7 +74,7 @@ class Dispatch {
     return rest;
   }
 
-  /// Binds a window of an operand; its uniform: where the window begins and how far apart the elements are.
+  /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
   std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
     const Gemm& product = call_.product;
     const Problem& problem = plan_.problem;
@@ -88,7 +88,7 @@ class Dispatch {
             static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
   }
 
-  /// A as an image: the same uniform.
+  /// The same for A as an image.
   std::array<int, 4> place_image() {
     const BufferView& a = call_.product.a;
     const Strides stride = strides(plan_.problem, Role::a);
@@ -98,7 +98,7 @@ class Dispatch {
             static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
   }
 
-  /// Binds a part of the workspace; the index of its first unit of `unit` bytes in the binding.
+  /// Binds a part of the workspace. Returns where it begins in the binding, in units of `unit` bytes.
   int bind_workspace(gl::Binding binding, std::int64_t offset, std::int64_t size_bytes, std::int64_t unit) {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + offset, size_bytes) / unit);
   }
@@ -108,7 +108,7 @@ class Dispatch {
     return kernels::workspace_aligned(std::max(plan_.panels_a_bytes, call_.min_panels_a_bytes));
   }
   std::int64_t sums_offset() const { return panels_b_offset() + kernels::workspace_aligned(plan_.panels_b_bytes); }
-  /// Texels from one item's panels to the next's.
+  /// The distance in texels from one item's panels to the next's.
   int panel_stride(Role role) const;
 
   void scalars_and_flags(gl::Program& program);
@@ -242,8 +242,8 @@ void Dispatch::multiply(gl::Program& program) {
   if (plan_.sums_bytes > 0) sums(program);
 }
 
-/// Binds something where the program declares a block that this product never reads: what is left bound from elsewhere may be
-/// gone, and zink then drops dispatches.
+/// Binds a part of C where the program declares a block that this product does not read. Otherwise a deleted buffer may still be
+/// bound there, and zink drops dispatches on it.
 void Dispatch::bind_unused(const ProgramKey& key) {
   const BufferView& c = call_.product.c;
   for (unsigned i = 0; i < gl::storage_bindings; ++i) {
@@ -289,7 +289,7 @@ std::int64_t item_bytes(Type acc) {
   return 16 + 2 * element_bytes(acc);
 }
 
-/// The items of a batch as those.
+/// The items of a batch as an array of `struct Item`.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const Type acc = accumulator(problem.type);
   const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
@@ -326,7 +326,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   for (std::int64_t i = 0; i < batch.count; ++i) {
     std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
     for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
-      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
+      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // an int, since it lies in one window
       std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
     }
     const auto index = static_cast<std::size_t>(i);
@@ -336,14 +336,14 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   return bytes;
 }
 
-/// A problem in which no item has a product: nothing of A and B is read.
+/// Whether every alpha is 0, so that A and B are not read.
 bool multiplies_nothing(const Gemm& product) {
   if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
   return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
                      [](const Scalar& alpha) { return alpha.value == 0.0; });
 }
 
-/// Replaces a buffer of the engine's by a larger one if need be.
+/// Replaces a buffer of the engine's by a larger one if it is too small.
 void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
   if (had >= needed) return;
   const unsigned grown = gl::create_buffer(api, needed);
@@ -353,7 +353,7 @@ void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t 
   gl::label_buffer(api, grown, label);
 }
 
-/// The transposed product: C^T = op(B)^T op(A)^T, see transposed(Problem).
+/// The transposed product, C^T = op(B)^T op(A)^T; see transposed(Problem).
 Gemm transposed(const Gemm& product) {
   const auto turn = [](BufferView& view) {
     std::swap(view.rows, view.columns);
@@ -372,8 +372,7 @@ Gemm transposed(const Gemm& product) {
   return result;
 }
 
-/// The plan, of another kernel if a program of the one that the planner chose would have to be waited for and the caller would
-/// rather not.
+/// The plan itself, or one of another kernel if the plan's programs are not ready and the caller does not want to wait for them.
 Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const PlanOptions& options) {
   const auto is_ready = [&](const Plan& other) {
     const std::vector<Stage> stages = other.stages();
@@ -388,7 +387,7 @@ Plan ready_plan(Engine::State& state, const Problem& problem, Plan plan, const P
     other.kernel = passed.kernel;
     try {
       if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
-    } catch (const Unsupported&) {  // it fits no workspace, say
+    } catch (const Unsupported&) {  // for example, its workspace is too large
     }
   }
   return plan;
@@ -422,7 +421,7 @@ bool gives_items(const Batch& batch) {
 
 Problem problem_to_plan(const Gemm& product) {
   Problem problem = Engine::problem(product);
-  if (multiplies_nothing(product)) problem.k = 0;  // as BLAS: A and B are not read
+  if (multiplies_nothing(product)) problem.k = 0;  // as in BLAS, A and B are not read
   return problem;
 }
 
@@ -446,14 +445,14 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
   made->plan = ready_plan(state, problem, best, own);
   made->bindings = bindings_of(made->plan);
   made->work = size(made->plan).work;
-  if (!cacheable || made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
+  if (!cacheable || made->plan.kernel != best.kernel) return made;  // the best plan replaces it when it is ready
   if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
   state.prepared.push_back(made);
   return made;
 }
 
 namespace {
-/// Whether the programs of the plan pass their self-check, now or before.
+/// Whether the programs of the plan pass their self-check or have passed it before.
 bool passes(Engine::State& state, const Plan& plan) {
   const std::vector<Stage> stages = plan.stages();
   if (!state.options.self_check || state.checking ||
@@ -463,7 +462,7 @@ bool passes(Engine::State& state, const Plan& plan) {
   std::string wrong;
   const auto end = [&] {
     state.checking = false;
-    state.sizes.clear();  // the names of its buffers may come back
+    state.sizes.clear();  // other buffers may get the names of its buffers
     state.image_a.begin = -1;
   };
   try {
@@ -501,7 +500,7 @@ bool make_ready(Engine::State& state, Prepared& prepared) {
 std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
                                 std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
-  for (;;) {  // until one passes its self-check
+  for (;;) {  // until the programs of a plan pass their self-check
     std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
     guard.reset();
     state.enter(what, guard, prepared->bindings);
@@ -534,7 +533,7 @@ Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call
 }
 
 Enqueuer::~Enqueuer() {
-  // A texture would keep the caller's buffers alive.
+  // The textures would keep the caller's buffers alive.
   if (call_.product.workspace) gl::release_image(state_.api, call_.work->panels);
   if (!state_.scoped) gl::release_image(state_.api, state_.image_a);
 }
@@ -556,10 +555,10 @@ void Enqueuer::run(const Slice& slice) {
 
 namespace {
 
-/// The cost model may be wrong by this factor before a slice takes longer than it should.
+/// The cost model may be wrong by this factor without a slice taking longer than it should.
 constexpr double safety = 8;
 
-/// Work of a stage in a second that even a slow driver does. Stages that move elements do fewer of them than multiply-adds.
+/// The work of a stage that even a slow driver does in a second. A stage that moves elements does less than one that multiplies.
 double guessed_rate(const Prepared& prepared, Stage stage) {
   const double by_model =
       prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(prepared.plan.expected_seconds, 1e-9);
@@ -592,7 +591,7 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   Rate& rate = *prepared.rates[static_cast<std::size_t>(stage)];
   const double guess = guessed_rate(prepared, stage), per_second = rate.known() ? rate.per_second : guess;
   double work = rate.work(seconds, guess);
-  // All that runs at the same time should be busy until the end.
+  // Whole rounds keep all that runs at the same time busy until the end.
   const double round = least.work * static_cast<double>(state_.limits.concurrent_groups);
   if (work > round) work = std::floor(work / round) * round;
   const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
@@ -602,7 +601,7 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   result.slice = next_slice(plan_, cursor, work);
   run(result.slice);
   result.seconds = result.slice.work / per_second;
-  // A smaller slice than the one allowed may take as long.
+  // A slice that came out smaller may take the time of the whole one.
   clock.stop(state_.api, rate, result.slice.work, std::max(work, least.work) / per_second);
   result.is_trial = is_trial && (!rate.known() || result.slice.work > work / 2);
   return result;

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A product, and what it points to.
+/// A copy of a product and of what it points to.
 class OwnProduct {
  public:
   explicit OwnProduct(const Gemm& product) : product_(product) {
@@ -45,7 +45,7 @@ struct GLGEMM_HIDDEN Job::State {
   Call call{};
   Cursor cursor{};
   SliceClock clock{};
-  std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one, and behind the last
+  std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one and the last one
   double work_all = 0, work_done = 0;
   bool done = false, cancelled = false;
   JobReport report{};

@@ -1,4 +1,4 @@
-// Whether a program computes on this driver what it says.
+// Checks that a program computes the right results on this driver.
 #include "engine/self_check.hpp"
 
 #include <complex>
@@ -52,8 +52,8 @@ void store(std::byte* to, Type type, Number x) {
   });
 }
 
-/// A matrix of small integers, its items one after the other, with gaps. Those are filled with bytes that spoil a sum to which
-/// they are added (as a float of all ones is no number), or that show when they are changed.
+/// A matrix of small integers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
+/// they are added (a float of all ones is NaN), or that show when they are overwritten.
 class Sample {
  public:
   Sample(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed, std::byte gap)
@@ -111,14 +111,14 @@ class Buffers {
   std::vector<unsigned> names_;
 };
 
-/// One product, with A and B as they are or both transposed.
+/// Checks one product, with A and B as they are or both transposed.
 std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const Problem& like = plan.problem;
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
   const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
   const bool small = kernels::packs_items(plan.kernel);
-  // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
+  // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
   const bool a_wide = key.wide != Panels::none, b_wide = a_wide && std::holds_alternative<BlockedKernel>(plan.kernel);
   const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
@@ -137,7 +137,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   Buffers buffers(api);
   Gemm product;
   product.alpha = 2;
-  product.beta = 2;  // so that what is added to a gap shows
+  product.beta = 2;  // shows whether the kernel added to a gap
   product.op_a = product.op_b = op;
   product.a = a.view(buffers.make(a));
   product.b = b.view(buffers.make(b));

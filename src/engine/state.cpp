@@ -88,7 +88,7 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   Entry made;
   made.begun = std::chrono::steady_clock::now();
   if (cache().on()) {
-    // A robust context's programs may differ from another's.
+    // The flags belong to the key since a robust context may compile other programs.
     made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' +
                      std::to_string(gl::context_flags(api)) + '\n' + text;
   }
@@ -102,7 +102,7 @@ ProgramCache& Engine::State::cache() {
     if (log) log(message);
   };
   binary_formats_ = gl::binary_formats(api);
-  if (binary_formats_.empty()) return cache_.emplace();  // nothing could be kept
+  if (binary_formats_.empty()) return cache_.emplace();  // the driver gives nothing to keep
   return cache_.emplace(ProgramCache::folder(options.program_cache, to_log), to_log);
 }
 

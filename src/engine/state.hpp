@@ -13,7 +13,7 @@
 #include "gl/gl.hpp"
 #include "gl/program_cache.hpp"
 
-// What is nested in an exported class is exported with it, unless it says otherwise.
+// A class that is nested in an exported class is exported too, unless it is marked.
 #if defined(__GNUC__)
 #define GLGEMM_HIDDEN __attribute__((visibility("hidden")))
 #else
@@ -24,7 +24,7 @@ namespace glgemm {
 
 struct Prepared;  // execute.hpp
 
-/// Buffers of a product in flight, beside its operands.
+/// The buffers of a product that are not its operands.
 struct WorkBuffers {
   unsigned workspace = 0;
   std::int64_t workspace_bytes = 0;
@@ -40,10 +40,10 @@ struct GLGEMM_HIDDEN Engine::State {
     gl::Program program;
     Rate rate{};
     bool ready = false;  ///< compiled and checked, or loaded
-    /// Its results were checked on this driver, by this process or by an earlier one of which the program cache knows.
+    /// Its results were checked on this driver, by this process or by one that put it into the program cache.
     bool self_checked = false;
     std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
-    std::string cache_key{};  ///< under which the program cache has it; empty: it has it not, or nothing is left to add
+    std::string cache_key{};  ///< its key in the program cache; empty if there is nothing to add to the cache
   };
 
   gl::Context api;
@@ -54,41 +54,41 @@ struct GLGEMM_HIDDEN Engine::State {
   std::map<ProgramKey, Entry> programs;
   gl::StagingRing staging;
   gl::ContextMark mark;     ///< of the engine's context
-  WorkBuffers work;         ///< of products that do not bring their own, grown as needed
-  unsigned scratch = 0;     ///< bound where a program is run on nothing
-  gl::BufferImage image_a;  ///< of an operand
+  WorkBuffers work;         ///< of products without a workspace of the caller's; grows as needed
+  unsigned scratch = 0;     ///< bound by run_on_nothing()
+  gl::BufferImage image_a;  ///< of an operand that a kernel reads as an image
   SliceClock clock;         ///< of long products
   bool scoped = false;
-  /// The sizes of buffers that were asked for in this scope.
+  /// The sizes of the buffers that this scope has asked for.
   std::vector<std::pair<unsigned, std::int64_t>> sizes;
-  /// What was planned lately, the oldest first.
+  /// The last plans, the oldest first.
   std::vector<std::shared_ptr<Prepared>> prepared;
   static constexpr std::size_t max_prepared = 64;
   /// Programs that failed their self-check; they are not run again.
   std::vector<ProgramKey> struck_off;
   std::vector<std::string> why_struck_off;
   bool checking = false;  ///< a self-check is under way
-  /// The engine's own objects may not be used any more; those of its device matrices may, unless `abandoned`.
+  /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
-  /// OpenGL must not be called any more.
+  /// The context is gone: OpenGL must not be called.
   bool abandoned = false;
 
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   void check_usable(const char* what) const;
-  /// The same for what may outlive the engine's release.
+  /// The same for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
   void check_context(const char* what) const;
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings = gl::all_bindings) const;
   void log(const std::string& message) const;
-  /// The size of a buffer in bytes, -1 for a name that is none; asked of OpenGL once in a scope. Leaves the copy-read binding
+  /// The size of a buffer in bytes, or -1 if the name is none of a buffer. A scope asks OpenGL once. Leaves the copy-read binding
   /// changed.
   std::int64_t buffer_bytes(unsigned buffer);
-  /// The program, compiled now if need be.
+  /// The program; compiles it if that was not done before.
   gl::Program& program(const ProgramKey& key);
-  /// How fast a program is that program() gave.
+  /// The speed of a program that program() has returned.
   Rate& rate(const ProgramKey& key) { return programs.at(key).rate; }
-  /// Has the driver begin to compile the program if it can do so in the background.
+  /// Begins to compile the program if the driver compiles in the background.
   void begin_program(const ProgramKey& key);
   bool is_ready(const ProgramKey& key);
   bool self_checked(const ProgramKey& key) const;
@@ -97,7 +97,7 @@ struct GLGEMM_HIDDEN Engine::State {
   void forget() noexcept;
 
  private:
-  /// The program, loaded or begun to be compiled now if need be.
+  /// The program; loads it or begins to compile it if that was not done before.
   Entry& entry(const ProgramKey& key);
   /// Made when first needed.
   ProgramCache& cache();
@@ -112,7 +112,7 @@ struct GLGEMM_HIDDEN Fence::State {
   gl::Sync sync;
 };
 
-/// Of this machine; 0 where the system does not say.
+/// The bytes of this machine's memory; 0 if the system does not say.
 std::int64_t main_memory_bytes();
 
 }  // namespace glgemm
