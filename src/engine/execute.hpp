@@ -22,9 +22,8 @@ struct Prepared {
 struct Strip {
   unsigned buffer = 0;  ///< the part begins where the buffer begins
   std::int64_t size_bytes = 0;
-  std::int64_t first =
-      0;  ///< where element (0, 0) of the operand would be, in elements from the buffer's beginning; may be negative
-  std::int64_t row = 0;  ///< the distance in elements from one row (of B: column) to the next, and from one k to the next
+  std::int64_t first = 0;  ///< where element (0, 0) of the operand would be, in elements; may be negative
+  std::int64_t row = 0;    ///< the distance in elements from one row (of B: column) to the next, and from one k to the next
   std::int64_t k = 0;
 };
 

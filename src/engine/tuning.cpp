@@ -1,4 +1,4 @@
-// Tables of what a tuner found: reading, writing, and finding what is near a problem.
+// Tables of what a tuner found: reading them, writing them, and finding the entries that are near a problem.
 #include <glgemm/tuning.hpp>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view format = "glgemm tuning 1";
 constexpr std::int64_t max_file_bytes = std::int64_t{4} << 20;
 
-/// Sizes in the place of C row-major: those of the transposed product where C is column-major.
+/// The sizes of a problem with a row-major C. Where C is column-major, they are those of the transposed product.
 struct Sizes {
   std::int64_t m, n, k, batch;
   friend bool operator==(const Sizes&, const Sizes&) = default;
@@ -43,14 +43,14 @@ Sizes sizes(const Problem& problem, const MemoryOrder& order) {
   return {problem.m, problem.n, problem.k, problem.batch};
 }
 
-/// N, T or *: what of a matrix of rows x columns lies next to each other.
+/// What lies next to each other in memory: the elements of a row (N), of a column (T), or both (*) in a matrix of one line.
 char order_of(const Strides& stride, std::int64_t rows, std::int64_t columns) {
   const bool along_rows = stride.column == 1 || columns == 1;
   const bool along_columns = stride.row == 1 || rows == 1;
   return along_rows && along_columns ? '*' : along_columns ? 'T' : 'N';
 }
 
-/// That of the transpose.
+/// The order of the transpose.
 char flipped(char order) {
   return order == 'N' ? 'T' : order == 'T' ? 'N' : order;
 }
@@ -59,7 +59,7 @@ bool agree(char x, char y) {
   return x == y || x == '*' || y == '*';
 }
 
-/// The classes of m and n: 0 to 4 up to 16, then one for all.
+/// The class of m or n: five for sizes up to 16, one for all larger ones.
 int size_class(std::int64_t size) {
   return size <= 1 ? 0 : size <= 2 ? 1 : size <= 4 ? 2 : size <= 8 ? 3 : size <= 16 ? 4 : 5;
 }
@@ -74,7 +74,7 @@ std::optional<double> distance(const TunedChoice& choice, const Problem& problem
   if (known.type != problem.type || known.c_type != problem.c_type || (known.batch > 1) != (problem.batch > 1)) return {};
   const MemoryOrder known_order = memory_order(known);
   if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
-  // What was fast 16 bytes at a time need not be so element by element.
+  // A kernel that is fast when it reads 16 bytes at a time may be slow when it reads single elements.
   const auto wide = [&](const Problem& x) { return kernels::reads_wide(choice.kernel, x, x.m, x.n, x.k); };
   if (std::holds_alternative<BlockedKernel>(choice.kernel) && wide(known) && !wide(problem)) return {};
   const Sizes x = sizes(known, known_order), y = sizes(problem, order);
@@ -116,7 +116,7 @@ const TunedChoice* nearest(std::span<const TunedChoice> table, const Problem& pr
 
 namespace {
 
-/// A text from a file as a note may have it: not too long, and without what a terminal would obey.
+/// A text from a file, fit for a note: cut to `most` bytes, and without control characters.
 std::string excerpt(std::string_view text, std::size_t most = 100) {
   std::string result;
   for (const char c : text.substr(0, most)) result += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
@@ -126,7 +126,7 @@ std::string in_quotes(std::string_view text) {
   return '"' + excerpt(text) + '"';
 }
 
-/// What is wrong with an entry, for a note.
+/// Thrown for an entry that cannot be read, with what is wrong with it.
 class Malformed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -228,7 +228,7 @@ OrderedJson to_json(const TuningEntry& entry) {
           {"date", entry.date}};
 }
 
-/// Whether two entries are about the same.
+/// Whether two entries are for the same problem on the same driver.
 bool same_place(const TuningEntry& x, const TuningEntry& y) {
   if (x.device != y.device || x.driver != y.driver) return false;
   const Problem &p = x.choice.problem, &q = y.choice.problem;
@@ -318,7 +318,7 @@ TuningTable TuningTable::read(const std::string& path, std::vector<std::string>&
     return TuningTable{};
   };
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);  // looked at first: opening a pipe would wait for its other end
+  const fs::file_status status = fs::status(path, error);  // before it is opened: to open a pipe would wait for its other end
   if (!fs::exists(status)) return refuse(error ? error.message() : "there is no such file");
   if (!fs::is_regular_file(status)) return refuse("it is no regular file");
   const std::uintmax_t bytes = fs::file_size(path, error);
@@ -356,7 +356,7 @@ std::string TuningTable::to_json() const {
   std::string text = "{\"format\": \"" + std::string(format) + "\",\n \"entries\": [";
   const char* separator = "\n";
   for (const TuningEntry& entry : entries_) {
-    // A driver's name may be anything.
+    // A driver's name may be no valid UTF-8.
     text += separator + std::string("  ") + glgemm::to_json(entry).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
     separator = ",\n";
   }
@@ -408,7 +408,8 @@ std::vector<TunedChoice> tuning_for(const DeviceInfo& device, const std::optiona
   const std::string user = path ? *path : TuningTable::user_path();
   std::error_code ignored;
   if (!user.empty() && (path || fs::exists(user, ignored))) choices = TuningTable::read(user, notes).choices_for(device, &notes);
-  const std::vector<TunedChoice> known = TuningTable::built_in().choices_for(device);  // other drivers' are no news to anyone
+  const std::vector<TunedChoice> known =
+      TuningTable::built_in().choices_for(device);  // no notes: its entries for other drivers are of no interest
   choices.insert(choices.end(), known.begin(), known.end());
   return choices;
 }

@@ -1,7 +1,7 @@
 // The only room that calls OpenGL: what an engine needs of it, not a wrapper of all of it.
 //
-// Every function and object here works on the context that is current, which must be the one of the Api that is passed. Objects
-// are destroyed by destroy(), never by a destructor: an engine may end when its context is gone.
+// Every function here works on the current context, which must be the one of the Api that is passed. Buffers, programs, queries
+// and syncs are deleted by functions and not by destructors, since an engine may end after its context.
 #pragma once
 
 #include "gl/buffers.hpp"
