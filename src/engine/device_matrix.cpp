@@ -1,4 +1,4 @@
-// Matrices that own their buffers, one or bands of rows in several: transfers of the whole or of sections.
+// Matrices that own their buffers: one buffer, or several that hold bands of rows. Transfers of the whole or of sections.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -10,61 +10,63 @@
 namespace glgemm {
 namespace {
 
-/// A band is not smaller, and there are no more of them, unless EngineOptions::max_buffer_bytes has it so.
+/// The size of a band and the number of them, unless EngineOptions::max_buffer_bytes is set.
 constexpr std::int64_t min_band_bytes = std::int64_t{64} << 20, max_bands = 256;
 
-/// The most bytes a matrix may have. Drivers that compute on the CPU give memory that is not there, and the process is then
-/// ended.
+/// The most bytes of a matrix. A driver that computes on the CPU gives more memory than the machine has, and the system then ends
+/// the process.
 std::int64_t max_bytes(const DeviceInfo& device) {
   const std::int64_t memory = device.software ? main_memory_bytes() : 0;
   return memory > 0 ? memory : std::numeric_limits<std::int64_t>::max();
 }
 
-/// The buffers of a matrix of `rows` rows, `band` of them in each; none if the driver does not give them all.
-std::vector<GLuint> make_bands(const gl::Api& api, std::int64_t rows, std::int64_t row_bytes, std::int64_t band) {
-  std::vector<GLuint> buffers;
+void delete_buffers(const gl::Api& api, std::vector<unsigned>& buffers) noexcept {
+  for (unsigned& buffer : buffers) gl::delete_buffer(api, buffer);
+}
+
+/// The buffers of a matrix of `rows` rows, `band` rows in each; empty if the driver refuses one of them.
+std::vector<unsigned> make_bands(const gl::Api& api, std::int64_t rows, std::int64_t row_bytes, std::int64_t band) {
+  std::vector<unsigned> buffers;
   try {
     std::int64_t row = 0;
     do {
-      // Whole words, so that shaders reach the last elements of 16 and 8 bits.
+      // Shaders read elements of 16 and 8 bits by whole words.
       const std::int64_t bytes = (std::min(band, rows - row) * row_bytes + 3) / 4 * 4;
       buffers.push_back(0);
-      buffers.back() = gl::create_buffer(api, bytes, nullptr);
+      buffers.back() = gl::create_buffer(api, bytes);
       row += band;
     } while (row < rows);
   } catch (const OutOfMemory&) {
-    api.DeleteBuffers(static_cast<GLsizei>(buffers.size()), buffers.data());
+    delete_buffers(api, buffers);
     buffers.clear();
   } catch (...) {
-    api.DeleteBuffers(static_cast<GLsizei>(buffers.size()), buffers.data());
+    delete_buffers(api, buffers);
     throw;
   }
   return buffers;
 }
 
-/// Lines one after the other, `step` bytes apart, as they lie in one buffer or in bands of `band` lines.
-struct Lines {
-  std::span<const GLuint> buffers;
+/// Lines one after the other, `step` bytes apart, in one buffer or in bands of `band` lines.
+struct BandedLines {
+  std::span<const unsigned> buffers;
   std::int64_t band, step;
   /// The byte of the first line in its band; all bands begin alike.
   std::int64_t offset = 0;
+
+  gl::Lines from(std::int64_t line) const {
+    return {buffers[static_cast<std::size_t>(line / band)], offset + line % band * step, step};
+  }
+  /// The lines that are left in the band of this one.
+  std::int64_t left(std::int64_t line) const { return band - line % band; }
 };
 
 /// Copies `count` lines of `bytes` bytes on the device. Leaves the copy bindings changed.
-void copy_lines(const gl::Api& api, const Lines& from, std::int64_t from_line, const Lines& to, std::int64_t to_line,
+void copy_lines(const gl::Api& api, const BandedLines& from, std::int64_t from_line, const BandedLines& to, std::int64_t to_line,
                 std::int64_t count, std::int64_t bytes) {
-  const bool as_one = from.step == bytes && to.step == bytes;
-  for (std::int64_t done = 0; done < count;) {
+  for (std::int64_t done = 0, run = 0; done < count; done += run) {
     const std::int64_t source = from_line + done, target = to_line + done;
-    const std::int64_t run = std::min({count - done, from.band - source % from.band, to.band - target % to.band});
-    api.BindBuffer(GL_COPY_READ_BUFFER, from.buffers[static_cast<std::size_t>(source / from.band)]);
-    api.BindBuffer(GL_COPY_WRITE_BUFFER, to.buffers[static_cast<std::size_t>(target / to.band)]);
-    for (std::int64_t i = 0; i < (as_one ? 1 : run); ++i)
-      api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER,
-                            static_cast<GLintptr>(from.offset + (source + i) % from.band * from.step),
-                            static_cast<GLintptr>(to.offset + (target + i) % to.band * to.step),
-                            static_cast<GLsizeiptr>((as_one ? run : 1) * bytes));
-    done += run;
+    run = std::min({count - done, from.left(source), to.left(target)});
+    gl::copy_lines(api, from.from(source), to.from(target), bytes, run);
   }
 }
 
@@ -75,7 +77,7 @@ DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t colum
 
 DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t rows, std::int64_t columns, Type type)
     : state_(std::move(state)), rows_(rows), columns_(columns), type_(type) {
-  Problem countable;  // a matrix is as large as it may be as A of a product
+  Problem countable;  // a matrix may be as large as A of a product
   countable.m = rows;
   countable.k = columns;
   countable.type = type;
@@ -84,11 +86,11 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
   const gl::Api& api = state_->api;
   const std::int64_t row_bytes = columns * element_bytes(type), bytes = rows * row_bytes;
   const std::optional<std::int64_t> max_buffer = state_->options.max_buffer_bytes;
-  const gl::CopyGuard guard(api);
+  const gl::StateGuard guard(api, gl::copy_bindings);
   band_rows_ = std::max<std::int64_t>(1, rows);
   if (bytes <= max_buffer.value_or(bytes)) buffers_ = make_bands(api, rows, row_bytes, band_rows_);
   while (buffers_.empty() && band_rows_ > 1 && bytes <= max_bytes(state_->device)) {
-    // The largest power of two below: half of it, from the second time on.
+    // The largest power of two below the last try.
     band_rows_ = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(band_rows_ - 1)));
     const std::int64_t band_bytes = band_rows_ * row_bytes;
     if (band_bytes > max_buffer.value_or(band_bytes)) continue;
@@ -101,18 +103,18 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
                           (max_buffer ? ", each of at most " + std::to_string(*max_buffer) + " bytes" : ""),
                       bytes);
   for (std::size_t i = 0; i < buffers_.size(); ++i)
-    gl::label(api, GL_BUFFER, buffers_[i],
-              "glgemm " + size_text(rows, columns) + " " + std::string(to_string(type)) +
-                  (buffers_.size() > 1 ? ", band " + std::to_string(i) : ""));
+    gl::label_buffer(api, buffers_[i],
+                     "glgemm " + size_text(rows, columns) + " " + std::string(to_string(type)) +
+                         (buffers_.size() > 1 ? ", band " + std::to_string(i) : ""));
 }
 
 DeviceMatrix::~DeviceMatrix() {
   if (buffers_.empty() || state_->abandoned) return;
-  state_->api.DeleteBuffers(static_cast<GLsizei>(buffers_.size()), buffers_.data());
-  const auto is_mine = [&](GLuint buffer) { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); };
-  // The names may come back while a scope remembers them.
+  const auto is_mine = [&](unsigned buffer) { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); };
+  // Other buffers may get the names while a scope or an image remembers them.
   std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });
   if (is_mine(state_->image_a.buffer)) state_->image_a.begin = -1;
+  delete_buffers(state_->api, buffers_);
 }
 
 DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept
@@ -146,7 +148,7 @@ BufferView DeviceMatrix::view() const noexcept {
 
 BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
   check_section("view", type_, row, column, rows, columns);
-  // Behind the last row only a section without any begins.
+  // A section without rows may begin behind the last row.
   const auto first = std::min(static_cast<std::size_t>(row / band_rows_), buffers_.size() - 1);
   const auto last = rows == 0 ? first : static_cast<std::size_t>((row + rows - 1) / band_rows_);
   const std::int64_t row_in_band = row - static_cast<std::int64_t>(first) * band_rows_;
@@ -179,22 +181,19 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
   state_->check_context("DeviceMatrix::upload");
   if (rows == 0 || columns == 0) return;
   const gl::Api& api = state_->api;
-  const gl::CopyGuard guard(api);
+  const gl::StateGuard guard(api, gl::copy_bindings);
   const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
   const auto* from = static_cast<const std::byte*>(data);
   for (std::int64_t i = 0, run = 0; i < rows; i += run, from += run * line_bytes) {
-    // Whole rows of one band are one line.
+    // Whole rows lie next to each other in a band and are written at once.
     const std::int64_t row_in_band = (row + i) % band_rows_;
     run = columns == columns_ ? std::min(rows - i, band_rows_ - row_in_band) : 1;
-    const GLuint buffer = buffers_[static_cast<std::size_t>((row + i) / band_rows_)];
+    const unsigned buffer = buffers_[static_cast<std::size_t>((row + i) / band_rows_)];
     const std::int64_t to = (row_in_band * columns_ + column) * element, length = run * line_bytes;
-    if (!api.BufferStorage || state_->released) {
-      api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
-      api.BufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(to), static_cast<GLsizeiptr>(length), from);
-      continue;
-    }
-    for (std::int64_t done = 0; done < length; done += StagingRing::size_bytes / 4)
-      state_->staging.upload(api, from + done, std::min(length - done, StagingRing::size_bytes / 4), buffer, to + done);
+    if (state_->released)
+      gl::write_buffer(api, buffer, to, from, length);
+    else
+      state_->staging.upload(api, from, length, buffer, to);
   }
 }
 
@@ -202,21 +201,20 @@ void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::
   state_->check_context("DeviceMatrix::download");
   if (rows == 0 || columns == 0) return;
   const gl::Api& api = state_->api;
-  const gl::CopyGuard guard(api);
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  const gl::StateGuard guard(api, gl::copy_bindings);
+  gl::barrier_before_transfers(api);
   const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
   if (columns == columns_ || rows == 1) {
     auto* to = static_cast<std::byte*>(data);
     for (std::int64_t i = 0, run = 0; i < rows; i += run, to += run * line_bytes) {
       const std::int64_t row_in_band = (row + i) % band_rows_;
       run = std::min(rows - i, band_rows_ - row_in_band);
-      api.BindBuffer(GL_COPY_READ_BUFFER, buffers_[static_cast<std::size_t>((row + i) / band_rows_)]);
-      api.GetBufferSubData(GL_COPY_READ_BUFFER, static_cast<GLintptr>((row_in_band * columns_ + column) * element),
-                           static_cast<GLsizeiptr>(run * line_bytes), to);
+      gl::read_buffer(api, buffers_[static_cast<std::size_t>((row + i) / band_rows_)],
+                      (row_in_band * columns_ + column) * element, to, run * line_bytes);
     }
     return;
   }
-  // Gathered on the device, so that there is one wait and not one for each row.
+  // The rows are gathered on the device, so that there is one wait and not one for each row.
   DeviceMatrix gathered(state_, rows, columns, type_);
   gathered.copy(*this, row, column, rows, columns);
   gathered.read(data, 0, 0, rows, columns);
@@ -237,8 +235,8 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
   if (this == &from) check_apart("DeviceMatrix::copy", {from_row, from_column, rows, columns}, row, column);
   state_->check_context("DeviceMatrix::copy");
   const gl::Api& api = state_->api;
-  const gl::CopyGuard guard(api);
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  const gl::StateGuard guard(api, gl::copy_bindings);
+  gl::barrier_before_transfers(api);
   const std::int64_t element = element_bytes(type_);
   copy_lines(api, {from.buffers_, from.band_rows_, from.columns_ * element, from_column * element}, from_row,
              {buffers_, band_rows_, columns_ * element, column * element}, row, rows, columns * element);
@@ -246,7 +244,7 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
 
 PackedOperand Engine::prepack(const BufferView& b, Op op) {
   state_->check_usable("prepack");
-  // As if it were B of a product without rows.
+  // It is checked as B of a product without rows.
   Gemm product;
   product.op_b = op;
   const unsigned any = b.bands.empty() ? b.buffer : b.bands.front();
@@ -262,10 +260,10 @@ PackedOperand Engine::prepack(const BufferView& b, Op op) {
   const std::int64_t bytes = element_bytes(b.type), ld = b.ld != 0 ? b.ld : width;
   DeviceMatrix copy(*this, lines, width, b.type);
   const gl::Api& api = state_->api;
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  gl::barrier_before_transfers(api);
   const BufferView to = copy.view();
-  const std::span<const GLuint> from_buffers = b.bands.empty() ? std::span(&b.buffer, 1) : b.bands,
-                                to_buffers = to.bands.empty() ? std::span(&to.buffer, 1) : to.bands;
+  const std::span<const unsigned> from_buffers = b.bands.empty() ? std::span(&b.buffer, 1) : b.bands,
+                                  to_buffers = to.bands.empty() ? std::span(&to.buffer, 1) : to.bands;
   const std::int64_t from_band = b.bands.empty() ? std::max<std::int64_t>(1, lines) : b.band_lines;
   if (width > 0)
     copy_lines(api, {from_buffers, from_band, ld * bytes, b.offset_bytes}, 0, {to_buffers, copy.band_rows(), width * bytes}, 0,

@@ -1,4 +1,4 @@
-// Doing it: an engine's public functions.
+// The engine's public functions.
 #include <glgemm/engine.hpp>
 
 #include <algorithm>
@@ -31,8 +31,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   std::vector<std::string> notes;
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log("tuning: " + note);
-  state.api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &state.max_debug_groups);
-  state.mark_context();
+  state.mark.place(state.api);
 }
 
 Engine::~Engine() {
@@ -223,9 +222,9 @@ void Engine::release() {
   state_->work.destroy(api);
   state_->clock.destroy(api);
   gl::destroy_image(api, state_->image_a);
-  api.DeleteBuffers(1, &state_->scratch);
+  gl::delete_buffer(api, state_->scratch);
   state_->staging.destroy(api);
-  api.DeleteQueries(1, &state_->marker);
+  state_->mark.destroy(api);
   state_->forget();
 }
 

@@ -14,7 +14,7 @@ namespace glgemm {
 namespace {
 
 /// The locations of gemm.glsl's uniforms.
-enum Location : GLint {
+enum Location : int {
   at_x0,
   at_y0,
   at_z0,
@@ -39,24 +39,24 @@ enum Location : GLint {
 enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64, packs_b = 128 };
 
 struct Place {
-  GLuint buffer = 0;
+  unsigned buffer = 0;
   std::int64_t offset = 0;
 };
 
-/// Where a byte of an operand lies, counted from its first element. A window begins and ends in one band.
+/// Where a byte of an operand lies; `offset_bytes` counts from its first element. A window lies in one band.
 Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
   if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
   const std::int64_t ld = std::max(stride.row, stride.column), band_bytes = view.band_lines * ld * element_bytes(view.type);
   return {view.bands[static_cast<std::size_t>(offset_bytes / band_bytes)], view.offset_bytes + offset_bytes % band_bytes};
 }
 
-/// The workspace that the plan needs: the caller's, or one of our own.
+/// The workspace of a product: the caller's or the engine's.
 Place workspace_for(const Call& call) {
   if (call.product.workspace) return {call.product.workspace->buffer, call.product.workspace->offset_bytes};
   return {call.work->workspace, 0};
 }
 
-/// One dispatch in the making: binds buffers, and remembers which of those that the program declares.
+/// Sets up one dispatch and enqueues it. Remembers which bindings it has set.
 class Dispatch {
  public:
   Dispatch(Engine::State& state, const Call& call, const Step& step)
@@ -66,17 +66,16 @@ class Dispatch {
 
  private:
   /// Binds a part of a buffer and returns the byte of the binding at which it begins.
-  std::int64_t bind(gl::Binding binding, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
-    if (size_bytes == 0) return 0;  // never read
+  std::int64_t bind(gl::Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
+    if (size_bytes == 0) return 0;  // the kernel reads nothing there
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
     const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
-    state_.api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin - rest),
-                               static_cast<GLsizeiptr>(whole_words));
+    gl::bind_storage(state_.api, binding, buffer, begin - rest, whole_words);
     bound_ |= bit(binding);
     return rest;
   }
 
-  /// Binds a window of an operand; its uniform: where the window begins and how far apart the elements are.
+  /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
   std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
     const Gemm& product = call_.product;
     const Problem& problem = plan_.problem;
@@ -90,7 +89,7 @@ class Dispatch {
             static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
   }
 
-  /// A as an image: the same uniform.
+  /// The same for A as an image.
   std::array<int, 4> place_image() {
     const BufferView& a = call_.product.a;
     const Strides stride = strides(plan_.problem, Role::a);
@@ -100,13 +99,13 @@ class Dispatch {
             static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
   }
 
-  /// Binds a part of the workspace; the index of its first unit of `unit` bytes in the binding.
+  /// Binds a part of the workspace. Returns where it begins in the binding, in units of `unit` bytes.
   int bind_workspace(gl::Binding binding, const Window& part, std::int64_t unit) {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + part.offset_bytes, part.size_bytes) / unit);
   }
 
   bool a_is_image() const { return plan_.wide == Panels::image; }
-  /// Texels from one item's panels to the next's.
+  /// The distance in texels from one item's panels to the next's.
   int panel_stride(Role role) const;
 
   void scalars_and_flags(gl::Program& program);
@@ -242,11 +241,11 @@ void Dispatch::multiply(gl::Program& program) {
   if (plan_.workspace.sums.size_bytes > 0) sums(program);
 }
 
-/// Binds something where the program declares a block that this product never reads: what is left bound from elsewhere may be
-/// gone, and zink then drops dispatches.
+/// Binds a part of C where the program declares a block that this product does not read. Otherwise a deleted buffer may still be
+/// bound there, and zink drops dispatches on it.
 void Dispatch::bind_unused(const ProgramKey& key) {
   const BufferView& c = call_.product.c;
-  for (GLuint i = 0; i < gl::storage_bindings; ++i) {
+  for (unsigned i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
     if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
       bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
@@ -280,11 +279,8 @@ void Dispatch::run(gl::Program& program) {
       break;
   }
   bind_unused(plan_.program(step_.stage));
-  if (step_.barrier_before)
-    api.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT |
-                      (panels(plan_.kernel) == Panels::image || a_is_image() ? GL_SHADER_IMAGE_ACCESS_BARRIER_BIT : 0u));
-  api.DispatchCompute(static_cast<GLuint>(step_.groups[0]), static_cast<GLuint>(step_.groups[1]),
-                      static_cast<GLuint>(step_.groups[2]));
+  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || a_is_image());
+  gl::dispatch(api, step_.groups);
 }
 
 /// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
@@ -292,7 +288,7 @@ std::int64_t item_bytes(Type acc) {
   return 16 + 2 * element_bytes(acc);
 }
 
-/// The items of a batch as those.
+/// The items of a batch as an array of `struct Item`.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const Type acc = accumulator(problem.type);
   const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
@@ -329,7 +325,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   for (std::int64_t i = 0; i < batch.count; ++i) {
     std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
     for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
-      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // inside one window, so an int
+      const auto offset = static_cast<std::int32_t>(item_offset(batch, role, i));  // an int, since it lies in one window
       std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
     }
     const auto index = static_cast<std::size_t>(i);
@@ -339,24 +335,24 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   return bytes;
 }
 
-/// A problem in which no item has a product: nothing of A and B is read.
+/// Whether every alpha is 0, so that A and B are not read.
 bool multiplies_nothing(const Gemm& product) {
   if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
   return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
                      [](const Scalar& alpha) { return alpha.value == 0.0; });
 }
 
-/// Replaces a buffer of the engine's by a larger one if need be.
-void grow(const gl::Api& api, GLuint& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
+/// Replaces a buffer of the engine's by a larger one if it is too small.
+void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
   if (had >= needed) return;
-  const GLuint grown = gl::create_buffer(api, needed, nullptr);
-  api.DeleteBuffers(1, &buffer);
+  const unsigned grown = gl::create_buffer(api, needed);
+  gl::delete_buffer(api, buffer);
   buffer = grown;
   had = needed;
-  gl::label(api, GL_BUFFER, grown, label);
+  gl::label_buffer(api, grown, label);
 }
 
-/// The transposed product: C^T = op(B)^T op(A)^T, see transposed(Problem).
+/// The transposed product, C^T = op(B)^T op(A)^T; see transposed(Problem).
 Gemm transposed(const Gemm& product) {
   const auto turn = [](BufferView& view) {
     std::swap(view.rows, view.columns);
@@ -375,8 +371,7 @@ Gemm transposed(const Gemm& product) {
   return result;
 }
 
-/// The plan, of another kernel if a program of the one that the planner chose would have to be waited for and the caller would
-/// rather not.
+/// The plan itself, or one of another kernel if the plan's programs are not ready and the caller does not want to wait for them.
 Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, const PlanOptions& options) {
   const auto is_ready = [&](const Plan& other) {
     const std::vector<Stage> stages = other.stages();
@@ -393,19 +388,20 @@ Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, 
     other.kernel = passed.kernel;
     try {
       if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
-    } catch (const Unsupported&) {  // it fits no workspace, say
+    } catch (const Unsupported&) {  // for example, its workspace is too large
     }
   }
   return plan;
 }
 
-/// What a product of the plan may bind.
+/// What a product of the plan may change of the state.
 gl::Bindings bindings_of(const Plan& plan) {
-  gl::Bindings result = panels(plan.kernel) == Panels::image ? gl::image_panels : 0;
+  gl::Bindings result = gl::product_bindings;
+  if (panels(plan.kernel) == Panels::image) result |= gl::image_panels;
   if (plan.wide == Panels::image) result |= gl::image_a;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
-    for (GLuint i = 0; i < gl::storage_bindings; ++i)
+    for (unsigned i = 0; i < gl::storage_bindings; ++i)
       if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
   }
   return result;
@@ -420,7 +416,7 @@ bool gives_items(const Batch& batch) {
 
 Problem problem_to_plan(const Gemm& product) {
   Problem problem = Engine::problem(product);
-  if (multiplies_nothing(product)) problem.k = 0;  // as BLAS: A and B are not read
+  if (multiplies_nothing(product)) problem.k = 0;  // as in BLAS, A and B are not read
   return problem;
 }
 
@@ -442,14 +438,14 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
   made->plan = ready_plan(state, problem, best, own);
   made->bindings = bindings_of(made->plan);
   made->work = size(made->plan).work;
-  if (made->plan.kernel != best.kernel) return made;  // the better one comes when it is ready
+  if (made->plan.kernel != best.kernel) return made;  // the best plan replaces it when it is ready
   if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
   state.prepared.push_back(made);
   return made;
 }
 
 namespace {
-/// Whether the programs of the plan pass their self-check, now or before.
+/// Whether the programs of the plan pass their self-check or have passed it before.
 bool passes(Engine::State& state, const Plan& plan) {
   const std::vector<Stage> stages = plan.stages();
   if (!state.options.self_check || state.checking ||
@@ -459,7 +455,7 @@ bool passes(Engine::State& state, const Plan& plan) {
   std::string wrong;
   const auto end = [&] {
     state.checking = false;
-    state.sizes.clear();  // the names of its buffers may come back
+    state.sizes.clear();  // other buffers may get the names of its buffers
     state.image_a.begin = -1;
   };
   try {
@@ -497,7 +493,7 @@ bool make_ready(Engine::State& state, Prepared& prepared) {
 std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
                                 std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
-  for (;;) {  // until one passes its self-check
+  for (;;) {  // until the programs of a plan pass their self-check
     std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
     guard.reset();
     state.enter(what, guard, prepared->bindings);
@@ -526,26 +522,24 @@ Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> 
 }
 
 Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
-  if (!state.scoped) group_.emplace(state.api, "glgemm", state.max_debug_groups);
-  if (plan_.items_in_buffer) state.api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, gl::binding_items, call.work->items);
+  if (!state.scoped) group_.emplace(state.api, "glgemm");
+  if (plan_.items_in_buffer) gl::bind_storage(state.api, gl::binding_items, call.work->items);
 }
 
 Enqueuer::~Enqueuer() {
-  // A texture would keep the caller's buffers alive.
+  // The textures would keep the caller's buffers alive.
   if (call_.product.workspace) gl::release_image(state_.api, call_.work->panels);
   if (!state_.scoped) gl::release_image(state_.api, state_.image_a);
 }
 
 void Enqueuer::upload_items() {
   if (!plan_.items_in_buffer || plan_.problem.batch == 0) return;
-  const std::vector<std::byte> items = pack_items(call_.product, plan_.problem);
-  state_.api.InvalidateBufferData(call_.work->items);  // an earlier product may still read what was there
-  state_.api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(items.size()), items.data());
+  gl::replace_bound_storage(state_.api, call_.work->items, pack_items(call_.product, plan_.problem));
 }
 
 void Enqueuer::run(const Step& step) {
   gl::Program* const program = call_.prepared->programs[static_cast<std::size_t>(step.stage)];
-  if (program != used_) state_.api.UseProgram(program->id());
+  if (program != used_) program->use(state_.api);
   used_ = program;
   Dispatch(state_, call_, step).run(*program);
 }
@@ -560,7 +554,7 @@ double modelled_seconds(const Engine::State& state, const Prepared& prepared) {
 /// The cost model may be wrong by this factor before a step takes longer than it should.
 constexpr double safety = 8;
 
-/// Work of a stage in a second that even a slow driver does. Stages that move elements do fewer of them than multiply-adds.
+/// The work of a stage that even a slow driver does in a second. A stage that moves elements does less than one that multiplies.
 double guessed_rate(const Engine::State& state, const Prepared& prepared, Stage stage) {
   const double by_model =
       prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(modelled_seconds(state, prepared), 1e-9);
@@ -593,7 +587,7 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   Rate& rate = *prepared.rates[static_cast<std::size_t>(stage)];
   const double guess = guessed_rate(state_, prepared, stage), per_second = rate.known() ? rate.per_second : guess;
   double work = rate.work(seconds, guess);
-  // All that runs at the same time should be busy until the end.
+  // Whole rounds keep all that runs at the same time busy until the end.
   const double round = least->work * static_cast<double>(state_.limits.concurrent_groups);
   if (work > round) work = std::floor(work / round) * round;
   const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
@@ -603,7 +597,7 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   result.step = next_slice(plan_, cursor, work);
   run(*result.step);
   result.seconds = result.step->work / per_second;
-  // A smaller step than the one allowed may take as long.
+  // A step that came out smaller may take the time of the whole one.
   clock.stop(state_.api, rate, result.step->work, std::max(work, least->work) / per_second);
   result.is_trial = is_trial && (!rate.known() || result.step->work > work / 2);
   return result;
@@ -611,8 +605,8 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
 
 void run_on_nothing(Engine::State& state, const Prepared& prepared) {
   const gl::Api& api = state.api;
-  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256, nullptr);
-  for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, state.scratch);
+  if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
+  for (unsigned i = 0; i < gl::storage_bindings; ++i) gl::bind_storage(api, static_cast<gl::Binding>(i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
   for (const Stage stage : prepared.plan.stages()) {
     const ProgramKey key = prepared.plan.program(stage);
@@ -620,8 +614,8 @@ void run_on_nothing(Engine::State& state, const Prepared& prepared) {
     program.set(api, at_size, std::array{0, 0, 0, 0});
     if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
     if (kernels::has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
-    api.UseProgram(program.id());
-    api.DispatchCompute(1, 1, 1);
+    program.use(api);
+    gl::dispatch(api, {1, 1, 1});
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A product, and what it points to.
+/// A copy of a product and of what it points to.
 class OwnProduct {
  public:
   explicit OwnProduct(const Gemm& product) : product_(product) {
@@ -45,7 +45,7 @@ struct GLGEMM_HIDDEN Job::State {
   Call call{};
   Cursor cursor{};
   SliceClock clock{};
-  std::array<GLsync, 2> advances{};  ///< behind the last advance but one, and behind the last
+  std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one and the last one
   double work_all = 0, work_done = 0;
   bool done = false, cancelled = false;
   JobReport report{};
@@ -58,7 +58,7 @@ struct GLGEMM_HIDDEN Job::State {
     const gl::Api& api = engine->api;
     clock.destroy(api);
     work.destroy(api);
-    for (const GLsync advance : advances) api.DeleteSync(advance);
+    for (gl::Sync& advance : advances) advance.destroy(api);
   }
 
   bool at_end() const {
@@ -114,14 +114,14 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   gl::check_reset(api);
   if (job.done || job.cancelled) return job.done;
   job.clock.collect(api, false);
-  if (job.advances[0] && api.ClientWaitSync(job.advances[0], GL_SYNC_FLUSH_COMMANDS_BIT, 0) == GL_TIMEOUT_EXPIRED) return false;
+  if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;
   job.engine->enter("Job::advance", guard, job.call.prepared->bindings);
   job.enqueue(budget, begin);
   ++job.report.advances;
-  api.DeleteSync(job.advances[0]);
-  job.advances = {job.advances[1], api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)};
+  job.advances[0].destroy(api);
+  job.advances = {job.advances[1], gl::Sync(api)};
   return job.done;
 }
 
@@ -139,8 +139,7 @@ void Job::cancel() noexcept {
 
 Fence Job::fence() {
   state_->engine->check_usable("Job::fence");
-  return Fence(std::make_unique<Fence::State>(
-      Fence::State{state_->engine, state_->engine->api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)}));
+  return Fence(std::make_unique<Fence::State>(Fence::State{state_->engine, gl::Sync(state_->engine->api)}));
 }
 
 const Plan& Job::plan() const noexcept {

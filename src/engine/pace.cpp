@@ -6,7 +6,7 @@
 namespace glgemm {
 namespace {
 
-/// As long as a rate is unknown, a slice is worth no more than this by the guess.
+/// While a rate is unknown, a slice takes no more than this by the guess.
 constexpr double first_seconds = 1e-3;
 
 }  // namespace
@@ -18,7 +18,7 @@ double Rate::work(double seconds, double guess) const {
 
 void Rate::learn(double work, double seconds, double expected) {
   const double measured = work / std::max(seconds, 1e-9);
-  // A rest that kept a part of the device busy only is slower for its size, and yet done in time: it says nothing.
+  // A slice that is too small to keep the whole device busy has a low rate although it ends in time. It says nothing.
   if (known() && measured < per_second && seconds <= expected) return;
   per_second = known() ? std::min(measured, growth * per_second) : measured;
   proven = std::max(proven, work);
@@ -28,21 +28,21 @@ void SliceClock::start(const gl::Api& api) {
   if (running_.size() < max_running) {
     if (idle_.empty()) {
       Stamps made{};
-      api.GenQueries(2, made.data());
+      gl::create_queries(api, made);
       idle_.push_back(made);
     }
     begun_ = idle_.back();
     idle_.pop_back();
-    api.QueryCounter((*begun_)[0], GL_TIMESTAMP);
+    gl::record_time(api, (*begun_)[0]);
   }
   begin_ = std::chrono::steady_clock::now();
 }
 
 void SliceClock::stop(const gl::Api& api, Rate& rate, double work, double expected) {
-  if (begun_) api.QueryCounter((*begun_)[1], GL_TIMESTAMP);
-  api.Flush();
+  if (begun_) gl::record_time(api, (*begun_)[1]);
+  gl::flush(api);
   const double host_seconds = seconds(std::chrono::steady_clock::now() - begin_);
-  // What took the host too long is known now.
+  // The host's time alone already shows that the slice was too long.
   if (rate.known() && host_seconds > expected) rate.learn(work, host_seconds, expected);
   if (begun_) running_.push_back({*begun_, &rate, work, host_seconds, expected});
   begun_.reset();
@@ -51,9 +51,9 @@ void SliceClock::stop(const gl::Api& api, Rate& rate, double work, double expect
 void SliceClock::collect(const gl::Api& api, bool wait) {
   for (; !running_.empty(); running_.pop_front()) {
     const Timed& timed = running_.front();
-    const std::optional<std::uint64_t> end = gl::query_result(api, timed.stamps[1], wait);
+    const std::optional<std::uint64_t> end = gl::recorded_time(api, timed.stamps[1], wait);
     if (!end) return;
-    const std::uint64_t begin = gl::query_result(api, timed.stamps[0], true).value();
+    const std::uint64_t begin = gl::recorded_time(api, timed.stamps[0], true).value();
     const double device_seconds = *end > begin ? 1e-9 * static_cast<double>(*end - begin) : 0;
     timed.rate->learn(timed.work, std::max(timed.host_seconds, device_seconds), timed.expected);
     idle_.push_back(timed.stamps);
@@ -61,9 +61,9 @@ void SliceClock::collect(const gl::Api& api, bool wait) {
 }
 
 void SliceClock::destroy(const gl::Api& api) noexcept {
-  if (begun_) api.DeleteQueries(2, begun_->data());
-  for (const Stamps& stamps : idle_) api.DeleteQueries(2, stamps.data());
-  for (const Timed& timed : running_) api.DeleteQueries(2, timed.stamps.data());
+  if (begun_) gl::delete_queries(api, *begun_);
+  for (Stamps& stamps : idle_) gl::delete_queries(api, stamps);
+  for (Timed& timed : running_) gl::delete_queries(api, timed.stamps);
   begun_.reset();
   idle_.clear();
   running_.clear();

@@ -18,7 +18,8 @@ inline double seconds(std::chrono::nanoseconds time) {
 
 /// What is known of a program's speed. Work is counted as in Step::work.
 struct Rate {
-  /// A slice is at most so many times as large as the largest that was measured, and one measurement raises the rate by no more.
+  /// A slice is at most this many times as large as the largest that was measured. One measurement raises the rate by this at
+  /// most.
   static constexpr double growth = 4;
 
   double per_second = 0;  ///< 0: unknown
@@ -27,24 +28,24 @@ struct Rate {
   bool known() const noexcept { return per_second > 0; }
   /// The work of a slice that takes at most `seconds`; while the rate is unknown, `guess` in a second.
   double work(double seconds, double guess) const;
-  /// A slice of so much work took so long, and was expected to take `expected` (or, a rest, less).
+  /// A slice of that much work took `seconds`; at most `expected` was planned for it.
   void learn(double work, double seconds, double expected);
 };
 
-/// Measures slices: by the host's clock around a dispatch, which on drivers that compute in the call tells all, and by pairs of
-/// GL_TIMESTAMP queries, read when they are there, which on all others does; the longer of the two counts.
+/// Measures slices twice: by the host's clock around the calls, which counts on drivers that compute in the call, and by times
+/// that the device records, which count on all others. The longer of the two is the slice's.
 class SliceClock {
  public:
   void start(const gl::Api& api);
-  /// Ends what start() began, and flushes. `rate` learns from it, later perhaps, and must live until collect() has waited or the
-  /// clock is gone. Where too many slices are under way already, this one is not measured by the device.
+  /// Ends what start() began, and flushes. `rate` learns from it in this call or in a later collect(), and must live until
+  /// collect() has waited or the clock is gone. The device does not time a slice while too many are under way.
   void stop(const gl::Api& api, Rate& rate, double work, double expected);
-  /// Has the rates learn from what the device is done with; or waits for all.
+  /// Has the rates learn from the slices that the device has done; with `wait`, waits for all of them.
   void collect(const gl::Api& api, bool wait);
   void destroy(const gl::Api& api) noexcept;
 
  private:
-  using Stamps = std::array<GLuint, 2>;
+  using Stamps = std::array<unsigned, 2>;
   struct Timed {
     Stamps stamps;
     Rate* rate;

@@ -1,4 +1,4 @@
-// Whether a program computes on this driver what it says.
+// Checks that a program computes the right results on this driver.
 #include "engine/self_check.hpp"
 
 #include <complex>
@@ -52,8 +52,8 @@ void store(std::byte* to, Type type, Number x) {
   });
 }
 
-/// A matrix of small integers, its items one after the other, with gaps. Those are filled with bytes that spoil a sum to which
-/// they are added (as a float of all ones is no number), or that show when they are changed.
+/// A matrix of small integers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
+/// they are added (a float of all ones is NaN), or that show when they are overwritten.
 class Sample {
  public:
   Sample(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed, std::byte gap)
@@ -96,7 +96,9 @@ class Sample {
 class Buffers {
  public:
   explicit Buffers(const gl::Api& api) : api_(api) {}
-  ~Buffers() { api_.DeleteBuffers(static_cast<GLsizei>(names_.size()), names_.data()); }
+  ~Buffers() {
+    for (unsigned& name : names_) gl::delete_buffer(api_, name);
+  }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   unsigned make(const Sample& sample) {
@@ -106,18 +108,18 @@ class Buffers {
 
  private:
   const gl::Api& api_;
-  std::vector<GLuint> names_;
+  std::vector<unsigned> names_;
 };
 
-/// One product, with A and B as they are or both transposed.
+/// Checks one product, with A and B as they are or both transposed.
 std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const Problem& like = plan.problem;
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
   const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
   const bool small = kernels::packs_items(plan.kernel);
-  // One more than a tile, and than a step along k. 16-bit results are exact up to 256, so that k must not be long.
-  // What is read 16 bytes at a time has lines of whole ones.
+  // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
+  // A program that reads 16 bytes at a time needs lines of a multiple of them.
   const bool a_wide = key.wide != Panels::none,
              b_wide = a_wide && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b;
   const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
@@ -136,7 +138,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   Buffers buffers(api);
   Gemm product;
   product.alpha = 2;
-  product.beta = 2;  // so that what is added to a gap shows
+  product.beta = 2;  // shows whether the kernel added to a gap
   product.op_a = product.op_b = op;
   product.a = a.view(buffers.make(a));
   product.b = b.view(buffers.make(b));
@@ -160,7 +162,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   prepared->options.split_k = plan.parts > 1 ? 2 : 1;
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
-  if (prepared->plan.program() != key) return {};  // nothing small is like it: not for us to judge
+  if (prepared->plan.program() != key) return {};  // no small product runs this program: it can't be checked
   enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
 
   for (std::int64_t z = 0; z < items; ++z)
@@ -174,9 +176,8 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
         store(c.at(z, i, j), like.c_type, value);
       }
   std::vector<std::byte> got(c.bytes().size());
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
-  api.BindBuffer(GL_COPY_READ_BUFFER, buffer_c);
-  api.GetBufferSubData(GL_COPY_READ_BUFFER, 0, static_cast<GLsizeiptr>(got.size()), got.data());
+  gl::barrier_before_transfers(api);
+  gl::read_buffer(api, buffer_c, 0, got.data(), static_cast<std::int64_t>(got.size()));
   if (got == c.bytes()) return {};
   const auto wrong = static_cast<std::int64_t>(std::mismatch(got.begin(), got.end(), c.bytes().begin()).first - got.begin());
   const std::int64_t element = wrong / element_bytes(like.c_type), in_item = element % c.stride();
@@ -189,7 +190,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
 
 std::string self_check(Engine::State& state, const Plan& plan) {
   std::string wrong = self_check(state, plan, Op::none);
-  // What is brought 16 bytes at a time goes other ways where lines are along k.
+  // A program that reads 16 bytes at a time takes other branches where lines are along k.
   if (wrong.empty() && plan.wide != Panels::none && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b)
     wrong = self_check(state, plan, Op::transpose);
   return wrong;

@@ -1,10 +1,8 @@
-// What lives as long as an engine: programs, the mark of its context, the staging ring; and the small things made from it.
+// What lives as long as an engine, its programs above all; and fences, scopes and stopwatches.
 #include "engine/state.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -24,50 +22,6 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-void StagingRing::upload(const gl::Api& api, const void* data, std::int64_t bytes, GLuint target, std::int64_t offset) {
-  if (buffer_ == 0) {
-    constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
-    api.GenBuffers(1, &buffer_);
-    api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
-    api.BufferStorage(GL_COPY_READ_BUFFER, size_bytes, nullptr, access);
-    GLint64 got = 0;
-    api.GetBufferParameteri64v(GL_COPY_READ_BUFFER, GL_BUFFER_SIZE, &got);
-    if (got == size_bytes) memory_ = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_READ_BUFFER, 0, size_bytes, access));
-    if (!memory_) {
-      destroy(api);
-      gl::refuse_memory(api, size_bytes);
-    }
-    gl::label(api, GL_BUFFER, buffer_, "glgemm staging");
-  }
-  if (head_ + bytes > size_bytes) head_ = 0;
-  const std::int64_t begin = head_, end = head_ + bytes;
-  // In the order of their use: everything up to the last part that is in the way is waited for and forgotten.
-  const auto in_the_way =
-      std::find_if(used_.rbegin(), used_.rend(), [&](const Used& used) { return used.begin < end && begin < used.end; });
-  while (in_the_way != used_.rend() && used_.begin() != in_the_way.base()) {
-    api.ClientWaitSync(used_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, GL_TIMEOUT_IGNORED);
-    api.DeleteSync(used_.front().fence);
-    const bool last = std::next(used_.begin()) == in_the_way.base();
-    used_.pop_front();
-    if (last) break;
-  }
-  std::memcpy(memory_ + begin, data, static_cast<std::size_t>(bytes));
-  api.BindBuffer(GL_COPY_READ_BUFFER, buffer_);
-  api.BindBuffer(GL_COPY_WRITE_BUFFER, target);
-  api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(begin), static_cast<GLintptr>(offset),
-                        static_cast<GLsizeiptr>(bytes));
-  used_.push_back({begin, end, api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)});
-  head_ = (end + 15) / 16 * 16;
-}
-
-void StagingRing::destroy(const gl::Api& api) noexcept {
-  for (const Used& used : used_) api.DeleteSync(used.fence);
-  used_.clear();
-  api.DeleteBuffers(1, &buffer_);  // unmaps it
-  buffer_ = 0;
-  memory_ = nullptr;
-}
-
 std::int64_t main_memory_bytes() {
 #if defined(_SC_PHYS_PAGES)
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -78,16 +32,8 @@ std::int64_t main_memory_bytes() {
 
 void WorkBuffers::destroy(const gl::Api& api) noexcept {
   gl::destroy_image(api, panels);
-  for (const GLuint buffer : {workspace, items}) api.DeleteBuffers(1, &buffer);
+  for (unsigned* buffer : {&workspace, &items}) gl::delete_buffer(api, *buffer);
   *this = {};
-}
-
-void Engine::State::mark_context() {
-  static std::atomic<std::uint64_t> engines = 0;
-  marker_label = "glgemm engine " + std::to_string(++engines);
-  api.GenQueries(1, &marker);
-  api.QueryCounter(marker, GL_TIMESTAMP);  // the name becomes an object when it is first used
-  gl::label(api, GL_QUERY, marker, marker_label);
 }
 
 void Engine::State::check_usable(const char* what) const {
@@ -104,19 +50,12 @@ void Engine::State::check_context(const char* what) const {
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  // Queries are not shared between contexts: another context has none of this name, or one without this label.
-  char label[64] = "";
-  if (api.IsQuery && api.IsQuery(marker)) api.GetObjectLabel(GL_QUERY, marker, sizeof label, nullptr, label);
-  if (marker_label != label)
-    throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+  if (!mark.is_here(api)) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
 void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
   if (scoped) return;
-  GLboolean active = GL_FALSE, paused = GL_FALSE;
-  api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
-  if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
-  if (active && !paused)
+  if (gl::captures_vertices(api))
     throw Unsupported(std::string(what) +
                       ": transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
   guard.emplace(api, bindings);
@@ -126,7 +65,7 @@ void Engine::State::log(const std::string& message) const {
   if (options.log) options.log(message);
 }
 
-std::int64_t Engine::State::buffer_bytes(GLuint buffer) {
+std::int64_t Engine::State::buffer_bytes(unsigned buffer) {
   if (!scoped) return gl::buffer_bytes(api, buffer);
   for (const auto& [known, bytes] : sizes)
     if (known == buffer) return bytes;
@@ -134,12 +73,12 @@ std::int64_t Engine::State::buffer_bytes(GLuint buffer) {
 }
 
 void Engine::State::begin_program(const ProgramKey& key) {
-  if (api.KHR_parallel_shader_compile) entry(key);
+  if (gl::compiles_in_background(api)) entry(key);
 }
 
 bool Engine::State::is_ready(const ProgramKey& key) {
   const auto found = programs.find(key);
-  return found != programs.end() && (found->second.ready || (api.KHR_parallel_shader_compile && found->second.program.done(api)));
+  return found != programs.end() && (found->second.ready || (gl::compiles_in_background(api) && found->second.program.done(api)));
 }
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
@@ -149,10 +88,9 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   Entry made;
   made.begun = std::chrono::steady_clock::now();
   if (cache().on()) {
-    // A robust context's programs may differ from another's.
-    GLint flags = 0;
-    api.GetIntegerv(GL_CONTEXT_FLAGS, &flags);
-    made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' + std::to_string(flags) + '\n' + text;
+    // The flags belong to the key since a robust context may compile other programs.
+    made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' +
+                     std::to_string(gl::context_flags(api)) + '\n' + text;
   }
   if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on());
   return programs.emplace(key, std::move(made)).first->second;
@@ -164,7 +102,7 @@ ProgramCache& Engine::State::cache() {
     if (log) log(message);
   };
   binary_formats_ = gl::binary_formats(api);
-  if (binary_formats_.empty()) return cache_.emplace();  // nothing could be kept
+  if (binary_formats_.empty()) return cache_.emplace();  // the driver gives nothing to keep
   return cache_.emplace(ProgramCache::folder(options.program_cache, to_log), to_log);
 }
 
@@ -237,7 +175,7 @@ Fence& Fence::operator=(Fence&& other) noexcept {
 }
 
 Fence::~Fence() {
-  if (state_ && !state_->engine->abandoned) state_->engine->api.DeleteSync(state_->sync);
+  if (state_ && !state_->engine->abandoned) state_->sync.destroy(state_->engine->api);
 }
 
 bool Fence::poll() const {
@@ -247,17 +185,16 @@ bool Fence::poll() const {
 bool Fence::wait(std::chrono::nanoseconds timeout) const {
   if (state_->engine->abandoned) throw std::invalid_argument("Fence: the engine was abandoned");
   const gl::Api& api = state_->engine->api;
-  const auto nanoseconds = static_cast<GLuint64>(std::max<std::int64_t>(0, timeout.count()));
-  const GLenum result = api.ClientWaitSync(state_->sync, GL_SYNC_FLUSH_COMMANDS_BIT, nanoseconds);
-  gl::check_reset(api);  // what was lost counts as done
-  if (result == GL_WAIT_FAILED)
+  const gl::Sync::Status status = state_->sync.wait(api, timeout);
+  gl::check_reset(api);  // in a lost context every sync counts as passed
+  if (status == gl::Sync::Status::failed)
     throw GlError("Fence: OpenGL could not wait; is a context current that shares with the engine's?");
-  return result != GL_TIMEOUT_EXPIRED;
+  return status == gl::Sync::Status::passed;
 }
 
 Fence Engine::fence() {
   state_->check_usable("fence");
-  return Fence(std::make_unique<Fence::State>(Fence::State{state_, state_->api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)}));
+  return Fence(std::make_unique<Fence::State>(Fence::State{state_, gl::Sync(state_->api)}));
 }
 
 struct Scope::State {
@@ -290,26 +227,26 @@ Scope Engine::scope() {
 
 Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
   state_->check_usable("Stopwatch");
-  state_->api.GenQueries(2, queries_);
+  gl::create_queries(state_->api, queries_);
 }
 
 Stopwatch::~Stopwatch() {
-  if (!state_->abandoned) state_->api.DeleteQueries(2, queries_);
+  if (!state_->abandoned) gl::delete_queries(state_->api, queries_);
 }
 
 void Stopwatch::start() {
   state_->check_context("Stopwatch");
-  state_->api.QueryCounter(queries_[0], GL_TIMESTAMP);
+  gl::record_time(state_->api, queries_[0]);
 }
 
 void Stopwatch::stop() {
   state_->check_context("Stopwatch");
-  state_->api.QueryCounter(queries_[1], GL_TIMESTAMP);
+  gl::record_time(state_->api, queries_[1]);
 }
 
 std::chrono::nanoseconds Stopwatch::elapsed() const {
   state_->check_context("Stopwatch");
-  const auto time = [&](GLuint query) { return gl::query_result(state_->api, query, true).value(); };
+  const auto time = [&](unsigned query) { return gl::recorded_time(state_->api, query, true).value(); };
   return std::chrono::nanoseconds(static_cast<std::int64_t>(time(queries_[1]) - time(queries_[0])));
 }
 

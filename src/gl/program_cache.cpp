@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file: this, the binary, the hash of both, and the key, which is compared as a whole and needs none. Numbers are as the host
-/// has them; from a host of the other byte order `version` differs.
+/// A file holds this header, the binary, the hash of both, and the key. The key is compared as a whole and needs no hash. Numbers
+/// have the host's byte order; on a host of the other order `version` differs.
 struct Header {
   std::array<char, 8> magic{'g', 'l', 'g', 'e', 'm', 'm', 'P', 'C'};
   std::uint32_t version = 1;
@@ -44,7 +44,7 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
-// Names: glgemm-<32 digits>.program, and while it is written that with .<16 digits>.tmp behind it.
+// Names: glgemm-<32 digits>.program; while a file is written, .<16 digits>.tmp follows.
 constexpr std::string_view name_begin = "glgemm-", name_end = ".program", temporary_end = ".tmp";
 constexpr std::size_t name_size = name_begin.size() + 32 + name_end.size();
 
@@ -62,13 +62,13 @@ bool is_temporary(std::string_view name) {
 
 const char* variable(const char* name) {
 #if defined(__GLIBC__)
-  return secure_getenv(name);  // none in a program with more rights than its user, who would choose what it loads
+  return secure_getenv(name);  // a program with more rights than its user must not load what the user chooses
 #else
   return std::getenv(name);
 #endif
 }
 
-/// Why nothing may be loaded from the folder; empty: it may.
+/// Why nothing may be loaded from the folder; empty if it may be.
 std::string distrust([[maybe_unused]] const fs::path& folder) {
 #if defined(__unix__) || defined(__APPLE__)
   struct stat found {};
@@ -129,8 +129,8 @@ std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
     if (!fs::is_regular_file(path, error)) return std::nullopt;
     std::ifstream stream(path, std::ios::binary | std::ios::ate);
     if (!stream.is_open()) return std::nullopt;
-    const auto size =
-        static_cast<std::uint64_t>(std::max<std::streamoff>(stream.tellg(), 0));  // of what is open, not of its successor
+    const auto size = static_cast<std::uint64_t>(
+        std::max<std::streamoff>(stream.tellg(), 0));  // of the file that is open: another process may have replaced it
     const auto ignore = [&](const char* why) {
       log("ignores " + path.string() + ": " + why);
       return std::nullopt;
@@ -153,7 +153,7 @@ std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
     if (std::string_view(bytes).substr(hashed.size() + sizeof hash) != key) return ignore("it is another program's, or damaged");
     StoredProgram program{header.format, (header.flags & self_checked_flag) != 0, std::vector<std::byte>(header.binary_bytes)};
     std::memcpy(program.binary.data(), bytes.data() + sizeof header, program.binary.size());
-    fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // no matter if it is gone by now
+    fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // it does not matter if the file is gone
     return program;
   } catch (const std::exception& error) {
     turn_off(error.what());
@@ -164,17 +164,17 @@ std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
 void ProgramCache::store(std::string_view key, const StoredProgram& program) noexcept {
   if (!on() || program.binary.empty() || file_bytes(key, program) > max_bytes_) return;
   try {
-    make_folder();  // it may have been emptied with all around it since
+    make_folder();  // somebody may have deleted it
     const fs::path path = file(key);
     std::random_device random;
     const auto draw = [&] { return std::uint64_t{random()}; };
-    // No process's number: those of two machines, or of two containers, that share the folder may be equal.
+    // A random name. Process numbers may be equal on two machines or in two containers that share the folder.
     const fs::path temporary = path.string() + "." + hex(draw() << 32 | draw()) + std::string(temporary_end);
     std::error_code error;
     try {
       write(temporary, key, program);
       fs::rename(temporary, path, error);
-      if (error && error != std::errc::no_such_file_or_directory)  // gone, with the folder: that is no failure
+      if (error && error != std::errc::no_such_file_or_directory)  // the folder was deleted: no failure
         throw fs::filesystem_error("rename", temporary, path, error);
     } catch (...) {
       fs::remove(temporary, error);
@@ -187,7 +187,7 @@ void ProgramCache::store(std::string_view key, const StoredProgram& program) noe
 }
 
 void ProgramCache::make_folder() {
-  // Others have no business there, as the XDG Base Directory Specification says; some file systems know no others.
+  // The XDG Base Directory Specification wants the folder closed to others. Some file systems have no such permissions.
   std::error_code ignored;
   if (fs::create_directories(folder_)) fs::permissions(folder_, fs::perms::owner_all, ignored);
 }
@@ -208,7 +208,7 @@ void ProgramCache::write(const fs::path& path, std::string_view key, const Store
   const Hash128 hash = fnv1a_128(std::string_view(bytes).substr(0, sizeof header + program.binary.size()));
   put(&hash, sizeof hash);
   put(key.data(), key.size());
-  // Not waited for until it is on the disk: what a crash of the machine leaves of it, the hash tells.
+  // There is no wait for the disk: if the machine crashes, the hash shows that the file is damaged.
   std::ofstream stream(path, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   stream.close();
@@ -223,7 +223,7 @@ void ProgramCache::remove_oldest() const {
   };
   std::vector<File> files;
   std::uint64_t all_bytes = 0;
-  // Other processes add and remove files meanwhile: what can't be looked at is left out.
+  // Other processes add and remove files at the same time: files that can't be looked at are left out.
   std::error_code error;
   const auto now = fs::file_time_type::clock::now();
   for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
@@ -237,7 +237,7 @@ void ProgramCache::remove_oldest() const {
       all_bytes += file.bytes;
       files.push_back(file);
     } else if (now - file.used > std::chrono::hours(1)) {
-      fs::remove(file.path, gone);  // whoever wrote it has not come to its end
+      fs::remove(file.path, gone);  // its writer has died
     }
   }
   if (all_bytes <= max_bytes_) return;
@@ -253,7 +253,7 @@ void ProgramCache::turn_off(const std::string& why) noexcept {
   const fs::path folder = std::exchange(folder_, {});
   try {
     log("off: " + folder.string() + ": " + why);
-  } catch (...) {  // no memory for the message
+  } catch (...) {  // there was no memory for the message
   }
 }
 

@@ -1,4 +1,4 @@
-// Linked programs as files, so that the next process need not compile them; no OpenGL in here.
+// Linked programs as files, so that the next process need not compile them. This file does not call OpenGL.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,40 @@ namespace glgemm {
 /// A program as its driver gave it.
 struct StoredProgram {
   std::uint32_t format = 0;         ///< of `binary`, a number of the driver's
-  bool self_checked = false;        ///< its results were checked on this driver and are right
+  bool self_checked = false;        ///< its results have passed the self-check on this driver
   std::vector<std::byte> binary{};  ///< not empty
   friend bool operator==(const StoredProgram&, const StoredProgram&) = default;
 };
 
-/// A folder of programs, each under all that it was made from: the driver's names and the source.
+/// A folder of programs. The key of a program is all that it was made from: the driver's names and the source.
 ///
-/// What cannot be had is absent and what cannot be written is not kept: nothing is thrown, and where the folder fails the cache
-/// is off, with a line for the log. Any number of caches, threads and processes may use one folder; one object is for one thread.
+/// Nothing is thrown. A program that cannot be read counts as absent; one that cannot be written is not kept. If the folder
+/// fails, the cache turns itself off and logs a line. Any number of caches, threads and processes may use one folder; one object
+/// is for one thread.
 ///
-/// A file holds its key, the program and a checksum of both, is written under another name and renamed; one that is damaged, cut
-/// short or another's is absent. The least recently used files are removed where all together would pass the bound. No file but
-/// those of the cache's own naming is ever touched.
+/// A file holds its key, the program and a checksum of both. It is written under another name and then renamed. A file that is
+/// damaged, cut short or of another key counts as absent. When all files together exceed the bound, the least recently used ones
+/// are removed. The cache touches only files that have names of its own form.
 class ProgramCache {
  public:
   using Log = std::function<void(const std::string& message)>;
   static constexpr std::uint64_t usual_most_bytes = std::uint64_t{64} << 20;
 
-  /// Makes the folder if need be. Empty: off. One that belongs to another user, or into which others may write, is not used: what
-  /// is loaded from there runs in this process's driver.
+  /// Makes the folder if it does not exist. Empty: off. A folder that belongs to another user, or into which others may write, is
+  /// not used, since what is loaded from it runs in this process's driver.
   explicit ProgramCache(const std::filesystem::path& folder = {}, Log log = {},
                         std::uint64_t max_bytes = usual_most_bytes) noexcept;
 
   /// `asked` if given; else the variable GLGEMM_PROGRAM_CACHE if set; else $XDG_CACHE_HOME/glgemm/programs; else
-  /// $HOME/.cache/glgemm/programs; else none, with a line for the log. Empty: no cache is wanted.
+  /// $HOME/.cache/glgemm/programs; else none, and logs a line. Empty: the caller wants no cache.
   static std::filesystem::path folder(const std::optional<std::string>& asked, const Log& log);
 
   bool on() const noexcept { return !folder_.empty(); }
-  /// The program stored under the key; its file then counts as just used.
+  /// The program that is stored under the key. Its file counts as just used.
   std::optional<StoredProgram> load(std::string_view key) noexcept;
-  /// Keeps the program, in place of what was under the key. One that alone passes the bound is not kept.
+  /// Stores the program in place of the one under the key. A program that exceeds the bound alone is not kept.
   void store(std::string_view key, const StoredProgram& program) noexcept;
-  /// Where a program is, or would be.
+  /// The file of a program, whether it exists or not.
   std::filesystem::path file(std::string_view key) const;
 
  private:

@@ -230,39 +230,34 @@ Streamer::~Streamer() {
 
 void Streamer::make_buffers() {
   const gl::Api& api = state_.api;
-  const gl::CopyGuard guard(api);
+  const gl::StateGuard guard(api, gl::copy_bindings);
   const std::int64_t acc = element_bytes(accumulator(plan_.problem.type));
   const auto words = [](std::int64_t bytes) { return (bytes + 3) / 4 * 4; };
-  c_ = gl::create_buffer(api, words(plan_.piece_m * plan_.piece_n * acc), nullptr);
-  gl::label(api, GL_BUFFER, c_, "glgemm streamed C");
+  c_ = gl::create_buffer(api, words(plan_.piece_m * plan_.piece_n * acc));
+  gl::label_buffer(api, c_, "glgemm streamed C");
   for (const Role role : {Role::a, Role::b}) {
     if (plan_.window.packs(role_as_run(plan_.window, role))) continue;
     const std::int64_t elements = (role == Role::a ? plan_.piece_m : plan_.piece_n) * plan_.piece_k;
-    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(plan_.problem.type)), nullptr);
+    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(plan_.problem.type)));
   }
   if (plan_.problem.bias != Bias::none)
-    bias_ = gl::create_buffer(api, (plan_.problem.bias == Bias::for_each_row ? plan_.piece_m : plan_.piece_n) * acc, nullptr);
+    bias_ = gl::create_buffer(api, (plan_.problem.bias == Bias::for_each_row ? plan_.piece_m : plan_.piece_n) * acc);
   if (plan_.window.workspace.size_bytes > 0) {
     work_.workspace_bytes = plan_.window.workspace.size_bytes + kernels::workspace_padding;
-    work_.workspace = gl::create_buffer(api, work_.workspace_bytes, nullptr);
-    gl::label(api, GL_BUFFER, work_.workspace, "glgemm streamed workspace");
+    work_.workspace = gl::create_buffer(api, work_.workspace_bytes);
+    gl::label_buffer(api, work_.workspace, "glgemm streamed workspace");
   }
   strips_.resize(static_cast<std::size_t>(plan_.strips));
   for (StripBuffer& strip : strips_) {
-    constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
-    const auto size = static_cast<GLsizeiptr>(plan_.strip_bytes);
-    if (!api.BufferStorage) {
-      strip.buffer = gl::create_buffer(api, plan_.strip_bytes, nullptr);
+    if (gl::maps_buffers(api)) {
+      const gl::MappedBuffer mapped = gl::create_mapped_buffer(api, plan_.strip_bytes);
+      strip.buffer = mapped.buffer;
+      strip.memory = mapped.memory;
+    } else {
+      strip.buffer = gl::create_buffer(api, plan_.strip_bytes);
       strip.copy.resize(static_cast<std::size_t>(plan_.strip_bytes));
       strip.memory = strip.copy.data();
-      continue;
     }
-    api.GenBuffers(1, &strip.buffer);
-    api.BindBuffer(GL_COPY_WRITE_BUFFER, strip.buffer);
-    api.BufferStorage(GL_COPY_WRITE_BUFFER, size, nullptr, access);
-    if (gl::buffer_bytes(api, strip.buffer) == plan_.strip_bytes)
-      strip.memory = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_WRITE_BUFFER, 0, size, access));
-    if (!strip.memory) gl::refuse_memory(api, plan_.strip_bytes);
   }
   band_.resize(static_cast<std::size_t>(plan_.strip_bytes));
   if (plan_.problem.residual) added_.resize(band_.size());
@@ -272,13 +267,11 @@ void Streamer::destroy() noexcept {
   const gl::Api& api = state_.api;
   state_.sizes.clear();  // a scope remembers them by names that new buffers may get
   state_.image_a.begin = -1;
-  for (const StripBuffer& strip : strips_) {
-    api.DeleteSync(strip.in_use);
-    api.DeleteBuffers(1, &strip.buffer);
+  for (StripBuffer& strip : strips_) {
+    strip.in_use.destroy(api);
+    gl::delete_buffer(api, strip.buffer);
   }
-  api.DeleteBuffers(1, &c_);
-  api.DeleteBuffers(1, &bias_);
-  api.DeleteBuffers(2, windows_.data());
+  for (unsigned* buffer : {&c_, &bias_, &windows_[0], &windows_[1]}) gl::delete_buffer(api, *buffer);
   work_.destroy(api);
 }
 
@@ -316,19 +309,16 @@ void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::b
   next_strip_ = (next_strip_ + 1) % strips_.size();
   if (strip.in_use) {
     const Timer timer(report_.compute_time);
-    api.ClientWaitSync(strip.in_use, GL_SYNC_FLUSH_COMMANDS_BIT, GL_TIMEOUT_IGNORED);
-    api.DeleteSync(std::exchange(strip.in_use, nullptr));
+    strip.in_use.wait(api);
+    strip.in_use.destroy(api);
     gl::check_reset(api);
   }
   const Timer timer(report_.transfer_time);
   fill(strip.memory);
-  if (!strip.copy.empty()) {
-    api.BindBuffer(GL_COPY_WRITE_BUFFER, strip.buffer);
-    api.BufferSubData(GL_COPY_WRITE_BUFFER, 0, static_cast<GLsizeiptr>(bytes), strip.memory);
-  }
+  if (!strip.copy.empty()) gl::write_buffer(api, strip.buffer, 0, strip.memory, bytes);
   then_use(strip);
-  strip.in_use = api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
-  if (strips_.size() > 1) api.Flush();  // the device begins while this thread fills the next strip
+  strip.in_use = gl::Sync(api);
+  if (strips_.size() > 1) gl::flush(api);  // the device begins while the next strip is filled
   report_.bytes_to_device += bytes;
 }
 
@@ -336,21 +326,18 @@ void Streamer::bring_window(Role role, const Held& part) {
   const gl::Api& api = state_.api;
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
-  const GLuint target = windows_[index_of(role)];
+  const unsigned target = windows_[index_of(role)];
   for_each_part(stored(role, part), matrix.layout, plan_.strip_bytes / bytes, [&](const Section& section, std::int64_t offset) {
     const std::int64_t size = section.rows * section.columns * bytes;
     through_strip(
         size, [&](std::byte* to) { matrix.read(section, to); },
         [&](const StripBuffer& strip) {
-          api.BindBuffer(GL_COPY_READ_BUFFER, strip.buffer);
-          api.BindBuffer(GL_COPY_WRITE_BUFFER, target);
-          api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, 0, static_cast<GLintptr>(offset * bytes),
-                                static_cast<GLsizeiptr>(size));
+          gl::copy_lines(api, {strip.buffer}, {target, offset * bytes}, size);
         });
   });
 }
 
-void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, GLuint target, const HostMatrix* add_beta_times) {
+void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsigned target, const HostMatrix* add_beta_times) {
   const gl::Api& api = state_.api;
   const Type wide = accumulator(plan_.problem.type);
   const std::int64_t acc = element_bytes(wide);
@@ -376,10 +363,7 @@ void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, GLuint
           std::memcpy(to, band_.data(), static_cast<std::size_t>(count * acc));
         },
         [&](const StripBuffer& strip) {
-          api.BindBuffer(GL_COPY_READ_BUFFER, strip.buffer);
-          api.BindBuffer(GL_COPY_WRITE_BUFFER, target);
-          api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, 0, static_cast<GLintptr>(offset * acc),
-                                static_cast<GLsizeiptr>(count * acc));
+          gl::copy_lines(api, {strip.buffer}, {target, offset * acc}, count * acc);
         });
   });
 }
@@ -399,9 +383,9 @@ void Streamer::bring_c(const Section& piece) {
 void Streamer::wait() {
   const gl::Api& api = state_.api;
   const Timer timer(report_.compute_time);
-  const GLsync fence = api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
-  api.ClientWaitSync(fence, GL_SYNC_FLUSH_COMMANDS_BIT, GL_TIMEOUT_IGNORED);
-  api.DeleteSync(fence);
+  gl::Sync end(api);
+  end.wait(api);
+  end.destroy(api);
   gl::check_reset(api);
 }
 
@@ -410,13 +394,11 @@ void Streamer::fetch_c(const Section& piece) {
   const HostMatrix& c = product_.c;
   const std::int64_t acc = element_bytes(accumulator(plan_.problem.type));
   const Timer timer(report_.transfer_time);
-  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+  gl::barrier_before_transfers(api);
   for_each_part(piece, c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
     const std::int64_t count = section.rows * section.columns;
-    api.BindBuffer(GL_COPY_READ_BUFFER, c_);
-    api.GetBufferSubData(GL_COPY_READ_BUFFER, static_cast<GLintptr>(offset * acc), static_cast<GLsizeiptr>(count * acc),
-                         band_.data());
-    gl::check_reset(api);  // after a reset the bytes may be anything
+    gl::read_buffer(api, c_, offset * acc, band_.data(), count * acc);
+    gl::check_reset(api);  // before anything is written that may not be C
     if (c.type != accumulator(plan_.problem.type))
       c.type == Type::f16 ? narrow_all<half>(band_.data(), count) : narrow_all<bfloat16>(band_.data(), count);
     wrote_ = true;
@@ -433,7 +415,7 @@ std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::in
 }
 
 Gemm Streamer::window_product(const Problem& window, bool first) const {
-  const auto view = [&](Role role, GLuint buffer) {
+  const auto view = [&](Role role, unsigned buffer) {
     const HostMatrix& matrix = operand(role);
     const Section section = stored(role, {0, role == Role::a ? window.m : window.n, 0, window.k});
     return BufferView{

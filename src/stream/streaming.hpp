@@ -61,10 +61,10 @@ class Streamer {
   };
   /// Elements come to the device through it.
   struct StripBuffer {
-    GLuint buffer = 0;
+    unsigned buffer = 0;
     std::byte* memory = nullptr;  ///< mapped; or that of `copy`, where the driver maps nothing for longer
     std::vector<std::byte> copy;
-    GLsync in_use = nullptr;
+    gl::Sync in_use;
   };
 
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
@@ -94,7 +94,7 @@ class Streamer {
   void bring_window(Role role, const Held& part);
   /// Brings a section of a matrix of C's type, converted to the accumulator's. If `add_beta_times` is given, beta times its
   /// elements are added.
-  void bring_wide(const HostMatrix& matrix, const Section& section, GLuint target, const HostMatrix* add_beta_times = nullptr);
+  void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
   void fetch_c(const Section& piece);
   void wait();
@@ -105,14 +105,14 @@ class Streamer {
   const StreamOptions& options_;
   StreamReport& report_;
   WorkBuffers work_;
-  GLuint c_ = 0;
-  std::array<GLuint, 2> windows_{};  ///< A's and B's, where they are not packed
+  unsigned c_ = 0;
+  std::array<unsigned, 2> windows_{};  ///< A's and B's, where they are not packed
   std::array<std::optional<Held>, 2> held_{};
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
-  GLuint bias_ = 0;
-  std::vector<std::byte> band_;   ///< for C on its way back
-  std::vector<std::byte> added_;  ///< for a C to which D is added
+  unsigned bias_ = 0;
+  std::vector<std::byte> band_;   ///< through which C comes back
+  std::vector<std::byte> added_;  ///< through which a C comes that D is added to
   bool lost_ = false;
   bool wrote_ = false;
 };

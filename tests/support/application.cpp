@@ -43,6 +43,8 @@ Application::Application() : buffers_(12) {
              GL_PIXEL_UNPACK_BUFFER, GL_DISPATCH_INDIRECT_BUFFER, GL_DRAW_INDIRECT_BUFFER, GL_TEXTURE_BUFFER})
     api.BindBuffer(target, buffer());
   if (api.VERSION_4_4) api.BindBuffer(GL_QUERY_BUFFER, buffer());
+  if (api.VERSION_4_5) api.ClipControl(GL_UPPER_LEFT, GL_ZERO_TO_ONE);
+  if (api.VERSION_4_6) api.BindBuffer(GL_PARAMETER_BUFFER, buffer());
 
   const auto bind_all = [&](GLenum target, GLenum most, GLenum alignment) {
     GLint count = 0, step = 4;

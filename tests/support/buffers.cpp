@@ -8,8 +8,8 @@
 namespace glgemm::test {
 
 const gl::Api& gl_functions() {
-  static const gl::Api api = gl::load(HeadlessContext::get_proc_address);
-  return api;
+  static const gl::Context context = gl::load(HeadlessContext::get_proc_address);
+  return context;
 }
 
 Buffer::Buffer(const std::vector<std::byte>& bytes) : size_(bytes.size()) {

@@ -4,6 +4,7 @@
 #include <glgemm/headless.hpp>
 #include <initializer_list>
 
+#include "gl/api.hpp"
 #include "gl/gl.hpp"
 
 namespace glgemm::test {

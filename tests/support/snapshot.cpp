@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <sstream>
+#include <utility>
 
 #include "support/functions.hpp"
 
@@ -51,6 +52,12 @@ const Name plain[] = {
     NAME(GL_PRIMITIVE_RESTART_INDEX), NAME(GL_PATCH_VERTICES), NAME(GL_CLAMP_READ_COLOR), NAME(GL_DRAW_BUFFER),
     NAME(GL_READ_BUFFER), NAME(GL_LINE_SMOOTH_HINT), NAME(GL_POLYGON_SMOOTH_HINT), NAME(GL_TEXTURE_COMPRESSION_HINT),
     NAME(GL_FRAGMENT_SHADER_DERIVATIVE_HINT)};
+
+// With the version of OpenGL that brought them.
+const std::pair<int, Name> newer[] = {{44, NAME(GL_QUERY_BUFFER_BINDING)},
+                                      {45, NAME(GL_CLIP_ORIGIN)},
+                                      {45, NAME(GL_CLIP_DEPTH_MODE)},
+                                      {46, NAME(GL_PARAMETER_BUFFER_BINDING)}};
 
 const Name switches[] = {NAME(GL_BLEND),
                          NAME(GL_CULL_FACE),
@@ -132,8 +139,9 @@ Snapshot take_snapshot() {
     api.GetDoublev(name.value, values.data());
     snapshot[name.text] = {values.begin(), values.begin() + name.count};
   }
-  if (one(GL_MAJOR_VERSION) * 10 + one(GL_MINOR_VERSION) >= 44)
-    snapshot["GL_QUERY_BUFFER_BINDING"] = {static_cast<double>(one(GL_QUERY_BUFFER_BINDING))};
+  for (const auto& [version, name] : newer)
+    if (one(GL_MAJOR_VERSION) * 10 + one(GL_MINOR_VERSION) >= version)
+      snapshot[name.text] = {static_cast<double>(one(name.value))};
   for (const Name& name : switches) snapshot[name.text] = {static_cast<double>(api.IsEnabled(name.value))};
   for (const Name& name : queries) {
     GLint query = -1;

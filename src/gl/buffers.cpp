@@ -1,0 +1,169 @@
+// Buffers: making them, moving bytes to, from and between them.
+#include "gl/buffers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gl/api.hpp"
+#include "gl/state.hpp"
+
+namespace glgemm::gl {
+namespace {
+
+/// Makes an error pending again that glGetError handed out.
+void raise(const Api& api, GLenum error) {
+  switch (error) {
+    case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
+      const StateGuard guard(api, draw_framebuffer_binding);
+      GLuint incomplete = 0;
+      api.GenFramebuffers(1, &incomplete);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
+      api.Clear(GL_COLOR_BUFFER_BIT);
+      api.DeleteFramebuffers(1, &incomplete);
+      break;
+    }
+    case GL_INVALID_ENUM:
+      api.Enable(0xFFFFFFFF);
+      break;
+    case GL_INVALID_VALUE:
+      api.Viewport(0, 0, -1, -1);
+      break;
+    case GL_INVALID_OPERATION:
+      api.BindVertexArray(0xFFFFFFFF);
+      break;
+    default:
+      break;
+  }
+}
+
+/// Throws OutOfMemory for a buffer that the driver did not give, and clears the driver's error for it but no other.
+[[noreturn]] void refuse_memory(const Api& api, unsigned& buffer, std::int64_t bytes) {
+  delete_buffer(api, buffer);
+  check_reset(api);  // a lost context gives no buffers either
+  // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
+  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes", bytes);
+}
+
+/// The size of the buffer that is bound to the target.
+std::int64_t bound_bytes(const Api& api, GLenum target) {
+  GLint64 bytes = 0;
+  api.GetBufferParameteri64v(target, GL_BUFFER_SIZE, &bytes);
+  return bytes;
+}
+
+}  // namespace
+
+unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data) {
+  GLuint buffer = 0;
+  api.GenBuffers(1, &buffer);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
+  api.BufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), data, GL_DYNAMIC_COPY);
+  if (bound_bytes(api, GL_COPY_WRITE_BUFFER) != bytes) refuse_memory(api, buffer, bytes);
+  return buffer;
+}
+
+void delete_buffer(const Api& api, unsigned& buffer) noexcept {
+  api.DeleteBuffers(1, &buffer);
+  buffer = 0;
+}
+
+std::int64_t buffer_bytes(const Api& api, unsigned buffer) {
+  if (buffer == 0 || !api.IsBuffer(buffer)) return -1;
+  api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
+  return bound_bytes(api, GL_COPY_READ_BUFFER);
+}
+
+void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
+  label(api, GL_BUFFER, buffer, text);
+}
+
+void write_buffer(const Api& api, unsigned buffer, std::int64_t offset, const void* data, std::int64_t bytes) {
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
+  api.BufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(offset), static_cast<GLsizeiptr>(bytes), data);
+}
+
+void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* data, std::int64_t bytes) {
+  api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
+  api.GetBufferSubData(GL_COPY_READ_BUFFER, static_cast<GLintptr>(offset), static_cast<GLsizeiptr>(bytes), data);
+}
+
+void copy_lines(const Api& api, const Lines& from, const Lines& to, std::int64_t bytes, std::int64_t count) {
+  api.BindBuffer(GL_COPY_READ_BUFFER, from.buffer);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, to.buffer);
+  if (from.step == bytes && to.step == bytes) {  // as one line
+    bytes *= count;
+    count = 1;
+  }
+  for (std::int64_t i = 0; i < count; ++i)
+    api.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(from.offset + i * from.step),
+                          static_cast<GLintptr>(to.offset + i * to.step), static_cast<GLsizeiptr>(bytes));
+}
+
+void barrier_before_transfers(const Api& api) {
+  api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+}
+
+bool maps_buffers(const Api& api) {
+  return api.BufferStorage != nullptr;
+}
+
+MappedBuffer create_mapped_buffer(const Api& api, std::int64_t bytes) {
+  constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
+  const auto size = static_cast<GLsizeiptr>(bytes);
+  MappedBuffer made;
+  api.GenBuffers(1, &made.buffer);
+  api.BindBuffer(GL_COPY_WRITE_BUFFER, made.buffer);
+  api.BufferStorage(GL_COPY_WRITE_BUFFER, size, nullptr, access);
+  if (bound_bytes(api, GL_COPY_WRITE_BUFFER) == bytes)
+    made.memory = static_cast<std::byte*>(api.MapBufferRange(GL_COPY_WRITE_BUFFER, 0, size, access));
+  if (!made.memory) refuse_memory(api, made.buffer, bytes);
+  return made;
+}
+
+// ---- The staging ring
+
+namespace {
+constexpr std::int64_t ring_bytes = std::int64_t{8} << 20;
+/// An upload takes a quarter of the ring at a time, so that the device reads one part while the host fills another.
+constexpr std::int64_t part_bytes = ring_bytes / 4;
+}  // namespace
+
+void StagingRing::upload(const Api& api, const void* data, std::int64_t bytes, unsigned target, std::int64_t offset) {
+  if (!maps_buffers(api)) return write_buffer(api, target, offset, data, bytes);
+  if (ring_.buffer == 0) {
+    ring_ = create_mapped_buffer(api, ring_bytes);
+    label_buffer(api, ring_.buffer, "glgemm staging");
+  }
+  for (std::int64_t done = 0; done < bytes; done += part_bytes)
+    upload_part(api, static_cast<const std::byte*>(data) + done, std::min(bytes - done, part_bytes), target, offset + done);
+}
+
+void StagingRing::upload_part(const Api& api, const std::byte* data, std::int64_t bytes, unsigned target, std::int64_t offset) {
+  if (head_ + bytes > ring_bytes) head_ = 0;
+  const std::int64_t begin = head_, end = head_ + bytes;
+  wait_for(api, begin, end);
+  std::memcpy(ring_.memory + begin, data, static_cast<std::size_t>(bytes));
+  copy_lines(api, {ring_.buffer, begin}, {target, offset}, bytes);
+  used_.push_back({begin, end, Sync(api)});
+  head_ = (end + 15) / 16 * 16;
+}
+
+void StagingRing::wait_for(const Api& api, std::int64_t begin, std::int64_t end) {
+  // Syncs are passed in order: to wait for the last use that overlaps is to wait for all before it.
+  const auto overlaps = [&](const Used& used) { return used.begin < end && begin < used.end; };
+  const auto last = std::find_if(used_.rbegin(), used_.rend(), overlaps);
+  if (last == used_.rend()) return;
+  last->behind.wait(api);
+  for (auto used = used_.begin(); used != last.base(); ++used) used->behind.destroy(api);
+  used_.erase(used_.begin(), last.base());
+}
+
+void StagingRing::destroy(const Api& api) noexcept {
+  for (Used& used : used_) used.behind.destroy(api);
+  used_.clear();
+  delete_buffer(api, ring_.buffer);  // which unmaps it
+  ring_ = {};
+}
+
+}  // namespace glgemm::gl

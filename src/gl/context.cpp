@@ -1,0 +1,153 @@
+// A context: loading its functions, asking for its limits, marking it.
+#include "gl/context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "gl/api.hpp"
+
+namespace glgemm::gl {
+namespace {
+
+std::string text(const Api& api, GLenum name) {
+  const GLubyte* value = api.GetString(name);
+  return value ? reinterpret_cast<const char*>(value) : "";
+}
+
+std::int64_t integer(const Api& api, GLenum name) {
+  GLint64 value = 0;
+  api.GetInteger64v(name, &value);
+  return value;
+}
+
+std::int64_t integer(const Api& api, GLenum name, GLuint index) {
+  GLint value = 0;
+  api.GetIntegeri_v(name, index, &value);
+  return value;
+}
+
+bool has_extension(const Api& api, std::string_view name) {
+  GLint count = 0;
+  api.GetIntegerv(GL_NUM_EXTENSIONS, &count);
+  for (GLint i = 0; i < count; ++i)
+    if (name == reinterpret_cast<const char*>(api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)))) return true;
+  return false;
+}
+
+}  // namespace
+
+Context load(GetProcAddress get_proc_address) {
+  auto api = std::make_shared<Api>();
+  const int version = gladLoadGLContext(api.get(), get_proc_address);
+  if (version == 0 || !api->GetString) throw Unsupported("Engine: no OpenGL context is current on this thread");
+  const std::string found = text(*api, GL_VERSION);
+  if (found.starts_with("OpenGL ES"))
+    throw Unsupported("Engine: the context is " + found + "; desktop OpenGL 4.3 or newer is needed");
+  if (version < GLAD_MAKE_VERSION(4, 3))
+    throw Unsupported("Engine: the context has OpenGL " + found + "; 4.3 or newer is needed");
+  api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
+  return Context(std::move(api));
+}
+
+DeviceInfo device_info(const Api& api) {
+  DeviceInfo info{text(api, GL_VENDOR), text(api, GL_RENDERER), text(api, GL_VERSION), false};
+  for (const char* software : {"llvmpipe", "softpipe", "swrast", "SwiftShader"})
+    if (info.renderer.find(software) != std::string::npos) info.software = true;
+  return info;
+}
+
+Limits query_limits(const Api& api, const DeviceInfo& device) {
+  Limits limits;
+  limits.storage_block_bytes = integer(api, GL_MAX_SHADER_STORAGE_BLOCK_SIZE);
+  limits.storage_offset_alignment = integer(api, GL_SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT);
+  for (GLuint axis = 0; axis < 3; ++axis) {
+    limits.groups[axis] = integer(api, GL_MAX_COMPUTE_WORK_GROUP_COUNT, axis);
+    limits.workgroup_size[axis] = integer(api, GL_MAX_COMPUTE_WORK_GROUP_SIZE, axis);
+  }
+  limits.workgroup_invocations = integer(api, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS);
+  limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
+  // Doubles are core since OpenGL 4.0, but some drivers claim 4.0 without them. The extension tells.
+  limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
+  // Shaders index the texels of a buffer texture by an int. All drivers have at least eight image units.
+  limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
+  if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
+    limits.image_buffer_bytes = 0;
+  limits.cpu = device.software;
+  if (device.software) limits.concurrent_groups = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  // llvmpipe before Mesa 25.0 ends loops after 65535 iterations; so does zink on it. The version of a driver below zink can't be
+  // asked for, so the limit holds for newer ones too: one more window of k for each 60,000 costs nothing that can be measured.
+  if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;
+  return limits;
+}
+
+int context_flags(const Api& api) {
+  GLint flags = 0;
+  api.GetIntegerv(GL_CONTEXT_FLAGS, &flags);
+  return flags;
+}
+
+bool compiles_in_background(const Api& api) {
+  return api.KHR_parallel_shader_compile != 0;
+}
+
+bool captures_vertices(const Api& api) {
+  GLboolean active = GL_FALSE, paused = GL_FALSE;
+  api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
+  if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
+  return active && !paused;
+}
+
+std::int64_t free_memory_bytes(const Api& api) {
+  std::array<GLint, 4> kib{};
+  if (api.NVX_gpu_memory_info)
+    api.GetIntegerv(GL_GPU_MEMORY_INFO_CURRENT_AVAILABLE_VIDMEM_NVX, kib.data());
+  else if (api.ATI_meminfo)
+    api.GetIntegerv(GL_VBO_FREE_MEMORY_ATI, kib.data());  // all pools; the largest block; the same two of auxiliary memory
+  return std::int64_t{kib[0]} * 1024;
+}
+
+void flush(const Api& api) {
+  api.Flush();
+}
+
+void check_reset(const Api& api) {
+  const auto status = api.GetGraphicsResetStatus      ? api.GetGraphicsResetStatus()
+                      : api.GetGraphicsResetStatusARB ? api.GetGraphicsResetStatusARB()
+                                                      : GLenum{GL_NO_ERROR};
+  if (status != GL_NO_ERROR) throw DeviceLost("the OpenGL context was reset (status " + std::to_string(status) + ")");
+}
+
+void ContextMark::place(const Api& api) {
+  static std::atomic<std::uint64_t> marks = 0;
+  label_ = "glgemm engine " + std::to_string(++marks);
+  api.GenQueries(1, &query_);
+  api.QueryCounter(query_, GL_TIMESTAMP);  // a name becomes an object when it is first used
+  label(api, GL_QUERY, query_, label_);
+}
+
+bool ContextMark::is_here(const Api& api) const {
+  // Another context has no query of this name, or one with another label. Without a context the function may be missing.
+  char found[64] = "";
+  if (api.IsQuery && api.IsQuery(query_)) api.GetObjectLabel(GL_QUERY, query_, sizeof found, nullptr, found);
+  return label_ == found;
+}
+
+void ContextMark::destroy(const Api& api) noexcept {
+  api.DeleteQueries(1, &query_);
+  query_ = 0;
+}
+
+DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
+  GLint depth = 0;
+  api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
+  pushed_ = depth < api.max_debug_groups;
+  if (pushed_) api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
+}
+
+DebugGroup::~DebugGroup() {
+  if (pushed_) api_.PopDebugGroup();
+}
+
+}  // namespace glgemm::gl

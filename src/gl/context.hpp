@@ -1,0 +1,74 @@
+// A context: its functions, its limits, and how it is recognised.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/plan.hpp>
+
+namespace glgemm::gl {
+
+/// The functions of one context. The type is complete in this room alone (gl/api.hpp), so that no other room can call one.
+struct Api;
+
+/// Owns an Api.
+class Context {
+ public:
+  Context() = default;
+  explicit Context(std::shared_ptr<const Api> api) : api_(std::move(api)) {}
+  operator const Api&() const noexcept { return *api_; }
+
+ private:
+  std::shared_ptr<const Api> api_;
+};
+
+/// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
+Context load(GetProcAddress get_proc_address);
+DeviceInfo device_info(const Api& api);
+Limits query_limits(const Api& api, const DeviceInfo& device);
+
+/// GL_CONTEXT_FLAGS: whether the context is robust, for debugging, and the like.
+int context_flags(const Api& api);
+/// Whether the driver compiles a program while the host goes on.
+bool compiles_in_background(const Api& api);
+/// Whether transform feedback is active and not paused. OpenGL then lets no program be bound.
+bool captures_vertices(const Api& api);
+/// Bytes of device memory that the driver reports as free; 0 if it does not say.
+std::int64_t free_memory_bytes(const Api& api);
+
+/// Has the device begin what was enqueued.
+void flush(const Api& api);
+/// @throws DeviceLost  the context was reset
+void check_reset(const Api& api);
+
+/// A mark by which a context is recognised: a query object, which contexts do not share, with a label of its own.
+class ContextMark {
+ public:
+  void place(const Api& api);
+  /// Whether the current context is the one in which the mark was placed.
+  bool is_here(const Api& api) const;
+  void destroy(const Api& api) noexcept;
+
+ private:
+  unsigned query_ = 0;
+  std::string label_;
+};
+
+/// A group of commands in a debugger's list; none if the application has filled the context's stack of groups.
+class DebugGroup {
+ public:
+  DebugGroup(const Api& api, std::string_view text);
+  ~DebugGroup();
+  DebugGroup(const DebugGroup&) = delete;
+  DebugGroup& operator=(const DebugGroup&) = delete;
+
+ private:
+  const Api& api_;
+  bool pushed_;
+};
+
+}  // namespace glgemm::gl

@@ -1,0 +1,75 @@
+// Compute programs: compiling or loading them, their uniforms, their dispatches.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gl/context.hpp"
+
+namespace glgemm::gl {
+
+/// A linked program in the driver's own form.
+struct Binary {
+  unsigned format = 0;
+  std::vector<std::byte> bytes;
+};
+
+/// The forms of programs that the driver takes; empty if it gives none.
+std::vector<unsigned> binary_formats(const Api& api);
+
+/// A linked compute program, and the values of its uniforms so that an unchanged one is not sent again.
+class Program {
+ public:
+  Program() = default;
+  /// Hands the source to the driver. If it compiles in the background, `done` tells when; every other function waits for it.
+  /// `keep_binary`: its binary will be asked for.
+  Program(const Api& api, std::string_view name, const std::string& source, bool keep_binary = false);
+  /// The program that a binary holds, ready to be used. None if the driver refuses it, which is no OpenGL error, or if its
+  /// workgroup is not of that size. `format` is one of binary_formats().
+  static std::optional<Program> from_binary(const Api& api, std::string_view name, unsigned format,
+                                            std::span<const std::byte> bytes, std::array<int, 3> workgroup);
+
+  /// Whether the program can be used without a wait for the compiler. True where the driver can't be asked.
+  bool done(const Api& api) const;
+  /// Waits for the compiler.  @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
+  void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);
+
+  unsigned id() const noexcept { return id_; }
+  /// Makes it the current program. Of a checked program.
+  void use(const Api& api) const;
+  /// Of a checked program; empty if the driver gives none.
+  Binary binary(const Api& api) const;
+  void destroy(const Api& api) noexcept;
+
+  void set(const Api& api, int location, int value);
+  void set(const Api& api, int location, std::array<int, 3> value);
+  void set(const Api& api, int location, std::array<int, 4> value);
+  /// A number in the type that a kernel declares for that accumulator.
+  void set(const Api& api, int location, Type type, std::complex<double> value);
+
+ private:
+  using Bits = std::array<std::uint32_t, 4>;
+  /// Whether the value at the location differs from what was sent last; remembers it.
+  bool changes(int location, Bits bits);
+
+  unsigned id_ = 0;
+  struct Sent {
+    bool known = false;
+    Bits bits{};
+  };
+  std::array<Sent, 18> sent_{};
+};
+
+/// Has the dispatches that follow see what those before wrote to storage buffers; `as_images`: by image units too.
+void barrier_between_dispatches(const Api& api, bool as_images);
+/// Enqueues the current program on that many workgroups.
+void dispatch(const Api& api, const std::array<std::int64_t, 3>& groups);
+
+}  // namespace glgemm::gl

@@ -1,0 +1,54 @@
+// How far the device is, and when it got there.
+#include "gl/queries.hpp"
+
+#include <algorithm>
+
+#include "gl/api.hpp"
+#include "gl/state.hpp"
+
+namespace glgemm::gl {
+
+Sync::Sync(const Api& api) : handle_(api.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0)) {}
+
+Sync::Status Sync::wait(const Api& api, std::chrono::nanoseconds timeout) const {
+  const auto nanoseconds =
+      timeout == forever ? GL_TIMEOUT_IGNORED : static_cast<GLuint64>(std::max<std::int64_t>(0, timeout.count()));
+  switch (api.ClientWaitSync(static_cast<GLsync>(handle_), GL_SYNC_FLUSH_COMMANDS_BIT, nanoseconds)) {
+    case GL_TIMEOUT_EXPIRED:
+      return Status::pending;
+    case GL_WAIT_FAILED:
+      return Status::failed;
+    default:
+      return Status::passed;
+  }
+}
+
+void Sync::destroy(const Api& api) noexcept {
+  api.DeleteSync(static_cast<GLsync>(handle_));
+  handle_ = nullptr;
+}
+
+void create_queries(const Api& api, std::span<unsigned> queries) {
+  api.GenQueries(static_cast<GLsizei>(queries.size()), queries.data());
+}
+
+void delete_queries(const Api& api, std::span<unsigned> queries) noexcept {
+  api.DeleteQueries(static_cast<GLsizei>(queries.size()), queries.data());
+  std::fill(queries.begin(), queries.end(), 0u);
+}
+
+void record_time(const Api& api, unsigned query) {
+  api.QueryCounter(query, GL_TIMESTAMP);
+}
+
+std::optional<std::uint64_t> recorded_time(const Api& api, unsigned query, bool wait) {
+  const StateGuard guard(api, query_buffer_binding);
+  guard.unbind_query_buffer();  // the result would go there
+  GLuint64 known = GL_TRUE, result = 0;
+  if (!wait) api.GetQueryObjectui64v(query, GL_QUERY_RESULT_AVAILABLE, &known);
+  if (!known) return {};
+  api.GetQueryObjectui64v(query, GL_QUERY_RESULT, &result);
+  return result;
+}
+
+}  // namespace glgemm::gl

@@ -1,0 +1,149 @@
+// What a call binds, and how the application's state is put back.
+#include "gl/state.hpp"
+
+#include "gl/api.hpp"
+
+namespace glgemm::gl {
+namespace {
+
+GLint integer(const Api& api, GLenum name) {
+  GLint value = 0;
+  api.GetIntegerv(name, &value);
+  return value;
+}
+
+GLint integer(const Api& api, GLenum name, GLuint index) {
+  GLint value = 0;
+  api.GetIntegeri_v(name, index, &value);
+  return value;
+}
+
+GLint64 long_integer(const Api& api, GLenum name, GLuint index) {
+  GLint64 value = 0;
+  api.GetInteger64i_v(name, index, &value);
+  return value;
+}
+
+/// The object if it is one still, else 0. `is`: glIsBuffer or the like.
+template <class Is>
+GLuint living(Is is, int object) {
+  const auto name = static_cast<GLuint>(object);
+  return name != 0 && is(name) ? name : 0u;
+}
+
+constexpr unsigned unit_bit(unsigned unit) {
+  return image_panels << unit;
+}
+
+}  // namespace
+
+StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_(bindings) {
+  if (saves(program_binding)) program_ = integer(api, GL_CURRENT_PROGRAM);
+  if (saves(storage_binding)) storage_ = integer(api, GL_SHADER_STORAGE_BUFFER_BINDING);
+  if (saves(copy_bindings)) {
+    copy_read_ = integer(api, GL_COPY_READ_BUFFER_BINDING);
+    copy_write_ = integer(api, GL_COPY_WRITE_BUFFER_BINDING);
+  }
+  if (saves(texture_buffer_binding)) texture_buffer_ = integer(api, GL_TEXTURE_BINDING_BUFFER);
+  if (saves(query_buffer_binding) && api.VERSION_4_4) query_buffer_ = integer(api, GL_QUERY_BUFFER_BINDING);
+  if (saves(draw_framebuffer_binding)) draw_framebuffer_ = integer(api, GL_DRAW_FRAMEBUFFER_BINDING);
+  for (GLuint i = 0; i < storage_bindings; ++i)
+    if (saves(bit(static_cast<Binding>(i))))
+      indexed_[i] = {integer(api, GL_SHADER_STORAGE_BUFFER_BINDING, i), long_integer(api, GL_SHADER_STORAGE_BUFFER_START, i),
+                     long_integer(api, GL_SHADER_STORAGE_BUFFER_SIZE, i)};
+  for (GLuint unit = 0; unit < image_units; ++unit)
+    if (saves(unit_bit(unit)))
+      images_[unit] = {integer(api, GL_IMAGE_BINDING_NAME, unit),    integer(api, GL_IMAGE_BINDING_LEVEL, unit),
+                       integer(api, GL_IMAGE_BINDING_LAYERED, unit), integer(api, GL_IMAGE_BINDING_LAYER, unit),
+                       integer(api, GL_IMAGE_BINDING_ACCESS, unit),  integer(api, GL_IMAGE_BINDING_FORMAT, unit)};
+}
+
+StateGuard::~StateGuard() {
+  if (saves(program_binding)) api_.UseProgram(living(api_.IsProgram, program_));
+  put_back_storage();
+  put_back_images();
+  if (saves(copy_bindings)) {
+    api_.BindBuffer(GL_COPY_READ_BUFFER, living(api_.IsBuffer, copy_read_));
+    api_.BindBuffer(GL_COPY_WRITE_BUFFER, living(api_.IsBuffer, copy_write_));
+  }
+  if (saves(texture_buffer_binding)) api_.BindTexture(GL_TEXTURE_BUFFER, living(api_.IsTexture, texture_buffer_));
+  if (saves(query_buffer_binding) && query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, living(api_.IsBuffer, query_buffer_));
+  if (saves(draw_framebuffer_binding)) api_.BindFramebuffer(GL_DRAW_FRAMEBUFFER, living(api_.IsFramebuffer, draw_framebuffer_));
+}
+
+void StateGuard::put_back_storage() const {
+  for (GLuint i = 0; i < storage_bindings; ++i) {
+    if (!saves(bit(static_cast<Binding>(i)))) continue;
+    const GLuint buffer = living(api_.IsBuffer, indexed_[i].buffer);
+    if (buffer != 0 && indexed_[i].size > 0)
+      bind_storage(api_, static_cast<Binding>(i), buffer, indexed_[i].offset, indexed_[i].size);
+    else
+      bind_storage(api_, static_cast<Binding>(i), buffer);
+  }
+  // Last: to bind an indexed one changes it too.
+  if (saves(storage_binding)) api_.BindBuffer(GL_SHADER_STORAGE_BUFFER, living(api_.IsBuffer, storage_));
+}
+
+void StateGuard::put_back_images() const {
+  for (GLuint unit = 0; unit < image_units; ++unit) {
+    if (!saves(unit_bit(unit))) continue;
+    const Image& image = images_[unit];
+    api_.BindImageTexture(unit, living(api_.IsTexture, image.texture), image.level, static_cast<GLboolean>(image.layered),
+                          image.layer, static_cast<GLenum>(image.access), static_cast<GLenum>(image.format));
+  }
+}
+
+void StateGuard::unbind_query_buffer() const {
+  if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
+}
+
+void bind_storage(const Api& api, Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
+  api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin),
+                      static_cast<GLsizeiptr>(size_bytes));
+}
+
+void bind_storage(const Api& api, Binding binding, unsigned buffer) {
+  api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, buffer);
+}
+
+void replace_bound_storage(const Api& api, unsigned buffer, std::span<const std::byte> data) {
+  api.InvalidateBufferData(buffer);
+  api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(data.size()), data.data());
+}
+
+namespace {
+/// Has the image show a part of a buffer, or (0) none.
+void attach(const Api& api, BufferImage& image, GLuint buffer, std::int64_t begin, std::int64_t size_bytes) {
+  const StateGuard guard(api, texture_buffer_binding);
+  if (image.texture == 0) api.GenTextures(1, &image.texture);
+  api.BindTexture(GL_TEXTURE_BUFFER, image.texture);
+  if (buffer != 0)
+    api.TexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32UI, buffer, static_cast<GLintptr>(begin), static_cast<GLsizeiptr>(size_bytes));
+  else
+    api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32UI, 0);
+  image.buffer = buffer;
+  image.begin = begin;
+  image.size_bytes = size_bytes;
+}
+}  // namespace
+
+std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
+                        std::int64_t size_bytes) {
+  constexpr std::int64_t alignment = 256;  // query_limits() sees to it that no driver needs more
+  const std::int64_t aligned = begin / alignment * alignment, end = (begin + size_bytes) / 16 * 16;
+  if (image.buffer != buffer || image.begin != aligned || image.begin + image.size_bytes < end)
+    attach(api, image, buffer, aligned, end - aligned);
+  api.BindImageTexture(unit, image.texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32UI);
+  return begin - aligned;
+}
+
+void release_image(const Api& api, BufferImage& image) {
+  if (image.buffer != 0) attach(api, image, 0, 0, 0);
+}
+
+void destroy_image(const Api& api, BufferImage& image) noexcept {
+  api.DeleteTextures(1, &image.texture);
+  image = {};
+}
+
+}  // namespace glgemm::gl

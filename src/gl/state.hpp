@@ -1,0 +1,101 @@
+// What a call binds, and how the application's state is put back.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "gl/context.hpp"
+
+namespace glgemm::gl {
+
+/// The storage-buffer bindings of the kernels, as in gemm.glsl.
+enum Binding : unsigned {
+  binding_a,
+  binding_b,
+  binding_c,
+  binding_d,
+  binding_bias,
+  binding_items,
+  binding_partial,
+  storage_bindings
+};
+
+/// A set of what a call may change of the context's state, one bit for each.
+using Bindings = unsigned;
+constexpr Bindings bit(Binding binding) {
+  return 1u << binding;
+}
+constexpr Bindings all_storage = (1u << storage_bindings) - 1;
+/// Image units 0 and 1, through which kernels read panels and A.
+constexpr unsigned image_units = 2;
+constexpr Bindings image_panels = 1u << storage_bindings, image_a = image_panels << 1;
+/// The current program; the storage-buffer binding without an index; copy-read and copy-write.
+constexpr Bindings program_binding = image_a << 1, storage_binding = program_binding << 1, copy_bindings = storage_binding << 1;
+/// The active texture unit's buffer texture; where queries' results go; the framebuffer that is drawn to.
+constexpr Bindings texture_buffer_binding = copy_bindings << 1, query_buffer_binding = texture_buffer_binding << 1,
+                   draw_framebuffer_binding = query_buffer_binding << 1;
+/// What every product changes, and what any product may.
+constexpr Bindings product_bindings = program_binding | storage_binding | copy_bindings;
+constexpr Bindings all_bindings = product_bindings | all_storage | image_panels | image_a;
+
+/// Saves those parts of the context's state and puts them back: the one place that does.
+///
+/// A guard saves what the code around it changes and nothing else, since each part costs calls to ask and to put back. What
+/// changes seldom has a guard of its own where it changes. An object that was deleted while it was bound can't be bound again;
+/// its binding is then left empty.
+class StateGuard {
+ public:
+  StateGuard(const Api& api, Bindings bindings);
+  ~StateGuard();
+  StateGuard(const StateGuard&) = delete;
+  StateGuard& operator=(const StateGuard&) = delete;
+  /// Puts nothing back: the context is gone.
+  void forget() noexcept { bindings_ = 0; }
+  /// Until the end of a guard of the query buffer, results go to the host.
+  void unbind_query_buffer() const;
+
+ private:
+  struct Indexed {
+    int buffer = 0;
+    std::int64_t offset = 0, size = 0;
+  };
+  struct Image {
+    int texture = 0, level = 0, layered = 0, layer = 0, access = 0, format = 0;
+  };
+  bool saves(Bindings bindings) const noexcept { return (bindings_ & bindings) != 0; }
+  void put_back_storage() const;
+  void put_back_images() const;
+
+  const Api& api_;
+  Bindings bindings_;
+  int program_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
+  int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0;
+  std::array<Indexed, storage_bindings> indexed_;
+  std::array<Image, image_units> images_;
+};
+
+/// Binds a part of a buffer, or the whole, for shaders to read and write.
+void bind_storage(const Api& api, Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes);
+void bind_storage(const Api& api, Binding binding, unsigned buffer);
+/// Writes `data` to the beginning of the buffer that bind_storage() bound last, and drops the rest. Does not wait for shaders
+/// that still read what was there.
+void replace_bound_storage(const Api& api, unsigned buffer, std::span<const std::byte> data);
+
+/// A buffer texture over a part of a buffer, so that shaders can read it as an image.
+struct BufferImage {
+  unsigned texture = 0;
+  unsigned buffer = 0;
+  std::int64_t begin = 0;
+  std::int64_t size_bytes = 0;
+};
+/// Binds `size_bytes` of a buffer, from `begin` on, to an image unit as texels of four 32-bit integers, to be read. Returns the
+/// byte of the image at which they begin.
+std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
+                        std::int64_t size_bytes);
+/// Lets go of the image's buffer, which the texture would keep alive.
+void release_image(const Api& api, BufferImage& image);
+void destroy_image(const Api& api, BufferImage& image) noexcept;
+
+}  // namespace glgemm::gl
