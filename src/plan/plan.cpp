@@ -167,38 +167,6 @@ constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
-std::int64_t element_bytes(Type type) noexcept {
-  constexpr std::int64_t bytes[] = {4, 8, 2, 2, 4, 4, 1, 8, 16};
-  return bytes[static_cast<int>(type)];
-}
-
-namespace {
-constexpr std::string_view type_names[] = {"f32", "f64", "f16", "bf16", "i32", "u32", "i8", "c64", "c128"};
-}
-
-std::string_view to_string(Type type) noexcept {
-  return type_names[static_cast<int>(type)];
-}
-
-Type parse_type(std::string_view text) {
-  const auto* found = std::find(std::begin(type_names), std::end(type_names), text);
-  if (found != std::end(type_names)) return static_cast<Type>(found - std::begin(type_names));
-  std::string known;
-  for (const std::string_view name : type_names) known += (known.empty() ? "" : ", ") + std::string(name);
-  throw std::invalid_argument("unknown type \"" + std::string(text) + "\"; known types: " + known);
-}
-
-Type accumulator(Type type) noexcept {
-  return type == Type::f16 || type == Type::bf16 ? Type::f32 : type == Type::i8 ? Type::i32 : type;
-}
-
-bool is_complex(Type type) noexcept {
-  return type == Type::c64 || type == Type::c128;
-}
-bool is_integer(Type type) noexcept {
-  return type == Type::i32 || type == Type::u32 || type == Type::i8;
-}
-
 Type type(const Problem& problem, Role role) noexcept {
   return role == Role::a || role == Role::b ? problem.type : problem.c_type;
 }
@@ -216,12 +184,13 @@ void validate(const Problem& problem) {
     throw std::invalid_argument("gemm: m = " + std::to_string(problem.m) + ", n = " + std::to_string(problem.n) +
                                 ", k = " + std::to_string(problem.k) + ": a size is negative");
   if (problem.batch < 0) throw std::invalid_argument("gemm: a batch of " + std::to_string(problem.batch) + " items");
-  if (problem.c_type != accumulator(problem.type) && (problem.c_type != problem.type || problem.type == Type::i8))
-    throw std::invalid_argument(
-        "gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " + std::string(to_string(problem.c_type)) +
-        "; it must be " + std::string(to_string(accumulator(problem.type))) +
-        (accumulator(problem.type) != problem.type && problem.type != Type::i8 ? " or " + std::string(to_string(problem.type))
-                                                                               : ""));
+  if (!is_type_of_c(problem.type, problem.c_type))
+    throw std::invalid_argument("gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " +
+                                std::string(to_string(problem.c_type)) + "; it must be " +
+                                std::string(to_string(accumulator(problem.type))) +
+                                (is_type_of_c(problem.type, problem.type) && accumulator(problem.type) != problem.type
+                                     ? " or " + std::string(to_string(problem.type))
+                                     : ""));
   if (problem.activation != Activation::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
   for (const Role role : roles) {
@@ -583,7 +552,7 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   if (options.slice_columns < 0 || options.slice_rows < 0)
     throw std::invalid_argument("make_plan: a slice of " + size_text(options.slice_columns, options.slice_rows) + " workgroups");
   if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");
-  if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
+  if (!limits.f64 && needs_f64(problem.type))
     throw Unsupported("gemm: this driver has no doubles, and the product is " + std::string(to_string(problem.type)));
 
   // The choices, best first: the caller's alone; else what was tuned; else what the model takes for the fastest.

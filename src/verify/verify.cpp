@@ -24,8 +24,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-template <class T>
-constexpr bool is_narrow_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 /// What T is lowered to.
 template <class T>
@@ -184,12 +182,14 @@ struct Narrow {
 
 template <class C>
 Narrow narrow() {
-  if constexpr (std::is_same_v<C, half>)
-    return {0x1p-11, 0x1p-25, 65520, [](float x) { return static_cast<float>(half(x)); }};
-  else if constexpr (std::is_same_v<C, bfloat16>)
-    return {0x1p-8, 0x1p-134, 0x1.ffp127, [](float x) { return static_cast<float>(bfloat16(x)); }};
-  else
+  if constexpr (SmallFloat<C>) {
+    const double roundoff = std::ldexp(1, -1 - C::fraction_bits);
+    // Half-way from the largest number to what would be the next.
+    const double overflows = std::ldexp(2 - roundoff, C::bias);
+    return {roundoff, std::ldexp(roundoff, 1 - C::bias), overflows, [](float x) { return static_cast<float>(C(x)); }};
+  } else {
     return {};
+  }
 }
 
 /// A product in the type that the checks compute with. A has `parts` rows for each row of C, as has C.
@@ -775,7 +775,7 @@ T random_integer(std::int64_t largest, Random& random) {
     using R = typename T::value_type;
     const R real = static_cast<R>(draw());
     return T(real, static_cast<R>(draw()));
-  } else if constexpr (is_narrow_v<T>) {
+  } else if constexpr (SmallFloat<T>) {
     return T(static_cast<float>(draw()));
   } else {
     return static_cast<T>(draw());
@@ -883,16 +883,12 @@ Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int lar
   template GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t, std::int64_t, int, std::uint64_t);           \
   GLGEMM_CHECKS(T, accumulator_t<T>)
 
-GLGEMM_TYPE(float)
-GLGEMM_TYPE(double)
-GLGEMM_TYPE(half)
-GLGEMM_TYPE(bfloat16)
-GLGEMM_TYPE(std::int32_t)
-GLGEMM_TYPE(std::uint32_t)
-GLGEMM_TYPE(std::int8_t)
-GLGEMM_TYPE(std::complex<float>)
-GLGEMM_TYPE(std::complex<double>)
-GLGEMM_CHECKS(half, half)
-GLGEMM_CHECKS(bfloat16, bfloat16)
+// C of the accumulator's type, and where C may be of either type, of A's and B's.
+#define GLGEMM_CHECKS_sum(T)
+#define GLGEMM_CHECKS_either(T) GLGEMM_CHECKS(T, T)
+#define GLGEMM_ROW(name, NAME, number, bytes, kind, sum, c, host, ...) \
+  GLGEMM_TYPE(host)                                                    \
+  GLGEMM_CHECKS_##c(host)
+GLGEMM_TYPES(GLGEMM_ROW)
 
 }  // namespace glgemm

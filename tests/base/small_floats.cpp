@@ -1,0 +1,129 @@
+// Numbers of 16 and 8 bits: every value, and the conversions from float.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <glgemm/types.hpp>
+#include <random>
+#include <vector>
+
+using namespace glgemm;
+
+namespace {
+
+/// What is known of a format from its specification, apart from the code.
+struct Format {
+  Type type;
+  int exponent_bits, fraction_bits;
+  bool has_infinity;
+  long double largest;
+};
+const std::vector<Format> formats{{Type::f16, 5, 10, true, 65504},
+                                  {Type::bf16, 8, 7, true, 0x1.fep127L}};
+
+/// The number that the bits are, from sign, exponent and fraction.
+long double value_of(const Format& format, unsigned bits) {
+  const unsigned sign = bits >> (format.exponent_bits + format.fraction_bits),
+                 fraction = bits & ((1U << format.fraction_bits) - 1), largest_exponent = (1U << format.exponent_bits) - 1,
+                 exponent = bits >> format.fraction_bits & largest_exponent;
+  const int bias = (1 << (format.exponent_bits - 1)) - 1;
+  long double magnitude = std::ldexp(static_cast<long double>(fraction), 1 - bias - format.fraction_bits);
+  if (exponent > 0)
+    magnitude =
+        std::ldexp(1 + std::ldexp(static_cast<long double>(fraction), -format.fraction_bits), static_cast<int>(exponent) - bias);
+  if (exponent == largest_exponent) {
+    if (format.has_infinity) magnitude = fraction == 0 ? INFINITY : NAN;
+    if (!format.has_infinity && fraction == (1U << format.fraction_bits) - 1) magnitude = NAN;
+  }
+  return sign == 1 ? -magnitude : magnitude;
+}
+
+/// Calls f(format, T()) for each format with its host type.
+template <class F>
+void for_each_format(F f) {
+  for (const Format& format : formats)
+    with_type(format.type, [&]<class T>(T x) {
+      if constexpr (SmallFloat<T>) {
+        CAPTURE(to_string(format.type));
+        f(format, x);
+      }
+    });
+}
+
+template <class T>
+T from_bits(unsigned bits) {
+  T x;
+  x.bits = static_cast<typename T::Bits>(bits);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("small floats: every type of them is tested here") {
+  for (const Type type : all_types)
+    with_type(type, [&]<class T>(T) {
+      CAPTURE(to_string(type));
+      CHECK(SmallFloat<T> == (std::find_if(formats.begin(), formats.end(),
+                                           [&](const Format& format) { return format.type == type; }) != formats.end()));
+    });
+}
+
+TEST_CASE("small floats: all bits are what sign, exponent and fraction say, and come back") {
+  for_each_format([]<class T>(const Format& format, T) {
+    CHECK(T::largest() == static_cast<float>(format.largest));
+    for (unsigned bits = 0; bits < 1U << (8 * sizeof(T)); ++bits) {
+      CAPTURE(bits);
+      const long double expected = value_of(format, bits);
+      const float value = from_bits<T>(bits);
+      if (std::isnan(expected)) {
+        REQUIRE(std::isnan(value));
+        REQUIRE(std::isnan(static_cast<float>(T(value))));
+      } else {
+        REQUIRE(static_cast<long double>(value) == expected);
+        REQUIRE(std::signbit(value) == std::signbit(expected));
+        REQUIRE(T(value).bits == bits);
+      }
+    }
+  });
+}
+
+TEST_CASE("small floats: conversions round to nearest even and overflow to infinity or NaN, or saturate") {
+  for_each_format([]<class T>(const Format& format, T) {
+    // The positive numbers in their order, and at the end the number that would follow the largest one.
+    std::vector<long double> numbers;
+    while (numbers.empty() || numbers.back() < format.largest)
+      numbers.push_back(value_of(format, static_cast<unsigned>(numbers.size())));
+    numbers.push_back(2 * numbers.back() - numbers[numbers.size() - 2]);
+    const auto overflow = static_cast<unsigned>(numbers.size() - 1);  // the bits of infinity, or of NaN
+    const auto sign = 1U << (8 * sizeof(T) - 1);
+    const auto check = [&](float x) {
+      CAPTURE(x);
+      const auto magnitude = std::fabs(static_cast<long double>(x));
+      const auto above = static_cast<unsigned>(std::lower_bound(numbers.begin(), numbers.end(), magnitude) - numbers.begin());
+      unsigned nearest = std::min(above, overflow);
+      if (above > 0 && above <= overflow) {
+        const long double to_below = magnitude - numbers[above - 1], to_above = numbers[above] - magnitude;
+        if (to_below < to_above || (to_below == to_above && above % 2 == 1)) nearest = above - 1;
+      }
+      REQUIRE(unsigned{T(x).bits} == (std::signbit(x) ? nearest | sign : nearest));
+      REQUIRE(unsigned{saturate<T>(x).bits} ==
+              (std::signbit(x) ? std::min(nearest, overflow - 1) | sign : std::min(nearest, overflow - 1)));
+    };
+    std::mt19937 random(1);
+    for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+      const auto low = static_cast<float>(numbers[i]), middle = static_cast<float>((numbers[i] + numbers[i + 1]) / 2);
+      for (const float x :
+           {low, middle, std::nextafter(low, 0.0F), std::nextafter(middle, 0.0F), std::nextafter(middle, INFINITY)})
+        check(i % 2 == 0 ? x : -x);
+    }
+    for (int i = 0; i < 20000; ++i)
+      if (const auto any = std::bit_cast<float>(static_cast<std::uint32_t>(random())); !std::isnan(any)) check(any);
+    for (const float x : {0.0F, -0.0F, 1e38F, -1e38F, INFINITY, -INFINITY, 0x1p-149F, -0x1p-149F}) check(x);
+    for (const std::uint32_t nan : {0x7f800001U, 0xff800001U, 0x7fc00000U, 0xffffffffU}) {
+      const auto x = std::bit_cast<float>(nan);
+      CHECK(std::isnan(static_cast<float>(T(x))));
+      CHECK(std::isnan(static_cast<float>(saturate<T>(x))));
+    }
+  });
+}
