@@ -18,6 +18,7 @@
 #define I8 6
 #define C64 7
 #define C128 8
+#define F8E4M3 9
 
 #ifndef TYPE
 #define TYPE F32
@@ -46,6 +47,9 @@
 #if TYPE == F16 || TYPE == BF16
 #define SUM F32
 #define WORD_SHIFT 1
+#elif TYPE == F8E4M3
+#define SUM F32
+#define WORD_SHIFT 2
 #elif TYPE == I8
 #define SUM I32
 #define WORD_SHIFT 2
@@ -282,6 +286,11 @@ float from_16_bits(uint word, int index, bool brain) {
 ACC from_word(uint word, int index) {
 #if TYPE == I8
   return bitfieldExtract(int(word), (index & 3) * 8, 8);
+#elif TYPE == F8E4M3
+  // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
+  uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
+  float value = unpackHalf2x16((bits & 0x80u) << 8 | (bits & 0x7fu) << 7).x * 256.0;
+  return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
 #else
   return from_16_bits(word, index, TYPE == BF16);
 #endif

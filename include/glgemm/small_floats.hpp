@@ -87,6 +87,11 @@ struct bfloat16 : FloatFormat<8, 7> {
   using FloatFormat::FloatFormat;
 };
 
+/// E4M3 of the OCP 8-bit Floating Point Specification: 4 exponent and 3 fraction bits, up to 448, and no infinity.
+struct float8_e4m3fn : FloatFormat<4, 3, LargestExponent::numbers> {
+  using FloatFormat::FloatFormat;
+};
+
 /// Rounds to nearest even; a number beyond T::largest(), infinity included, becomes T::largest() with its sign. NaN stays NaN.
 template <SmallFloat T>
 constexpr T saturate(float value) {

@@ -20,7 +20,8 @@ struct Format {
   long double largest;
 };
 const std::vector<Format> formats{{Type::f16, 5, 10, true, 65504},
-                                  {Type::bf16, 8, 7, true, 0x1.fep127L}};
+                                  {Type::bf16, 8, 7, true, 0x1.fep127L},
+                                  {Type::f8e4m3, 4, 3, false, 448}};
 
 /// The number that the bits are, from sign, exponent and fraction.
 long double value_of(const Format& format, unsigned bits) {
@@ -126,4 +127,19 @@ TEST_CASE("small floats: conversions round to nearest even and overflow to infin
       CHECK(std::isnan(static_cast<float>(saturate<T>(x))));
     }
   });
+}
+
+TEST_CASE("small floats: examples of the OCP 8-bit Floating Point Specification") {
+  // S.EEEE.MMM and S.EEEEE.MM, as the specification lists them.
+  using E4M3 = float8_e4m3fn;
+  CHECK(float(from_bits<E4M3>(0b0'1111'110)) == 448);
+  CHECK(float(from_bits<E4M3>(0b0'0001'000)) == 0x1p-6F);
+  CHECK(float(from_bits<E4M3>(0b0'0000'111)) == 0.875F * 0x1p-6F);
+  CHECK(float(from_bits<E4M3>(0b0'0000'001)) == 0x1p-9F);
+  CHECK(std::isnan(float(from_bits<E4M3>(0b0'1111'111))));
+  CHECK(std::isnan(float(from_bits<E4M3>(0b1'1111'111))));
+  CHECK(unsigned{E4M3(464.0F).bits} == 0b0'1111'110);
+  CHECK(std::isnan(float(E4M3(465.0F))));
+  CHECK(std::isnan(float(E4M3(-INFINITY))));
+  CHECK(float(saturate<E4M3>(-INFINITY)) == -448);
 }
