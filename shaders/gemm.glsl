@@ -19,6 +19,7 @@
 #define C64 7
 #define C128 8
 #define F8E4M3 9
+#define F8E5M2 10
 
 #ifndef TYPE
 #define TYPE F32
@@ -47,7 +48,7 @@
 #if TYPE == F16 || TYPE == BF16
 #define SUM F32
 #define WORD_SHIFT 1
-#elif TYPE == F8E4M3
+#elif TYPE == F8E4M3 || TYPE == F8E5M2
 #define SUM F32
 #define WORD_SHIFT 2
 #elif TYPE == I8
@@ -291,6 +292,8 @@ ACC from_word(uint word, int index) {
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
   float value = unpackHalf2x16((bits & 0x80u) << 8 | (bits & 0x7fu) << 7).x * 256.0;
   return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
+#elif TYPE == F8E5M2
+  return from_16_bits(bitfieldExtract(word, (index & 3) * 8, 8) << 8, 0, false);  // the upper bits of a half
 #else
   return from_16_bits(word, index, TYPE == BF16);
 #endif

@@ -92,6 +92,11 @@ struct float8_e4m3fn : FloatFormat<4, 3, LargestExponent::numbers> {
   using FloatFormat::FloatFormat;
 };
 
+/// E5M2 of the OCP 8-bit Floating Point Specification: 5 exponent and 2 fraction bits, up to 57344, and infinities.
+struct float8_e5m2 : FloatFormat<5, 2> {
+  using FloatFormat::FloatFormat;
+};
+
 /// Rounds to nearest even; a number beyond T::largest(), infinity included, becomes T::largest() with its sign. NaN stays NaN.
 template <SmallFloat T>
 constexpr T saturate(float value) {

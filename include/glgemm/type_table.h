@@ -26,5 +26,6 @@
   ROW(i8,     I8,     6,  1,  integer,  i32,  sum,    std::int8_t,          "i1",  "int8")          \
   ROW(c64,    C64,    7,  8,  complex,  c64,  sum,    std::complex<float>,  "c8",  "complex64")     \
   ROW(c128,   C128,   8,  16, complex,  c128, sum,    std::complex<double>, "c16", "complex128")    \
-  ROW(f8e4m3, F8E4M3, 9,  1,  floating, f32,  sum,    float8_e4m3fn,        "",    "float8_e4m3fn")
+  ROW(f8e4m3, F8E4M3, 9,  1,  floating, f32,  sum,    float8_e4m3fn,        "",    "float8_e4m3fn") \
+  ROW(f8e5m2, F8E5M2, 10, 1,  floating, f32,  sum,    float8_e5m2,          "",    "float8_e5m2")
 // clang-format on

@@ -21,7 +21,8 @@ struct Format {
 };
 const std::vector<Format> formats{{Type::f16, 5, 10, true, 65504},
                                   {Type::bf16, 8, 7, true, 0x1.fep127L},
-                                  {Type::f8e4m3, 4, 3, false, 448}};
+                                  {Type::f8e4m3, 4, 3, false, 448},
+                                  {Type::f8e5m2, 5, 2, true, 57344}};
 
 /// The number that the bits are, from sign, exponent and fraction.
 long double value_of(const Format& format, unsigned bits) {
@@ -142,4 +143,14 @@ TEST_CASE("small floats: examples of the OCP 8-bit Floating Point Specification"
   CHECK(std::isnan(float(E4M3(465.0F))));
   CHECK(std::isnan(float(E4M3(-INFINITY))));
   CHECK(float(saturate<E4M3>(-INFINITY)) == -448);
+  using E5M2 = float8_e5m2;
+  CHECK(float(from_bits<E5M2>(0b0'11110'11)) == 57344);
+  CHECK(float(from_bits<E5M2>(0b0'00001'00)) == 0x1p-14F);
+  CHECK(float(from_bits<E5M2>(0b0'00000'11)) == 0.75F * 0x1p-14F);
+  CHECK(float(from_bits<E5M2>(0b0'00000'01)) == 0x1p-16F);
+  CHECK(float(from_bits<E5M2>(0b1'11111'00)) == -INFINITY);
+  for (const unsigned fraction : {1U, 2U, 3U}) CHECK(std::isnan(float(from_bits<E5M2>(0b0'11111'00 | fraction))));
+  CHECK(float(E5M2(61440.0F)) == INFINITY);
+  CHECK(float(E5M2(61439.0F)) == 57344);
+  CHECK(float(saturate<E5M2>(INFINITY)) == 57344);
 }
