@@ -77,7 +77,7 @@
 #define READS_B_WIDE
 #include "gemm.glsl"
 
-#if WIDE > 1 || WIDE && (PANELS || IS_COMPLEX || TYPE == F16 || TYPE == BF16 || TYPE == I8)
+#if WIDE > 1 || WIDE && (PANELS || IS_COMPLEX || WORD_SHIFT > 0)
 #error "blocked: with WIDE, 1, elements are read as they lie, of 4 or 8 bytes, and no complex ones"
 #endif
 #if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP

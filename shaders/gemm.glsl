@@ -18,6 +18,8 @@
 #define I8 6
 #define C64 7
 #define C128 8
+#define F8E4M3 9
+#define F8E5M2 10
 
 #ifndef TYPE
 #define TYPE F32
@@ -41,47 +43,52 @@
 #define WIDE 0
 #endif
 
-// ACC is what sums are made in.
-#if TYPE == F32 || TYPE == F16 || TYPE == BF16
+// Sums are made in the type SUM, in GLSL ACC. A buffer of A or B is made of elements, or of words of 1 << WORD_SHIFT elements of 16 or 8
+// bits.
+#if TYPE == F16 || TYPE == BF16
+#define SUM F32
+#define WORD_SHIFT 1
+#elif TYPE == F8E4M3 || TYPE == F8E5M2
+#define SUM F32
+#define WORD_SHIFT 2
+#elif TYPE == I8
+#define SUM I32
+#define WORD_SHIFT 2
+#else
+#define SUM TYPE
+#define WORD_SHIFT 0
+#endif
+#if SUM == F32
 #define ACC float
-#elif TYPE == F64
+#elif SUM == F64
 #define ACC double
-#elif TYPE == I32 || TYPE == I8
+#elif SUM == I32
 #define ACC int
-#elif TYPE == U32
+#elif SUM == U32
 #define ACC uint
-#elif TYPE == C64
+#elif SUM == C64
 #define ACC vec2
-#elif TYPE == C128
+#elif SUM == C128
 #define ACC dvec2
 #else
-#error "gemm: TYPE must be 0 to 8"
+#error "gemm: TYPE must be one of those above"
 #endif
 #define IS_COMPLEX (TYPE == C64 || TYPE == C128)
 #define ZERO ACC(0)
-// What a buffer is made of: elements, or words of several 16- or 8-bit ones.
-#if TYPE == F16 || TYPE == BF16 || TYPE == I8
+#if WORD_SHIFT > 0
 #define WORD uint
 #else
 #define WORD ACC
 #endif
 // C is stored as it is summed, or for 16-bit inputs in the inputs' type.
-#define NARROW_C (TYPE_C == F16 || TYPE_C == BF16)
+#define NARROW_C (TYPE_C != SUM)
 #if NARROW_C
 #define WORD_C uint
 #else
 #define WORD_C ACC
 #endif
-#if TYPE == F16 || TYPE == BF16
-#if TYPE_C != TYPE && TYPE_C != F32
-#error "gemm: C must be float or of the inputs' type"
-#endif
-#elif TYPE == I8
-#if TYPE_C != I32
-#error "gemm: C of 8-bit integers must be 32-bit integers"
-#endif
-#elif TYPE_C != TYPE
-#error "gemm: C must be of the inputs' type"
+#if NARROW_C && (TYPE_C != TYPE || WORD_SHIFT != 1)
+#error "gemm: C must be of the type of the sums, or for 16-bit inputs of the inputs' type"
 #endif
 
 // What a kernel reads and writes itself. One that reads A as it lies although it has PANELS defines A_AS_IT_LIES; pack.comp defines
@@ -170,9 +177,9 @@ dvec2 element(dvec2 texel, int e) { return texel; }
 #define PER_TEXEL 2
 #define TEXEL_OF(get) dvec2(get(0), get(1))
 #else
-#if TYPE == U32
+#if SUM == U32
 #define TEXEL uvec4
-#elif TYPE == I32 || TYPE == I8
+#elif SUM == I32
 #define TEXEL ivec4
 #else
 #define TEXEL vec4
@@ -188,9 +195,9 @@ ACC element(TEXEL texel, int e) { return texel[e]; }
 TEXEL texel_of_bits(uvec4 bits) {
 #if TYPE == F64 || TYPE == C128
   return dvec2(packDouble2x32(bits.xy), packDouble2x32(bits.zw));
-#elif TYPE == U32
+#elif SUM == U32
   return bits;
-#elif TYPE == I32 || TYPE == I8
+#elif SUM == I32
   return ivec4(bits);
 #else
   return uintBitsToFloat(bits);
@@ -275,21 +282,35 @@ float from_16_bits(uint word, int index, bool brain) {
   return brain ? uintBitsToFloat(bits << 16) : unpackHalf2x16(bits).x;
 }
 
+#if WORD_SHIFT > 0
+// Element `index` of A or B, of the word that holds it.
+ACC from_word(uint word, int index) {
+#if TYPE == I8
+  return bitfieldExtract(int(word), (index & 3) * 8, 8);
+#elif TYPE == F8E4M3
+  // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
+  uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
+  float value = unpackHalf2x16((bits & 0x80u) << 8 | (bits & 0x7fu) << 7).x * 256.0;
+  return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
+#elif TYPE == F8E5M2
+  return from_16_bits(bitfieldExtract(word, (index & 3) * 8, 8) << 8, 0, false);  // the upper bits of a half
+#else
+  return from_16_bits(word, index, TYPE == BF16);
+#endif
+}
+#endif
+
 #if READS_A
 #if WIDE
 // The elements in 16 bytes, and element e of those.
-#if TYPE == I8
-#define PER_16_BYTES 16
-#elif TYPE == F16 || TYPE == BF16
-#define PER_16_BYTES 8
+#if WORD_SHIFT > 0
+#define PER_16_BYTES (4 << WORD_SHIFT)
 #else
 #define PER_16_BYTES PER_TEXEL
 #endif
 ACC element_a(uvec4 bits, int e) {
-#if TYPE == I8
-  return bitfieldExtract(int(bits[e >> 2]), (e & 3) * 8, 8);
-#elif TYPE == F16 || TYPE == BF16
-  return from_16_bits(bits[e >> 1], e, TYPE == BF16);
+#if WORD_SHIFT > 0
+  return from_word(bits[e >> WORD_SHIFT], e);
 #else
   return conjugate_if(CONJUGATE_A, element(texel_of_bits(bits), e));
 #endif
@@ -297,10 +318,8 @@ ACC element_a(uvec4 bits, int e) {
 ACC load_a(int index) { return element_a(BITS_A(index / PER_16_BYTES), index % PER_16_BYTES); }
 #else
 ACC load_a(int index) {
-#if TYPE == F16 || TYPE == BF16
-  return from_16_bits(A[index >> 1], index, TYPE == BF16);
-#elif TYPE == I8
-  return bitfieldExtract(int(A[index >> 2]), (index & 3) * 8, 8);
+#if WORD_SHIFT > 0
+  return from_word(A[index >> WORD_SHIFT], index);
 #else
   return conjugate_if(CONJUGATE_A, A[index]);
 #endif
@@ -312,10 +331,8 @@ int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
 #if READS_B
 #if !(WIDE && defined READS_B_WIDE)
 ACC load_b(int index) {
-#if TYPE == F16 || TYPE == BF16
-  return from_16_bits(B[index >> 1], index, TYPE == BF16);
-#elif TYPE == I8
-  return bitfieldExtract(int(B[index >> 2]), (index & 3) * 8, 8);
+#if WORD_SHIFT > 0
+  return from_word(B[index >> WORD_SHIFT], index);
 #else
   return conjugate_if(CONJUGATE_B, B[index]);
 #endif
@@ -391,7 +408,7 @@ layout(location = 10) uniform ivec4 d_at;
 layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
 layout(location = 12) uniform int activation;
 
-#if TYPE == F32 || TYPE == F16 || TYPE == BF16 || TYPE == F64
+#if SUM == F32 || SUM == F64
 layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu
 layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 

@@ -34,32 +34,6 @@ struct DeviceInfo {
   bool software = false;
 };
 
-/// The Type of a host type: float, double, half, bfloat16, std::int32_t, std::uint32_t, std::int8_t, std::complex<float> or
-/// std::complex<double>.
-template <class T>
-constexpr Type type_of() noexcept {
-  if constexpr (std::is_same_v<T, float>)
-    return Type::f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return Type::f64;
-  else if constexpr (std::is_same_v<T, half>)
-    return Type::f16;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return Type::bf16;
-  else if constexpr (std::is_same_v<T, std::int32_t>)
-    return Type::i32;
-  else if constexpr (std::is_same_v<T, std::uint32_t>)
-    return Type::u32;
-  else if constexpr (std::is_same_v<T, std::int8_t>)
-    return Type::i8;
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    return Type::c64;
-  else {
-    static_assert(std::is_same_v<T, std::complex<double>>, "glgemm has no such type");
-    return Type::c128;
-  }
-}
-
 /// alpha or beta: a number of any of the types. It must be a value of the product's accumulator type: no imaginary part for real
 /// types, an integer in range for integer types.
 struct Scalar {
@@ -137,10 +111,10 @@ struct Workspace {
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
-/// A and B are of one type; C is of its accumulator's type (f32 for f16 and bf16, i32 for i8) or, for f16 and bf16, of the same
-/// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
-/// of 4 bytes. A C in bands shares no buffer with anything that is read (the D that is C itself apart), and one in one buffer
-/// shares that with no matrix in bands.
+/// A and B are of one type; C is of the type that is_type_of_c() allows: its accumulator (see types.hpp) or, for f16 and bf16,
+/// the same type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a
+/// multiple of 4 bytes. A C in bands shares no buffer with anything that is read (the D that is C itself apart), and one in one
+/// buffer shares that with no matrix in bands.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -288,9 +262,8 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(); half and bfloat16 give float,
-  /// std::int8_t gives std::int32_t, others their own type. fp32 arithmetic for float, half and bfloat16: |C - A B| <= gamma_k
-  /// |A| |B| componentwise.
+  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(). fp32 arithmetic for float and for
+  /// floats of 16 and 8 bits: |C - A B| <= gamma_k |A| |B| componentwise.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <glgemm/type_table.h>
 #include <glgemm/export.hpp>
 
 #ifdef __cplusplus
@@ -51,24 +52,18 @@ GLGEMM_EXPORT const char* glgemm_version(void);
 
 // ---- Types
 
-/// What the elements of a matrix are: C's float, double, (two formats of 16 bits,) int32_t, uint32_t, int8_t, and complex numbers
-/// as a real part with an imaginary part behind it, of floats (c64) or of doubles (c128).
+/// What the elements of a matrix are: GLGEMM_F32, GLGEMM_F64 and so on, one for each row of type_table.h, which tells their sizes
+/// and formats. Complex numbers are a real part with an imaginary part behind it.
 enum {
-  GLGEMM_F32 = 0,
-  GLGEMM_F64 = 1,
-  GLGEMM_F16 = 2,   ///< IEEE 754's binary16
-  GLGEMM_BF16 = 3,  ///< bfloat16
-  GLGEMM_I32 = 4,
-  GLGEMM_U32 = 5,
-  GLGEMM_I8 = 6,
-  GLGEMM_C64 = 7,
-  GLGEMM_C128 = 8
+#define GLGEMM_ROW(name, NAME, number, ...) GLGEMM_##NAME = number,
+  GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
 };
 
 /// The size of an element of the type in bytes, 0 for a number that is no type. Any thread.
 GLGEMM_EXPORT int64_t glgemm_element_bytes(int32_t type);
-/// The type in which products of such elements are summed: GLGEMM_F32 for GLGEMM_F16 and GLGEMM_BF16, GLGEMM_I32 for GLGEMM_I8,
-/// else the type itself; -1 for a number that is no type. Any thread.
+/// The type in which products of such elements are summed: GLGEMM_F32 for narrower floating-point types, GLGEMM_I32 for
+/// GLGEMM_I8, else the type itself; -1 for a number that is no type. Any thread.
 GLGEMM_EXPORT int32_t glgemm_accumulator(int32_t type);
 
 /// Conversions of elements of 16 bits; from float by rounding to nearest even, NaN stays NaN. Any thread.
@@ -76,6 +71,14 @@ GLGEMM_EXPORT uint16_t glgemm_f16_from_float(float value);
 GLGEMM_EXPORT float glgemm_f16_to_float(uint16_t bits);
 GLGEMM_EXPORT uint16_t glgemm_bf16_from_float(float value);
 GLGEMM_EXPORT float glgemm_bf16_to_float(uint16_t bits);
+/// Converts `count` floats to elements of a type of 16- or 8-bit floats, by rounding to nearest even; NaN stays NaN. A number
+/// beyond the type's largest one becomes infinity, or NaN where the type has no infinity; with `saturate` not 0, infinity
+/// included, it becomes the largest one. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT  another type, or a negative count
+GLGEMM_EXPORT glgemm_status glgemm_from_floats(int32_t type, int64_t count, const float* from, int32_t saturate, void* to);
+/// Converts `count` elements of a type of 16- or 8-bit floats to floats, exactly. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT  another type, or a negative count
+GLGEMM_EXPORT glgemm_status glgemm_to_floats(int32_t type, int64_t count, const void* from, float* to);
 
 /// op(X) = X, its transpose, or the transpose of its complex conjugate (the transpose, for real types).
 enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOSE = 2 };
@@ -444,7 +447,7 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_limits(const glgemm_engine* engine, gl
 /// C = A B for matrices in host memory, row-major without gaps: A is m x k, B is k x n, C is m x n; m, n or k may be 0.
 ///
 /// A and B are of `type`, C of glgemm_accumulator(type). Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic
-/// for f32, f16 and bf16: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
+/// for f32 and narrower floats: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
 /// @param options, report  may be NULL
 /// @return GLGEMM_INVALID_ARGUMENT  a negative size, or a number that is no type
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, or the driver lacks the type; nothing has been uploaded

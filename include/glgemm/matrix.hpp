@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,74 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include <glgemm/types.hpp>
+
 namespace glgemm {
 
 /// Which elements are neighbours in memory: those of a row (C, NumPy) or those of a column (Fortran, BLAS).
 enum class Layout { row_major, column_major };
-
-/// A float of 8 exponent and 7 fraction bits, stored in 16 bits. Converts from float by rounding to nearest even; NaN stays NaN.
-struct bfloat16 {
-  std::uint16_t bits = 0;
-
-  bfloat16() = default;
-  explicit bfloat16(float value) {
-    const auto x = std::bit_cast<std::uint32_t>(value);
-    const bool nan = (x & 0x7fffffffu) > 0x7f800000u;
-    bits = static_cast<std::uint16_t>(nan ? (x >> 16) | 0x40u : (x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
-  }
-  operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-};
-
-/// IEEE 754's binary16: 5 exponent and 10 fraction bits. Converts from float by rounding to nearest even; NaN stays NaN.
-struct half {
-  std::uint16_t bits = 0;
-
-  half() = default;
-  explicit half(float value) : bits(round(std::bit_cast<std::uint32_t>(value))) {}
-  operator float() const {
-    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-    const std::uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);  // infinity, NaN
-    // Shifted into place, the exponent's bias is 112 too small; a multiplication mends that, for subnormal numbers too.
-    const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | sign);
-  }
-
- private:
-  static std::uint16_t round(std::uint32_t x) {
-    const std::uint32_t sign = (x >> 16) & 0x8000u, magnitude = x & 0x7fffffffu;
-    const auto result = [&](std::uint32_t value) { return static_cast<std::uint16_t>(sign | value); };
-    if (magnitude > 0x7f800000u) return result(0x7e00u);
-    if (magnitude >= 0x477ff000u) return result(0x7c00u);  // 65520 and more round to infinity
-    if (magnitude >= 0x38800000u) return result((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13);
-    const std::uint32_t shift = 126u - (magnitude >> 23);  // a subnormal number counts in units of 2^-24
-    if (shift > 24u) return result(0);
-    const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    const std::uint32_t whole = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u), half_way = 1u << (shift - 1u);
-    return result(whole + (rest > half_way || (rest == half_way && (whole & 1u)) ? 1u : 0u));
-  }
-};
-
-/// The host type in which products of T are summed: float for half and bfloat16, std::int32_t for std::int8_t, else T itself.
-/// (A struct, since compilers spell conditions in exported names differently.)
-template <class T>
-struct Accumulator {
-  using type = T;
-};
-template <>
-struct Accumulator<half> {
-  using type = float;
-};
-template <>
-struct Accumulator<bfloat16> {
-  using type = float;
-};
-template <>
-struct Accumulator<std::int8_t> {
-  using type = std::int32_t;
-};
-template <class T>
-using accumulator_t = typename Accumulator<T>::type;
 
 /// A dense matrix in host memory: rows x columns elements of T, row-major, without gaps.
 ///

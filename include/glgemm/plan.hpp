@@ -31,23 +31,9 @@
 #include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/types.hpp>
 
 namespace glgemm {
-
-/// What the elements of a matrix are. c64 and c128 are NumPy's names for complex numbers of two floats and of two doubles.
-enum class Type { f32, f64, f16, bf16, i32, u32, i8, c64, c128 };
-
-/// The size of one element in bytes.
-GLGEMM_EXPORT std::int64_t element_bytes(Type type) noexcept;
-/// "f32" and so on, as on the command line.
-GLGEMM_EXPORT std::string_view to_string(Type type) noexcept;
-/// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types
-GLGEMM_EXPORT Type parse_type(std::string_view text);
-/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for f16 and bf16, i32 for i8, else the
-/// type itself.
-GLGEMM_EXPORT Type accumulator(Type type) noexcept;
-GLGEMM_EXPORT bool is_complex(Type type) noexcept;
-GLGEMM_EXPORT bool is_integer(Type type) noexcept;
 
 /// What is done to a matrix before it is multiplied: op(X) = X, its transpose, or the transpose of its complex conjugate (the
 /// transpose, for real types).

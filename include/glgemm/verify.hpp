@@ -113,11 +113,12 @@ GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b,
                                          const Terms<T, C>& terms = {});
 
 /// Uniform random elements, the same for the same seed on every machine: in [-1, 1), both parts of complex ones, rounded to T for
-/// half and bfloat16; of all values for integers.
+/// floats of 16 and 8 bits; of all values for integers.
 template <class T = float>
 GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
 /// Uniform random integers in [-largest, largest] (both parts of complex elements) as elements of T, the same for the same seed
-/// on every machine; std::uint32_t wraps, and T must hold the rest.
+/// on every machine; std::uint32_t wraps, floats of 16 and 8 bits round to integers that they hold, and other types must hold
+/// all.
 /// @throws std::invalid_argument  largest is negative
 template <class T = float>
 GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed);

@@ -128,11 +128,6 @@ glgemm_status c_api::current_exception() noexcept {
 
 namespace {
 
-static_assert(static_cast<int>(Type::f32) == GLGEMM_F32 && static_cast<int>(Type::f64) == GLGEMM_F64 &&
-              static_cast<int>(Type::f16) == GLGEMM_F16 && static_cast<int>(Type::bf16) == GLGEMM_BF16 &&
-              static_cast<int>(Type::i32) == GLGEMM_I32 && static_cast<int>(Type::u32) == GLGEMM_U32 &&
-              static_cast<int>(Type::i8) == GLGEMM_I8 && static_cast<int>(Type::c64) == GLGEMM_C64 &&
-              static_cast<int>(Type::c128) == GLGEMM_C128);
 static_assert(static_cast<int>(Op::none) == GLGEMM_OP_NONE && static_cast<int>(Op::transpose) == GLGEMM_OP_TRANSPOSE &&
               static_cast<int>(Op::conjugate_transpose) == GLGEMM_OP_CONJUGATE_TRANSPOSE);
 static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR &&
@@ -150,11 +145,25 @@ static_assert(static_cast<int>(Activation::none) == GLGEMM_ACTIVATION_NONE &&
               static_cast<int>(Activation::clamp) == GLGEMM_ACTIVATION_CLAMP);
 
 bool is_type(std::int32_t type) {
-  return type >= 0 && type <= static_cast<std::int32_t>(Type::c128);
+  return type >= 0 && type <= static_cast<std::int32_t>(all_types.back());
 }
 
-Type to_type(const Arguments& in, std::int32_t type) {
-  return in.enumerator(type, Type::c128, "type");
+Type to_type(const Arguments& in, std::int32_t type, const std::string& name = "type") {
+  return in.enumerator(type, all_types.back(), name);
+}
+/// Calls convert(T(), i) for each of `count` elements of a type of 16- or 8-bit floats.
+template <class F>
+void convert_small_floats(const Arguments& in, std::int32_t type, std::int64_t count, const void* from, const void* to,
+                          const F& convert) {
+  if (count < 0) in.refuse("count is " + std::to_string(count));
+  if (count > 0 && !from) in.refuse("from is null");
+  if (count > 0 && !to) in.refuse("to is null");
+  with_type(to_type(in, type), [&]<class T>(T x) {
+    if constexpr (SmallFloat<T>)
+      for (std::int64_t i = 0; i < count; ++i) convert(x, i);
+    else
+      in.refuse("type is " + std::string(to_string(type_of<T>())) + ", and floats of 16 and 8 bits are converted");
+  });
 }
 Op to_op(const Arguments& in, std::int32_t op, const char* name) {
   return in.enumerator(op, Op::conjugate_transpose, name);
@@ -172,7 +181,7 @@ BufferView to_view(const Arguments& in, const glgemm_view& view, const std::stri
           .ld = view.ld,
           .offset_bytes = view.offset_bytes,
           .layout = in.enumerator(view.layout, Layout::column_major, name + ".layout"),
-          .type = in.enumerator(view.type, Type::c128, name + ".type"),
+          .type = to_type(in, view.type, name + ".type"),
           .bands = view.bands ? std::span(view.bands, view.band_count) : std::span<const unsigned>(),
           .band_lines = view.band_lines};
 }
@@ -323,7 +332,7 @@ glgemm_section from_section(const Section& section) {
 
 HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const std::string& name) {
   const Layout layout = in.enumerator(given.layout, Layout::column_major, name + ".layout");
-  const Type type = in.enumerator(given.type, Type::c128, name + ".type");
+  const Type type = to_type(in, given.type, name + ".type");
   const bool functions = given.read || given.write;
   if (given.data && functions) in.refuse(name + " has data and functions");
   if (given.data || (!functions && (given.rows == 0 || given.columns == 0)))
@@ -465,6 +474,19 @@ float glgemm_bf16_to_float(uint16_t bits) {
   bfloat16 value;
   value.bits = bits;
   return value;
+}
+
+glgemm_status glgemm_from_floats(int32_t type, int64_t count, const float* from, int32_t saturated, void* to) {
+  return call(__func__, [&](const Arguments& in) {
+    convert_small_floats(in, type, count, from, to, [&]<class T>(T, std::int64_t i) {
+      static_cast<T*>(to)[i] = saturated ? saturate<T>(from[i]) : T(from[i]);
+    });
+  });
+}
+glgemm_status glgemm_to_floats(int32_t type, int64_t count, const void* from, float* to) {
+  return call(__func__, [&](const Arguments& in) {
+    convert_small_floats(in, type, count, from, to, [&]<class T>(T, std::int64_t i) { to[i] = static_cast<const T*>(from)[i]; });
+  });
 }
 
 glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size) {

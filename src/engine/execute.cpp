@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/elements.hpp"
 #include "engine/self_check.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
@@ -297,30 +298,10 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const Batch& batch = product.batch;
   std::vector<std::byte> bytes(step * static_cast<std::size_t>(batch.count));
   const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
-    const auto put = [&](auto... values) {
-      std::size_t at = 0;
-      ((std::memcpy(to + at, &values, sizeof values), at += sizeof values), ...);
-    };
-    switch (acc) {
-      case Type::f64:
-        put(x.real());
-        break;
-      case Type::c64:
-        put(static_cast<float>(x.real()), static_cast<float>(x.imag()));
-        break;
-      case Type::c128:
-        put(x.real(), x.imag());
-        break;
-      case Type::i32:
-        put(static_cast<std::int32_t>(x.real()));
-        break;
-      case Type::u32:
-        put(static_cast<std::uint32_t>(x.real()));
-        break;
-      default:
-        put(static_cast<float>(x.real()));
-        break;
-    }
+    with_type(acc, [&]<class T>(T) {
+      const T value = to_element<T>(x);
+      std::memcpy(to, &value, sizeof value);
+    });
   };
   for (std::int64_t i = 0; i < batch.count; ++i) {
     std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);

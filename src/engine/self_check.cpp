@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstring>
 
+#include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "engine/execute.hpp"
 #include "kernels/kernels.hpp"
@@ -13,41 +14,9 @@ namespace {
 
 using Number = std::complex<double>;
 
-/// Calls f with a value of the host type of `type`.
-template <class F>
-auto with_type(Type type, F f) {
-  switch (type) {
-    case Type::f32:
-      return f(float{});
-    case Type::f64:
-      return f(double{});
-    case Type::f16:
-      return f(half{});
-    case Type::bf16:
-      return f(bfloat16{});
-    case Type::i32:
-      return f(std::int32_t{});
-    case Type::u32:
-      return f(std::uint32_t{});
-    case Type::i8:
-      return f(std::int8_t{});
-    case Type::c64:
-      return f(std::complex<float>{});
-    case Type::c128:
-      break;
-  }
-  return f(std::complex<double>{});
-}
-
 void store(std::byte* to, Type type, Number x) {
   with_type(type, [&]<class T>(T) {
-    T value;
-    if constexpr (requires { typename T::value_type; })
-      value = T(static_cast<typename T::value_type>(x.real()), static_cast<typename T::value_type>(x.imag()));
-    else if constexpr (std::is_arithmetic_v<T>)
-      value = static_cast<T>(x.real());
-    else
-      value = T(static_cast<float>(x.real()));
+    const T value = to_element<T>(x);
     std::memcpy(to, &value, sizeof value);
   });
 }

@@ -156,14 +156,10 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
     throw std::invalid_argument(std::string("gemm: ") + name + " is " + value_text(x) + why);
   };
   if (!is_complex(type) && x.imag() != 0) refuse(", and the product is of the real type " + std::string(to_string(type)));
-  if ((type == Type::f32 || type == Type::c64) &&
-      std::max(std::abs(x.real()), std::abs(x.imag())) > std::numeric_limits<float>::max() && std::isfinite(x.real()) &&
-      std::isfinite(x.imag()))
-    refuse(", more than the type " + std::string(to_string(type)) + " can hold");
-  if (!is_integer(type)) return;
-  const double least = type == Type::u32 ? 0.0 : -2147483648.0, most = type == Type::u32 ? 4294967295.0 : 2147483647.0;
-  if (!(x.real() >= least && x.real() <= most) || x.real() != std::floor(x.real()))
-    refuse(", which is no value of the type " + std::string(to_string(type)));
+  if (holds(type, x.real()) && holds(type, x.imag())) return;
+  const std::string name_of_type(to_string(type));
+  refuse(is_integer(type) ? ", which is no value of the type " + name_of_type
+                          : ", more than the type " + name_of_type + " can hold");
 }
 
 void check_alignment(const std::string& who, const BufferView& view) {

@@ -1,4 +1,5 @@
 // Compute programs: compiling or loading them, their uniforms, their dispatches.
+#include "base/elements.hpp"
 #include "gl/programs.hpp"
 
 #include <algorithm>
@@ -136,28 +137,33 @@ void Program::set(const Api& api, int location, std::array<int, 4> value) {
   if (changes(location, std::bit_cast<Bits>(value))) api.ProgramUniform4i(id_, location, value[0], value[1], value[2], value[3]);
 }
 
+namespace {
+
+// A uniform of each type in which products are summed.
+void set_uniform(const Api& api, GLuint program, GLint location, float x) {
+  api.ProgramUniform1f(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, double x) {
+  api.ProgramUniform1d(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::int32_t x) {
+  api.ProgramUniform1i(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::uint32_t x) {
+  api.ProgramUniform1ui(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::complex<float> x) {
+  api.ProgramUniform2f(program, location, x.real(), x.imag());
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::complex<double> x) {
+  api.ProgramUniform2d(program, location, x.real(), x.imag());
+}
+
+}  // namespace
+
 void Program::set(const Api& api, int location, Type type, std::complex<double> value) {
   if (!changes(location, std::bit_cast<Bits>(std::array{value.real(), value.imag()}))) return;
-  switch (type) {
-    case Type::f64:
-      api.ProgramUniform1d(id_, location, value.real());
-      break;
-    case Type::c64:
-      api.ProgramUniform2f(id_, location, static_cast<float>(value.real()), static_cast<float>(value.imag()));
-      break;
-    case Type::c128:
-      api.ProgramUniform2d(id_, location, value.real(), value.imag());
-      break;
-    case Type::i32:
-      api.ProgramUniform1i(id_, location, static_cast<GLint>(value.real()));
-      break;
-    case Type::u32:
-      api.ProgramUniform1ui(id_, location, static_cast<GLuint>(value.real()));
-      break;
-    default:
-      api.ProgramUniform1f(id_, location, static_cast<float>(value.real()));
-      break;
-  }
+  with_type(accumulator(type), [&]<class T>(T) { set_uniform(api, id_, location, to_element<accumulator_t<T>>(value)); });
 }
 
 void barrier_between_dispatches(const Api& api, bool as_images) {

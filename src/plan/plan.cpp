@@ -1,4 +1,4 @@
-// Types, and which programs a plan runs.
+// Which programs a plan runs.
 #include <glgemm/plan.hpp>
 
 #include <algorithm>
@@ -7,38 +7,6 @@
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
-
-std::int64_t element_bytes(Type type) noexcept {
-  constexpr std::int64_t bytes[] = {4, 8, 2, 2, 4, 4, 1, 8, 16};
-  return bytes[static_cast<int>(type)];
-}
-
-namespace {
-constexpr std::string_view type_names[] = {"f32", "f64", "f16", "bf16", "i32", "u32", "i8", "c64", "c128"};
-}
-
-std::string_view to_string(Type type) noexcept {
-  return type_names[static_cast<int>(type)];
-}
-
-Type parse_type(std::string_view text) {
-  const auto* found = std::find(std::begin(type_names), std::end(type_names), text);
-  if (found != std::end(type_names)) return static_cast<Type>(found - std::begin(type_names));
-  std::string known;
-  for (const std::string_view name : type_names) known += (known.empty() ? "" : ", ") + std::string(name);
-  throw std::invalid_argument("unknown type \"" + std::string(text) + "\"; known types: " + known);
-}
-
-Type accumulator(Type type) noexcept {
-  return type == Type::f16 || type == Type::bf16 ? Type::f32 : type == Type::i8 ? Type::i32 : type;
-}
-
-bool is_complex(Type type) noexcept {
-  return type == Type::c64 || type == Type::c128;
-}
-bool is_integer(Type type) noexcept {
-  return type == Type::i32 || type == Type::u32 || type == Type::i8;
-}
 
 ProgramKey Plan::program(Stage stage) const {
   const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;

@@ -106,12 +106,13 @@ void validate(const Problem& problem) {
     throw std::invalid_argument("gemm: m = " + std::to_string(problem.m) + ", n = " + std::to_string(problem.n) +
                                 ", k = " + std::to_string(problem.k) + ": a size is negative");
   if (problem.batch < 0) throw std::invalid_argument("gemm: a batch of " + std::to_string(problem.batch) + " items");
-  if (problem.c_type != accumulator(problem.type) && (problem.c_type != problem.type || problem.type == Type::i8))
-    throw std::invalid_argument(
-        "gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " + std::string(to_string(problem.c_type)) +
-        "; it must be " + std::string(to_string(accumulator(problem.type))) +
-        (accumulator(problem.type) != problem.type && problem.type != Type::i8 ? " or " + std::string(to_string(problem.type))
-                                                                               : ""));
+  if (!is_type_of_c(problem.type, problem.c_type))
+    throw std::invalid_argument("gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " +
+                                std::string(to_string(problem.c_type)) + "; it must be " +
+                                std::string(to_string(accumulator(problem.type))) +
+                                (is_type_of_c(problem.type, problem.type) && accumulator(problem.type) != problem.type
+                                     ? " or " + std::string(to_string(problem.type))
+                                     : ""));
   if (problem.activation != Activation::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
   for (const Role role : roles(problem)) validate_operand(problem, role);

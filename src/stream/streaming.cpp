@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/elements.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
@@ -47,57 +48,37 @@ void for_each_part(const Section& section, Layout layout, std::int64_t max_eleme
     }
 }
 
-/// Rounds floats to elements of 16 bits, or widens those; in the same memory or apart.
-template <class T>
-void narrow_all(std::byte* values, std::int64_t count) {
+/// Converts elements, in the same memory or apart.
+template <class From, class To>
+void convert_all(const std::byte* from, std::byte* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    float wide = 0;
-    std::memcpy(&wide, values + 4 * i, 4);
-    const T value(wide);
-    std::memcpy(values + 2 * i, &value, 2);
-  }
-}
-template <class T>
-void widen_all(const std::byte* from, std::byte* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, from + 2 * i, 2);
-    const float wide = value;
-    std::memcpy(to + 4 * i, &wide, 4);
+    From value;
+    std::memcpy(&value, from + static_cast<std::int64_t>(sizeof(From)) * i, sizeof(From));
+    const auto converted = static_cast<To>(value);
+    std::memcpy(to + static_cast<std::int64_t>(sizeof(To)) * i, &converted, sizeof(To));
   }
 }
 
 template <class T>
-void add_scaled(std::byte* sum, const std::byte* x, std::complex<double> factor, std::int64_t count) {
+void add_scaled(std::byte* sum, const std::byte* x, T factor, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     T a, b;
     std::memcpy(&a, sum + static_cast<std::int64_t>(sizeof(T)) * i, sizeof(T));
     std::memcpy(&b, x + static_cast<std::int64_t>(sizeof(T)) * i, sizeof(T));
-    if constexpr (std::is_arithmetic_v<T>)
-      a += static_cast<T>(factor.real()) * b;
-    else
-      a += static_cast<T>(factor) * b;
+    a += factor * b;
     std::memcpy(sum + static_cast<std::int64_t>(sizeof(T)) * i, &a, sizeof(T));
   }
 }
 
 /// Adds `factor` times the numbers at `x` to those at `sum`; all are of that accumulator's type. Integers wrap.
 void add_scaled(Type type, std::byte* sum, const std::byte* x, std::complex<double> factor, std::int64_t count) {
-  switch (type) {
-    case Type::f64:
-      return add_scaled<double>(sum, x, factor, count);
-    case Type::i32:
-      factor = static_cast<double>(static_cast<std::uint32_t>(static_cast<std::int64_t>(factor.real())));
-      [[fallthrough]];
-    case Type::u32:
-      return add_scaled<std::uint32_t>(sum, x, factor, count);
-    case Type::c64:
-      return add_scaled<std::complex<float>>(sum, x, factor, count);
-    case Type::c128:
-      return add_scaled<std::complex<double>>(sum, x, factor, count);
-    default:
-      return add_scaled<float>(sum, x, factor, count);
-  }
+  with_type(type, [&]<class T>(T) {
+    using Sum = accumulator_t<T>;
+    if constexpr (std::is_integral_v<Sum>)
+      add_scaled<std::make_unsigned_t<Sum>>(sum, x, to_element<std::make_unsigned_t<Sum>>(factor), count);
+    else
+      add_scaled<Sum>(sum, x, to_element<Sum>(factor), count);
+  });
 }
 
 }  // namespace
@@ -347,7 +328,7 @@ void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsign
     if (from.type == wide) return from.read(section, room.data());
     std::byte* const narrow = room.data() + count * (acc - element_bytes(from.type));
     from.read(section, narrow);
-    from.type == Type::f16 ? widen_all<half>(narrow, room.data(), count) : widen_all<bfloat16>(narrow, room.data(), count);
+    with_type(from.type, [&]<class T>(T) { convert_all<T, accumulator_t<T>>(narrow, room.data(), count); });
   };
   for_each_part(whole, matrix.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
     const std::int64_t count = section.rows * section.columns;
@@ -400,7 +381,7 @@ void Streamer::fetch_c(const Section& piece) {
     gl::read_buffer(api, c_, offset * acc, band_.data(), count * acc);
     gl::check_reset(api);  // before anything is written that may not be C
     if (c.type != accumulator(plan_.problem.type))
-      c.type == Type::f16 ? narrow_all<half>(band_.data(), count) : narrow_all<bfloat16>(band_.data(), count);
+      with_type(c.type, [&]<class T>(T) { convert_all<accumulator_t<T>, T>(band_.data(), band_.data(), count); });
     wrote_ = true;
     c.write(section, band_.data());
     report_.bytes_from_device += count * acc;

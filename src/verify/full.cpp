@@ -2,7 +2,6 @@
 #include <glgemm/verify.hpp>
 
 #include "verify/judge.hpp"
-#include "verify/types.hpp"
 
 namespace glgemm {
 
@@ -37,10 +36,10 @@ Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b, const Matrix<
   return ratios;
 }
 
-#define GLGEMM_INSTANTIATE(T, C)                                                                                     \
+}  // namespace glgemm
+
+#define GLGEMM_FOR_TYPES(T, C)                                                                                       \
   template GLGEMM_EXPORT bool is_exact_problem(const Matrix<T>&, const Matrix<T>&, const Terms<T, C>&);              \
   template GLGEMM_EXPORT Check check_full(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, const Terms<T, C>&); \
   template GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, const Terms<T, C>&);
-GLGEMM_VERIFY_PAIRS(GLGEMM_INSTANTIATE)
-
-}  // namespace glgemm
+#include "verify/instantiate.hpp"

@@ -24,8 +24,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-template <class T>
-constexpr bool is_narrow_v = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 /// What T is lowered to.
 template <class T>
@@ -168,12 +166,14 @@ struct Narrow {
 
 template <class C>
 Narrow narrow() {
-  if constexpr (std::is_same_v<C, half>)
-    return {0x1p-11, 0x1p-25, 65520, [](float x) { return static_cast<float>(half(x)); }};
-  else if constexpr (std::is_same_v<C, bfloat16>)
-    return {0x1p-8, 0x1p-134, 0x1.ffp127, [](float x) { return static_cast<float>(bfloat16(x)); }};
-  else
+  if constexpr (SmallFloat<C>) {
+    const double roundoff = std::ldexp(1, -1 - C::fraction_bits);
+    // Half-way from the largest number to what would be the next.
+    const double overflows = std::ldexp(2 - roundoff, C::bias);
+    return {roundoff, std::ldexp(roundoff, 1 - C::bias), overflows, [](float x) { return static_cast<float>(C(x)); }};
+  } else {
     return {};
+  }
 }
 
 /// A product in the type that the checks compute with. A has `parts` rows for each row of C, as has C.

@@ -3,7 +3,6 @@
 
 #include "verify/judge.hpp"
 #include "verify/random.hpp"
-#include "verify/types.hpp"
 
 namespace glgemm {
 
@@ -210,9 +209,9 @@ Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, st
   return probe(lower(a, b, c, terms), seed, samples);
 }
 
-#define GLGEMM_INSTANTIATE(T, C)                                                                                              \
+}  // namespace glgemm
+
+#define GLGEMM_FOR_TYPES(T, C)                                                                                                \
   template GLGEMM_EXPORT Check check_probe(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, std::uint64_t, std::int64_t, \
                                            const Terms<T, C>&);
-GLGEMM_VERIFY_PAIRS(GLGEMM_INSTANTIATE)
-
-}  // namespace glgemm
+#include "verify/instantiate.hpp"

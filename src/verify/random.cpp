@@ -3,7 +3,6 @@
 
 #include "verify/lowered.hpp"
 #include "verify/random.hpp"
-#include "verify/types.hpp"
 
 namespace glgemm {
 
@@ -32,7 +31,7 @@ T random_integer(std::int64_t largest, Random& random) {
     using R = typename T::value_type;
     const R real = static_cast<R>(draw());
     return T(real, static_cast<R>(draw()));
-  } else if constexpr (is_narrow_v<T>) {
+  } else if constexpr (SmallFloat<T>) {
     return T(static_cast<float>(draw()));
   } else {
     return static_cast<T>(draw());
@@ -59,9 +58,9 @@ Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int lar
   return x;
 }
 
-#define GLGEMM_INSTANTIATE(T)                                                                \
+}  // namespace glgemm
+
+#define GLGEMM_FOR_TYPE(T)                                                                   \
   template GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t, std::int64_t, std::uint64_t); \
   template GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t, std::int64_t, int, std::uint64_t);
-GLGEMM_VERIFY_TYPES(GLGEMM_INSTANTIATE)
-
-}  // namespace glgemm
+#include "verify/instantiate.hpp"

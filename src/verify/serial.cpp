@@ -2,7 +2,6 @@
 #include <glgemm/verify.hpp>
 
 #include "verify/lowered.hpp"
-#include "verify/types.hpp"
 
 namespace glgemm {
 
@@ -67,9 +66,9 @@ Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a_given, const Matrix<
   return c;
 }
 
-#define GLGEMM_INSTANTIATE(T)                                      \
+}  // namespace glgemm
+
+#define GLGEMM_FOR_TYPE(T)                                         \
   template GLGEMM_EXPORT Matrix<T> apply_op(Op, const Matrix<T>&); \
   template GLGEMM_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>&, const Matrix<T>&, std::int64_t, std::int64_t);
-GLGEMM_VERIFY_TYPES(GLGEMM_INSTANTIATE)
-
-}  // namespace glgemm
+#include "verify/instantiate.hpp"

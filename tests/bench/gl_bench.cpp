@@ -307,7 +307,7 @@ TEST_CASE("peers get the same products and the same check") {
     BenchOptions options = small_options();
     options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
     options.kernels = parse_kernels("naive");
-    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    if (needs_f64(type) && !test::engine().limits().f64) continue;
     options.type = type;
     options.batch = 3;
     options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
@@ -378,9 +378,9 @@ TEST_CASE("bench reads shapes, and writes JSON and images to files") {
 }
 
 TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {
-  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128}) {
+  for (const Type type : all_types) {
     CAPTURE(to_string(type));
-    if (element_bytes(type) >= 8 && type != Type::c64 && !test::engine().limits().f64) continue;
+    if (needs_f64(type) && !test::engine().limits().f64) continue;
     BenchOptions options = small_options();
     options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
     options.kernels = parse_kernels("naive");

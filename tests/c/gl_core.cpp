@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <glgemm/glgemm.hpp>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/elements.hpp"
 #include "support/buffers.hpp"
 #include "support/context.hpp"
 #include "support/counting_loader.hpp"
@@ -20,6 +22,10 @@
 using namespace glgemm;
 
 namespace {
+
+/// The first number that is no type, and what is said of it.
+constexpr auto no_type = static_cast<std::int32_t>(all_types.size());
+const std::string is_no_type = "is " + std::to_string(no_type) + " and must be one of 0 to " + std::to_string(no_type - 1);
 
 template <class Struct>
 Struct initialised(glgemm_status (*init)(Struct*, std::size_t)) {
@@ -113,12 +119,7 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   CHECK(glgemm_element_bytes(type) == sizeof(T));
   CHECK(glgemm_element_bytes(glgemm_accumulator(type)) == sizeof(Sum));
   constexpr std::int64_t m = 5, n = 7, k = 6;
-  const auto value = [](std::int64_t i) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-      return T(static_cast<float>(i));
-    else
-      return static_cast<T>(static_cast<std::int8_t>(i));
-  };
+  const auto value = [](std::int64_t i) { return to_element<T>(std::complex<double>(static_cast<double>(i))); };
   std::vector<T> a, b;
   for (std::int64_t i = 0; i < m * k; ++i) a.push_back(value(i % 7));
   for (std::int64_t i = 0; i < k * n; ++i) b.push_back(value(i % 5));
@@ -129,7 +130,7 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   glgemm_limits limits = initialised(glgemm_limits_init);
   REQUIRE(glgemm_engine_limits(engine, &limits) == GLGEMM_OK);
   const glgemm_status status = glgemm_multiply(engine, type, m, n, k, a.data(), b.data(), c.data(), nullptr, nullptr);
-  if (!limits.f64 && (type == GLGEMM_F64 || type == GLGEMM_C128)) return refused(status, "doubles", GLGEMM_UNSUPPORTED);
+  if (!limits.f64 && needs_f64(type_of<T>())) return refused(status, "doubles", GLGEMM_UNSUPPORTED);
   CHECK(status == GLGEMM_OK);
   CHECK(c == right);
 }
@@ -256,7 +257,7 @@ void check_failures(Streamed& x, const std::string& function, const Run& run) {
 TEST_CASE("C: versions, sizes and conversions") {
   CHECK(glgemm_api_version() == GLGEMM_API_VERSION);
   CHECK(std::string(glgemm_version()) == GLGEMM_VERSION_STRING);
-  for (const std::int32_t type : {-1, 9, 1 << 30}) {
+  for (const std::int32_t type : {-1, no_type, 1 << 30}) {
     CHECK(glgemm_element_bytes(type) == 0);
     CHECK(glgemm_accumulator(type) == -1);
   }
@@ -266,6 +267,31 @@ TEST_CASE("C: versions, sizes and conversions") {
   CHECK(glgemm_f16_to_float(0xc000) == -2.0f);
   CHECK(glgemm_bf16_from_float(1.0f) == 0x3f80);
   CHECK(glgemm_bf16_to_float(0xc000) == -2.0f);
+
+  const float numbers[] = {1.0f, -1e9f, INFINITY};
+  for (const Type type : all_types)
+    with_type(type, [&]<class T>(T) {
+      CAPTURE(to_string(type));
+      T narrow[3], saturated[3];
+      float back[3];
+      const auto number = static_cast<std::int32_t>(type);
+      if constexpr (SmallFloat<T>) {
+        REQUIRE(glgemm_from_floats(number, 3, numbers, 0, narrow) == GLGEMM_OK);
+        REQUIRE(glgemm_from_floats(number, 3, numbers, 1, saturated) == GLGEMM_OK);
+        REQUIRE(glgemm_to_floats(number, 3, narrow, back) == GLGEMM_OK);
+        for (std::size_t i = 0; i < 3; ++i) {
+          CHECK(narrow[i].bits == T(numbers[i]).bits);
+          CHECK(saturated[i].bits == saturate<T>(numbers[i]).bits);
+          CHECK((back[i] == narrow[i] || std::isnan(back[i])));
+        }
+      } else {
+        refused(glgemm_from_floats(number, 3, numbers, 0, narrow), "floats of 16 and 8 bits");
+        refused(glgemm_to_floats(number, 3, narrow, back), "floats of 16 and 8 bits");
+      }
+    });
+  refused(glgemm_to_floats(GLGEMM_F16, -1, nullptr, nullptr), "count is -1");
+  refused(glgemm_from_floats(GLGEMM_F16, 1, nullptr, 0, nullptr), "from is null");
+  refused(glgemm_from_floats(-1, 0, nullptr, 0, nullptr), "must be one of");
 }
 
 TEST_CASE("C: structs of a wrong size are refused") {
@@ -469,7 +495,7 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   using Product = glgemm_product;
   check([](Product& p) { p.op_a = 3; }, "glgemm_gemm: op_a is 3 and must be one of 0 to 2");
   check([](Product& p) { p.op_b = -1; }, "op_b is -1");
-  check([](Product& p) { p.a.type = 9; }, "a.type is 9 and must be one of 0 to 8");
+  check([](Product& p) { p.a.type = no_type; }, "a.type " + is_no_type);
   check([](Product& p) { p.b.type = -1; }, "b.type is -1");
   check([](Product& p) { p.c.type = 1 << 30; }, "c.type is 1073741824");
   check([](Product& p) { p.a.layout = 2; }, "a.layout is 2 and must be one of 0 to 1");
@@ -519,8 +545,8 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   options.slice_rows = -1;
   refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), "0");
   glgemm_product products[2] = {example.product, example.product};
-  products[1].a.type = 9;
-  refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "a.type is 9");
+  products[1].a.type = no_type;
+  refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "a.type " + is_no_type);
   products[1] = example.product;
   products[1].b.buffer = 987654;
   refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "product 1 of 2");
@@ -531,12 +557,12 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   refused(glgemm_prepack(example.engine, &example.product.b, 3, &packed), "op is 3");
 
   float x[1] = {1};
-  refused(glgemm_multiply(example.engine, 9, 1, 1, 1, x, x, x, nullptr, nullptr), "type is 9");
+  refused(glgemm_multiply(example.engine, no_type, 1, 1, 1, x, x, x, nullptr, nullptr), "type " + is_no_type);
   refused(glgemm_multiply(example.engine, GLGEMM_F32, -1, 1, 1, x, x, x, nullptr, nullptr), "-1");
   refused(glgemm_multiply(example.engine, GLGEMM_F32, INT64_MAX, 2, INT64_MAX, x, x, x, nullptr, nullptr), "");
   glgemm_matrix* matrix = nullptr;
   refused(glgemm_matrix_create(example.engine, -1, 1, GLGEMM_F32, &matrix), "-1");
-  refused(glgemm_matrix_create(example.engine, 1, 1, 9, &matrix), "type is 9");
+  refused(glgemm_matrix_create(example.engine, 1, 1, no_type, &matrix), "type " + is_no_type);
   refused(glgemm_matrix_create(example.engine, INT64_MAX, INT64_MAX, GLGEMM_F32, &matrix), "");
   refused(glgemm_matrix_create(example.engine, std::int64_t{1} << 46, 1, GLGEMM_F32, &matrix), "281474976710656",
           GLGEMM_OUT_OF_MEMORY);
@@ -599,15 +625,18 @@ TEST_CASE("C: each thread has a message of its own, kept until its next failure"
 
 TEST_CASE("C: a product of every type") {
   CEngine engine;
-  check_multiply<float>(engine, GLGEMM_F32);
-  check_multiply<double>(engine, GLGEMM_F64);
-  check_multiply<half>(engine, GLGEMM_F16);
-  check_multiply<bfloat16>(engine, GLGEMM_BF16);
-  check_multiply<std::int32_t>(engine, GLGEMM_I32);
-  check_multiply<std::uint32_t>(engine, GLGEMM_U32);
-  check_multiply<std::int8_t>(engine, GLGEMM_I8);
-  check_multiply<std::complex<float>>(engine, GLGEMM_C64);
-  check_multiply<std::complex<double>>(engine, GLGEMM_C128);
+  for (const Type type : all_types)
+    with_type(type, [&]<class T>(T) { check_multiply<T>(engine, static_cast<std::int32_t>(type)); });
+  // The numbers are part of the binary interface.
+  CHECK(GLGEMM_F32 == 0);
+  CHECK(GLGEMM_F64 == 1);
+  CHECK(GLGEMM_F16 == 2);
+  CHECK(GLGEMM_BF16 == 3);
+  CHECK(GLGEMM_I32 == 4);
+  CHECK(GLGEMM_U32 == 5);
+  CHECK(GLGEMM_I8 == 6);
+  CHECK(GLGEMM_C64 == 7);
+  CHECK(GLGEMM_C128 == 8);
 }
 
 TEST_CASE("C: a product with all that it may have") {
@@ -928,8 +957,8 @@ TEST_CASE("C: streamed products") {
   x.product.a.ld = 3;
   check("ld is 3, less than the width of 45");
   x.product.a.ld = x.ld;
-  x.product.a.type = 9;
-  check("a.type is 9 and must be one of 0 to 8");
+  x.product.a.type = no_type;
+  check("a.type " + is_no_type);
   x.product.a.type = GLGEMM_I32;
   check("A is i32 and B is f32");
   x.product.a.type = GLGEMM_F32;

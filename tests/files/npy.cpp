@@ -163,8 +163,13 @@ TEST_CASE("npy: each type is written as NumPy writes it, and read back") {
   check("<c8", Matrix<std::complex<float>>{{{1, 2}, {3, 4}}, {{5, 6}, {0.1F, -0.1F}}});
   check("<c16", Matrix<std::complex<double>>{{{1, 2}, {3, 4}}, {{5, 6}, {0.1, -0.1}}});
   OutputFile output(reader.folder.file("C.npy"));
-  CHECK_THROWS_WITH_AS(write_npy(output, Matrix<bfloat16>(2, 2)), doctest::Contains("NumPy has no bfloat16"),
-                       std::invalid_argument);
+  for (const TypeInfo& type : type_table)
+    if (type.npy.empty())
+      CHECK_THROWS_WITH_AS(npy_header("C.npy", parse_type(type.name), 2, 2),
+                           ("NumPy has no " + std::string(type.numpy) + ", so 'C.npy' cannot be written").c_str(),
+                           std::invalid_argument);
+    else
+      CHECK(npy_header("C.npy", parse_type(type.name), 2, 2).find(std::string(type.npy) + "', 'fortran") != std::string::npos);
 }
 
 TEST_CASE("npy: conversions to integers do not change a number") {
@@ -195,6 +200,26 @@ TEST_CASE("npy: conversions to 16 bits round once") {
   const NpyMatrix brain = reader.read(npy(dictionary("<f8", "(1, 4)"), values), Type::bf16);
   CHECK(float(std::get<Matrix<bfloat16>>(brain.values)(0, 3)) == 70144);
   CHECK(brain.notes[0].ends_with("is converted from float64 to bfloat16 in C order"));
+}
+
+TEST_CASE("npy: every type of 16- or 8-bit floats, from others") {
+  Reader reader;
+  const std::vector<double> values{1, -0.75, 1e300};
+  for (const Type type : all_types)
+    with_type(type, [&]<class T>(T) {
+      if constexpr (SmallFloat<T>) {
+        CAPTURE(to_string(type));
+        const NpyMatrix matrix = reader.read(npy(dictionary("<f8", "(1, 3)"), bytes_of(values)), type);
+        const auto& elements = std::get<Matrix<T>>(matrix.values);
+        CHECK(float(elements(0, 0)) == 1);
+        CHECK(float(elements(0, 1)) == -0.75F);
+        CHECK_FALSE(std::isfinite(float(elements(0, 2))));
+        REQUIRE(matrix.notes.size() == 2);
+        CHECK(matrix.notes[0].ends_with("is converted from float64 to " + std::string(info(type).numpy) + " in C order"));
+        CHECK(matrix.notes[1].ends_with("beyond the range of " + std::string(info(type).numpy) + " and become " +
+                                        (std::isnan(float(elements(0, 2))) ? "NaN" : "infinite")));
+      }
+    });
 }
 
 TEST_CASE("npy: real to complex, but not back") {
@@ -427,7 +452,7 @@ TEST_CASE("npy: types that cannot be read") {
   const auto type = [&](const std::string& descr, const std::string& data) {
     return reader.error(npy(dictionary(descr, "(1, 2)"), data));
   };
-  const std::string known = "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read";
+  const std::string known = "; float32, float64, float16, int32, uint32, int8, complex64 and complex128 can be read";
   CHECK(type("<i8", std::string(16, '\0')) == "int64" + known);
   CHECK(type("<i2", std::string(4, '\0')) == "int16" + known);
   CHECK(type("<c32", std::string(64, '\0')) == "complex256" + known);

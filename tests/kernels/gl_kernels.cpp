@@ -63,9 +63,8 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
 
 TEST_CASE("types that do not go together pass neither the planner nor the shader") {
   test::engine();
-  const Type all[] = {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128};
-  for (const Type type : all)
-    for (const Type c_type : all) {
+  for (const Type type : all_types)
+    for (const Type c_type : all_types) {
       Problem problem{.m = 4, .n = 4, .k = 4, .type = type, .c_type = c_type};
       bool accepted = true;
       try {

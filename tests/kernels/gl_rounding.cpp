@@ -1,4 +1,5 @@
-// Results of 16 bits: rounded to nearest even, NaN, infinities and subnormal numbers included, and no neighbour lost.
+// Floats of 16 and 8 bits on the device: results rounded to nearest even, NaN, infinities and subnormal numbers included, and no
+// neighbour lost; all of them as inputs.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -11,23 +12,6 @@
 using namespace glgemm;
 
 namespace {
-
-/// The nearest half to x, by trying: of the two around it the nearer, of two equally near the even one.
-std::uint16_t nearest(float x, float (*value)(std::uint16_t), std::uint16_t infinity) {
-  const auto magnitude = static_cast<long double>(std::abs(x));
-  std::uint16_t low = 0, high = infinity;  // the bits of positive numbers are in their order
-  while (high - low > 1) {
-    const auto middle = static_cast<std::uint16_t>((low + high) / 2);
-    (static_cast<long double>(value(middle)) <= magnitude ? low : high) = middle;
-  }
-  // Infinity stands for the number that would come next.
-  const long double below = value(low);
-  const long double above = high == infinity ? 2 * below - static_cast<long double>(value(static_cast<std::uint16_t>(low - 1)))
-                                             : static_cast<long double>(value(high));
-  const long double to_low = magnitude - below, to_high = above - magnitude;
-  const std::uint16_t rounded = to_low < to_high || (to_low == to_high && low % 2 == 0) ? low : high;
-  return static_cast<std::uint16_t>(rounded | (std::signbit(x) ? 0x8000 : 0));
-}
 
 template <class T>
 float value_of(std::uint16_t bits) {
@@ -66,17 +50,6 @@ std::vector<float> floats() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("host conversions to 16 bits round to nearest even", T, half, bfloat16) {
-  for (const float x : floats<T>()) {
-    if (std::isinf(x)) continue;
-    CAPTURE(x);
-    REQUIRE(T(x).bits == nearest(x, value_of<T>, infinity_of<T>));
-  }
-  CHECK(std::isnan(float(T(std::nanf("")))));
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits)  // there and back
-    if (const float x = value_of<T>(static_cast<std::uint16_t>(bits)); !std::isnan(x)) REQUIRE(T(x).bits == bits);
-}
-
 TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel", T, half, bfloat16) {
   Engine& engine = test::engine();
   std::vector<float> values = floats<T>();
@@ -114,18 +87,46 @@ TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel
   }
 }
 
-TEST_CASE_TEMPLATE("every 16-bit input is read as the host reads it", T, half, bfloat16) {
+TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every way of reading") {
   Engine& engine = test::engine();
-  Matrix<T> all(1 << 16, 1), one(1, 1);
-  for (std::int64_t i = 0; i < all.rows(); ++i) all(i, 0).bits = static_cast<std::uint16_t>(i);
-  one(0, 0) = T(1.0f);
-  const Matrix<float> got = engine.multiply(all, one);
-  for (std::int64_t i = 0; i < all.rows(); ++i) {
-    const float x = all(i, 0);
-    CAPTURE(i);
-    if (std::isnan(x))
-      REQUIRE(std::isnan(got(i, 0)));
-    else if (x == 0 || std::abs(x) >= 0x1p-126f)  // others a driver may flush
-      REQUIRE(got(i, 0) == x);
-  }
+  for (const Type type : all_types)
+    with_type(type, [&]<class T>(T) {
+      if constexpr (SmallFloat<T>) {
+        constexpr std::int64_t count = std::int64_t{1} << (8 * sizeof(T));
+        Matrix<T> all(count, 1), one(1, 1);
+        for (std::int64_t i = 0; i < count; ++i) all(i, 0).bits = static_cast<typename T::Bits>(i);
+        one(0, 0) = T(1.0f);
+        const auto check = [&](const Matrix<float>& got, const char* how) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const float x = all(i, 0);
+            CAPTURE(to_string(type));
+            CAPTURE(how);
+            CAPTURE(i);
+            if (std::isnan(x))
+              REQUIRE(std::isnan(got.data()[i]));
+            else if (x == 0 || std::abs(x) >= 0x1p-126f)  // others a driver may flush
+              REQUIRE(got.data()[i] == x);
+          }
+        };
+        const auto with = [](const char* kernel) {
+          PlanOptions options;
+          options.kernel = parse_kernel(kernel);
+          return options;
+        };
+        check(engine.multiply(all, one, with("naive")), "A as it lies");
+        check(engine.multiply(one, transpose(all), with("naive")), "B as it lies");
+        check(engine.multiply(all, one, with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")), "A from panels");
+        check(engine.multiply(one, transpose(all), with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")),
+              "B from panels");
+        // 16 bytes at a time: each row is one number and zeros.
+        constexpr std::int64_t group = 16 / sizeof(T);
+        Matrix<T> rows(count, group), ones(group, 1);
+        for (T& x : ones.elements()) x = T(1.0f);
+        for (std::int64_t i = 0; i < count; ++i) rows(i, i % group) = all(i, 0);
+        Report report;
+        const Matrix<float> sums = engine.multiply(rows, ones, with("gemv:tile_m=1,tile_n=1"), &report);
+        CHECK(report.plan.wide != Panels::none);
+        check(sums, "16 bytes at a time");
+      }
+    });
 }

@@ -76,7 +76,7 @@ npy A2.npy '<f2' '(3, 2)' '\0\074\0\104\0\100\0\105\0\102\0\106'
 npy B2.npy '<f2' '(2, 3)' '\0\107\0\110\200\110\0\111\200\111\0\112'
 good 'float16' '(3, 3)' $product multiply A2.npy B2.npy --check full
 good 'float16 to float16' '(3, 3)' e0518052205300547054e0541055a0553056 multiply A2.npy B2.npy --c-type f16 --check full
-for type in f16 bf16; do good "storage $type" '(3, 3)' $product multiply A.npy B.npy --type $type; done
+for type in f16 bf16 f8e4m3; do good "storage $type" '(3, 3)' $product multiply A.npy B.npy --type $type; done
 integers=2f000000340000003900000040000000470000004e000000510000005a00000063000000
 for type in i8 i32 u32; do good "type $type" '(3, 3)' $integers multiply A.npy B.npy --type $type --check full; done
 npy I1.npy '|i1' '(3, 2)' '\001\004\002\005\003\006'

@@ -454,9 +454,6 @@ TEST_CASE("problems that no device can run are refused with the reason") {
         "gemm: activations are for real floating-point types, and this is i32");
   CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
         "gemm: this driver has no doubles, and the product is c128");
-  for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
-    CHECK(parse_type(to_string(type)) == type);
-  CHECK_THROWS_AS(parse_type("f8"), std::invalid_argument);
 }
 
 TEST_CASE("the cost model chooses by shape, device and what compiling costs; the runner-up and the reasons come along") {

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "support/buffers.hpp"
@@ -18,79 +19,29 @@ namespace {
 using Number = std::complex<long double>;
 
 Number load(const std::byte* at, Type type) {
-  const auto get = [&]<class T>(T value) {
+  return with_type(type, [&]<class T>(T value) {
     std::memcpy(&value, at, sizeof value);
-    return value;
-  };
-  switch (type) {
-    case Type::f32:
-      return static_cast<long double>(get(float{}));
-    case Type::f64:
-      return static_cast<long double>(get(double{}));
-    case Type::f16:
-      return static_cast<long double>(float(get(half{})));
-    case Type::bf16:
-      return static_cast<long double>(float(get(bfloat16{})));
-    case Type::i32:
-      return static_cast<long double>(get(std::int32_t{}));
-    case Type::u32:
-      return static_cast<long double>(get(std::uint32_t{}));
-    case Type::i8:
-      return static_cast<long double>(get(std::int8_t{}));
-    case Type::c64:
-      return Number(get(std::complex<float>{}));
-    case Type::c128:
-      break;
-  }
-  return Number(get(std::complex<double>{}));
+    return to_number<long double>(value);
+  });
 }
 
 /// Rounds to the type; integers wrap.
-void store(std::byte* at, Type type, Number value) {
-  const auto put = [&](auto x) { std::memcpy(at, &x, sizeof x); };
-  const long double x = value.real();
-  const auto wrapped = [&] { return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<std::int64_t>(x))); };
-  switch (type) {
-    case Type::f32:
-      put(static_cast<float>(x));
-      break;
-    case Type::f64:
-      put(static_cast<double>(x));
-      break;
-    case Type::f16:
-      put(half(static_cast<float>(x)));
-      break;
-    case Type::bf16:
-      put(bfloat16(static_cast<float>(x)));
-      break;
-    case Type::i32:
-    case Type::u32:
-      put(wrapped());
-      break;
-    case Type::i8:
-      put(static_cast<std::int8_t>(wrapped()));
-      break;
-    case Type::c64:
-      put(std::complex<float>(static_cast<float>(x), static_cast<float>(value.imag())));
-      break;
-    case Type::c128:
-      put(std::complex<double>(static_cast<double>(x), static_cast<double>(value.imag())));
-      break;
-  }
+void store(std::byte* at, Type type, Number x) {
+  with_type(type, [&]<class T>(T) {
+    const T value = to_element<T>(x);
+    std::memcpy(at, &value, sizeof value);
+  });
 }
 
 long double unit_roundoff(Type type) {
-  switch (type) {
-    case Type::f64:
-    case Type::c128:
-      return 0x1p-53L;
-    case Type::f16:
-      return 0x1p-11L;
-    case Type::bf16:
-      return 0x1p-8L;
-    default:
-      return 0x1p-24L;
-  }
+  return with_type(type, []<class T>(T x) -> long double {
+    if constexpr (SmallFloat<T>)
+      return std::ldexp(0.5L, -T::fraction_bits);
+    else if constexpr (requires { x.real(); })
+      return std::numeric_limits<typename T::value_type>::epsilon() / 2;
+    else
+      return std::numeric_limits<T>::epsilon() / 2;
+  });
 }
 
 /// How far an error in x may be carried.
@@ -256,13 +207,11 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
   std::vector<ProgramKey> result;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     unsigned turn = static_cast<unsigned>(i);
-    for (const Type type : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::i32, Type::u32, Type::i8, Type::c64, Type::c128})
-      for (const Type c_type : {type, accumulator(type)}) {
-        if (c_type != accumulator(type) && type == Type::i8) continue;           // C is never 8 bits
-        if (c_type == accumulator(type) && type == c_type && !result.empty() &&  // both are the same
-            result.back().kernel == kernels[i] && result.back().type == type)
-          continue;
-        if (!limits.f64 && (type == Type::f64 || type == Type::c128)) continue;
+    for (const Type type : all_types) {
+      std::vector<Type> c_types{accumulator(type)};
+      if (info(type).c == TypesOfC::either) c_types.insert(c_types.begin(), type);
+      for (const Type c_type : c_types) {
+        if (!limits.f64 && needs_f64(type)) continue;
         if (!why_not({.m = 1, .n = 1, .k = 1, .type = type}, kernels[i], limits).empty()) continue;
         for (unsigned j = 0; j < static_cast<unsigned>(each); ++j) {
           const unsigned flags = turn % 4 ^ (each == 2 ? 3 * j : j);  // two are each other's opposite
@@ -270,6 +219,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
         }
         ++turn;
       }
+    }
   }
   return result;
 }

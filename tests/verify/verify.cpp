@@ -436,15 +436,7 @@ Matrix<accumulator_t<T>> plain(const Matrix<T>& a_stored, const Matrix<T>& b_sto
 /// For every type: f(T()).
 template <class F>
 void for_each_type(F f) {
-  f(float());
-  f(double());
-  f(half());
-  f(bfloat16());
-  f(std::int32_t());
-  f(std::uint32_t());
-  f(std::int8_t());
-  f(std::complex<float>());
-  f(std::complex<double>());
+  for (const Type type : all_types) with_type(type, f);
 }
 
 template <class A>

@@ -58,10 +58,10 @@ std::uint32_t pixel(const Picture& picture, int x, int y) {
 
 /// The elements as the type holds them.
 Matrix<float> rounded(Matrix<float> matrix, Type type) {
-  for (float& x : matrix.elements()) {
-    if (type == Type::f16) x = half(x);
-    if (type == Type::bf16) x = bfloat16(x);
-  }
+  with_type(type, [&]<class T>(T) {
+    if constexpr (SmallFloat<T>)
+      for (float& x : matrix.elements()) x = T(x);
+  });
   return matrix;
 }
 

@@ -394,7 +394,7 @@ void add_bench(CLI::App& app, int& status) {
       ->excludes(shape)
       ->excludes(op_a)
       ->excludes(op_b);
-  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
+  verb->add_option("--type", arguments->type, type_names())->capture_default_str();
   verb->add_option("--alpha", arguments->alpha, "A number that products are multiplied by; complex as in 1-2i")
       ->capture_default_str();
   verb->add_option("--beta", arguments->beta, "A number that C is multiplied by before it is added")->capture_default_str();

@@ -228,28 +228,21 @@ constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_
 
 /// The type of glgemm's that a file's type is, none if there is none.
 std::optional<Type> type_in(const NpyType& type) {
-  switch (type.kind) {
-    case 'f':
-      return type.bytes == 4   ? Type::f32
-             : type.bytes == 8 ? Type::f64
-             : type.bytes == 2 ? std::optional(Type::f16)
-                               : std::nullopt;
-    case 'i':
-      return type.bytes == 4 ? Type::i32 : type.bytes == 1 ? std::optional(Type::i8) : std::nullopt;
-    case 'u':
-      return type.bytes == 4 ? std::optional(Type::u32) : std::nullopt;
-    case 'c':
-      return type.bytes == 8 ? Type::c64 : type.bytes == 16 ? std::optional(Type::c128) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
+  const std::string code = type.kind + std::to_string(type.bytes);
+  const auto found = std::find_if(all_types.begin(), all_types.end(), [&](Type one) { return info(one).npy == code; });
+  return found != all_types.end() ? std::optional(*found) : std::nullopt;
 }
 
-/// NumPy's name of a type, or a like one for bfloat16.
-std::string_view numpy_name(Type type) {
-  constexpr std::array<std::string_view, 9> names{"float32", "float64", "float16",   "bfloat16",  "int32",
-                                                  "uint32",  "int8",    "complex64", "complex128"};
-  return names[static_cast<std::size_t>(type)];
+/// "float32, float64, ... and complex128": what NumPy and glgemm both have.
+std::string numpy_names() {
+  std::string names;
+  std::string_view last;
+  for (const TypeInfo& one : type_table) {
+    if (one.npy.empty()) continue;
+    if (!last.empty()) names += (names.empty() ? "" : ", ") + std::string(last);
+    last = one.numpy;
+  }
+  return names + " and " + std::string(last);
 }
 
 /// Reverses the bytes of each number; a complex element is two.
@@ -268,7 +261,7 @@ bool is_finite(T x) {
     return std::isfinite(static_cast<double>(x));
 }
 
-/// To a 16-bit type by way of float, but rounded to nearest once: the float on the way is rounded to odd.
+/// To a small float by way of float, but rounded to nearest once: the float on the way is rounded to odd.
 template <class To>
 To rounded_once(double value) {
   auto way = static_cast<float>(value);
@@ -300,7 +293,7 @@ To convert(From from, std::int64_t& overflowed) {
       to = To(static_cast<R>(from.real()), static_cast<R>(from.imag()));
     else
       to = To(static_cast<R>(from), 0);
-  } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
+  } else if constexpr (SmallFloat<To>) {
     to = rounded_once<To>(static_cast<double>(from));
   } else {
     to = static_cast<To>(from);
@@ -330,9 +323,7 @@ NpyHeader read_header(const InputFile& file, bool batch) {
 
 NpyFile::NpyFile(const std::string& path, std::optional<Type> as, bool batch) : file_(path), header_(read_header(file_, batch)) {
   const std::optional<Type> stored = type_in(header_.type);
-  if (!stored)
-    throw FileError("'" + path + "' holds " + to_string(header_.type) +
-                    "; float16, float32, float64, int8, int32, uint32, complex64 and complex128 can be read");
+  if (!stored) throw FileError("'" + path + "' holds " + to_string(header_.type) + "; " + numpy_names() + " can be read");
   stored_ = *stored;
   type_ = as.value_or(stored_);
   if (is_complex(stored_) && !is_complex(type_))
@@ -408,7 +399,7 @@ std::string NpyFile::conversion() const {
   if (type_ != stored_ || header_.type.big_endian) how = to_string(header_.type);
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
-  return "'" + file_.path() + "' is converted from " + how + " to " + std::string(numpy_name(type_)) + " in C order";
+  return "'" + file_.path() + "' is converted from " + how + " to " + std::string(info(type_).numpy) + " in C order";
 }
 
 NpyMatrix read_matrix(const NpyFile& file) {
@@ -433,8 +424,8 @@ NpyMatrix read_matrix(const NpyFile& file) {
   if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
   if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
     result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" +
-                           file.file().path() + "' are beyond the range of " + std::string(numpy_name(file.type())) +
-                           " and become infinite");
+                           file.file().path() + "' are beyond the range of " + std::string(info(file.type()).numpy) +
+                           " and become " + std::string(overflow_name(file.type())));
   return result;
 }
 
@@ -442,12 +433,20 @@ NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batc
   return read_matrix(NpyFile(path, as, batch));
 }
 
+std::string_view overflow_name(Type type) {
+  return with_type(type, []<class T>(T) -> std::string_view {
+    if constexpr (SmallFloat<T>)
+      if (std::isnan(static_cast<float>(T(std::numeric_limits<float>::infinity())))) return "NaN";
+    return "infinite";
+  });
+}
+
 std::string npy_header(const std::string& path, Type type, std::int64_t rows, std::int64_t columns,
                        std::optional<std::int64_t> items) {
-  if (type == Type::bf16) throw std::invalid_argument("NumPy has no bfloat16, so '" + path + "' cannot be written");
-  constexpr std::array<std::string_view, 9> codes{"f4", "f8", "f2", "", "i4", "u4", "i1", "c8", "c16"};
-  const std::string_view code = codes[static_cast<std::size_t>(type)];
-  const char order = code == "i1" ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  const std::string_view code = info(type).npy;
+  if (code.empty())
+    throw std::invalid_argument("NumPy has no " + std::string(info(type).numpy) + ", so '" + path + "' cannot be written");
+  const char order = element_bytes(type) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string dictionary = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
                            (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " + std::to_string(columns) +
                            "), }";

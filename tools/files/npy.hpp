@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -43,44 +44,22 @@ struct NpyHeader {
 NpyHeader read_header(const InputFile& file, bool batch = false);
 
 /// A matrix of any of the types, in the order of `Type`.
-using AnyMatrix =
-    std::variant<Matrix<float>, Matrix<double>, Matrix<half>, Matrix<bfloat16>, Matrix<std::int32_t>, Matrix<std::uint32_t>,
-                 Matrix<std::int8_t>, Matrix<std::complex<float>>, Matrix<std::complex<double>>>;
+template <class Numbers>
+struct MatrixOf;
+template <std::size_t... number>
+struct MatrixOf<std::index_sequence<number...>> {
+  using type = std::variant<Matrix<host_t<all_types[number]>>...>;
+};
+using AnyMatrix = MatrixOf<std::make_index_sequence<all_types.size()>>::type;
 inline Type type(const AnyMatrix& matrix) noexcept {
   return static_cast<Type>(matrix.index());
 }
-/// Calls f(T()) with the host type of `type`.
-template <class F>
-decltype(auto) with_type(Type type, F&& f) {
-  switch (type) {
-    case Type::f32:
-      return f(float());
-    case Type::f64:
-      return f(double());
-    case Type::f16:
-      return f(half());
-    case Type::bf16:
-      return f(bfloat16());
-    case Type::i32:
-      return f(std::int32_t());
-    case Type::u32:
-      return f(std::uint32_t());
-    case Type::i8:
-      return f(std::int8_t());
-    case Type::c64:
-      return f(std::complex<float>());
-    case Type::c128:
-      break;
-  }
-  return f(std::complex<double>());
-}
-
 /// An .npy file of float16, float32, float64, int8, int32, uint32, complex64 or complex128 elements of either byte order, in C or
 /// Fortran order, of which any section can be read.
 ///
 /// With `as`, elements are converted to that type: floats are rounded to nearest, where what is beyond the range becomes infinite
-/// and is counted; integers are not changed, so that a number that is no value of an integer type is an error. Without, they keep
-/// their type.
+/// (NaN, in a type without infinities) and is counted; integers are not changed, so that a number that is no value of an integer
+/// type is an error. Without, they keep their type.
 class NpyFile {
  public:
   /// Reads the header; `batch` allows three dimensions.
@@ -133,8 +112,11 @@ NpyMatrix read_matrix(const NpyFile& file);
 /// The same, by its name and with NpyFile's other arguments.  @throws FileError  as NpyFile
 NpyMatrix read_matrix(const std::string& path, std::optional<Type> as = {}, bool batch = false);
 
+/// What a number beyond the range of a floating-point type becomes in it: "infinite" or "NaN".
+std::string_view overflow_name(Type type);
+
 /// What an .npy file of these elements in C order begins with, the dictionary padded so that the elements begin at a multiple of
-/// 64 bytes.  @throws std::invalid_argument  bfloat16, which NumPy does not have; the message has the path
+/// 64 bytes.  @throws std::invalid_argument  NumPy does not have the type (bfloat16, say); the message has the path
 std::string npy_header(const std::string& path, Type type, std::int64_t rows, std::int64_t columns,
                        std::optional<std::int64_t> items = {});
 

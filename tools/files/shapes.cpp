@@ -98,11 +98,7 @@ std::complex<double> parse_scalar(std::string_view text, Type type, std::string_
     value = {*first, *second};
   }
   const Type sums = accumulator(type);
-  const auto fits = [&](double x) {
-    if (sums == Type::i32) return x >= -2147483648.0 && x <= 2147483647.0 && x == std::trunc(x);
-    if (sums == Type::u32) return x >= 0 && x <= 4294967295.0 && x == std::trunc(x);
-    return sums == Type::f64 || sums == Type::c128 || std::fabs(x) <= static_cast<double>(std::numeric_limits<float>::max());
-  };
+  const auto fits = [&](double x) { return holds(sums, x) && (std::isfinite(x) || needs_f64(sums)); };
   if (!fits(value.real()) || !fits(value.imag()) || (value.imag() != 0 && !is_complex(sums)))
     refuse("no value of the type " + std::string(to_string(sums)));
   return value;

@@ -517,7 +517,7 @@ void add_inspect(CLI::App& app, int& status) {
   CLI::App* verb =
       app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, memory traffic");
   verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
-  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
+  verb->add_option("--type", arguments->type, type_names())->capture_default_str();
   verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
       ->capture_default_str();
   verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();

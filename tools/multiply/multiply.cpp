@@ -177,11 +177,7 @@ int multiply(const Arguments& arguments) {
     if (whole) throw std::invalid_argument(std::string(whole) + " needs the matrices in memory as a whole: " + why + " has not");
     return multiply_streamed(arguments, product);
   }
-  return with_type(product.type(), [&]<class T>(T) {
-    if constexpr (std::is_same_v<T, half>)
-      if (product.c_type == Type::f16) return run<half, half>(arguments, product);
-    return run<T, accumulator_t<T>>(arguments, product);
-  });
+  return with_types(product.type(), product.c_type, [&]<class T, class C>(T, C) { return run<T, C>(arguments, product); });
 }
 
 }  // namespace
@@ -212,7 +208,7 @@ FileProduct::FileProduct(const MultiplyArguments& arguments)
     throw std::invalid_argument("'" + arguments.a + "' holds " + std::string(to_string(type())) + " and '" + arguments.b +
                                 "' holds " + std::string(to_string(b.type())) + ": --type says in which type to multiply");
   c_type = arguments.c_type.empty() ? accumulator(type()) : parse_type(arguments.c_type);
-  if (c_type != accumulator(type()) && !(type() == Type::f16 && c_type == Type::f16))
+  if (!is_type_of_c(type(), c_type) || info(c_type).npy.empty())
     throw std::invalid_argument("--c-type: a product in " + std::string(to_string(type())) + " cannot be written as " +
                                 std::string(to_string(c_type)));
   op_a = parse_op(arguments.op_a, "--op-a");
@@ -282,8 +278,7 @@ void add_multiply(CLI::App& app, int& status) {
                    "Where to write the product, as .npy: of the factors' type, but float32 for float16 and int32 for int8")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--type", arguments->type,
-                   "Convert the factors to f32, f64, f16, bf16, i32, u32, i8, c64 or c128 (default: their own type)")
+  verb->add_option("--type", arguments->type, "Convert the factors to one of " + type_names() + " (default: their own type)")
       ->type_name("TYPE");
   verb->add_option("--c-type", arguments->c_type, "f16: round the product of float16 factors to float16 (default: float32)")
       ->type_name("TYPE");

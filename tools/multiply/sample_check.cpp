@@ -130,11 +130,8 @@ std::optional<Check> check_sample(const HostGemm& product, const HostMatrix& c, 
   if (lines == 0) return {};
   std::mt19937_64 random(1);
   const std::vector<Range> rows = spread(c.rows, lines, random), columns = spread(c.columns, lines, random);
-  return with_type(product.a.type, [&]<class T>(T) {
-    if constexpr (std::is_same_v<T, half>)
-      if (c.type == Type::f16) return check<half, half>(product, c, rows, columns, part_bytes);
-    return check<T, accumulator_t<T>>(product, c, rows, columns, part_bytes);
-  });
+  return with_types(product.a.type, c.type,
+                    [&]<class T, class C>(T, C) { return check<T, C>(product, c, rows, columns, part_bytes); });
 }
 
 }  // namespace glgemm::tools

@@ -437,7 +437,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
   for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
     if (file && file->overflowed() > 0)
       multiply_note("some elements of '" + file->file().path() + "' are beyond the range of " +
-                    std::string(to_string(file->type())) + " and become infinite");
+                    std::string(to_string(file->type())) + " and become " + std::string(overflow_name(file->type())));
   std::cout << product_text(arguments, product) << '\n'
             << computer->text() << '\n'
             << (result                      ? result->summary

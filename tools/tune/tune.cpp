@@ -725,7 +725,7 @@ void add_tune(CLI::App& app, int& status) {
       ->capture_default_str()
       ->excludes(shapes)
       ->excludes(sizes);
-  verb->add_option("--type", arguments->types, "TYPE[,TYPE...] of f32, f64, f16, bf16, i32, u32, i8, c64 and c128")
+  verb->add_option("--type", arguments->types, "TYPE[,TYPE...] of " + type_names())
       ->capture_default_str();
   verb->add_option("--op", arguments->ops, "NN[,TN...]: A and B as they are, or stored transposed; not for --shapes")
       ->capture_default_str();

@@ -52,10 +52,13 @@ std::string number(double value) {
 Scene make_scene(std::int64_t n, Type type) {
   if (n < 1)
     throw std::invalid_argument("a product of " + std::to_string(n) + "x" + std::to_string(n) + " matrices cannot be shown");
-  if (type != Type::f32 && type != Type::f16 && type != Type::bf16 && type != Type::i32 && type != Type::i8)
+  if (std::find(shown_types.begin(), shown_types.end(), type) == shown_types.end()) {
+    std::string shown;
+    for (const Type one : shown_types) shown += (shown.empty() ? "" : ", ") + std::string(to_string(one));
     throw std::invalid_argument("elements of type " + std::string(to_string(type)) +
-                                " cannot be shown: f32, f16, bf16, i32 and i8 can");
-  Scene scene{.n = n, .type = type, .c_type = type == Type::i8 ? Type::i32 : type, .waves = {}};
+                                " cannot be shown; of these they can: " + shown);
+  }
+  Scene scene{.n = n, .type = type, .c_type = is_type_of_c(type, type) ? type : accumulator(type), .waves = {}};
   std::mt19937 engine(7);  // its numbers are the same everywhere, those of a distribution need not be
   const auto random = [&engine] { return static_cast<std::uint32_t>(engine()); };
   double power = 0, greatest = 0;
@@ -115,18 +118,7 @@ Matrix<float> scene_b(const Scene& scene) {
 }
 
 std::vector<std::byte> convert(const Matrix<float>& matrix, Type type) {
-  switch (type) {
-    case Type::f16:
-      return convert_to<half>(matrix);
-    case Type::bf16:
-      return convert_to<bfloat16>(matrix);
-    case Type::i32:
-      return convert_to<std::int32_t>(matrix);
-    case Type::i8:
-      return convert_to<std::int8_t>(matrix);
-    default:
-      return convert_to<float>(matrix);
-  }
+  return with_type(type, [&]<class T>(T) { return convert_to<T>(matrix); });
 }
 
 MapArea map_area(int width, int height, std::int64_t n) noexcept {

@@ -1,6 +1,7 @@
 // What glgemm-view shows, without OpenGL: the matrices of its product, and the picture around the map of C.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,12 +25,15 @@ struct Wave {
   float amplitude = 0;
 };
 
+/// The types that the viewer's shaders write and read.
+inline constexpr std::array shown_types{Type::f32, Type::f16, Type::bf16, Type::i32, Type::i8};
+
 /// C = A B, n x n each: with unit = 2^32 / n,
 /// A(i, p) = scale wave(row_frequency_p i unit + row_offset_p + speed_p phase), B(p, j) = amplitude_p wave(column_frequency_p j
 /// unit + column_offset_p); elements of integer types are rounded: floor(x + 1/2).
 struct Scene {
   std::int64_t n = 0;
-  Type type = Type::f32;    ///< of A and B: f32, f16, bf16, i32 or i8
+  Type type = Type::f32;    ///< of A and B: one of shown_types
   Type c_type = Type::f32;  ///< i32 for i8, else the same
   float scale = 1;
   double range = 1;  ///< elements of C from -range to range have a colour of their own

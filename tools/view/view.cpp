@@ -35,7 +35,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t largest_n = 4096, largest_large_n = 16384;
 constexpr std::chrono::nanoseconds min_budget = std::chrono::microseconds(125), max_budget = std::chrono::seconds(1);
-constexpr Type types[] = {Type::f32, Type::f16, Type::bf16, Type::i32, Type::i8};
 constexpr char escape = '\x1b';
 constexpr std::string_view keys_text =
     "up, +    twice the size; of a large product: twice the budget\ndown, -  half of it\nk        the next kernel\n"
@@ -364,8 +363,9 @@ class Viewer {
   }
   void next_type() {
     Settings settings = product_->settings;
-    settings.type =
-        types[(std::find(std::begin(types), std::end(types), settings.type) - std::begin(types) + 1) % std::ssize(types)];
+    settings.type = shown_types[static_cast<std::size_t>(std::find(shown_types.begin(), shown_types.end(), settings.type) -
+                                                         shown_types.begin() + 1) %
+                                shown_types.size()];
     change_if_possible(settings);
   }
   /// The planner's choice comes after the last kernel of the table.

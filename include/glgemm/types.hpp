@@ -1,0 +1,150 @@
+// The types of a matrix's elements, and what follows from their rows in type_table.h. Any thread.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <glgemm/type_table.h>
+#include <glgemm/export.hpp>
+#include <glgemm/small_floats.hpp>
+
+namespace glgemm {
+
+/// What the elements of a matrix are: f32, f64, f16, bf16, i32, u32, i8, c64 and c128, as type_table.h describes them. c64 and
+/// c128 are NumPy's names for complex numbers of two floats and of two doubles.
+enum class Type {
+#define GLGEMM_ROW(name, NAME, number, ...) name = number,
+  GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+
+/// All types, in the order of their numbers.
+inline constexpr auto all_types = std::to_array<Type>({
+#define GLGEMM_ROW(name, ...) Type::name,
+    GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+});
+
+enum class TypeKind { floating, integer, complex };
+/// Which types C may be: the accumulator of A's and B's type alone, or that type as well.
+enum class TypesOfC { sum, either };
+
+/// A row of the table.
+struct TypeInfo {
+  std::string_view name;  ///< "f32", as on the command line
+  std::int64_t bytes;     ///< of an element
+  TypeKind kind;
+  Type accumulator;  ///< in which products are summed, and of alpha and beta
+  TypesOfC c;
+  std::string_view npy;    ///< "f4": NumPy's code in .npy files, without the byte order; empty where NumPy itself has none
+  std::string_view numpy;  ///< "float32": the name in NumPy, or in ml_dtypes
+};
+inline constexpr auto type_table = std::to_array<TypeInfo>({
+#define GLGEMM_ROW(name, NAME, number, bytes, kind, sum, c, host, npy, numpy) \
+  {#name, bytes, TypeKind::kind, Type::sum, TypesOfC::c, npy, numpy},
+    GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+});
+constexpr const TypeInfo& info(Type type) noexcept {
+  return type_table[static_cast<std::size_t>(type)];
+}
+
+/// The size of one element in bytes.
+constexpr std::int64_t element_bytes(Type type) noexcept {
+  return info(type).bytes;
+}
+/// "f32" and so on, as on the command line.
+constexpr std::string_view to_string(Type type) noexcept {
+  return info(type).name;
+}
+/// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types
+GLGEMM_EXPORT Type parse_type(std::string_view text);
+/// "f32, f64, ...": the names of all types, for messages.
+GLGEMM_EXPORT std::string type_names();
+/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for narrower floating-point types, i32
+/// for i8, else the type itself.
+constexpr Type accumulator(Type type) noexcept {
+  return info(type).accumulator;
+}
+constexpr bool is_complex(Type type) noexcept {
+  return info(type).kind == TypeKind::complex;
+}
+constexpr bool is_integer(Type type) noexcept {
+  return info(type).kind == TypeKind::integer;
+}
+/// Whether products of such elements are summed in doubles, which a driver may lack.
+constexpr bool needs_f64(Type type) noexcept {
+  const TypeInfo& sum = info(accumulator(type));
+  return sum.kind != TypeKind::integer && sum.bytes == (sum.kind == TypeKind::complex ? 16 : 8);
+}
+/// Whether x is a value of `type` (of complex types: of a part): integers in range; for floating-point types what is not beyond
+/// the largest number, and infinity and NaN.
+GLGEMM_EXPORT bool holds(Type type, double x) noexcept;
+/// Whether C (D, the bias) may be of `c_type` where A and B are of `type`.
+constexpr bool is_type_of_c(Type type, Type c_type) noexcept {
+  return c_type == accumulator(type) || (c_type == type && info(type).c == TypesOfC::either);
+}
+
+/// The host type of a Type: host_t<Type::f32> is float.
+template <Type type>
+struct HostType;
+#define GLGEMM_ROW(name, NAME, number, bytes, kind, sum, c, host, ...)                                            \
+  template <>                                                                                                     \
+  struct HostType<Type::name> {                                                                                   \
+    using type = host;                                                                                            \
+    static_assert(sizeof(host) == (bytes) && all_types[number] == Type::name, "type_table.h: the row of " #name); \
+  };
+GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+template <Type type>
+using host_t = typename HostType<type>::type;
+
+/// The Type of a host type: type_of<float>() is Type::f32.
+template <class T>
+constexpr Type type_of() noexcept {
+#define GLGEMM_ROW(name, NAME, number, bytes, kind, sum, c, host, ...) \
+  if constexpr (std::is_same_v<T, host>)                               \
+    return Type::name;                                                 \
+  else
+  GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  static_assert(!sizeof(T), "glgemm has no such type");
+}
+
+/// The host type in which products of T are summed: float for half and bfloat16, std::int32_t for std::int8_t, else T itself.
+/// (A struct, since compilers spell conditions in exported names differently.)
+template <class T>
+struct Accumulator {
+  using type = host_t<accumulator(type_of<T>())>;
+};
+template <class T>
+using accumulator_t = typename Accumulator<T>::type;
+
+/// Calls f(T()) with the host type T of `type`.
+template <class F>
+constexpr decltype(auto) with_type(Type type, F&& f) {
+  switch (type) {
+#define GLGEMM_ROW(name, NAME, number, bytes, kind, sum, c, host, ...) \
+  case Type::name:                                                     \
+    return f(host());
+    GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  }
+  return f(float());  // not reached: each Type has its case
+}
+
+/// Calls f(T(), C()) with the host types of A and B and of C. `c_type` is one of the types that C may be.
+template <class F>
+constexpr decltype(auto) with_types(Type type, Type c_type, F&& f) {
+  return with_type(type, [&]<class T>(T x) -> decltype(auto) {
+    if constexpr (info(type_of<T>()).c == TypesOfC::either)
+      if (c_type == type) return f(x, x);
+    return f(x, accumulator_t<T>());
+  });
+}
+
+}  // namespace glgemm

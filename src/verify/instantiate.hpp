@@ -1,0 +1,24 @@
+// The types for which the templates of verify.hpp are compiled: those of the table.
+//
+// Include it behind definitions of
+//   GLGEMM_FOR_TYPE(T)      called for each type of the elements of A and B
+//   GLGEMM_FOR_TYPES(T, C)  called for each of these and each type that C may have then
+#include <glgemm/types.hpp>
+
+#ifndef GLGEMM_FOR_TYPE
+#define GLGEMM_FOR_TYPE(T)
+#endif
+#ifndef GLGEMM_FOR_TYPES
+#define GLGEMM_FOR_TYPES(T, C)
+#endif
+
+#define GLGEMM_C_sum(T)
+#define GLGEMM_C_either(T) GLGEMM_FOR_TYPES(T, T)
+#define GLGEMM_INSTANTIATE(name, NAME, number, bytes, kind, sum, c, host, ...) \
+  GLGEMM_FOR_TYPE(host)                                                        \
+  GLGEMM_FOR_TYPES(host, accumulator_t<host>)                                  \
+  GLGEMM_C_##c(host)
+
+namespace glgemm {
+GLGEMM_TYPES(GLGEMM_INSTANTIATE)
+}  // namespace glgemm
