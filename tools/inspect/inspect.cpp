@@ -20,6 +20,7 @@
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/options.hpp"
 #include "files/shapes.hpp"
 #include "verbs.hpp"
 
@@ -30,6 +31,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string shape;
+  std::string size;
   std::string type = "f32";
   std::string op_a = "n";
   std::string op_b = "n";
@@ -40,11 +42,11 @@ struct Arguments {
   std::string device;
   bool no_device = false;
   bool source = false;
-  bool json = false;
   bool all = false;
   std::int64_t steps = 8;
   double runs = 1000;
   std::int64_t split_k = 0;
+  JsonOutput json;
 };
 
 /// Limits, whose they are, and what was tuned there.
@@ -453,8 +455,16 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
   return json;
 }
 
-void inspect(const Arguments& arguments) {
-  const Shape shape = parse_shape(arguments.shape, "--shape");
+/// @throws std::invalid_argument  not one product is named
+Shape shape_of(const Arguments& arguments) {
+  if (!arguments.shape.empty()) return parse_shape(arguments.shape, "--shape");
+  if (arguments.size.empty()) throw std::invalid_argument("--shape M,N,K or --size N says which product");
+  const std::int64_t size = parse_size(arguments.size, "--size");
+  return {size, size, size};
+}
+
+void inspect(Arguments& arguments) {
+  const Shape shape = shape_of(arguments);
   Problem problem;
   problem.m = shape.m;
   problem.n = shape.n;
@@ -493,13 +503,13 @@ void inspect(const Arguments& arguments) {
     window.k = stream.piece_k;
     return {window, options, stream.window, std::move(stream)};
   }();
-  if (arguments.json) {
-    std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-    return;
+  arguments.json.open();
+  if (!arguments.json.to_standard_output()) {
+    print(planned, device, arguments);
+    if (arguments.source)
+      for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
   }
-  print(planned, device, arguments);
-  if (!arguments.source) return;
-  for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
+  arguments.json.write(to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
@@ -507,37 +517,44 @@ void inspect(const Arguments& arguments) {
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb =
-      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, memory traffic");
-  verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
-  verb->add_option("--type", arguments->type, "f32, f64, f16, bf16, i32, u32, i8, c64 or c128")->capture_default_str();
-  verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
-      ->capture_default_str();
-  verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
-  verb->add_option("--batch", arguments->batch, "How many products of this shape, in one call")->capture_default_str();
-  verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
-      ->capture_default_str();
+      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
+  auto* shape =
+      verb->add_option("--shape", arguments->shape, "The product: C is M x N, and K the inner size")->type_name("M,N,K");
+  verb->add_option("--size", arguments->size, "The square product of this size")->type_name("N")->excludes(shape);
+  add_op_a(*verb, arguments->op_a);
+  add_op_b(*verb, arguments->op_b);
+  add_type(*verb, arguments->type);
+  add_batch(*verb, arguments->batch);
+  add_kernel(*verb, arguments->kernel);
   verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
+      ->type_name("COUNT")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
+      ->type_name("COUNT")
       ->check(CLI::Range(1.0, 1e15))
       ->capture_default_str();
   verb->add_option(
           "--memory-limit", arguments->memory_limit,
-          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, such "
-          "as 512M")
+          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
+          "512M")
       ->type_name("BYTES");
   verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
       ->type_name("BYTES");
+  auto* device = add_device(*verb, arguments->device);
+  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
   verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
   verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
   verb->add_option("--steps", arguments->steps, "How many dispatches to list")
+      ->type_name("COUNT")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  verb->add_flag("--json", arguments->json, "Print one JSON object");
-  auto* device =
-      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
+  arguments->json.add_option(*verb, "the plan");
+  verb->footer(
+      "Examples:\n"
+      "  glgemm inspect --size 1024\n"
+      "  glgemm inspect --shape 4096,1,4096 --all\n"
+      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
   verb->callback([arguments, &status] {
     inspect(*arguments);
     status = 0;

@@ -17,6 +17,7 @@
 #include <glgemm/version.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/options.hpp"
 #include "bench/measure.hpp"
 #include "files/child.hpp"
 #include "files/files.hpp"
@@ -108,7 +109,7 @@ class Reporter {
     };
     if (arguments_.quick) words.emplace_back("--quick");
     option("--device", arguments_.device);
-    option("--sizes", arguments_.sizes);
+    option("--size", arguments_.sizes);
     for (const std::string& file : arguments_.shapes) option("--shapes", fs::path(file).filename().string());
     if (arguments_.peer != "auto") option("--peer", arguments_.peer);
     if (arguments_.no_tune) words.emplace_back("--no-tune");
@@ -191,7 +192,7 @@ class Reporter {
   bool software() const { return report_["device"].value("software", false); }
 
   void roofline() {
-    Words words{"--sizes", "1024", "--kernel", "auto"};
+    Words words{"--size", "1024", "--kernel", "auto"};
     if (arguments_.quick) words = {"--shape", "256,1,256", "--kernel", "auto,naive"};  // of the few columns, see narrow()
     words.insert(words.end(), {"--roofline", "--cpu-seconds", "1"});
     const Json* const found = bench("roofline", "roofline", words);
@@ -266,10 +267,9 @@ class Reporter {
   void table() {
     std::string sizes = arguments_.sizes;
     if (sizes.empty()) sizes = arguments_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
-    for (const Shape& shape : parse_sizes(sizes, "--sizes"))  // one after the other: what fails costs one size
-      bench(
-          "table", "table, N = " + std::to_string(shape.n),
-          {"--sizes", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", arguments_.quick ? "0.1" : "5"});
+    for (const Shape& shape : parse_sizes(sizes, "--size"))  // one after the other: what fails costs one size
+      bench("table", "table, N = " + std::to_string(shape.n),
+            {"--size", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", arguments_.quick ? "0.1" : "5"});
   }
 
   /// The libraries that are built in and work here.
@@ -291,7 +291,7 @@ class Reporter {
     if (peers_.empty()) return left_out("peers", arguments_.peer == "none" ? "as asked for" : "none is built in and works here");
     for (const char* size : {"512", "1024", "2048"}) {
       bench("peers", std::string("peers, N = ") + (arguments_.quick ? "64" : size),
-            {"--sizes", arguments_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
+            {"--size", arguments_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
       if (arguments_.quick) break;
     }
   }
@@ -336,18 +336,18 @@ class Reporter {
     for (const std::string type : {"f64", "f16", "bf16", "i8"}) {
       if (arguments_.quick && type != "f16") continue;
       bench("types", "type " + type + ", N = " + size,
-            {"--sizes", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+            {"--size", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
     }
     const std::string sizes = arguments_.quick ? "4" : "4,16,32,64", count = arguments_.quick ? "100" : "10000";
     bench("types", "batches of " + count,
-          {"--sizes", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+          {"--size", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
     if (arguments_.quick) left_out("other types and sizes", "a quick run has f16 and one batch");
   }
 
-  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--sizes", size_for("64", "64,512", "64,4096")}); }
+  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--size", size_for("64", "64,512", "64,4096")}); }
 
   void first() {
-    Words words{"--first", "--sizes", size_for("64", "128,512", "512")};
+    Words words{"--first", "--size", size_for("64", "128,512", "512")};
     if (arguments_.quick) words.insert(words.end(), {"--kernel", "naive", "--repeats", "1"});
     if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
     bench("first", "first product", words);
@@ -358,7 +358,7 @@ class Reporter {
     std::istringstream sizes(size_for("256", "1024 2048", "8192 16384"));
     for (std::int64_t n = 0; sizes >> n;)
       bench("streamed", "streamed, N = " + std::to_string(n),
-            {"--sizes", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
+            {"--size", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
              arguments_.quick ? "naive" : "auto"});
   }
 
@@ -446,7 +446,7 @@ class Reporter {
 };
 
 int report(const Arguments& arguments) {
-  if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--sizes");
+  if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--size");
   for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
     for (const std::string& file : *files) read_shapes(file);
   if (arguments.peer != "auto" && arguments.peer != "none") parse_peers(arguments.peer);
@@ -458,29 +458,43 @@ int report(const Arguments& arguments) {
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
-  verb->add_option("--output", arguments->output, "The folder for the files, and for the tuning table")
+  verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
+      ->type_name("FOLDER")
       ->capture_default_str()
       ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
-  verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  verb->add_option("--sizes", arguments->sizes, "Sizes N of square products (default: 128 to 8192; to 1024 on software devices)");
-  verb->add_option("--shapes", arguments->shapes, "CSV files of products: m,n,k,trans_a,trans_b");
-  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given");
+  add_device(*verb, arguments->device);
+  verb->add_option("--size", arguments->sizes,
+                   "Square products of these sizes (default: 128 to 8192; to 1024 on software devices)")
+      ->type_name("N[,...]");
+  verb->add_option("--shapes", arguments->shapes,
+                   "The products of a CSV file with the header m,n,k,trans_a,trans_b; as often as wanted")
+      ->type_name("FILE");
+  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given")->type_name("FILE");
   verb->add_flag("--space", arguments->space,
                  "Compare the planner's choice for each of these shapes with all that it could choose");
-  verb->add_option("--peer", arguments->peer, "openblas, clblast, both (openblas,clblast), none, or auto: those that work here")
+  verb->add_option("--peer", arguments->peer, "Libraries to compare with; auto: those that work here")
+      ->type_name("auto|none|openblas|clblast[,...]")
       ->capture_default_str();
   auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");
   verb->add_option("--tune-minutes", arguments->tune_minutes,
                    "The time for tuning, which goes on where it was ended when it is run again")
+      ->type_name("MINUTES")
       ->check(CLI::Range(0.01, 1e5))
       ->capture_default_str()
       ->excludes(no_tune);
   auto* checks =
       verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
+          ->type_name("FOLDER")
           ->take_last();
   verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
-  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")->take_last();
+  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")
+      ->type_name("FILE")
+      ->take_last();
+  verb->footer(
+      "Examples:\n"
+      "  glgemm report --quick\n"
+      "  glgemm report --device nvidia --output results --no-tune");
   verb->callback([arguments, &status] { status = report(*arguments); });
 }
 
