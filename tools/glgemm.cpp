@@ -49,13 +49,12 @@ int run(int argc, char** argv) {
       "'glgemm VERB --help' explains a verb.\n"
       "\n"
       "Environment:\n"
-      "  GLGEMM_DEVICE         the device where --device does not name one: its index or\n"
-      "                        a part of its name ('glgemm devices' lists them)\n"
+      "  GLGEMM_DEVICE         the device where --device names none: its index or a\n"
+      "                        part of its name ('glgemm devices' lists them)\n"
       "  GLGEMM_TUNING         the tuning table; empty: none\n"
       "  GLGEMM_PROGRAM_CACHE  the folder for compiled programs; empty: none is kept\n"
       "\n"
-      "Exit status: 0; 1 if a check failed; 2 for input, a device or a file that\n"
-      "cannot be used.");
+      "Exit status: 0; 1 if a check failed; 2 for input, a device or a file that cannot be used.");
   if (argc > 1 && std::string_view(argv[1]) == "complete") return print_completion(app, {argv + 2, argv + argc});
 
   // "glgemm VERB", once the verb is known: while it is read, and while it runs.

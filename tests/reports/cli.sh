@@ -65,7 +65,7 @@ has stdout 'checks: failed: bin/glgemm_tests: no test case ran; ' \
   'wrote out/report.json and out/report.md'
 for script in "$tests"/*/cli*.sh; do
   script=tests${script#"$tests"}
-  case $script in tests/reports/* | tests/support/*) ;; *) has stdout "$script: " ;; esac
+  case $script in tests/arguments/* | tests/reports/* | tests/support/*) ;; *) has stdout "$script: " ;; esac
 done
 has out/checks.txt '==== bin/glgemm_gl_tests' 'is NOT correct!'
 grep -qF /src/ out/checks.txt && fail "a folder of the build is in the tests' log"
@@ -109,7 +109,7 @@ bad() {
 bad 'unknown option' '--fast' --build "$build" --fast
 bad 'no such build' "there is no 'bin/glgemm' in 'nowhere'" --build nowhere
 bad 'no build' '--build needs a folder' --build
-bad 'no output' '--output: 1 required' --build "$build" --output
+bad 'no output' '--output needs a value: FOLDER' --build "$build" --output
 bad 'no such shapes' "cannot read 'missing.csv'" --build "$build" --quick --shapes missing.csv
 bad 'a size of none' "--size: '0' is not a positive integer" --build "$build" --quick --size 0
 bad 'no such peer' "'mkl' is not a peer" --build "$build" --quick --peer mkl

@@ -32,6 +32,26 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
   return result;
 }
 
+/// The paragraphs of a text. Lines that begin with a space stay as they are.
+std::string paragraphs(const std::string& text) {
+  std::string result, paragraph;
+  const auto end = [&] {
+    if (!paragraph.empty()) result += wrapped(paragraph, 0, 0) + '\n';
+    paragraph.clear();
+  };
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.front() != ' ') {
+      paragraph += line + ' ';
+      continue;
+    }
+    end();
+    result += line + '\n';
+  }
+  end();
+  return result;
+}
+
 /// "  NAMES   description", the description from column `indent` on.
 std::string entry(const std::string& names, const std::string& description, std::size_t indent) {
   std::string line = "  " + names;
@@ -119,10 +139,12 @@ std::string help_text(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : app.get_options())
     if (is_positional(*option)) arguments += entry(option->get_name(), description_of(*option), 26);
   if (!arguments.empty()) text += "\nArguments:\n" + arguments;
-  for (const std::string& group : app.get_groups())
+  std::vector<std::string> groups = app.get_groups();
+  std::rotate(groups.begin(), groups.begin() + 1, groups.end());  // the first one has --help
+  for (const std::string& group : groups)
     if (const std::string options = group.empty() ? "" : options_text(app, group); !options.empty())
       text += '\n' + group + ":\n" + options;
-  if (!app.get_footer().empty()) text += '\n' + app.get_footer() + '\n';
+  if (!app.get_footer().empty()) text += '\n' + paragraphs(app.get_footer());
   return text;
 }
 
@@ -169,7 +191,11 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
       return "'" + option + "' is not an option" + did_you_mean(option, option_names(verb)) + " (--help lists them)";
     }
   if (!extras.empty()) return "'" + extras.front() + "' is one argument too many (--help explains)";
-  return std::string(error.what()) + " (--help explains)";
+  const std::string message = error.what();
+  const CLI::Option* const option = verb.get_option_no_throw(message.substr(0, message.find(':')));
+  if (option && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch))
+    return option->get_name() + " needs a value: " + metavariable(*option) + " (--help explains)";
+  return message + " (--help explains)";
 }
 
 }  // namespace glgemm::tools

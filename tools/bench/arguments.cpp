@@ -141,12 +141,10 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
 
 /// What may be measured instead of kernels.
 void add_subjects(CLI::App& verb, Arguments& arguments) {
-  auto* device = add_device(verb, arguments.device);
   auto* scaling =
       verb.add_flag("--scaling", arguments.scaling,
                     "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, and "
-                    "where the time went")
-          ->excludes(device);
+                    "where the time went");
   verb.add_option("--accelerators", arguments.accelerators,
                   "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
       ->type_name("all|DEVICE[,...]")
@@ -168,6 +166,7 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
 }
 
 void add_ways(CLI::App& verb, Arguments& arguments) {
+  add_device(verb, arguments.device)->excludes(verb.get_option("--scaling"));
   verb.add_option("--check", arguments.check,
                   "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
       ->type_name("auto|full|probe")

@@ -1,11 +1,12 @@
-// glgemm inspect: what would run for a product, without running it.
+// Shows what would run for a product: the plan, for people and as JSON.
+#include "inspect/inspect.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,77 +15,17 @@
 #include <vector>
 
 #include <glgemm/engine.hpp>
-#include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
-#include "arguments/options.hpp"
 #include "files/shapes.hpp"
-#include "verbs.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Arguments {
-  std::string shape;
-  std::string size;
-  std::string type = "f32";
-  std::string op_a = "n";
-  std::string op_b = "n";
-  std::string batch = "1";
-  std::string kernel = "auto";
-  std::string memory_limit;
-  std::string device_memory_limit;
-  std::string device;
-  bool no_device = false;
-  bool source = false;
-  bool all = false;
-  std::int64_t steps = 8;
-  double runs = 1000;
-  std::int64_t split_k = 0;
-  JsonOutput json;
-};
-
-/// Limits, whose they are, and what was tuned there.
-struct Device {
-  std::string name;
-  Limits limits;
-  std::vector<TunedChoice> tuning;
-  std::int64_t memory_bytes = std::int64_t{1} << 30;
-};
-
-Device find_device(const Arguments& arguments) {
-  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
-  HeadlessOptions options;
-  options.device = arguments.device;
-  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
-  std::optional<HeadlessContext> context;
-  try {
-    context.emplace(options);
-  } catch (const Unsupported& error) {
-    std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
-    return {"none usable (OpenGL 4.3's least limits)", {}, {}};
-  }
-  Engine engine(HeadlessContext::get_proc_address);
-  std::vector<std::string> notes;  // of tables: 'glgemm tune --check' says what is wrong with one
-  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
-                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
-  engine.release();
-  return device;
-}
-
-/// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
-struct Planned {
-  Problem problem;
-  PlanOptions options;
-  Plan plan;
-  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
-  std::optional<StreamPlan> stream{};
-};
 
 /// 1234567 as 1,234,567.
 std::string grouped(std::int64_t value) {
@@ -256,7 +197,9 @@ void print(const StreamPlan& plan) {
   std::cout << '\n';
 }
 
-void print(const Planned& planned, const Device& device, const Arguments& arguments) {
+}  // namespace
+
+void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
@@ -290,7 +233,7 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   line("  expected", milliseconds(plan.expected_seconds) + " by the cost model" +
                          (plan.expected_seconds > 0 ? ", " + decimal(run_work / plan.expected_seconds / 1e9) + " GFLOP/s" : "") +
                          (plan.chosen_by == Plan::By::tuning ? ", which the table goes before" : ""));
-  constexpr std::int64_t shown = 3;  // of those that can run
+  constexpr std::int64_t next_ones = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
   const auto left_out_line = [&] {
     if (left_out > 0) line("", "and " + grouped(left_out) + " that the model takes for slower still; --all shows them");
@@ -298,7 +241,7 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   };
   for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device)) {
     able += can_run && considered;
-    if (!arguments.all && can_run && considered && able > shown) {
+    if (!shown.all && can_run && considered && able > next_ones) {
       ++left_out;
       continue;
     }
@@ -343,8 +286,8 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   line("  slices", grouped(count.slices) + " of at most " + times({plan.slice_columns, plan.slice_rows}) + " workgroups, " +
                        grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
   std::cout << '\n';
-  if (arguments.steps > 0) {
-    print_steps(first_steps(plan, arguments.steps), count.dispatches);
+  if (shown.steps > 0) {
+    print_steps(first_steps(plan, shown.steps), count.dispatches);
     std::cout << '\n';
   }
   const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
@@ -357,7 +300,11 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   reads("  each of B", decimal(t.b_from_buffer), decimal(t.b_from_shared));
   line("  traffic",
        decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
+  if (shown.source)
+    for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
+
+namespace {
 
 Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
@@ -376,7 +323,7 @@ Json to_json(const StreamPlan& plan) {
           {"bound_bytes", plan.bound_bytes}};
 }
 
-Json to_json(const Planned& planned, const Device& device, const Arguments& arguments) {
+Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
@@ -393,7 +340,7 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
             {"op_a", std::string(to_string(p.a.op))},
             {"op_b", std::string(to_string(p.b.op))},
             {"batch", p.batch},
-            {"requested", arguments.kernel},
+            {"requested", shown.requested},
             {"kernel", to_string(plan.kernel)},
             {"transposed", plan.transposed},
             {"chosen_by", plan.chosen_by == Plan::By::caller   ? "caller"
@@ -435,7 +382,7 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
     json["passed_over"].push_back({{"kernel", kernel}, {"reason", reason}, {"can_run", can_run}, {"considered", considered}});
   for (const Stage stage : plan.stages())
     json["stages"].push_back({{"stage", stage_key(stage)}, {"program", to_string(plan.program(stage))}});
-  for (const Step& step : first_steps(plan, arguments.steps))
+  for (const Step& step : first_steps(plan, shown.steps))
     json["steps"].push_back({{"stage", stage_key(step.stage)},
                              {"groups", step.groups},
                              {"x0", step.x0},
@@ -448,117 +395,17 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
                              {"c", window_json(step.c)},
                              {"first_k", step.first_k},
                              {"barrier_before", step.barrier_before}});
-  if (arguments.source) {
+  if (shown.source) {
     json["source"] = source(plan.program());
     for (std::size_t i = 0; i < plan.stages().size(); ++i) json["stages"][i]["source"] = source(plan.program(plan.stages()[i]));
   }
   return json;
 }
 
-/// @throws std::invalid_argument  not one product is named
-Shape shape_of(const Arguments& arguments) {
-  if (!arguments.shape.empty()) return parse_shape(arguments.shape, "--shape");
-  if (arguments.size.empty()) throw std::invalid_argument("--shape M,N,K or --size N says which product");
-  const std::int64_t size = parse_size(arguments.size, "--size");
-  return {size, size, size};
-}
-
-void inspect(Arguments& arguments) {
-  const Shape shape = shape_of(arguments);
-  Problem problem;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.type = parse_type(arguments.type);
-  problem.c_type = accumulator(problem.type);
-  problem.a.op = parse_op(arguments.op_a, "--op-a");
-  problem.b.op = parse_op(arguments.op_b, "--op-b");
-  PlanOptions options;
-  options.runs = arguments.runs;
-  options.split_k = arguments.split_k;
-  if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
-  const std::int64_t batch = parse_size(arguments.batch, "--batch");
-  validate(problem);  // the sizes can be multiplied
-  if (batch > 1) {
-    problem.batch = batch;
-    problem.a.batch_stride = problem.m * problem.k;
-    problem.b.batch_stride = problem.k * problem.n;
-    problem.c.batch_stride = problem.m * problem.n;
-    validate(problem);
-  }
-  const Device device = find_device(arguments);
-  options.tuning = device.tuning;
-  const Planned planned = [&]() -> Planned {
-    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty())
-      return {problem, options, make_plan(problem, device.limits, options)};
-    StreamOptions stream_options;
-    stream_options.plan = options;
-    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-    if (!arguments.device_memory_limit.empty())
-      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
-    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
-    Problem window = stream.problem;
-    window.m = stream.piece_m;
-    window.n = stream.piece_n;
-    window.k = stream.piece_k;
-    return {window, options, stream.window, std::move(stream)};
-  }();
-  arguments.json.open();
-  if (!arguments.json.to_standard_output()) {
-    print(planned, device, arguments);
-    if (arguments.source)
-      for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
-  }
-  arguments.json.write(to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
 }  // namespace
 
-void add_inspect(CLI::App& app, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
-  auto* shape =
-      verb->add_option("--shape", arguments->shape, "The product: C is M x N, and K the inner size")->type_name("M,N,K");
-  verb->add_option("--size", arguments->size, "The square product of this size")->type_name("N")->excludes(shape);
-  add_op_a(*verb, arguments->op_a);
-  add_op_b(*verb, arguments->op_b);
-  add_type(*verb, arguments->type);
-  add_batch(*verb, arguments->batch);
-  add_kernel(*verb, arguments->kernel);
-  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
-      ->type_name("COUNT")
-      ->check(CLI::Range(1.0, 1e15))
-      ->capture_default_str();
-  verb->add_option(
-          "--memory-limit", arguments->memory_limit,
-          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
-          "512M")
-      ->type_name("BYTES");
-  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
-      ->type_name("BYTES");
-  auto* device = add_device(*verb, arguments->device);
-  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
-  verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
-  verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
-  verb->add_option("--steps", arguments->steps, "How many dispatches to list")
-      ->type_name("COUNT")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  arguments->json.add_option(*verb, "the plan");
-  verb->footer(
-      "Examples:\n"
-      "  glgemm inspect --size 1024\n"
-      "  glgemm inspect --shape 4096,1,4096 --all\n"
-      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
-  verb->callback([arguments, &status] {
-    inspect(*arguments);
-    status = 0;
-  });
+std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
+  return to_json(planned, device, shown).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace glgemm::tools
