@@ -14,7 +14,9 @@
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/options.hpp"
 #include "bench/probes.hpp"
+#include "files/progress.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -30,7 +32,10 @@ struct Found {
 
 std::vector<Found> find_devices() {
   std::vector<Found> found;
-  for (HeadlessDevice& device : headless_devices()) {
+  std::vector<HeadlessDevice> devices = headless_devices();
+  Progress progress(static_cast<double>(devices.size()));
+  for (HeadlessDevice& device : devices) {
+    progress.show(static_cast<double>(found.size()), device.renderer);
     found.push_back({std::move(device), std::nullopt, {}});
     if (!found.back().device.failure.empty()) continue;
     HeadlessOptions options;
@@ -197,30 +202,29 @@ Json to_json(const Found& found) {
   return json;
 }
 
-void devices(bool as_json) {
+void devices(JsonOutput& output) {
+  output.open();
   const std::vector<Found> found = find_devices();
   bool usable = false;
   Json json{{"devices", Json::array()}};
   for (const Found& one : found) {
     usable = usable || one.limits;
-    if (as_json)
-      json["devices"].push_back(to_json(one));
-    else
-      print(one);
+    json["devices"].push_back(to_json(one));
+    if (!output.to_standard_output()) print(one);
   }
-  if (as_json) std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  output.write(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!usable) throw Unsupported("none of " + std::to_string(found.size()) + " devices can be used");
 }
 
 }  // namespace
 
 void add_devices(CLI::App& app, int& status) {
-  const auto as_json = std::make_shared<bool>(false);
+  const auto json = std::make_shared<JsonOutput>();
   CLI::App* verb = app.add_subcommand(
-      "devices", "List every device: name, driver, OpenGL version, limits, what shaders can do; failed ones with the reason");
-  verb->add_flag("--json", *as_json, "Print one JSON object");
-  verb->callback([as_json, &status] {
-    devices(*as_json);
+      "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
+  json->add_option(*verb, "what was found");
+  verb->callback([json, &status] {
+    devices(*json);
     status = 0;
   });
 }

@@ -4,10 +4,15 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <glgemm/version.hpp>
 
+#include "arguments/complete.hpp"
+#include "arguments/help.hpp"
 #include "verbs.hpp"
 
 namespace {
@@ -15,9 +20,20 @@ namespace {
 /// Nothing wrong: 0; a check that failed: 1; bad input, or a device or file that cannot be used: 2.
 constexpr int bad_input = 2;
 
+/// The hidden verb `complete`, for the shell: its arguments are another command line's words, which are not to be parsed.
+int print_completion(const CLI::App& app, std::vector<std::string> words) {
+  constexpr int names_of_files = 3;
+  const glgemm::tools::Completion completion = glgemm::tools::complete(app, std::move(words));
+  for (const std::string& word : completion.words) std::cout << word << '\n';
+  return completion.files ? names_of_files : 0;
+}
+
 int run(int argc, char** argv) {
   int status = 0;
   CLI::App app("Multiplies matrices with OpenGL compute shaders.", "glgemm");
+  // Before the verbs, which take it over.
+  app.formatter_fn(
+      [](const CLI::App* verb, const std::string& name, CLI::AppFormatMode) { return glgemm::tools::help_text(*verb, name); });
   app.set_version_flag("--version", "glgemm " GLGEMM_VERSION_STRING, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
@@ -30,8 +46,16 @@ int run(int argc, char** argv) {
   glgemm::tools::add_report(app, status);
   // After the verbs, which would take it over.
   app.footer(
-      "'glgemm VERB --help' explains a verb. The variable GLGEMM_DEVICE chooses the device, by its index or a part of its name\n"
-      "('glgemm devices' lists them). The exit status is 0; 1 if a check failed; 2 for input that cannot be used.");
+      "'glgemm VERB --help' explains a verb.\n"
+      "\n"
+      "Environment:\n"
+      "  GLGEMM_DEVICE         the device where --device names none: its index or a\n"
+      "                        part of its name ('glgemm devices' lists them)\n"
+      "  GLGEMM_TUNING         the tuning table; empty: none\n"
+      "  GLGEMM_PROGRAM_CACHE  the folder for compiled programs; empty: none is kept\n"
+      "\n"
+      "Exit status: 0; 1 if a check failed; 2 for input, a device or a file that cannot be used.");
+  if (argc > 1 && std::string_view(argv[1]) == "complete") return print_completion(app, {argv + 2, argv + argc});
 
   // "glgemm VERB", once the verb is known: while it is read, and while it runs.
   const auto fail = [&app](const std::string& message) {
@@ -47,9 +71,7 @@ int run(int argc, char** argv) {
     return status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
-    if (!app.get_subcommands().empty()) return fail(std::string(error.what()) + " (--help explains)");
-    const auto extras = app.remaining();
-    return fail((extras.empty() ? "a verb is missing" : "'" + extras.front() + "' is not a verb") + " (--help lists them)");
+    return fail(glgemm::tools::explain(app, error));
   } catch (const std::bad_alloc&) {
     return fail("not enough memory");
   } catch (const std::exception& error) {

@@ -65,7 +65,7 @@ bool finite_numbers(const json& value) {
 }  // namespace
 
 TEST_CASE("bench --json - prints one object with every field, alone") {
-  const ToolRun run = run_tool("bench --sizes 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
+  const ToolRun run = run_tool("bench --size 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
   CAPTURE(run.err);
   REQUIRE(run.status == 0);
   const json all = json::parse(run.out);
@@ -105,7 +105,7 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
 }
 
 TEST_CASE("bench runs every kernel by default and shows the published figures on demand") {
-  const ToolRun run = run_tool("bench --sizes 128 --repeats 1 --paper");
+  const ToolRun run = run_tool("bench --size 128 --repeats 1 --paper");
   CHECK(run.status == 0);
   for (const char* part : {"tiled 32x32", "naive 8x8", "ok, bound", "Quadro 4000", "273.4x"}) {
     CAPTURE(part);
@@ -331,7 +331,7 @@ TEST_CASE("peers get the same products and the same check") {
 
 TEST_CASE("peers that are none, not here, or unable are refused") {
   const auto refused = [](const std::string& arguments) {
-    const ToolRun run = run_tool("bench --sizes 8 --repeats 1 " + arguments);
+    const ToolRun run = run_tool("bench --size 8 --repeats 1 " + arguments);
     CAPTURE(arguments);
     CHECK(run.status == 2);
     CHECK(run.out.empty());
@@ -430,7 +430,7 @@ TEST_CASE("under a budget each kernel runs once more, as a job, and its calls ar
                               ": time under a budget of 0.0200 ms over plain time, 40x33x50 f32"})
       expected.push_back(kernel + ratio);
   CHECK(names == expected);
-  CHECK(run_tool("bench --sizes 8 --budget 0").status == 2);
+  CHECK(run_tool("bench --size 8 --budget 0").status == 2);
 }
 
 TEST_CASE("what a call costs, in a scope and without one") {
@@ -458,7 +458,7 @@ TEST_CASE("what a call costs, in a scope and without one") {
   for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
                                 "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
     CAPTURE(arguments);
-    const ToolRun run = run_tool(std::string("bench --sizes 8 ") + arguments);
+    const ToolRun run = run_tool(std::string("bench --size 8 ") + arguments);
     CHECK(run.status == 2);
     CHECK(run.out.empty());
     CHECK(run.err.find("--enqueue") + 1 + (run.err.find("--first") + 1) > 0);
@@ -470,7 +470,7 @@ TEST_CASE("the first product of a process: programs come from the cache in the s
   for (const bool driver_keeps_none : {false, true}) {
     CAPTURE(driver_keeps_none);
     if (driver_keeps_none) setenv("MESA_SHADER_CACHE_DISABLE", "true", 1);
-    const ToolRun run = run_tool("bench --first --sizes 24 --kernel naive --repeats 1 --json -");
+    const ToolRun run = run_tool("bench --first --size 24 --kernel naive --repeats 1 --json -");
     unsetenv("MESA_SHADER_CACHE_DISABLE");
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
@@ -506,7 +506,7 @@ TEST_CASE("streamed over the slower of its transfers and the product alone") {
 
 TEST_CASE("bench refuses what this device or machine cannot do") {
   for (const char* arguments :
-       {"bench --sizes 8 --device nosuchdevice", "bench --sizes 10000000", "bench --sizes 8,4000000000"}) {
+       {"bench --size 8 --device nosuchdevice", "bench --size 10000000", "bench --size 8,4000000000"}) {
     const ToolRun run = run_tool(arguments);
     CAPTURE(arguments);
     CAPTURE(run.err);

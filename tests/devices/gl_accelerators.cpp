@@ -621,20 +621,20 @@ TEST_CASE("lists of accelerators") {
 TEST_CASE("glgemm bench --scaling and with memory limits") {
   const std::string index = std::to_string(test::context().device().index);
   const ToolRun scaling = run_tool("bench --scaling --accelerators " + index + "," + index +
-                                   " --sizes 64 --kernel naive --check full --repeats 1 --json -");
+                                   " --size 64 --kernel naive --check full --repeats 1 --json -");
   CHECK(scaling.status == 0);
   for (const char* name :
        {"2 accelerators over 1, ", "2 threads over 1, ", "2 accelerators over 1 as a share of 2 threads over 1, "})
     CHECK(contains(scaling.out, "\"name\": \"" + std::string(name) + "64x64x64 f32\""));
   for (const char* key : {"\"bytes_moved\"", "\"transfers\"", "\"computing\"", "\"waiting\"", "\"efficiency\""})
     CHECK(contains(scaling.out, key));
-  const ToolRun limited = run_tool("bench --sizes 96 --device-memory-limit 40K --kernel naive --check full --repeats 1 --json -");
+  const ToolRun limited = run_tool("bench --size 96 --device-memory-limit 40K --kernel naive --check full --repeats 1 --json -");
   CHECK(limited.status == 0);
   for (const char* name : {"streamed over resident, ", "bytes moved over the bound, "})
     CHECK(contains(limited.out, "\"name\": \"" + std::string(name) + "96x96x96 f32\""));
   CHECK(run_tool("bench --accelerators 0").status == 2);
   CHECK(run_tool("bench --scaling --accelerators nothing").status == 2);
-  CHECK(run_tool("bench --sizes 8 --device-memory-limit 100").status == 2);
+  CHECK(run_tool("bench --size 8 --device-memory-limit 100").status == 2);
 }
 
 TEST_CASE("every context has ended, on its own thread") {

@@ -43,9 +43,9 @@ TEST_CASE("sizes are lists of positive integers") {
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_sizes(bad, "x"), std::invalid_argument);
   }
-  CHECK_THROWS_WITH(parse_sizes("12,abc", "--sizes"), "--sizes: 'abc' is not a positive integer");
-  CHECK_THROWS_WITH(parse_sizes("99999999999999999999", "--sizes"),
-                    "--sizes: '99999999999999999999' is too large or too small for a size");
+  CHECK_THROWS_WITH(parse_sizes("12,abc", "--size"), "--size: 'abc' is not a positive integer");
+  CHECK_THROWS_WITH(parse_sizes("99999999999999999999", "--size"),
+                    "--size: '99999999999999999999' is too large or too small for a size");
 }
 
 TEST_CASE("a shape is m, n and k") {
@@ -152,25 +152,25 @@ TEST_CASE("kernels on the command line") {
 }
 
 TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
-  refused("bench --sizes 0", "--sizes: '0' is not a positive integer");
-  refused("bench --sizes=-8", "--sizes: '-8' is not a positive integer");
-  refused("bench --sizes 128,abc", "--sizes: 'abc' is not a positive integer");
-  refused("bench --sizes 99999999999999999999", "'99999999999999999999' is too large");
-  refused("bench --sizes ''", "--sizes");
-  refused("bench --kernel nosuch --sizes 8", "nosuch");
+  refused("bench --size 0", "--size: '0' is not a positive integer");
+  refused("bench --size=-8", "--size: '-8' is not a positive integer");
+  refused("bench --size 128,abc", "--size: 'abc' is not a positive integer");
+  refused("bench --size 99999999999999999999", "'99999999999999999999' is too large");
+  refused("bench --size ''", "--size");
+  refused("bench --kernel nosuch --size 8", "nosuch");
   refused("bench --shapes /nonexistent/shapes.csv", "/nonexistent/shapes.csv");
-  refused("bench --sizes 8 --shapes x.csv", "--sizes");
-  refused("bench --sizes 8 --check never", "--check");
-  refused("bench --sizes 8 --repeats 0", "--repeats");
-  refused("bench --sizes 8 --warmup -1", "--warmup");
-  refused("bench --sizes 8 --cpu-seconds -1", "--cpu-seconds");
-  refused("bench --sizes 8 --cpu-seconds soon", "--cpu-seconds");
-  refused("bench --sizes 8 --image-dir /nonexistent", "--image-dir: '/nonexistent' is not a folder");
-  refused("bench --sizes 8 --json /nonexistent/x.json", "/nonexistent");
+  refused("bench --size 8 --shapes x.csv", "--size");
+  refused("bench --size 8 --check never", "--check");
+  refused("bench --size 8 --repeats 0", "--repeats");
+  refused("bench --size 8 --warmup -1", "--warmup");
+  refused("bench --size 8 --cpu-seconds -1", "--cpu-seconds");
+  refused("bench --size 8 --cpu-seconds soon", "--cpu-seconds");
+  refused("bench --size 8 --image-dir /nonexistent", "--image-dir: '/nonexistent' is not a folder");
+  refused("bench --size 8 --json /nonexistent/x.json", "/nonexistent");
   refused("bench --nosuch", "--nosuch");
   refused("inspect", "--shape");
   refused("inspect --no-device --shape 1,2,3 --runs 0", "--runs");
-  refused("bench --shape 1,2,3 --sizes 8", "--sizes");
+  refused("bench --shape 1,2,3 --size 8", "--size");
   refused("bench --shape 1,2", "--shape: '1,2' is not three sizes m,n,k");
   refused("inspect --no-device --shape 1,2", "--shape: '1,2' is not three sizes m,n,k");
   refused("inspect --no-device --shape 1,2,0", "--shape: '0' is not a positive integer");
@@ -180,12 +180,12 @@ TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
   const TemporaryFolder folder;
   refused("bench --shapes " + folder.file("t.csv", "m,n,k,trans_a,trans_b\n"), "has no shapes");
   refused("bench --shapes x.csv --op-a t", "--op-a");
-  refused("bench --sizes 8 --type f8", "unknown type");
-  refused("bench --sizes 8 --op-b q", "--op-b: 'q' is none of n, t and c");
-  refused("bench --sizes 8 --alpha one", "--alpha: 'one' is not a number");
-  refused("bench --sizes 8 --type i8 --beta 0.5", "--beta: '0.5' is no value of the type i32");
-  refused("bench --sizes 8 --batch 0", "--batch: '0' is not a positive integer");
-  refused("bench --sizes 8 --type f64 --paper", "--paper");
+  refused("bench --size 8 --type f8", "unknown type");
+  refused("bench --size 8 --op-b q", "--op-b: 'q' is none of n, t and c");
+  refused("bench --size 8 --alpha one", "--alpha: 'one' is not a number");
+  refused("bench --size 8 --type i8 --beta 0.5", "--beta: '0.5' is no value of the type i32");
+  refused("bench --size 8 --batch 0", "--batch: '0' is not a positive integer");
+  refused("bench --size 8 --type f64 --paper", "--paper");
   refused("inspect --no-device --shape 1,2,3 --type f8", "unknown type");
   refused("inspect --no-device --shape 1,2,3 --op-a q", "--op-a: 'q' is none of n, t and c");
   refused("inspect --no-device --shape 1,2,3 --batch -1", "--batch: '-1' is not a positive integer");

@@ -220,7 +220,7 @@ TEST_CASE("no usable device at all: the message lists each and why") {
   CHECK(json.status == 2);
   const nlohmann::json devices = nlohmann::json::parse(json.out).at("devices");
   CHECK(devices.size() == count);
-  const ToolRun product = run_tool("bench --sizes 2");
+  const ToolRun product = run_tool("bench --size 2");
   CHECK(product.status == 2);
   for (const nlohmann::json& device : devices) {
     const auto failure = device.at("failure").get<std::string>();

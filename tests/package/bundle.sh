@@ -26,7 +26,7 @@ mv glgemm bin
 for file in bin/glgemm_tests bin/glgemm_gl_tests tests/*/cli*.sh; do
   printf '#!/bin/bash\necho "[doctest] test cases: 3 | 3 passed | 0 failed | 0 skipped"' >"$file"
 done
-GLGEMM_DEVICE='no such device' ./report --quick --no-tune --sizes 8 --peer none --checks . >stdout 2>stderr </dev/null
+GLGEMM_DEVICE='no such device' ./report --quick --no-tune --size 8 --peer none --checks . >stdout 2>stderr </dev/null
 status=$?
 [ $status -eq 1 ] || fail "a report without a device: status $status: $(cat stdout stderr)"
 grep -qE "^table, N = 8: failed: .*no such device" stdout || fail "it does not miss the device: $(cat stdout)"

@@ -65,7 +65,7 @@ has stdout 'checks: failed: bin/glgemm_tests: no test case ran; ' \
   'wrote out/report.json and out/report.md'
 for script in "$tests"/*/cli*.sh; do
   script=tests${script#"$tests"}
-  case $script in tests/reports/* | tests/support/*) ;; *) has stdout "$script: " ;; esac
+  case $script in tests/arguments/* | tests/reports/* | tests/support/*) ;; *) has stdout "$script: " ;; esac
 done
 has out/checks.txt '==== bin/glgemm_gl_tests' 'is NOT correct!'
 grep -qF /src/ out/checks.txt && fail "a folder of the build is in the tests' log"
@@ -73,7 +73,7 @@ has out/report.md '# glgemm on ' '| driver | OpenGL ' '## Steps' '## Goals' '## 
   '| arithmetic in f32 |' '## Square products' '| 64 | ' '## Given shapes' '| 35 x 20 x 48, nt | auto |' '## Beside cuBLAS' 'a stand-in' \
   '## Tuned here' '**Some steps failed' '| GL calls of a repeated product in a scope over a dispatch by hand, tiled | 1.25 | at most 1.5 | at most 1 | met |' \
   '| 4 x 4 products, batched, over one call each | 61.5 | 50 | 200 | met |' '| programs made in a second process, over the first | 0.2 |' \
-  '`glgemm bench --sizes 64 --kernel auto,tiled,naive' '| other types and sizes | left out: ' '| 32 x 32 x 32 f16 |' \
+  '`glgemm bench --size 64 --kernel auto,tiled,naive' '| other types and sizes | left out: ' '| 32 x 32 x 32 f16 |' \
   '| 4 x 4 x 4, batch of 100 |' '## What a call costs' ', in a scope | ' '## The first product of a process' '## Streamed from the host' \
   '| streamed over the slower of its transfers and the product alone, 256x256x256 f32 | '
 # The sets of shapes and of the stand-in's answers do not agree: that step fails alone.
@@ -109,9 +109,9 @@ bad() {
 bad 'unknown option' '--fast' --build "$build" --fast
 bad 'no such build' "there is no 'bin/glgemm' in 'nowhere'" --build nowhere
 bad 'no build' '--build needs a folder' --build
-bad 'no output' '--output: 1 required' --build "$build" --output
+bad 'no output' '--output needs a value: FOLDER' --build "$build" --output
 bad 'no such shapes' "cannot read 'missing.csv'" --build "$build" --quick --shapes missing.csv
-bad 'a size of none' "--sizes: '0' is not a positive integer" --build "$build" --quick --sizes 0
+bad 'a size of none' "--size: '0' is not a positive integer" --build "$build" --quick --size 0
 bad 'no such peer' "'mkl' is not a peer" --build "$build" --quick --peer mkl
 bad 'no such device' 'no such device' --build "$build" --quick --device 'no such device'
 bad 'a file as folder' 'shapes.csv' --build "$build" --quick --output shapes.csv

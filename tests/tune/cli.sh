@@ -7,7 +7,7 @@ export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=
 need_device
 
 # Five candidates, compiled in no time. Those that are tried first are wrong, so that they are the fastest so far and checked.
-small="tune --size 20,12,28 --kernel naive,tiled"
+small="tune --shape 20,12,28 --kernel naive,tiled"
 wrong=tiled:tile=32 wrong_too=naive:workgroup_x=8,workgroup_y=8 crash=tiled:tile=16 hang=tiled:tile=8
 
 GLGEMM_TUNE_INJECT="hang=$hang;crash=$crash;wrong=$wrong;wrong=$wrong_too" \
@@ -22,17 +22,17 @@ grep -qF '"kernel":"naive:workgroup_x=32,workgroup_y=1"' table.json || fail "the
 grep -qF '"class":"given","m":20,"n":12,"k":28,"batch":1,"type":"f32","c_type":"f32","op":"NN"' table.json ||
   fail "the table: $(cat table.json)"
 [ "$(grep -c '"fate"' report.json)" -eq 4 ] || fail "the JSON does not have four fates: $(cat report.json)"
-"$glgemm" tune --check table.json >stdout 2>stderr || fail "the table is not valid: $(cat stdout stderr)"
-grep -qF '1 valid entry' stdout || fail "--check says: $(cat stdout)"
+"$glgemm" tune --check-table table.json >stdout 2>stderr || fail "the table is not valid: $(cat stdout stderr)"
+grep -qF '1 valid entry' stdout || fail "--check-table says: $(cat stdout)"
 [ -e table.json.journal ] && fail 'the journal is left'
 
 # Without the defects, --resume measures nothing again; and another shape joins the table.
 "$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "--resume: status $?: $(cat stderr)"
 grep -qF "1 problem is in 'table.json' already" stdout || fail "--resume says: $(cat stdout)"
 grep -q 'GFLOP' stdout && fail "--resume has measured: $(cat stdout)"
-"$glgemm" tune --size 9,5,7 --type i8 --op tn --kernel naive --output table.json --date 2026-01-31 >stdout 2>stderr ||
+"$glgemm" tune --shape 9,5,7 --type i8 --op-a t --kernel naive --output table.json --date 2026-01-31 >stdout 2>stderr ||
   fail "a second shape: status $?: $(cat stderr)"
-"$glgemm" tune --check table.json >stdout
+"$glgemm" tune --check-table table.json >stdout
 grep -qF '2 valid entries' stdout || fail "after a second shape: $(cat stdout)"
 grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qF '"date":"2026-01-31"' table.json ||
   fail "the second shape: $(cat table.json)"
@@ -74,29 +74,29 @@ bad() {
   [ -s stdout ] && fail "$name: something on the standard output: $(cat stdout)"
 }
 bad 'a size of none' "--size: '0' is not a positive integer" --size 0 --output t
-bad 'two sizes' "'1,2' is not three sizes" --size 1,2 --output t
-bad 'unknown class' "'round' is none of square, tall" --classes round --output t
+bad 'two sizes' "'1,2' is not three sizes" --shape 1,2 --output t
+bad 'unknown class' "'round' is none of square, tall" --class round --output t
 bad 'unknown type' 'unknown type "f8"' --size 8 --type f8 --output t
-bad 'unknown op' "'X' is none of n, t and c" --size 8 --op NN,NX --output t
+bad 'unknown op' "'X' is none of n, t and c" --size 8 --op-a n --op-b n,X --output t
 bad 'unknown kernel' 'fastest' --size 8 --kernel fastest --output t
 bad 'date' "--date: 'today' is not of the form" --size 8 --date today --output t
 bad 'time limit' '--time-limit' --size 8 --time-limit 0 --output t
-bad 'classes and sizes' 'excludes' --size 8 --classes square --output t
-bad 'batch alone' '--batch goes with --size' --batch 3 --output t
+bad 'classes and sizes' 'excludes' --size 8 --class square --output t
+bad 'batch alone' '--batch goes with --shape, --size or --shapes' --batch 3 --output t
 bad 'too large' 'of memory' --size 2000000 --output t
 bad 'missing shapes' "cannot read 'missing.csv'" --shapes missing.csv --output t
 bad 'missing folder' "there is no folder 'missing'" --size 8 --output missing/t
 bad 'a folder' 'it is a folder' --size 8 --output .
 bad 'no place' '--output does' --size 8
-bad 'no table to check' "cannot read 'missing.json'" --check missing.json
+bad 'no table to check' "cannot read 'missing.json'" --check-table missing.json
 echo 'my thesis' >thesis
 bad 'not a table' 'it is not overwritten' --size 8 --output thesis
 [ "$(cat thesis)" = 'my thesis' ] || fail 'a file that is no table has changed'
 bad 'device' 'no such device' --size 8 --device 'no such device' --output t
 [ -e t ] && fail 'bad input leaves a table'
 sed 's/"m":20/"m":-20/' table.json >broken.json
-"$glgemm" tune --check broken.json >stdout 2>stderr
-[ $? -eq 1 ] && grep -qF 'entry 1 is left out: its "m" is no integer' stdout || fail "--check of a broken table: $(cat stdout)"
+"$glgemm" tune --check-table broken.json >stdout 2>stderr
+[ $? -eq 1 ] && grep -qF 'entry 1 is left out: its "m" is no integer' stdout || fail "--check-table of a broken table: $(cat stdout)"
 "$glgemm" tune-worker >stdout 2>stderr </dev/null 3<&-
 [ $? -eq 2 ] && grep -qF "nobody else" stderr || fail "tune-worker by hand: $(cat stderr)"
 # A disk that takes nothing.

@@ -1,4 +1,4 @@
-// glgemm bench: measures kernels, beside the serial loop, other libraries and the device's limits.
+// Measures kernels beside the serial loop, other libraries and the device's limits.
 #include "bench/bench.hpp"
 
 #include <algorithm>
@@ -11,36 +11,21 @@
 
 #include <glgemm/headless.hpp>
 
-#include "bench/calls.hpp"
+#include "arguments/options.hpp"
 #include "bench/json.hpp"
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
-#include "bench/scaling.hpp"
 #include "bench/table.hpp"
 #include "files/files.hpp"
 #include "files/image.hpp"
 #include "files/progress.hpp"
 #include "peers/peers.hpp"
-#include "verbs.hpp"
 
 namespace glgemm::tools {
 
 std::vector<RequestedKernel> parse_kernels(std::string_view text) {
   std::vector<RequestedKernel> kernels;
-  // A comma separates kernels, and parameters of one kernel: what has a value but no name belongs to the kernel before.
-  std::vector<std::string> parts;
-  for (bool more = true; more;) {
-    const std::size_t end = text.find(',');
-    const std::string part(text.substr(0, end));
-    more = end != std::string_view::npos;
-    text.remove_prefix(more ? end + 1 : text.size());
-    const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
-    if (parameter && !parts.empty())
-      parts.back() += "," + part;
-    else
-      parts.push_back(part);
-  }
-  for (const std::string& part : parts) {
+  for (const std::string& part : split_kernels(text)) {
     if (part == "auto")
       kernels.push_back({part, std::nullopt, false});
     else if (part == "all")
@@ -269,197 +254,6 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   for (const std::string& image : images) out << "wrote " << image << '\n';
   using Handler = nlohmann::ordered_json::error_handler_t;  // a driver's name may be anything
   return {passed ? 0 : 1, json.dump(2, ' ', false, Handler::replace) + "\n"};
-}
-
-namespace {
-
-struct Arguments {
-  std::string sizes = "128,256,512,1024";
-  std::vector<std::string> shape;
-  std::string shapes;
-  std::string kernel = "all";
-  std::string peer;
-  bool roofline = false;
-  std::string json;
-  std::string device;
-  std::string check = "auto";
-  std::string type = "f32";
-  std::string op_a = "n";
-  std::string op_b = "n";
-  std::string alpha = "1";
-  std::string beta = "0";
-  std::string batch = "1";
-  bool scaling = false;
-  std::string accelerators;
-  std::string device_memory_limit;
-  std::string memory_limit;
-  bool enqueue = false;
-  bool first = false;
-  bool first_child = false;
-  BenchOptions options;
-};
-
-/// In a context, or in those of accelerators.
-BenchResult measure(const Arguments& arguments, std::ostream& out) {
-  ScalingOptions scaling{arguments.options, arguments.accelerators};
-  if (!arguments.device_memory_limit.empty())
-    scaling.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
-  if (!arguments.memory_limit.empty()) scaling.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-  const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
-  const BenchOptions& bench = scaling.bench;
-  if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
-    if (arguments.kernel == "all") scaling.bench.kernels = parse_kernels("auto");
-    if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
-        bench.paper || bench.budget_ms || !bench.image_dir.empty())
-      throw std::invalid_argument(
-          "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
-          "--roofline, --paper, --budget and --image-dir");
-  }
-  if ((arguments.first || arguments.enqueue) &&
-      (bench.check != CheckMethod::automatic || (arguments.first && (bench.alpha != 1.0 || bench.beta != 0.0 || bench.warmup))))
-    throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
-  if (arguments.scaling) {
-    one_thread_for_each_accelerator();
-    return run_scaling(scaling, out);
-  }
-  if (arguments.first) return run_first(bench, arguments.device, out);
-  if (arguments.first_child) return run_first_child(bench, arguments.device);
-  HeadlessOptions headless;
-  headless.device = arguments.device;
-  const HeadlessContext context(headless);
-  Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = limited             ? run_streamed(scaling, engine, out)
-                             : arguments.enqueue ? run_enqueue(bench, engine, out)
-                                                 : run_bench(bench, engine, out);
-  engine.release();
-  return result;
-}
-
-int bench(Arguments& arguments) {
-  BenchOptions& options = arguments.options;
-  std::ostream& out = arguments.json == "-" ? std::cerr : std::cout;
-  options.type = parse_type(arguments.type);
-  options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
-  options.beta = parse_scalar(arguments.beta, options.type, "--beta");
-  options.batch = parse_size(arguments.batch, "--batch");
-  if (options.paper && (options.type != Type::f32 || options.batch > 1))
-    throw std::invalid_argument("--paper: the published figures are of single products in f32");
-  if (arguments.shapes.empty()) {
-    if (arguments.shape.empty()) options.shapes = parse_sizes(arguments.sizes, "--sizes");
-    for (const std::string& shape : arguments.shape) options.shapes.push_back(parse_shape(shape, "--shape"));
-    for (Shape& shape : options.shapes) {
-      shape.op_a = parse_op(arguments.op_a, "--op-a");
-      shape.op_b = parse_op(arguments.op_b, "--op-b");
-    }
-  } else {
-    options.shapes = read_shapes(arguments.shapes);
-    if (options.shapes.empty()) throw std::invalid_argument("'" + arguments.shapes + "' has no shapes");
-  }
-  options.kernels = parse_kernels(arguments.kernel);
-  if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
-  if (arguments.roofline) options.roofline.emplace();
-  options.check = arguments.check == "full"    ? CheckMethod::full
-                  : arguments.check == "probe" ? CheckMethod::probe
-                                               : CheckMethod::automatic;
-  if (!options.image_dir.empty() && !std::filesystem::is_directory(options.image_dir))
-    throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
-  std::optional<OutputFile> json;
-  if (!arguments.json.empty() && arguments.json != "-") json.emplace(arguments.json);
-
-  const BenchResult result = measure(arguments, out);
-  if (json) {
-    json->write(result.json);
-    json->commit();
-    out << "wrote " << arguments.json << '\n';
-  } else if (arguments.json == "-") {
-    std::cout << result.json;
-  }
-  return result.status;
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("bench", "Measure kernels beside the serial loop and other libraries, and check every result");
-  auto* sizes = verb->add_option("--sizes", arguments->sizes, "Sizes N of square products, as N[,N...]")->capture_default_str();
-  auto* shape = verb->add_option("--shape", arguments->shape, "A product m,n,k; as often as wanted")->take_all()->excludes(sizes);
-  auto* op_a =
-      verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
-          ->capture_default_str();
-  auto* op_b = verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
-  verb->add_option("--shapes", arguments->shapes, "CSV file of products: m,n,k,trans_a,trans_b")
-      ->excludes(sizes)
-      ->excludes(shape)
-      ->excludes(op_a)
-      ->excludes(op_b);
-  verb->add_option("--type", arguments->type, type_names())->capture_default_str();
-  verb->add_option("--alpha", arguments->alpha, "A number that products are multiplied by; complex as in 1-2i")
-      ->capture_default_str();
-  verb->add_option("--beta", arguments->beta, "A number that C is multiplied by before it is added")->capture_default_str();
-  verb->add_option("--batch", arguments->batch, "How many products of each shape, in one call")->capture_default_str();
-  verb->add_option("--kernel", arguments->kernel,
-                   "NAME[,NAME...], where auto is the planner's choice, all is every kernel, and space the fastest of what the "
-                   "tuner could "
-                   "choose from, each of which is tried first")
-      ->capture_default_str();
-  auto* peer = verb->add_option("--peer", arguments->peer,
-                                "Other libraries, measured in turn with the kernels: openblas, clblast or both");
-  verb->add_option(
-          "--opencl-device", arguments->options.opencl_device,
-          "For clblast: index of the OpenCL device, or a part of its name (default: GLGEMM_OPENCL_DEVICE, else the first)")
-      ->needs(peer);
-  verb->add_flag("--roofline", arguments->roofline,
-                 "Measure what this device can compute and read at most, and state each result as a share of it");
-  auto* device =
-      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  auto* scaling =
-      verb->add_flag("--scaling", arguments->scaling,
-                     "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, "
-                     "and where the time went");
-  verb->add_option("--accelerators", arguments->accelerators,
-                   "For --scaling: indices of devices or parts of their names, as in 0,1,1 (see 'glgemm devices'), or all "
-                   "(default: every GPU)")
-      ->needs(scaling);
-  scaling->excludes(device);
-  auto* device_limit =
-      verb->add_option("--device-memory-limit", arguments->device_memory_limit,
-                       "Measure products from host to host with at most so many bytes on the device, as in 6M, beside those "
-                       "without a limit, and beside the transfers alone");
-  auto* limit = verb->add_option("--memory-limit", arguments->memory_limit,
-                                 "The same with so many bytes on the device and the host together");
-  auto* enqueue = verb->add_flag("--enqueue", arguments->enqueue,
-                                 "Measure what the call of a repeated product costs the CPU, in a scope and without one");
-  verb->add_flag("--first", arguments->first,
-                 "Measure the first product of a new process, with an empty program cache and with a filled one")
-      ->excludes(enqueue, scaling, device_limit, limit);
-  verb->add_flag("--first-child", arguments->first_child)->group("");
-  enqueue->excludes(scaling, device_limit, limit);
-  verb->add_flag("--paper", arguments->options.paper, "Show the published figures beside ours");
-  verb->add_option("--json", arguments->json,
-                   "Write results and ratios to a file; with -, to the standard output, and the table to the standard error");
-  verb->add_option("--budget", arguments->options.budget_ms,
-                   "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take "
-                   "over twice as long")
-      ->check(CLI::Range(0.01, 1e6));
-  verb->add_option("--image-dir", arguments->options.image_dir, "Folder for heat maps of each C and its error");
-  verb->add_option(
-          "--check", arguments->check,
-          "full (every element), probe (samples and random vectors), or auto: full where the serial loop was not cut short")
-      ->check(CLI::IsMember({"auto", "full", "probe"}))
-      ->capture_default_str();
-  verb->add_option("--cpu-seconds", arguments->options.cpu_seconds,
-                   "A serial loop that would take longer is measured on a band of rows")
-      ->check(CLI::Range(0.0, 1e9))
-      ->capture_default_str();
-  verb->add_option("--repeats", arguments->options.repeats,
-                   "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
-      ->check(CLI::Range(1, 1000000));
-  verb->add_option("--warmup", arguments->options.warmup,
-                   "Runs before those that count (default: 1 to 50, for a tenth of a second)")
-      ->check(CLI::Range(0, 1000000));
-  verb->callback([arguments, &status] { status = bench(*arguments); });
 }
 
 }  // namespace glgemm::tools

@@ -107,7 +107,9 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
          "in\n"
          "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock.\n"
       << "            size  dispatches   scope  calls  us of CPU                   of all threads  on the clock  kernel\n";
+  Progress progress(static_cast<double>(options.shapes.size()));
   for (const Shape& shape : options.shapes) {
+    progress.show(static_cast<double>(&shape - options.shapes.data()), to_string(shape));
     require_memory(shape, options.type, 1);
     const std::unique_ptr<Trial> trial = make_trial(shape, options);
     const auto enqueue = trial->on_device(engine, plan_options(options.kernels.front()));
@@ -116,9 +118,11 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
     for (const bool in_scope : {true, false}) {
       std::optional<Scope> scope;
       if (in_scope) scope.emplace(engine.scope());
+      progress.show(static_cast<double>(&shape - options.shapes.data()) + (in_scope ? 0.1 : 0.5), to_string(shape));
       const Calls x = measure_calls(engine, enqueue, options);
       const std::string cpu =
           digits(median(x.cpu)) + " (" + digits(quantile(x.cpu, 0.25)) + " to " + digits(quantile(x.cpu, 0.75)) + ")";
+      progress.clear();
       out << std::setw(16) << to_string(shape) << std::setw(12) << report.dispatches << std::setw(8)
           << (in_scope ? "in one" : "none") << std::setw(7) << x.calls << "  " << std::left << std::setw(28) << cpu << std::right
           << std::setw(14) << digits(median(x.process_cpu)) << std::setw(14) << digits(median(x.wall)) << "  "

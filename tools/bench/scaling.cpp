@@ -101,6 +101,54 @@ struct Scaled {
   std::string failures{};
 };
 
+/// What was measured on one shape with each number of accelerators.
+void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector<Scaled>& sets, int width, std::ostream& out,
+                Json& json) {
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const Scaled& set = sets[i];
+    const auto n = static_cast<double>(i + 1);
+    std::vector<double> speed_ups, threads_ups, shares;
+    for (std::size_t r = 0; r < set.times.size(); ++r) {
+      speed_ups.push_back(sets[0].times[r] / set.times[r]);
+      threads_ups.push_back(n * sets[0].spin_times[r] / set.spin_times[r]);
+    }
+    for (const double speed_up : speed_ups) shares.push_back(speed_up / median(threads_ups));
+    const double transfers = median(set.transfers), computing = median(set.computing), waiting = median(set.waiting);
+    const double rest = std::max(0.0, 1 - transfers - computing - waiting);
+    const auto percent = [](double share) { return fixed(100 * share, 1) + " %"; };
+    out << std::setw(width) << (i == 0 ? to_string(shape) : "") << std::setw(6) << i + 1 << std::setw(10)
+        << fixed(median(set.times), 4) << std::setw(10) << fixed(median(speed_ups)) << std::setw(9) << fixed(median(threads_ups))
+        << std::setw(7) << fixed(median(shares)) << std::setw(12) << fixed(median(speed_ups) / n) << std::setw(11)
+        << fixed(set.moved / 1048576, 1) << std::setw(11) << percent(transfers) << std::setw(11) << percent(computing)
+        << std::setw(9) << percent(waiting) << std::setw(6) << fixed(100 * rest, 1) << " %\n";
+    if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
+    json["results"].push_back({{"m", shape.m},
+                               {"n", shape.n},
+                               {"k", shape.k},
+                               {"type", std::string(to_string(bench.type))},
+                               {"accelerators", i + 1},
+                               {"seconds", median(set.times)},
+                               {"runs", set.times.size()},
+                               {"speed_up", median(speed_ups)},
+                               {"efficiency", median(speed_ups) / n},
+                               {"threads_speed_up", median(threads_ups)},
+                               {"bytes_moved", set.moved},
+                               {"transfers", transfers},
+                               {"computing", computing},
+                               {"waiting", waiting},
+                               {"rest", rest},
+                               {"failures", set.failures}});
+    if (i == 0) continue;
+    const std::string of = std::to_string(i + 1) + " accelerators", over = "1 accelerator", place = ", " + what(shape, bench);
+    const std::string control = std::to_string(i + 1) + " threads";
+    add_ratios(json, std::vector<Ratio>{
+                         ratio(of + " over 1" + place, of, over, speed_ups),
+                         ratio(control + " over 1" + place, control, "1 thread", threads_ups),
+                         ratio(of + " over 1 as a share of " + control + " over 1" + place, of, control, shares),
+                     });
+  }
+}
+
 }  // namespace
 
 void one_thread_for_each_accelerator() {
@@ -196,49 +244,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
     }
     progress.clear();
 
-    for (std::size_t i = 0; i < sets.size(); ++i) {
-      const Scaled& set = sets[i];
-      const auto n = static_cast<double>(i + 1);
-      std::vector<double> speed_ups, threads_ups, shares;
-      for (std::size_t r = 0; r < set.times.size(); ++r) {
-        speed_ups.push_back(sets[0].times[r] / set.times[r]);
-        threads_ups.push_back(n * sets[0].spin_times[r] / set.spin_times[r]);
-      }
-      for (const double speed_up : speed_ups) shares.push_back(speed_up / median(threads_ups));
-      const double transfers = median(set.transfers), computing = median(set.computing), waiting = median(set.waiting);
-      const double rest = std::max(0.0, 1 - transfers - computing - waiting);
-      const auto percent = [](double share) { return fixed(100 * share, 1) + " %"; };
-      out << std::setw(width) << (i == 0 ? to_string(shape) : "") << std::setw(6) << i + 1 << std::setw(10)
-          << fixed(median(set.times), 4) << std::setw(10) << fixed(median(speed_ups)) << std::setw(9)
-          << fixed(median(threads_ups)) << std::setw(7) << fixed(median(shares)) << std::setw(12) << fixed(median(speed_ups) / n)
-          << std::setw(11) << fixed(set.moved / 1048576, 1) << std::setw(11) << percent(transfers) << std::setw(11)
-          << percent(computing) << std::setw(9) << percent(waiting) << std::setw(6) << fixed(100 * rest, 1) << " %\n";
-      if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
-      json["results"].push_back({{"m", shape.m},
-                                 {"n", shape.n},
-                                 {"k", shape.k},
-                                 {"type", std::string(to_string(bench.type))},
-                                 {"accelerators", i + 1},
-                                 {"seconds", median(set.times)},
-                                 {"runs", set.times.size()},
-                                 {"speed_up", median(speed_ups)},
-                                 {"efficiency", median(speed_ups) / n},
-                                 {"threads_speed_up", median(threads_ups)},
-                                 {"bytes_moved", set.moved},
-                                 {"transfers", transfers},
-                                 {"computing", computing},
-                                 {"waiting", waiting},
-                                 {"rest", rest},
-                                 {"failures", set.failures}});
-      if (i == 0) continue;
-      const std::string of = std::to_string(i + 1) + " accelerators", over = "1 accelerator", place = ", " + what(shape, bench);
-      const std::string control = std::to_string(i + 1) + " threads";
-      add_ratios(json, std::vector<Ratio>{
-                           ratio(of + " over 1" + place, of, over, speed_ups),
-                           ratio(control + " over 1" + place, control, "1 thread", threads_ups),
-                           ratio(of + " over 1 as a share of " + control + " over 1" + place, of, control, shares),
-                       });
-    }
+    add_scaled(shape, bench, sets, width, out, json);
   }
   return result(passed, json);
 }
@@ -271,6 +277,8 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
       engine.fence().wait();
     };
     StreamReport other;
+    Progress progress(1);
+    progress.show(0, to_string(shape) + ", warming up");
     for (int i = 0; i < std::max(1, bench.warmup.value_or(1)); ++i) {
       resident();
       run(unlimited, other);
@@ -280,7 +288,6 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     if (!check.passed) out << "WRONG  size " << to_string(shape) << ": " << check.summary << '\n';
     passed = passed && check.passed;
     std::vector<double> streamed, without, on_device, transfers, over_resident, over_unlimited, over_slower;
-    Progress progress(1);
     for (int round = 0, count = rounds(bench, 4 * std::chrono::duration<double>(report.total_time).count()); round < count;
          ++round) {
       progress.show(static_cast<double>(round) / count, to_string(shape));

@@ -26,7 +26,7 @@ struct Ended {
   std::string out, err;
 };
 
-/// A folder that goes with what is in it.
+/// A folder that goes with what is in it, also where a signal ends this program. A few at a time.
 class Scratch {
  public:
   /// @throws FileError  none can be made
@@ -41,7 +41,8 @@ class Scratch {
 };
 
 /// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to
-/// end. Its output lies in `scratch` meanwhile.
+/// end. Its output lies in `scratch` meanwhile. A signal that ends this program ends that one first, with what it has started in
+/// its process group. One at a time.
 Ended run_program(const Words& words, const Variables& variables, double limit, const Scratch& scratch);
 
 /// What a program says of its end that was no good one: "exit status 2: glgemm bench: ...".

@@ -32,7 +32,10 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 std::atomic<const char*> last_words{};
 std::atomic<std::size_t> last_words_bytes{};
 
+std::atomic<void (*)()> before_ending{};
+
 void remove_temporaries(int signal) {
+  if (void (*const f)() = before_ending.exchange(nullptr)) f();
   if (const char* text = last_words.exchange(nullptr)) {
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, last_words_bytes);
   }
@@ -117,6 +120,11 @@ Target target_of(const std::string& path) {
 }
 
 }  // namespace
+
+void before_ending_by_signal(void (*f)()) {
+  before_ending = f;
+  catch_signals();
+}
 
 void Descriptor::reset(int descriptor) noexcept {
   if (descriptor_ >= 0) close(descriptor_);

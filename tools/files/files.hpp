@@ -35,6 +35,9 @@ class Descriptor {
   int descriptor_;
 };
 
+/// Has a signal that ends this program call `f` first, once. `f` may do only what a signal handler may.
+void before_ending_by_signal(void (*f)());
+
 /// A regular file, open for reading. Reading is for any number of threads at once.
 class InputFile {
  public:

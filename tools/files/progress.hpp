@@ -1,6 +1,7 @@
 // A progress bar on stderr, where that is a terminal; and how long something will take.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +26,12 @@ class Progress {
     constexpr int width = 30;
     const double part = total_ > 0 ? std::clamp(done / total_, 0.0, 1.0) : 0;
     const int full = static_cast<int>(part * width);
-    std::fprintf(stderr, "\r\033[K[%s%s] %3.0f %%  %s", std::string(static_cast<std::size_t>(full), '#').c_str(),
-                 std::string(static_cast<std::size_t>(width - full), '.').c_str(), 100 * part, what.c_str());
+    winsize window{};
+    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+    constexpr int bar = width + 10;  // columns in front of `what`; a line of more columns than the window has could not be wiped
+    const int room = std::max(0, (known ? window.ws_col : 80) - bar - 1);
+    std::fprintf(stderr, "\r\033[K[%s%s] %3.0f %%  %.*s", std::string(static_cast<std::size_t>(full), '#').c_str(),
+                 std::string(static_cast<std::size_t>(width - full), '.').c_str(), 100 * part, room, what.c_str());
     std::fflush(stderr);
     shown_ = true;
   }

@@ -1,11 +1,12 @@
-// glgemm inspect: what would run for a product, without running it.
+// Shows what would run for a product: the plan, for people and as JSON.
+#include "inspect/inspect.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,76 +15,17 @@
 #include <vector>
 
 #include <glgemm/engine.hpp>
-#include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
 #include "files/shapes.hpp"
-#include "verbs.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Arguments {
-  std::string shape;
-  std::string type = "f32";
-  std::string op_a = "n";
-  std::string op_b = "n";
-  std::string batch = "1";
-  std::string kernel = "auto";
-  std::string memory_limit;
-  std::string device_memory_limit;
-  std::string device;
-  bool no_device = false;
-  bool source = false;
-  bool json = false;
-  bool all = false;
-  std::int64_t steps = 8;
-  double runs = 1000;
-  std::int64_t split_k = 0;
-};
-
-/// Limits, whose they are, and what was tuned there.
-struct Device {
-  std::string name;
-  Limits limits;
-  std::vector<TunedChoice> tuning;
-  std::int64_t memory_bytes = std::int64_t{1} << 30;
-};
-
-Device find_device(const Arguments& arguments) {
-  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
-  HeadlessOptions options;
-  options.device = arguments.device;
-  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
-  std::optional<HeadlessContext> context;
-  try {
-    context.emplace(options);
-  } catch (const Unsupported& error) {
-    std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
-    return {"none usable (OpenGL 4.3's least limits)", {}, {}};
-  }
-  Engine engine(HeadlessContext::get_proc_address);
-  std::vector<std::string> notes;  // of tables: 'glgemm tune --check' says what is wrong with one
-  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
-                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
-  engine.release();
-  return device;
-}
-
-/// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
-struct Planned {
-  Problem problem;
-  PlanOptions options;
-  Plan plan;
-  Explanation why;
-  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
-  std::optional<StreamPlan> stream{};
-};
 
 /// 1234567 as 1,234,567.
 std::string grouped(std::int64_t value) {
@@ -254,7 +196,9 @@ void print(const StreamPlan& plan) {
   std::cout << '\n';
 }
 
-void print(const Planned& planned, const Device& device, const Arguments& arguments) {
+}  // namespace
+
+void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
@@ -285,11 +229,11 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   if (planned.stream) print(*planned.stream);
   line("kernel", to_string(plan.kernel));
   line("  chosen by", chosen_by(planned, device));
-  line("  expected",
-       milliseconds(planned.why.expected_seconds) + " by the cost model" +
-           (planned.why.expected_seconds > 0 ? ", " + decimal(run_work / planned.why.expected_seconds / 1e9) + " GFLOP/s" : "") +
-           (planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : ""));
-  constexpr std::int64_t shown = 3;  // of those that can run
+  const double expected = planned.why.expected_seconds;
+  line("  expected", milliseconds(expected) + " by the cost model" +
+                         (expected > 0 ? ", " + decimal(run_work / expected / 1e9) + " GFLOP/s" : "") +
+                         (planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : ""));
+  constexpr std::int64_t next_ones = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
   const auto left_out_line = [&] {
     if (left_out > 0) line("", "and " + grouped(left_out) + " that the model takes for slower still; --all shows them");
@@ -297,7 +241,7 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   };
   for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device)) {
     able += can_run && considered;
-    if (!arguments.all && can_run && considered && able > shown) {
+    if (!shown.all && can_run && considered && able > next_ones) {
       ++left_out;
       continue;
     }
@@ -341,8 +285,8 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
                        times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups, " +
                        grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
   std::cout << '\n';
-  if (arguments.steps > 0) {
-    print_steps(first_steps(plan, arguments.steps), count.dispatches);
+  if (shown.steps > 0) {
+    print_steps(first_steps(plan, shown.steps), count.dispatches);
     std::cout << '\n';
   }
   const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
@@ -355,7 +299,11 @@ void print(const Planned& planned, const Device& device, const Arguments& argume
   reads("  each of B", decimal(t.b_from_buffer), decimal(t.b_from_shared));
   line("  traffic",
        decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
+  if (shown.source)
+    for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
+
+namespace {
 
 Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
@@ -374,7 +322,7 @@ Json to_json(const StreamPlan& plan) {
           {"bound_bytes", plan.bound_bytes}};
 }
 
-Json to_json(const Planned& planned, const Device& device, const Arguments& arguments) {
+Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
@@ -391,7 +339,7 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
             {"op_a", std::string(to_string(p.a.op))},
             {"op_b", std::string(to_string(p.b.op))},
             {"batch", p.batch},
-            {"requested", arguments.kernel},
+            {"requested", shown.requested},
             {"kernel", to_string(plan.kernel)},
             {"transposed", plan.transposed},
             {"chosen_by", planned.why.chosen_by == Explanation::By::caller   ? "caller"
@@ -433,7 +381,7 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
     json["passed_over"].push_back({{"kernel", kernel}, {"reason", reason}, {"can_run", can_run}, {"considered", considered}});
   for (const Stage stage : plan.stages())
     json["stages"].push_back({{"stage", stage_key(stage)}, {"program", to_string(plan.program(stage))}});
-  for (const Step& step : first_steps(plan, arguments.steps))
+  for (const Step& step : first_steps(plan, shown.steps))
     json["steps"].push_back({{"stage", stage_key(step.stage)},
                              {"groups", step.groups},
                              {"x0", step.x0},
@@ -446,110 +394,17 @@ Json to_json(const Planned& planned, const Device& device, const Arguments& argu
                              {"c", window_json(step.c)},
                              {"first_k", step.first_k},
                              {"barrier_before", step.barrier_before}});
-  if (arguments.source) {
+  if (shown.source) {
     json["source"] = source(plan.program());
     for (std::size_t i = 0; i < plan.stages().size(); ++i) json["stages"][i]["source"] = source(plan.program(plan.stages()[i]));
   }
   return json;
 }
 
-void inspect(const Arguments& arguments) {
-  const Shape shape = parse_shape(arguments.shape, "--shape");
-  Problem problem;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.type = parse_type(arguments.type);
-  problem.c_type = accumulator(problem.type);
-  problem.a.op = parse_op(arguments.op_a, "--op-a");
-  problem.b.op = parse_op(arguments.op_b, "--op-b");
-  PlanOptions options;
-  options.runs = arguments.runs;
-  options.split_k = arguments.split_k;
-  if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
-  const std::int64_t batch = parse_size(arguments.batch, "--batch");
-  validate(problem);  // the sizes can be multiplied
-  if (batch > 1) {
-    problem.batch = batch;
-    problem.a.batch_stride = problem.m * problem.k;
-    problem.b.batch_stride = problem.k * problem.n;
-    problem.c.batch_stride = problem.m * problem.n;
-    validate(problem);
-  }
-  const Device device = find_device(arguments);
-  options.tuning = device.tuning;
-  const Planned planned = [&]() -> Planned {
-    Explanation why;
-    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
-      const Plan plan = make_plan(problem, device.limits, options, &why);
-      return {problem, options, plan, std::move(why)};
-    }
-    StreamOptions stream_options;
-    stream_options.plan = options;
-    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-    if (!arguments.device_memory_limit.empty())
-      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
-    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
-    Problem window = stream.problem;
-    window.m = stream.piece_m;
-    window.n = stream.piece_n;
-    window.k = stream.piece_k;
-    PlanOptions as_streamed = options;
-    as_streamed.kernel = stream.window.kernel;
-    as_streamed.split_k = stream.window.parts;
-    as_streamed.transposed = stream.window.transposed;
-    make_plan(window, device.limits, as_streamed, &why);
-    return {window, options, stream.window, std::move(why), std::move(stream)};
-  }();
-  if (arguments.json) {
-    std::cout << to_json(planned, device, arguments).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-    return;
-  }
-  print(planned, device, arguments);
-  if (!arguments.source) return;
-  for (const Stage stage : planned.plan.stages()) std::cout << '\n' << source(planned.plan.program(stage));
-}
-
 }  // namespace
 
-void add_inspect(CLI::App& app, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, memory traffic");
-  verb->add_option("--shape", arguments->shape, "m,n,k: op(A) is m x k, op(B) is k x n, C is m x n")->required();
-  verb->add_option("--type", arguments->type, type_names())->capture_default_str();
-  verb->add_option("--op-a", arguments->op_a, "n: A as it is; t: stored transposed; c: its conjugate stored transposed")
-      ->capture_default_str();
-  verb->add_option("--op-b", arguments->op_b, "The same for B")->capture_default_str();
-  verb->add_option("--batch", arguments->batch, "How many products of this shape, in one call")->capture_default_str();
-  verb->add_option("--kernel", arguments->kernel, "auto (the planner's choice), or a kernel such as tiled or tiled:tile=16")
-      ->capture_default_str();
-  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
-      ->check(CLI::Range(1.0, 1e15))
-      ->capture_default_str();
-  verb->add_option(
-          "--memory-limit", arguments->memory_limit,
-          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, such "
-          "as 512M")
-      ->type_name("BYTES");
-  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
-      ->type_name("BYTES");
-  verb->add_flag("--all", arguments->all, "Show every kernel that was not taken");
-  verb->add_flag("--source", arguments->source, "Show the GLSL of each stage as the driver gets it");
-  verb->add_option("--steps", arguments->steps, "How many dispatches to list")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  verb->add_flag("--json", arguments->json, "Print one JSON object");
-  auto* device =
-      verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
-  verb->callback([arguments, &status] {
-    inspect(*arguments);
-    status = 0;
-  });
+std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
+  return to_json(planned, device, shown).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace glgemm::tools

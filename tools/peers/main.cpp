@@ -1,6 +1,11 @@
 // The program around a peer: answers the lines that peer.hpp lists, until the socket closes.
 #include <sys/mman.h>
 #include <sys/socket.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+
+#include <csignal>
+#endif
 
 #include <chrono>
 #include <exception>
@@ -111,6 +116,9 @@ std::string result_of(const F& f) {
 
 int main() {
   using namespace glgemm::tools;
+#if defined(__linux__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // in the midst of a product it does not see its socket close
+#endif
   Server server;
   const std::string first = result_of([&] { return server.start(); });
   if (!send_line(first) || first.rfind("error", 0) == 0) return 1;

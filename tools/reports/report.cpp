@@ -1,4 +1,6 @@
-// glgemm report: all that one wants to know of glgemm on a device, as one JSON file and one in Markdown.
+// Finds out all that one wants to know of glgemm on a device, and writes it as one JSON file and one in Markdown.
+#include "reports/report.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -20,11 +22,11 @@
 #include "bench/measure.hpp"
 #include "files/child.hpp"
 #include "files/files.hpp"
+#include "files/progress.hpp"
 #include "files/shapes.hpp"
 #include "peers/peers.hpp"
 #include "reports/checks.hpp"
 #include "reports/text.hpp"
-#include "verbs.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -32,21 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
-
-struct Arguments {
-  std::string output = "report";
-  std::string device;
-  std::string sizes;
-  std::vector<std::string> shapes, gpu_shapes;
-  std::string peer = "auto";
-  std::string checks;
-  std::string cublas;
-  double tune_minutes = 30;
-  bool no_tune = false;
-  bool space = false;
-  bool quick = false;
-  bool no_checks = false;
-};
 
 std::string joined(const Words& words) {
   std::string text;
@@ -56,14 +43,14 @@ std::string joined(const Words& words) {
 
 class Reporter {
  public:
-  explicit Reporter(const Arguments& arguments) : arguments_(arguments) {
-    if (!arguments_.device.empty()) {
-      variables_["GLGEMM_DEVICE"] = arguments_.device;
+  explicit Reporter(const ReportOptions& options) : options_(options) {
+    if (!options_.device.empty()) {
+      variables_["GLGEMM_DEVICE"] = options_.device;
       const Ended ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);
       if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
     }
     std::error_code error;
-    fs::create_directories(arguments_.output, error);
+    fs::create_directories(options_.output, error);
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
@@ -72,48 +59,48 @@ class Reporter {
     gmtime_r(&now, &calendar);
     std::array<char, 16> date{};
     std::strftime(date.data(), date.size(), "%Y-%m-%d", &calendar);
-    report_ = {{"format", "glgemm report 1"}, {"date", date.data()},       {"glgemm", GLGEMM_VERSION_STRING},
-               {"command", command()},        {"quick", arguments_.quick}, {"device", Json::object()},
-               {"steps", Json::array()},      {"goals", Json::array()},    {"devices", Json::array()},
-               {"bench", Json::array()},      {"cublas", nullptr},         {"tuning", nullptr},
+    report_ = {{"format", "glgemm report 1"}, {"date", date.data()},     {"glgemm", GLGEMM_VERSION_STRING},
+               {"command", command()},        {"quick", options_.quick}, {"device", Json::object()},
+               {"steps", Json::array()},      {"goals", Json::array()},  {"devices", Json::array()},
+               {"bench", Json::array()},      {"cublas", nullptr},       {"tuning", nullptr},
                {"tests_say", Json::array()}};
   }
 
   int run() {
-    devices();
-    roofline();
-    checks();
-    tune();
-    table();
-    peers();
-    narrow();
-    shapes();
-    types();
-    enqueue();
-    first();
-    streamed();
-    cublas();
+    using Section = void (Reporter::*)();
+    constexpr std::array<Section, 13> sections{&Reporter::devices, &Reporter::roofline, &Reporter::checks, &Reporter::tune,
+                                               &Reporter::table,   &Reporter::peers,    &Reporter::narrow, &Reporter::shapes,
+                                               &Reporter::types,   &Reporter::enqueue,  &Reporter::first,  &Reporter::streamed,
+                                               &Reporter::cublas};
+    Progress progress(static_cast<double>(sections.size()));
+    progress_ = &progress;
+    for (const Section section : sections) {
+      (this->*section)();
+      ++sections_done_;
+    }
+    progress_ = nullptr;
+    progress.clear();
     write();
     std::cout << "wrote " << path("report.json") << " and " << path("report.md") << '\n';
     return failed_ ? 1 : 0;
   }
 
  private:
-  std::string path(const std::string& name) const { return (fs::path(arguments_.output) / name).string(); }
+  std::string path(const std::string& name) const { return (fs::path(options_.output) / name).string(); }
 
   std::string command() const {
     Words words{"tools/report"};
     const auto option = [&](const char* name, const std::string& value) {
       if (!value.empty()) words.insert(words.end(), {name, value});
     };
-    if (arguments_.quick) words.emplace_back("--quick");
-    option("--device", arguments_.device);
-    option("--sizes", arguments_.sizes);
-    for (const std::string& file : arguments_.shapes) option("--shapes", fs::path(file).filename().string());
-    if (arguments_.peer != "auto") option("--peer", arguments_.peer);
-    if (arguments_.no_tune) words.emplace_back("--no-tune");
-    if (arguments_.space) words.emplace_back("--space");
-    if (arguments_.no_checks) words.emplace_back("--no-checks");
+    if (options_.quick) words.emplace_back("--quick");
+    option("--device", options_.device);
+    option("--size", options_.sizes);
+    for (const std::string& file : options_.shapes) option("--shapes", fs::path(file).filename().string());
+    if (options_.peer != "auto") option("--peer", options_.peer);
+    if (options_.no_tune) words.emplace_back("--no-tune");
+    if (options_.space) words.emplace_back("--space");
+    if (options_.no_checks) words.emplace_back("--no-checks");
     return joined(words);
   }
 
@@ -135,14 +122,22 @@ class Reporter {
     report_["steps"].push_back(
         {{"name", name}, {"state", state}, {"why", reason}, {"seconds", seconds}, {"command", without_folders(command)}});
     failed_ |= state == "failed";
+    if (progress_) progress_->clear();
     std::cout << name << ": " << state << (reason.empty() ? "" : ": " + reason) << ", " << static_cast<int>(seconds + 0.5) << " s"
               << std::endl;
     write();
   }
   void left_out(const std::string& name, const std::string& why) { ends(name, "", "left out", why, 0); }
 
-  Ended start(const std::string& name, const Words& words, double limit = 0) {
+  /// Says what is under way.
+  void begins(const std::string& name) {
+    if (progress_) progress_->clear();
     std::cout << name << " ..." << std::endl;
+    if (progress_) progress_->show(sections_done_, name);
+  }
+
+  Ended start(const std::string& name, const Words& words, double limit = 0) {
+    begins(name);
     return run_program(words, variables_, limit, scratch_);
   }
 
@@ -161,7 +156,7 @@ class Reporter {
   const Json* bench(const std::string& section, const std::string& name, const Words& arguments, bool tell = true) {
     Words words{"glgemm", "bench"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    if (arguments_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
+    if (options_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
     const std::string shown = joined(words), json = scratch_.file("bench.json");
     std::error_code ignored;
     fs::remove(json, ignored);
@@ -191,21 +186,21 @@ class Reporter {
   bool software() const { return report_["device"].value("software", false); }
 
   void roofline() {
-    Words words{"--sizes", "1024", "--kernel", "auto"};
-    if (arguments_.quick) words = {"--shape", "256,1,256", "--kernel", "auto,naive"};  // of the few columns, see narrow()
+    Words words{"--size", "1024", "--kernel", "auto"};
+    if (options_.quick) words = {"--shape", "256,1,256", "--kernel", "auto,naive"};  // of the few columns, see narrow()
     words.insert(words.end(), {"--roofline", "--cpu-seconds", "1"});
     const Json* const found = bench("roofline", "roofline", words);
-    if (!found && arguments_.device.empty() && !std::getenv("GLGEMM_DEVICE"))
+    if (!found && options_.device.empty() && !std::getenv("GLGEMM_DEVICE"))
       for (const Json& device : report_["devices"])  // at least what devices says
         if (device.at("usable").get<bool>() && report_["device"].empty())
           for (const char* field : {"vendor", "renderer", "version", "software"}) report_["device"][field] = device.at(field);
   }
 
   void checks() {
-    if (arguments_.no_checks) return left_out("checks", "as asked for");
-    if (arguments_.quick && arguments_.checks.empty()) return left_out("checks", "a quick run has none");
-    if (arguments_.checks.empty()) return left_out("checks", "no build folder with tests was named");
-    const fs::path folder = fs::absolute(arguments_.checks);
+    if (options_.no_checks) return left_out("checks", "as asked for");
+    if (options_.quick && options_.checks.empty()) return left_out("checks", "a quick run has none");
+    if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
+    const fs::path folder = fs::absolute(options_.checks);
     Variables variables = variables_;
     variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
     std::string commands, results, log;
@@ -219,7 +214,7 @@ class Reporter {
       };
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / name, error)) {
-        std::cout << "checks, " << name << " ..." << std::endl;
+        begins("checks, " + name);
         const Ended ended = run_program(words(folder), variables, 7200, scratch_);
         result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
         seconds += ended.seconds;
@@ -242,13 +237,13 @@ class Reporter {
   }
 
   void tune() {
-    if (arguments_.no_tune) return left_out("tune", "as asked for");
+    if (options_.no_tune) return left_out("tune", "as asked for");
     const std::string table = path("tuning.json");
     Words words{"glgemm", "tune", "--resume"};
-    if (arguments_.quick) words.insert(words.end(), {"--size", "64", "--kernel", "naive"});
-    if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
+    if (options_.quick) words.insert(words.end(), {"--size", "64", "--kernel", "naive"});
+    if (!options_.device.empty()) words.insert(words.end(), {"--device", options_.device});
     words.insert(words.end(), {"--output", table});
-    const Ended ended = start("tune", words, 60 * arguments_.tune_minutes);
+    const Ended ended = start("tune", words, 60 * options_.tune_minutes);
     std::error_code error;
     if (fs::exists(table, error)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
@@ -264,19 +259,18 @@ class Reporter {
   }
 
   void table() {
-    std::string sizes = arguments_.sizes;
-    if (sizes.empty()) sizes = arguments_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
-    for (const Shape& shape : parse_sizes(sizes, "--sizes"))  // one after the other: what fails costs one size
-      bench(
-          "table", "table, N = " + std::to_string(shape.n),
-          {"--sizes", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", arguments_.quick ? "0.1" : "5"});
+    std::string sizes = options_.sizes;
+    if (sizes.empty()) sizes = options_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
+    for (const Shape& shape : parse_sizes(sizes, "--size"))  // one after the other: what fails costs one size
+      bench("table", "table, N = " + std::to_string(shape.n),
+            {"--size", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", options_.quick ? "0.1" : "5"});
   }
 
   /// The libraries that are built in and work here.
   Words find_peers() {
     Words names;
-    if (arguments_.peer == "none") return names;
-    if (arguments_.peer != "auto") return parse_peers(arguments_.peer);
+    if (options_.peer == "none") return names;
+    if (options_.peer != "auto") return parse_peers(options_.peer);
     for (const char* name : {"openblas", "clblast"}) try {
         const PeerClient peer(parse_peers(name).front(), "");
         names.emplace_back(name);
@@ -288,11 +282,11 @@ class Reporter {
 
   void peers() {
     peers_ = find_peers();
-    if (peers_.empty()) return left_out("peers", arguments_.peer == "none" ? "as asked for" : "none is built in and works here");
+    if (peers_.empty()) return left_out("peers", options_.peer == "none" ? "as asked for" : "none is built in and works here");
     for (const char* size : {"512", "1024", "2048"}) {
-      bench("peers", std::string("peers, N = ") + (arguments_.quick ? "64" : size),
-            {"--sizes", arguments_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
-      if (arguments_.quick) break;
+      bench("peers", std::string("peers, N = ") + (options_.quick ? "64" : size),
+            {"--size", options_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
+      if (options_.quick) break;
     }
   }
   std::string peer_list() const {
@@ -302,7 +296,7 @@ class Reporter {
   }
 
   void narrow() {
-    if (arguments_.quick) return left_out("few columns", "a quick run has them beside the roofline");
+    if (options_.quick) return left_out("few columns", "a quick run has them beside the roofline");
     Words words;
     // A GPU's caches hold most of the smaller A.
     for (const char* size : {"4096", "16384"})
@@ -314,13 +308,13 @@ class Reporter {
   }
 
   const std::vector<std::string>& shapes_of_device() const {
-    return arguments_.shapes.empty() && !arguments_.quick && !software() ? arguments_.gpu_shapes : arguments_.shapes;
+    return options_.shapes.empty() && !options_.quick && !software() ? options_.gpu_shapes : options_.shapes;
   }
 
   void shapes() {
     if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
     for (const std::string& file : shapes_of_device()) {
-      Words words{"--shapes", file, "--kernel", arguments_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
+      Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
       bench("shapes", "shapes of " + fs::path(file).filename().string(), words);
     }
@@ -328,28 +322,28 @@ class Reporter {
 
   /// "4096" or less, for what a device computes in some milliseconds.
   std::string size_for(const char* quick, const char* on_cpu, const char* on_gpu) const {
-    return arguments_.quick ? quick : software() ? on_cpu : on_gpu;
+    return options_.quick ? quick : software() ? on_cpu : on_gpu;
   }
 
   void types() {
     const std::string size = size_for("32", "512", "4096");
     for (const std::string type : {"f64", "f16", "bf16", "i8"}) {
-      if (arguments_.quick && type != "f16") continue;
+      if (options_.quick && type != "f16") continue;
       bench("types", "type " + type + ", N = " + size,
-            {"--sizes", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+            {"--size", size, "--type", type, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
     }
-    const std::string sizes = arguments_.quick ? "4" : "4,16,32,64", count = arguments_.quick ? "100" : "10000";
+    const std::string sizes = options_.quick ? "4" : "4,16,32,64", count = options_.quick ? "100" : "10000";
     bench("types", "batches of " + count,
-          {"--sizes", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
-    if (arguments_.quick) left_out("other types and sizes", "a quick run has f16 and one batch");
+          {"--size", sizes, "--batch", count, "--kernel", "auto", "--check", "probe", "--cpu-seconds", "0.1"});
+    if (options_.quick) left_out("other types and sizes", "a quick run has f16 and one batch");
   }
 
-  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--sizes", size_for("64", "64,512", "64,4096")}); }
+  void enqueue() { bench("enqueue", "enqueue", {"--enqueue", "--size", size_for("64", "64,512", "64,4096")}); }
 
   void first() {
-    Words words{"--first", "--sizes", size_for("64", "128,512", "512")};
-    if (arguments_.quick) words.insert(words.end(), {"--kernel", "naive", "--repeats", "1"});
-    if (!arguments_.device.empty()) words.insert(words.end(), {"--device", arguments_.device});
+    Words words{"--first", "--size", size_for("64", "128,512", "512")};
+    if (options_.quick) words.insert(words.end(), {"--kernel", "naive", "--repeats", "1"});
+    if (!options_.device.empty()) words.insert(words.end(), {"--device", options_.device});
     bench("first", "first product", words);
   }
 
@@ -358,19 +352,19 @@ class Reporter {
     std::istringstream sizes(size_for("256", "1024 2048", "8192 16384"));
     for (std::int64_t n = 0; sizes >> n;)
       bench("streamed", "streamed, N = " + std::to_string(n),
-            {"--sizes", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
-             arguments_.quick ? "naive" : "auto"});
+            {"--size", std::to_string(n), "--device-memory-limit", std::to_string(3 * 4 * n * n / 8), "--kernel",
+             options_.quick ? "naive" : "auto"});
   }
 
   void cublas() {
-    if (arguments_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
-    const Ended there = run_program({arguments_.cublas}, variables_, 300, scratch_);
+    if (options_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
+    const Ended there = run_program({options_.cublas}, variables_, 300, scratch_);
     if (there.status == 127) return left_out("cuBLAS", "there is no python3");
     if (there.status != 0)
       return left_out("cuBLAS", there.status == 3
                                     ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(there.err) + ")"
                                     : why(there));
-    const int rounds = arguments_.quick ? 1 : 3;
+    const int rounds = options_.quick ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
@@ -379,9 +373,9 @@ class Reporter {
       for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
       return path;
     };
-    compare("squares", shapes_file("squares.csv", arguments_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
+    compare("squares", shapes_file("squares.csv", options_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
     for (const std::string& given : shapes_of_device()) compare(fs::path(given).filename().string(), given, rounds);
-    if (arguments_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
+    if (options_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
     const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
     for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);
     compare("batches", small, rounds, "f32", 10000);
@@ -390,10 +384,10 @@ class Reporter {
   /// glgemm and cuBLAS in turn on the shapes of a file, `rounds` times.
   void compare(const std::string& name, const std::string& file, int rounds, const std::string& type = "f32", int batch = 1) {
     const std::string step = "cuBLAS, " + name;
-    const Words words{arguments_.cublas, file, type, std::to_string(batch)};
+    const Words words{options_.cublas, file, type, std::to_string(batch)};
     const std::string shown = joined(words);
     const auto begin = Clock::now();
-    std::cout << step << " ..." << std::endl;
+    begins(step);
     std::vector<std::vector<double>> ours, theirs;
     Json results, set{{"name", name}, {"type", type}, {"batch", batch}};
     for (int round = 0; round < rounds; ++round) {
@@ -436,52 +430,21 @@ class Reporter {
     ends(step, shown, "ok", "", std::chrono::duration<double>(Clock::now() - begin).count());
   }
 
-  const Arguments& arguments_;
+  const ReportOptions& options_;
   Scratch scratch_;
   Variables variables_;
   Json report_;
   Json last_;
   Words peers_;
   bool failed_ = false;
+  Progress* progress_ = nullptr;
+  double sections_done_ = 0;
 };
-
-int report(const Arguments& arguments) {
-  if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--sizes");
-  for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
-    for (const std::string& file : *files) read_shapes(file);
-  if (arguments.peer != "auto" && arguments.peer != "none") parse_peers(arguments.peer);
-  return Reporter(arguments).run();
-}
 
 }  // namespace
 
-void add_report(CLI::App& app, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
-  verb->add_option("--output", arguments->output, "The folder for the files, and for the tuning table")
-      ->capture_default_str()
-      ->take_last();
-  verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
-  verb->add_option("--device", arguments->device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  verb->add_option("--sizes", arguments->sizes, "Sizes N of square products (default: 128 to 8192; to 1024 on software devices)");
-  verb->add_option("--shapes", arguments->shapes, "CSV files of products: m,n,k,trans_a,trans_b");
-  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given");
-  verb->add_flag("--space", arguments->space,
-                 "Compare the planner's choice for each of these shapes with all that it could choose");
-  verb->add_option("--peer", arguments->peer, "openblas, clblast, both (openblas,clblast), none, or auto: those that work here")
-      ->capture_default_str();
-  auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");
-  verb->add_option("--tune-minutes", arguments->tune_minutes,
-                   "The time for tuning, which goes on where it was ended when it is run again")
-      ->check(CLI::Range(0.01, 1e5))
-      ->capture_default_str()
-      ->excludes(no_tune);
-  auto* checks =
-      verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
-          ->take_last();
-  verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
-  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")->take_last();
-  verb->callback([arguments, &status] { status = report(*arguments); });
+int run_report(const ReportOptions& options) {
+  return Reporter(options).run();
 }
 
 }  // namespace glgemm::tools

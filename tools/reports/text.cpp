@@ -1,4 +1,4 @@
-// The goals, and the Markdown, of `glgemm report`.
+// The Markdown of `glgemm report`.
 #include "reports/text.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "bench/paper.hpp"
 #include "files/shapes.hpp"
+#include "reports/findings.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -29,10 +30,6 @@ using Json = nlohmann::ordered_json;
   std::vsnprintf(text.data(), text.size(), pattern, arguments);
   va_end(arguments);
   return text.data();
-}
-
-std::string number(double value) {
-  return format(value >= 1000 ? "%.0f" : value >= 100 ? "%.4g" : "%.3g", value);
 }
 
 /// What a table's cell may hold.
@@ -55,29 +52,6 @@ std::string head(const std::vector<std::string>& names) {
   std::string text = row(names) + "|";
   for (std::size_t i = 0; i < names.size(); ++i) text += "---|";
   return text + "\n";
-}
-
-/// What `bench` found, of all steps.
-std::vector<const Json*> benches(const Json& report, std::string_view section = {}) {
-  std::vector<const Json*> list;
-  for (const Json& bench : report.at("bench"))
-    if (section.empty() || bench.at("section") == section) list.push_back(&bench.at("found"));
-  return list;
-}
-
-std::string shape_text(const Json& result) {
-  std::string text = std::to_string(result.at("m").get<std::int64_t>()) + " x " +
-                     std::to_string(result.at("n").get<std::int64_t>()) + " x " +
-                     std::to_string(result.at("k").get<std::int64_t>());
-  const std::string ops = result.value("op_a", "n") + result.value("op_b", "n");
-  return text + (ops == "nn" ? "" : ", " + ops);
-}
-
-/// "64 x 64 x 64, 3 dispatches, in a scope"
-std::string enqueued_text(const Json& x) {
-  const int dispatches = x.at("dispatches");
-  return shape_text(x) + ", " + std::to_string(dispatches) + (dispatches == 1 ? " dispatch, " : " dispatches, ") +
-         (x.at("scope").get<bool>() ? "in a scope" : "without a scope");
 }
 
 std::string kernel_text(const Json& result) {
@@ -129,21 +103,6 @@ std::string devices_text(const Json& devices) {
   return text + others;
 }
 
-class Goals {
- public:
-  /// At least `must`, or at most. NaN: the figure is just reported.
-  void add(const std::string& what, double value, double must, double aim, bool at_most = false) {
-    Json goal{{"what", what}, {"value", value}, {"must", nullptr}, {"aim", nullptr}, {"at_most", at_most}, {"met", nullptr}};
-    if (!std::isnan(must)) {
-      goal["must"] = must;
-      goal["aim"] = aim;
-      goal["met"] = at_most ? value <= must : value >= must;
-    }
-    list.push_back(std::move(goal));
-  }
-  Json list = Json::array();
-};
-
 }  // namespace
 
 std::string without_folders(const std::string& text) {
@@ -151,103 +110,9 @@ std::string without_folders(const std::string& text) {
   return std::regex_replace(text, folders, "$1");
 }
 
-Json goals(const Json& report) {
-  constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  const std::string version = report.at("device").value("version", ""), renderer = report.at("device").value("renderer", "");
-  const std::string vendor = report.at("device").value("vendor", "");
-  const bool llvmpipe = renderer.starts_with("llvmpipe"), mesa22 = llvmpipe && version.find("Mesa 22.") != std::string::npos;
-  const bool mesa25 = llvmpipe && version.find("Mesa 25.") != std::string::npos;
-  const bool nvidia = vendor.find("NVIDIA") != std::string::npos, gpu = !report.at("device").value("software", llvmpipe);
-  Goals list;
-  std::vector<Json> ratios;
-  for (const Json* bench : benches(report)) {
-    for (const Json& ratio : bench->at("ratios")) {
-      const bool again =
-          std::any_of(ratios.begin(), ratios.end(), [&](const Json& x) { return x.at("name") == ratio.at("name"); });
-      if (!again || ratio.at("name").get<std::string>().find(", geometric mean") != std::string::npos) ratios.push_back(ratio);
-    }
-  }
-  for (const Json& ratio : ratios) {
-    const std::string name = ratio.at("name"), of = ratio.at("of"), over = ratio.at("over");
-    const double value = ratio.at("value");
-    if (of.starts_with("first product"))
-      list.add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
-    if (of == "streamed" && over.starts_with("the slower of")) list.add(name, value, gpu ? 0.85 : none, 0.97);
-    if (of != "auto") continue;
-    const bool mean = name.find(", geometric mean") != std::string::npos;
-    const auto figures = [&] {  // m, n and k
-      std::array<std::int64_t, 3> sizes{};
-      std::smatch match;
-      if (std::regex_search(name, match, std::regex(", ([0-9]+)x([0-9]+)x([0-9]+)")))
-        for (std::size_t i = 0; i < 3; ++i) sizes[i] = std::strtoll(match[i + 1].str().c_str(), nullptr, 10);
-      return sizes;
-    };
-    const auto about = [&](const char* shape) { return name.find(std::string(", ") + shape + " f32") != std::string::npos; };
-    if (over == "tiled" && about("1024x1024x1024"))
-      list.add(name, value, mesa22 ? 45 : mesa25 ? 13 : none, mesa22 ? 60 : 17);
-    else if (over == "clblast" && (about("512x512x512") || about("1024x1024x1024") || about("2048x2048x2048")))
-      list.add(name, value, mesa22 ? 1 : none, 1.5);
-    else if (over == "best of space")
-      list.add(name, value, mean ? 0.95 : 0.9, 0.97);
-    else if (const auto [m, n, k] = figures(); over == "reading rate" && n <= 4 && n != 3 && m >= 1000 && k >= 1000)
-      // A GPU's caches must not hold A.
-      list.add(name, value, !gpu ? 0.6 : n == 1 && m * k >= 1 << 26 ? 0.8 : none, gpu ? 0.95 : 0.85);
-    else if (over == "naive" && about("512x4x500000"))
-      list.add(name, value, 4, 10);
-  }
-  for (const Json* bench : benches(report, "enqueue"))
-    for (const Json& x : bench->at("results"))
-      list.add("microseconds of CPU for each call of gemm(), " + enqueued_text(x), x.at("cpu_us"),
-               gpu && x.at("n") <= 256 ? 15 : none, 5, true);
-  std::pair<double, std::string> paper_kernel;  // at the largest size that the paper has
-  for (const Json* bench : benches(report, "table"))
-    for (const Json& x : bench->value("results", Json::array()))
-      for (const PaperResult& paper : paper_results)
-        if (x.at("requested") == "tiled" && x.at("n") == paper.n) {
-          const double rate = flops({paper.n, paper.n, paper.n}) / paper.gpu_ms / 1e6;
-          paper_kernel = {x.at("gflops").get<double>() / rate,
-                          "tiled over the paper's " + number(rate) + " GFLOP/s, N = " + std::to_string(paper.n)};
-        }
-  if (paper_kernel.first > 0) list.add(paper_kernel.second, paper_kernel.first, none, none);
-  for (const Json& told : report.at("tests_say")) {
-    const std::string line = told;
-    const auto figure = [&](const char* pattern) {
-      std::smatch match;
-      return std::regex_search(line, match, std::regex(pattern)) ? std::strtod(match[1].str().c_str(), nullptr) : none;
-    };
-    if (const double x = figure(R"(one call each over batched: ([0-9.eE+-]+))"); !std::isnan(x))
-      list.add("4 x 4 products, batched, over one call each", x, 50, 200);
-    else if (const double calls = figure(R"(a dispatch by hand, .*: ([0-9.eE+-]+) \()"); !std::isnan(calls))
-      list.add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
-    else if (const double made = figure(R"(programs made: .* ratio ([0-9.eE+-]+))"); !std::isnan(made))
-      list.add("programs made in a second process, over the first", made, 0.3, 0.1, true);
-  }
-  if (report.at("cublas").is_object()) {
-    for (const Json& set : report.at("cublas").at("sets")) {
-      double logs = 0;
-      for (const Json& x : set.at("results")) {
-        logs += std::log(x.at("ratio").get<double>());
-        const std::string type = set.value("type", "f32");
-        const int batch = set.value("batch", 1);
-        if (set.at("name") == "squares")
-          list.add("auto over cuBLAS, " + shape_text(x), x.at("ratio"), nvidia ? 0.8 : none, 1);
-        else if (type != "f32" || batch > 1)  // by tensor cores, which OpenGL does not reach, it is another contest
-          list.add("auto over cuBLAS in " + set.value("arithmetic", type) + ", " + type + ", " + shape_text(x) +
-                       (batch > 1 ? ", batch of " + std::to_string(batch) : ""),
-                   x.at("ratio"), nvidia && type == "f64" && !set.value("tensor_cores", true) ? 0.7 : none, 0.9);
-      }
-      if (set.at("name") != "squares" && set.value("type", "f32") == "f32" && set.value("batch", 1) == 1 &&
-          !set.at("results").empty())
-        list.add("auto over cuBLAS, geometric mean of " + std::to_string(set.at("results").size()) + " of " +
-                     set.at("name").get<std::string>(),
-                 std::exp(logs / static_cast<double>(set.at("results").size())),
-                 nvidia && set.at("name").get<std::string>().find("server") != std::string::npos ? 0.7 : none, 0.95);
-    }
-  }
-  return list.list;
-}
+namespace {
 
-std::string markdown(const Json& report) {
+std::string heading_text(const Json& report) {
   std::string text;
   const Json& device = report.at("device");
   text += "# glgemm on " + device.value("renderer", "a device that cannot be used") + "\n\n";
@@ -263,7 +128,11 @@ std::string markdown(const Json& report) {
   text += row({"made by", "`" + report.at("command").get<std::string>() + "`"});
   if (report.at("quick").get<bool>())
     text += "\nA quick run: small sizes and few repeats, which show that all works rather than how fast it is.\n";
+  return text;
+}
 
+std::string steps_text(const Json& report) {
+  std::string text;
   bool failed = false;
   for (const Json& step : report.at("steps")) failed |= step.at("state") == "failed";
   text += "\n## Steps\n\n";
@@ -275,7 +144,11 @@ std::string markdown(const Json& report) {
                  format("%.1f", step.value("seconds", 0.0)),
                  step.value("command", "").empty() ? "" : "`" + step.at("command").get<std::string>() + "`"});
   }
+  return text;
+}
 
+std::string goals_text(const Json& report) {
+  std::string text;
   text += "\n## Goals\n\n";
   if (report.at("goals").empty()) {
     text += "None was measured.\n";
@@ -291,9 +164,11 @@ std::string markdown(const Json& report) {
                                                 : "**missed**"});
     }
   }
+  return text;
+}
 
-  if (!report.at("devices").empty()) text += "\n## Devices\n\n" + devices_text(report.at("devices"));
-
+std::string roofline_text(const Json& report) {
+  std::string text;
   for (const Json* bench : benches(report, "roofline")) {
     const Json& limits = bench->at("roofline");
     text += "\n## What shaders reach here\n\n" + head({"", "rate", "by"});
@@ -301,7 +176,11 @@ std::string markdown(const Json& report) {
     text += row({"reading a storage buffer", number(limits.at("storage_gb_per_s")) + " GB/s", limits.at("storage_program")});
     text += row({"reading an image of a buffer", number(limits.at("image_gb_per_s")) + " GB/s", limits.at("image_program")});
   }
+  return text;
+}
 
+std::string table_text(const Json& report) {
+  std::string text;
   if (!benches(report, "table").empty()) {
     text += "\n## Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop.\n\n";
     text += head(
@@ -321,48 +200,49 @@ std::string markdown(const Json& report) {
       }
     text += "\nThe paper's figures are of its kernel, here `tiled`, on a Quadro 4000; ~: extrapolated from some rows.\n";
   }
+  return text;
+}
 
-  const auto results = [&](const char* section, const std::string& title) {
-    if (benches(report, section).empty()) return;
-    text += "\n## " + title + "\n\n" + head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "check", "ratios"});
-    for (const Json* bench : benches(report, section)) {
-      Json all = bench->at("results");
-      if (bench->contains("peers"))
-        for (const Json& x : bench->at("peers").at("results")) all.push_back(x);
-      for (const Json& x : all) {
-        if (x.contains("space")) continue;
-        const std::string sizes = std::to_string(x.at("m").get<std::int64_t>()) + "x" +
-                                  std::to_string(x.at("n").get<std::int64_t>()) + "x" +
-                                  std::to_string(x.at("k").get<std::int64_t>());
-        const std::string ops = x.at("op_a").get<std::string>() + x.at("op_b").get<std::string>();
-        std::string ratios;
-        for (const Json& ratio : bench->at("ratios"))
-          if (ratio.at("of") == x.at("requested") &&
-              ratio.at("name").get<std::string>().find(", " + sizes + (ops == "nn" ? " " : "-" + ops + " ")) != std::string::npos)
-            ratios += (ratios.empty() ? "" : ", ") + number(ratio.at("value")) + " over " + ratio.at("over").get<std::string>();
-        const bool ours = x.contains("kernel");
-        const std::string type = x.at("type");
-        const int batch = x.at("batch");
-        text +=
-            row({shape_text(x) + (type == "f32" ? "" : " " + type) + (batch == 1 ? "" : ", batch of " + std::to_string(batch)),
-                 x.at("requested"), ours ? kernel_text(x) : "", number(x.at(ours ? "kernel_ms" : "call_ms")),
-                 number(x.at("gflops")), verdict(x), ratios});
-      }
-      bool first = true;
-      for (const Json& ratio : bench->at("ratios")) {
-        const std::string name = ratio.at("name");
-        if (name.find(", geometric mean") == std::string::npos) continue;
-        text += (first ? "\n- " : "- ") + name + ": " + number(ratio.at("value")) + "\n";
-        first = false;
-      }
+/// The products of a section, with what they are compared with.
+std::string results_text(const Json& report, const char* section, const std::string& title) {
+  std::string text;
+  if (benches(report, section).empty()) return text;
+  text += "\n## " + title + "\n\n" + head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "check", "ratios"});
+  for (const Json* bench : benches(report, section)) {
+    Json all = bench->at("results");
+    if (bench->contains("peers"))
+      for (const Json& x : bench->at("peers").at("results")) all.push_back(x);
+    for (const Json& x : all) {
+      if (x.contains("space")) continue;
+      const std::string sizes = std::to_string(x.at("m").get<std::int64_t>()) + "x" +
+                                std::to_string(x.at("n").get<std::int64_t>()) + "x" +
+                                std::to_string(x.at("k").get<std::int64_t>());
+      const std::string ops = x.at("op_a").get<std::string>() + x.at("op_b").get<std::string>();
+      std::string ratios;
+      for (const Json& ratio : bench->at("ratios"))
+        if (ratio.at("of") == x.at("requested") &&
+            ratio.at("name").get<std::string>().find(", " + sizes + (ops == "nn" ? " " : "-" + ops + " ")) != std::string::npos)
+          ratios += (ratios.empty() ? "" : ", ") + number(ratio.at("value")) + " over " + ratio.at("over").get<std::string>();
+      const bool ours = x.contains("kernel");
+      const std::string type = x.at("type");
+      const int batch = x.at("batch");
+      text += row({shape_text(x) + (type == "f32" ? "" : " " + type) + (batch == 1 ? "" : ", batch of " + std::to_string(batch)),
+                   x.at("requested"), ours ? kernel_text(x) : "", number(x.at(ours ? "kernel_ms" : "call_ms")),
+                   number(x.at("gflops")), verdict(x), ratios});
     }
-  };
-  if (report.at("quick").get<bool>()) results("roofline", "Few columns: reading is the limit");
-  results("peers", "Beside other libraries, on the host's clock");
-  results("narrow", "Few columns: reading is the limit");
-  results("shapes", "Given shapes");
-  results("types", "Other types, and batches of small products");
+    bool first = true;
+    for (const Json& ratio : bench->at("ratios")) {
+      const std::string name = ratio.at("name");
+      if (name.find(", geometric mean") == std::string::npos) continue;
+      text += (first ? "\n- " : "- ") + name + ": " + number(ratio.at("value")) + "\n";
+      first = false;
+    }
+  }
+  return text;
+}
 
+std::string enqueue_text(const Json& report) {
+  std::string text;
   if (!benches(report, "enqueue").empty()) {
     text +=
         "\n## What a call costs\n\nMicroseconds of each call of `gemm()` for a repeated product, without waiting for the device. "
@@ -373,7 +253,11 @@ std::string markdown(const Json& report) {
         text += row(
             {enqueued_text(x), x.at("kernel"), number(x.at("cpu_us")), number(x.at("process_cpu_us")), number(x.at("wall_us"))});
   }
+  return text;
+}
 
+std::string first_text(const Json& report) {
+  std::string text;
   if (!benches(report, "first").empty()) {
     text +=
         "\n## The first product of a process\n\nMilliseconds from host to host, in new processes; cold: no program is kept; "
@@ -388,7 +272,11 @@ std::string markdown(const Json& report) {
                  figure("cold_from_start_ms"), figure("warm_from_start_ms"), figure("both_warm_from_start_ms")});
       }
   }
+  return text;
+}
 
+std::string streamed_text(const Json& report) {
+  std::string text;
   if (!benches(report, "streamed").empty()) {
     text +=
         "\n## Streamed from the host\n\nSeconds, with an eighth of A, B and C on the device; resident: the product alone, on "
@@ -403,7 +291,11 @@ std::string markdown(const Json& report) {
                      number(moved / 1048576), number(moved / x.at("bound_bytes").get<double>())});
       }
   }
+  return text;
+}
 
+std::string cublas_text(const Json& report) {
+  std::string text;
   if (report.at("cublas").is_object()) {
     const Json& cublas = report.at("cublas");
     text += "\n## Beside cuBLAS\n\nThrough " + cublas.at("library").get<std::string>() + ". Both were run in turn, " +
@@ -417,7 +309,11 @@ std::string markdown(const Json& report) {
                      kernel_text(x), number(x.at("glgemm_ms")), number(x.at("cublas_ms")), number(x.at("glgemm_gflops")),
                      number(x.at("cublas_gflops")), number(x.at("ratio"))});
   }
+  return text;
+}
 
+std::string tuning_text(const Json& report) {
+  std::string text;
   if (report.at("tuning").is_object() && !report.at("tuning").at("entries").empty()) {
     text += "\n## Tuned here\n\n" + head({"m x n x k", "batch", "type", "kernel", "parts of k", "GFLOP/s"});
     for (const Json& entry : report.at("tuning").at("entries"))
@@ -426,10 +322,39 @@ std::string markdown(const Json& report) {
                    entry.value("batch", Json(1)).dump(), entry.at("type"), "`" + entry.at("kernel").get<std::string>() + "`",
                    entry.value("split_k", Json(0)).dump(), number(entry.value("gflops", 0.0))});
   }
+  return text;
+}
+
+std::string tests_text(const Json& report) {
+  std::string text;
   if (!report.at("tests_say").empty()) {
     text += "\n## What the tests say\n\n";
     for (const Json& line : report.at("tests_say")) text += "- " + line.get<std::string>() + "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+std::string markdown(const Json& report) {
+  std::string text;
+  text += heading_text(report);
+  text += steps_text(report);
+  text += goals_text(report);
+  if (!report.at("devices").empty()) text += "\n## Devices\n\n" + devices_text(report.at("devices"));
+  text += roofline_text(report);
+  text += table_text(report);
+  if (report.at("quick").get<bool>()) text += results_text(report, "roofline", "Few columns: reading is the limit");
+  text += results_text(report, "peers", "Beside other libraries, on the host's clock");
+  text += results_text(report, "narrow", "Few columns: reading is the limit");
+  text += results_text(report, "shapes", "Given shapes");
+  text += results_text(report, "types", "Other types, and batches of small products");
+  text += enqueue_text(report);
+  text += first_text(report);
+  text += streamed_text(report);
+  text += cublas_text(report);
+  text += tuning_text(report);
+  text += tests_text(report);
   return text;
 }
 

@@ -1,16 +1,10 @@
-// glgemm tune: finds the fastest kernels of this device and keeps them in a table.
+// Finds the fastest kernels of a device and keeps them in a table.
 #include "tune/tune.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -27,7 +21,7 @@
 
 #include "files/files.hpp"
 #include "files/progress.hpp"
-#include "verbs.hpp"
+#include "tune/candidate_journal.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -43,80 +37,6 @@ double median(const std::vector<double>& values) {
 std::string number(double value) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
-
-std::vector<std::string> split_list(std::string_view text) {
-  std::vector<std::string> parts;
-  for (bool more = true; more;) {
-    const std::size_t end = text.find(',');
-    parts.emplace_back(text.substr(0, end));
-    more = end != std::string_view::npos;
-    text.remove_prefix(more ? end + 1 : text.size());
-  }
-  return parts;
-}
-
-constexpr std::array<std::string_view, 6> class_names{"square", "tall", "wide", "deep", "gemv", "batched"};
-
-}  // namespace
-
-std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software) {
-  struct Size {
-    std::int64_t m, n, k, batch = 1;
-    bool large = false;  ///< for GPUs alone
-  };
-  std::vector<Size> sizes;
-  if (name == "square")
-    sizes = {{32, 32, 32},
-             {64, 64, 64},
-             {128, 128, 128},
-             {256, 256, 256},
-             {512, 512, 512},
-             {1024, 1024, 1024},
-             {2048, 2048, 2048},
-             {4096, 4096, 4096, 1, true},
-             {8192, 8192, 8192, 1, true}};
-  else if (name == "tall")
-    sizes = {{4096, 32, 512}, {4096, 128, 1024}, {16384, 64, 512, 1, true}, {65536, 128, 1024, 1, true}};
-  else if (name == "wide")
-    sizes = {{32, 4096, 512}, {128, 4096, 1024}, {64, 16384, 512, 1, true}, {128, 65536, 1024, 1, true}};
-  else if (name == "deep")
-    sizes = {{32, 32, 65536}, {64, 64, 16384},           {128, 128, 8192},
-             {512, 4, 65536}, {512, 4, 500000, 1, true}, {512, 512, 16384, 1, true}};
-  else if (name == "gemv")
-    for (const std::int64_t n : {1, 2, 4, 8, 16})
-      for (const std::int64_t size : {1024, 4096}) sizes.insert(sizes.end(), {{size, n, size}, {n, size, size}});
-  else if (name == "batched")
-    sizes = {{4, 4, 4, 10000},  {8, 8, 8, 4096},     {16, 16, 16, 2048},        {32, 32, 32, 1024},
-             {64, 64, 64, 256}, {128, 128, 128, 64}, {256, 256, 256, 64, true}, {1, 1024, 1024, 16, true}};
-  else
-    throw std::invalid_argument("--classes: '" + std::string(name) + "' is none of square, tall, wide, deep, gemv and batched");
-  std::vector<TuneProblem> problems;
-  for (const Size& size : sizes)
-    if (!size.large || !software) problems.push_back({std::string(name), {size.m, size.n, size.k, op_a, op_b}, type, size.batch});
-  return problems;
-}
-
-std::vector<std::pair<Op, Op>> parse_ops(std::string_view text) {
-  std::vector<std::pair<Op, Op>> ops;
-  for (const std::string& part : split_list(text)) {
-    if (part.size() != 2) throw std::invalid_argument("--op: '" + part + "' is none of NN, NT, TN and TT");
-    ops.emplace_back(parse_op(part.substr(0, 1), "--op"), parse_op(part.substr(1), "--op"));
-  }
-  return ops;
-}
-
-namespace {
-
-// ---- Files
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm calendar{};
-  gmtime_r(&now, &calendar);
-  std::array<char, 16> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
   return text.data();
 }
 
@@ -149,106 +69,6 @@ void write_file(const std::string& path, const std::string& text) {
   file.write(text);
   file.commit();
 }
-
-/// Whether a table can have it.
-bool is_date(const std::string& text) {
-  TuningEntry entry{"device", "driver", "", {}, text};
-  Problem& problem = entry.choice.problem;
-  problem.m = problem.n = problem.k = 1;
-  TuningTable table;
-  table.add(entry);
-  std::vector<std::string> notes;
-  TuningTable::parse(table.to_json(), notes);
-  return notes.empty();
-}
-
-/// What became of a candidate.
-struct Fate {
-  std::string what;  ///< "hang", "crash", "wrong", "refused"; "lost" or "won" if it was measured
-  std::string why;
-  double ms = 0;
-  bool struck() const { return what == "hang" || what == "crash" || what == "wrong"; }
-};
-
-/// One line for each candidate, written at once, so that nothing but the last line can be cut.
-class Journal {
- public:
-  using Known = std::map<std::pair<std::string, Candidate>, Fate>;
-
-  /// Continues the journal, or begins it anew.  @throws FileError
-  Journal(const std::string& path, const DeviceInfo& device, bool resume) : path_(path), device_(device) {
-    if (resume) known_ = read();
-    file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume ? 0 : O_TRUNC), 0666);
-    if (file_ < 0) fail();
-    append("");  // ends a line that was cut
-  }
-  ~Journal() {
-    if (file_ >= 0) close(file_);
-  }
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
-
-  /// What an interrupted run found for this problem.
-  const Fate* find(const TuneProblem& problem, const Candidate& candidate) const {
-    const auto found = known_.find({key(problem), candidate});
-    return found == known_.end() ? nullptr : &found->second;
-  }
-
-  void add(const TuneProblem& problem, const Candidate& candidate, const Fate& fate) {
-    append(Json{{"device", device_.renderer},
-                {"driver", device_.version},
-                {"problem", key(problem)},
-                {"kernel", candidate.kernel},
-                {"split_k", candidate.split_k},
-                {"fate", fate.what},
-                {"why", fate.why},
-                {"ms", fate.ms}}
-               .dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-
-  void remove() { unlink(path_.c_str()); }
-
- private:
-  static std::string key(const TuneProblem& problem) {
-    return to_string(problem.shape) + " " + std::string(to_string(problem.type)) + " " + std::to_string(problem.batch);
-  }
-
-  Known read() const {
-    Known known;
-    std::error_code error;
-    if (!fs::exists(path_, error)) return known;
-    const std::string text = read_file(path_);
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      const Json json = Json::parse(line, nullptr, false);
-      try {
-        if (!json.is_object() || json.at("device") != device_.renderer || json.at("driver") != device_.version) continue;
-        known[{json.at("problem").get<std::string>(),
-               {json.at("kernel").get<std::string>(), json.at("split_k").get<std::int64_t>()}}] = {
-            json.at("fate").get<std::string>(), json.at("why").get<std::string>(), json.at("ms").get<double>()};
-      } catch (const Json::exception&) {
-        // A line of something else: its candidate is tried again.
-      }
-    }
-    return known;
-  }
-
-  void append(const std::string& line) {
-    const std::string text = line + '\n';
-    if (write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail();
-  }
-  [[noreturn]] void fail() const {
-    throw FileError("cannot write '" + path_ + "': " + (errno == ENOSPC ? "the disk is full" : std::strerror(errno)));
-  }
-
-  std::string path_;
-  DeviceInfo device_;
-  Known known_;
-  int file_ = -1;
-};
-
-// ---- Tuning
 
 /// A candidate that must not be used.
 struct Struck {
@@ -604,7 +424,7 @@ class Tuner {
   const TuneProblem* current_ = nullptr;  ///< what the worker has loaded
   int served_ = 0;                        ///< candidates of this worker
   Space space_;
-  std::optional<Journal> journal_;
+  std::optional<CandidateJournal> journal_;
   Progress* progress_ = nullptr;
   double done_ = 0;
   std::vector<Struck> struck_;
@@ -619,148 +439,6 @@ class Tuner {
 
 TuneResult run_tune(const TuneOptions& options, std::ostream& out) {
   return Tuner(options, out).run();
-}
-
-namespace {
-
-struct Arguments {
-  std::string shapes;
-  std::vector<std::string> sizes;
-  std::string classes = "square,tall,wide,deep,gemv,batched";
-  std::string types = "f32";
-  std::string ops = "NN";
-  std::string batch = "1";
-  std::string kernels;
-  std::string check;
-  std::string json;
-  TuneOptions options;
-};
-
-/// Kernels are separated by commas, as are their parameters: "naive,tiled:tile=8,register:tile_m=4,tile_n=8".
-std::vector<std::string> parse_kernel_list(std::string_view text) {
-  std::vector<std::string> kernels;
-  for (const std::string& part : split_list(text)) {
-    const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
-    if (parameter && !kernels.empty())
-      kernels.back() += "," + part;
-    else
-      kernels.push_back(part);
-  }
-  for (std::string& kernel : kernels) {
-    const Kernel parsed = parse_kernel(kernel);
-    if (kernel.find(':') != std::string::npos) kernel = to_string(parsed);
-  }
-  return kernels;
-}
-
-int check_table(const std::string& path) {
-  InputFile{path};  // what cannot be read at all is bad input
-  std::vector<std::string> notes;
-  const TuningTable table = TuningTable::read(path, notes);
-  for (const std::string& note : notes) std::cout << note << '\n';
-  std::cout << "'" << path << "' has " << table.entries().size()
-            << (table.entries().size() == 1 ? " valid entry" : " valid entries") << '\n';
-  return notes.empty() ? 0 : 1;
-}
-
-int tune(Arguments& arguments, bool batch_given) {
-  if (!arguments.check.empty()) return check_table(arguments.check);
-  TuneOptions& options = arguments.options;
-  for (const std::string& type : split_list(arguments.types)) options.types.push_back(parse_type(type));
-  options.ops = parse_ops(arguments.ops);
-  options.classes = split_list(arguments.classes);
-  for (const std::string& name : options.classes)
-    if (std::find(class_names.begin(), class_names.end(), name) == class_names.end())
-      class_problems(name, Type::f32, {}, {}, true);
-  if (!arguments.kernels.empty()) options.kernels = parse_kernel_list(arguments.kernels);
-  const std::int64_t batch = parse_size(arguments.batch, "--batch");
-  std::vector<Shape> shapes;
-  if (!arguments.shapes.empty()) {
-    shapes = read_shapes(arguments.shapes);
-    if (shapes.empty()) throw std::invalid_argument("'" + arguments.shapes + "' has no shapes");
-  }
-  for (const std::string& size : arguments.sizes) {
-    const Shape shape = size.find(',') == std::string::npos ? parse_sizes(size, "--size").front() : parse_shape(size, "--size");
-    for (const auto& [op_a, op_b] : options.ops) shapes.push_back({shape.m, shape.n, shape.k, op_a, op_b});
-  }
-  if (batch_given && shapes.empty()) throw std::invalid_argument("--batch goes with --size or --shapes");
-  for (const Type type : options.types)
-    for (const Shape& shape : shapes) {
-      const TuneProblem problem{"given", shape, type, batch};
-      if (std::none_of(options.problems.begin(), options.problems.end(),
-                       [&](const TuneProblem& other) { return other.shape == shape && other.type == type; }))
-        options.problems.push_back(problem);
-    }
-  for (const TuneProblem& problem : options.problems) validate(problem.problem());
-
-  if (options.date.empty()) options.date = today();
-  if (!is_date(options.date)) throw std::invalid_argument("--date: '" + options.date + "' is not of the form 2026-01-31");
-  if (options.output.empty()) {
-    options.output = TuningTable::user_path();
-    if (options.output.empty())
-      throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
-    std::error_code error;
-    fs::create_directories(fs::path(options.output).parent_path(), error);  // a failure shows when the file is written
-  }
-  std::optional<OutputFile> json;
-  if (!arguments.json.empty()) json.emplace(arguments.json);
-  const TuneResult result = run_tune(options, std::cout);
-  if (json) {
-    json->write(result.json);
-    json->commit();
-    std::cout << "wrote " << arguments.json << '\n';
-  }
-  return result.status;
-}
-
-}  // namespace
-
-void add_tune(CLI::App& app, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
-  TuneOptions& options = arguments->options;
-  CLI::App* verb = app.add_subcommand("tune", "Find the fastest kernels of this device and keep them in a table");
-  auto* shapes = verb->add_option("--shapes", arguments->shapes, "CSV file of products: m,n,k,trans_a,trans_b");
-  auto* sizes = verb->add_option("--size", arguments->sizes, "A product m,n,k, or N for a square one; as often as wanted");
-  verb->add_option("--classes", arguments->classes, "Where neither is given: built-in products of these classes")
-      ->capture_default_str()
-      ->excludes(shapes)
-      ->excludes(sizes);
-  verb->add_option("--type", arguments->types, "TYPE[,TYPE...] of " + type_names())
-      ->capture_default_str();
-  verb->add_option("--op", arguments->ops, "NN[,TN...]: A and B as they are, or stored transposed; not for --shapes")
-      ->capture_default_str();
-  auto* batch =
-      verb->add_option("--batch", arguments->batch, "How many products of each size, in one call")->capture_default_str();
-  verb->add_option("--kernel", arguments->kernels,
-                   "NAME[,NAME...]: families, or single kernels with their parameters; the best of these goes into the table, "
-                   "even if the planner knows a better one (default: all)");
-  verb->add_option("--output", options.output,
-                   "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
-  verb->add_flag("--resume", options.resume, "Skip what the table has of this device, and go on with a run that was interrupted");
-  verb->add_flag("--exhaustive", options.search.exhaustive, "Try every candidate");
-  verb->add_option("--seed", options.search.seed, "Of the search, and of the matrices")->capture_default_str();
-  verb->add_option("--candidates", options.search.candidates, "At most so many for each product")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  verb->add_option("--patience", options.search.patience, "Stop when so many in a row have not won")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  verb->add_option("--time-limit", options.time_limit, "Seconds for each candidate, after which it counts as one that hangs")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str();
-  verb->add_option("--date", options.date, "The date to be written, as 2026-01-31 (default: today's)");
-  verb->add_option("--device", options.device, "Index of the device, or a part of its name; see 'glgemm devices'");
-  verb->add_option("--json", arguments->json, "Write what was found, and how the planner's own choices compare, to a file");
-  verb->add_option("--check", arguments->check, "Read a table, say what is wrong with it, and do nothing else");
-  verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
-
-  const auto device = std::make_shared<std::string>();
-  CLI::App* worker = app.add_subcommand("tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
-  worker->add_option("--device", *device, "");
-  worker->callback([device, &status] {
-    serve_tuner(*device);
-    status = 0;
-  });
 }
 
 }  // namespace glgemm::tools

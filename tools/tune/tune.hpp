@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,13 @@
 
 namespace glgemm::tools {
 
-/// The problems of a built-in class for a type, an op of A and one of B: square, tall, wide, deep, gemv or batched. Fewer and
-/// smaller ones where a CPU computes.
+/// The names of the built-in classes of problems.
+std::span<const std::string_view> class_names();
+
+/// The problems of a built-in class for a type, an op of A and one of B. Fewer and smaller ones where a CPU
+/// computes.
 /// @throws std::invalid_argument  another name
 std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software);
-
-/// "NN,TN": the ops of A and B.  @throws std::invalid_argument
-std::vector<std::pair<Op, Op>> parse_ops(std::string_view text);
 
 struct TuneOptions {
   std::vector<TuneProblem> problems;  ///< if empty: of `classes`

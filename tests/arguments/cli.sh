@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# The command line of the tool as a whole: help, misspelt words, completion, JSON, progress bars, and signals.
+. "$(dirname "$0")/../support/cli.sh"
+
+verbs=$("$glgemm" complete '')
+[ "$(wc -w <<<"$verbs")" -ge 7 ] || fail "the verbs are: $verbs"
+
+# Help fits into 80 columns, and names every option that completion offers.
+for verb in '' $verbs; do
+  "$glgemm" $verb --help >stdout 2>stderr || fail "help of '$verb': status $?"
+  awk 'length > 80 { print; bad = 1 } END { exit bad }' stdout >long || fail "help of '$verb' has long lines: $(cat long)"
+  head -n 1 stdout | grep -q "^Usage: glgemm ${verb:-VERB}" || fail "help of '$verb' begins with: $(head -n 1 stdout)"
+  for option in $("$glgemm" complete $verb -); do
+    grep -qE -- "^  (-[a-z], )?$option( |$)|^  $option," stdout || fail "help of '$verb' does not name $option"
+  done
+done
+
+# bad NAME EXPECTED-LINE ARGUMENTS...: status 2, this line and no other on stderr, nothing on stdout.
+bad() {
+  local name=$1 line=$2 status
+  shift 2
+  "$glgemm" "$@" >stdout 2>stderr </dev/null
+  status=$?
+  [ $status -eq 2 ] || fail "$name: status $status instead of 2"
+  [ "$(cat stderr)" = "$line" ] || fail "$name: it says: $(cat stderr)"
+  [ -s stdout ] && fail "$name: something on the standard output: $(cat stdout)"
+}
+bad 'a misspelt verb' "glgemm: 'bnech' is not a verb: did you mean 'bench'? (--help lists them)" bnech --size 8
+bad 'a word far from any verb' "glgemm: 'frobnicate' is not a verb (--help lists them)" frobnicate
+bad 'no verb' 'glgemm: a verb is missing (--help lists them)'
+bad 'letters that changed places' "glgemm bench: '--shpae' is not an option: did you mean '--shape'? (--help lists them)" bench --shpae 1,2,3
+bad 'with a value' "glgemm tune: '--sizes' is not an option: did you mean '--size'? (--help lists them)" tune --sizes=8
+bad 'instead of a required option' "glgemm transpose: '--ouptut' is not an option: did you mean '--output'? (--help lists them)" \
+  transpose A.npy --ouptut B.npy
+bad 'far from any option' "glgemm devices: '--frobnicate' is not an option (--help lists them)" devices --frobnicate
+bad 'a value that is missing' 'glgemm bench: --check needs a value: auto|full|probe (--help explains)' bench --check
+bad 'a word too many' "glgemm bench: '8' is one argument too many (--help explains)" bench 8
+bad 'two ways to say it' 'glgemm bench: --size excludes --shape (--help explains)' bench --size 8 --shape 1,2,3
+bad 'no product' 'glgemm inspect: --shape M,N,K or --size N says which product' inspect --no-device
+bad 'JSON to nowhere' "glgemm inspect: cannot write 'missing/x.json': there is no folder 'missing'" inspect --no-device --size 8 --json missing/x.json
+
+# One spelling for all verbs.
+"$glgemm" inspect --no-device --size 8 --json >here 2>stderr || fail "inspect --json: $(cat stderr)"
+"$glgemm" inspect --no-device --size 8 --json - >dash 2>stderr || fail "inspect --json -: $(cat stderr)"
+"$glgemm" inspect --no-device --shape 8,8,8 --json file >text 2>stderr || fail "inspect --json FILE: $(cat stderr)"
+cmp -s here dash && cmp -s here file || fail 'three ways of --json differ'
+head -c 1 here | grep -qF '{' || fail "--json without a file prints: $(head -c 40 here)"
+grep -q '^kernel ' text && grep -qF 'wrote file' text || fail "beside --json FILE it prints: $(cat text)"
+
+# Completion, as bash asks for it.
+# complete_line WORD...: COMPREPLY for the last word, which may be empty.
+complete_line() {
+  COMP_WORDS=("$glgemm" "$@")
+  COMP_CWORD=$#
+  _glgemm
+}
+# completes EXPECTED WORD...
+completes() {
+  local expected=$1
+  shift
+  complete_line "$@"
+  [ "${COMPREPLY[*]}" = "$expected" ] || fail "completion of '$*' is '${COMPREPLY[*]}' instead of '$expected'"
+}
+. "$tests/../tools/arguments/glgemm.bash"
+completes bench be
+completes '--shape --shapes' bench --sha
+completes 'f32 f64 f16' bench --type f
+completes 'f32,bf16' tune --type f32,b
+completes probe bench --check p
+completes full bench --check = f
+completes 'tiled' inspect --kernel t
+completes 'auto,tiled' bench --kernel auto,t
+completes 'gemv' tune --class g
+completes '' tune --seed ''
+completes '' bench --kernel tiled : t
+complete_line inspect ''
+case " ${COMPREPLY[*]} " in *' --shape '*' --json '*) ;; *) fail "the options of inspect are: ${COMPREPLY[*]}" ;; esac
+case " ${COMPREPLY[*]} " in *' --first-child '*) fail 'a hidden option is offered' ;; esac
+completes tune tune
+mkdir files
+: >files/a.csv
+completes files/a.csv bench --shapes files/
+completes files/a.csv transpose files/
+
+need_device
+
+# A progress bar on a terminal, and nothing of it elsewhere.
+if command -v script >/dev/null; then
+  script -qec "'$glgemm' bench --size 64 --kernel naive --repeats 1 >/dev/null" /dev/null >terminal </dev/null
+  grep -qF '[....' terminal || fail "no progress bar on a terminal: $(cat -v terminal)"
+  tail -c 5 terminal | grep -q "$(printf '\033')\[K" || fail "the progress bar stays: $(tail -c 100 terminal | cat -v)"
+else
+  echo 'left out, since there is no script: progress bars on a terminal'
+fi
+"$glgemm" bench --size 64 --kernel naive --repeats 1 >stdout 2>stderr </dev/null
+grep -qF '[...' stdout stderr && fail 'a progress bar without a terminal'
+
+# ended SIGNAL NAME ARGUMENTS...: a signal ends the verb while a child of its runs. Neither the child nor a folder stays.
+ended() {
+  local signal=$1 name=$2 tool children= folders
+  shift 2
+  rm -rf temporary && mkdir temporary
+  TMPDIR=$work/temporary env --default-signal=INT "$glgemm" "$@" >stdout 2>stderr </dev/null &
+  tool=$!
+  for _ in $(seq 400); do
+    children=$(cat "/proc/$tool/task/$tool/children" 2>/dev/null)
+    [ -n "$children" ] && sleep 0.2 && break
+    sleep 0.05
+  done
+  [ -n "$children" ] || fail "$name: no child has run: $(cat stderr)"
+  kill "-$signal" $tool
+  wait $tool 2>/dev/null
+  status=$?
+  [ $status -eq $((128 + $(kill -l "$signal"))) ] || fail "$name: status $status after SIG$signal: $(cat stderr)"
+  for child in $children; do
+    for _ in $(seq 60); do kill -0 "$child" 2>/dev/null && sleep 0.05; done
+    kill -0 "$child" 2>/dev/null && fail "$name: the child is still there after SIG$signal"
+  done
+  folders=$(ls temporary)
+  [ -z "$folders" ] || fail "$name: after SIG$signal there is still $folders"
+}
+ended TERM 'bench --first' bench --first --size 512 --kernel naive --repeats 100
+ended INT 'bench --first' bench --first --size 512 --kernel naive --repeats 100
+ended TERM 'report' report --quick --no-tune --peer none --output report
+ended INT 'tune' tune --size 512 --kernel naive --output table.json
+if "$glgemm" bench --size 8 --kernel naive --repeats 1 --peer openblas >/dev/null 2>&1; then
+  ended TERM 'bench --peer' bench --size 4096 --kernel naive --peer openblas --cpu-seconds 0.1
+fi
+
+[ $failures -eq 0 ] && echo 'all passed'
+[ $failures -eq 0 ]

@@ -1,0 +1,29 @@
+// What a command line's description says to people: the text of --help, and what a misspelt word may have meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace glgemm::tools {
+
+/// The text of --help, in lines of at most 80 columns. `name`: of the program and the verb, as in "glgemm bench".
+std::string help_text(const CLI::App& app, const std::string& name);
+
+/// The value of an option for people, such as "M,N,K"; empty for a flag.
+std::string metavariable(const CLI::Option& option);
+
+/// The verbs that are not hidden.
+std::vector<std::string> verb_names(const CLI::App& app);
+/// The options that are not hidden, with their dashes.
+std::vector<std::string> option_names(const CLI::App& verb);
+
+/// The name that is spelt most like the word: at most a third of its letters differ. Two letters that changed places count as
+/// one. Empty if there is none.
+std::string closest(const std::string& word, const std::vector<std::string>& names);
+
+/// What is wrong with a command line that could not be parsed: one sentence.
+std::string explain(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace glgemm::tools

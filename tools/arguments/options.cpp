@@ -1,0 +1,126 @@
+// Options that several verbs have.
+#include "arguments/options.hpp"
+
+#include <iostream>
+#include <stdexcept>
+
+namespace glgemm::tools {
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    const std::size_t end = text.find(',');
+    parts.emplace_back(text.substr(0, end));
+    more = end != std::string_view::npos;
+    text.remove_prefix(more ? end + 1 : text.size());
+  }
+  return parts;
+}
+
+std::vector<std::string> split_kernels(std::string_view text) {
+  std::vector<std::string> kernels;
+  for (const std::string& part : split_list(text)) {
+    const bool parameter = part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+    if (parameter && !kernels.empty())
+      kernels.back() += "," + part;
+    else
+      kernels.push_back(part);
+  }
+  return kernels;
+}
+
+ShapeOptions add_shapes(CLI::App& verb, ShapeArguments& arguments) {
+  ShapeOptions options{};
+  options.size = verb.add_option("--size", arguments.sizes, "Square products of these sizes")->type_name("N[,...]");
+  if (!arguments.sizes.empty()) options.size->capture_default_str();
+  options.shape = verb.add_option("--shape", arguments.shapes, "A product: C is M x N, and K the inner size; as often as wanted")
+                      ->type_name("M,N,K")
+                      ->allow_extra_args(false)
+                      ->excludes(options.size);
+  options.shapes = verb.add_option("--shapes", arguments.file, "The products of a CSV file with the header m,n,k,trans_a,trans_b")
+                       ->type_name("FILE")
+                       ->excludes(options.size)
+                       ->excludes(options.shape);
+  for (CLI::Option* const op : {add_op_a(verb, arguments.op_a), add_op_b(verb, arguments.op_b)})
+    op->type_name("n|t|c[,...]")->excludes(options.shapes);
+  return options;
+}
+
+std::vector<std::pair<Op, Op>> ops_of(const ShapeArguments& arguments) {
+  std::vector<std::pair<Op, Op>> ops;
+  for (const std::string& a : split_list(arguments.op_a))
+    for (const std::string& b : split_list(arguments.op_b)) ops.emplace_back(parse_op(a, "--op-a"), parse_op(b, "--op-b"));
+  return ops;
+}
+
+std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
+  std::vector<Shape> shapes;
+  if (!arguments.file.empty()) {
+    shapes = read_shapes(arguments.file);
+    if (shapes.empty()) throw std::invalid_argument("'" + arguments.file + "' has no shapes");
+    return shapes;
+  }
+  std::vector<Shape> sizes;
+  for (const std::string& shape : arguments.shapes) sizes.push_back(parse_shape(shape, "--shape"));
+  if (sizes.empty() && !arguments.sizes.empty()) sizes = parse_sizes(arguments.sizes, "--size");
+  for (const Shape& size : sizes)
+    for (const auto& [op_a, op_b] : ops_of(arguments)) shapes.push_back({size.m, size.n, size.k, op_a, op_b});
+  return shapes;
+}
+
+CLI::Option* add_op_a(CLI::App& verb, std::string& op) {
+  return verb.add_option("--op-a", op, "n: A as it is; t: stored transposed; c: its complex conjugate stored transposed")
+      ->type_name("n|t|c")
+      ->capture_default_str();
+}
+
+CLI::Option* add_op_b(CLI::App& verb, std::string& op) {
+  return verb.add_option("--op-b", op, "The same for B")->type_name("n|t|c")->capture_default_str();
+}
+
+CLI::Option* add_type(CLI::App& verb, std::string& type) {
+  return verb.add_option("--type", type, "The elements of A and B: " + type_names())->type_name("TYPE")->capture_default_str();
+}
+
+CLI::Option* add_batch(CLI::App& verb, std::string& batch) {
+  return verb.add_option("--batch", batch, "Products of each shape, in one call")->type_name("COUNT")->capture_default_str();
+}
+
+CLI::Option* add_kernel(CLI::App& verb, std::string& kernel) {
+  return verb
+      .add_option("--kernel", kernel, "The kernel, with parameters if wanted, as in tiled:tile=16; auto: the planner's choice")
+      ->type_name("auto|KERNEL")
+      ->capture_default_str();
+}
+
+CLI::Option* add_device(CLI::App& verb, std::string& device) {
+  return verb.add_option("--device", device, "The device: its index or a part of its name (see 'glgemm devices')")
+      ->type_name("DEVICE");
+}
+
+CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what) {
+  return verb
+      .add_option("--json", path_, "Write " + what + " as JSON to FILE, or to the standard output where FILE is missing or '-'")
+      ->expected(0, 1)
+      ->default_str("-")
+      ->type_name("[FILE]");
+}
+
+std::ostream& JsonOutput::text() const {
+  return to_standard_output() ? std::cerr : std::cout;
+}
+
+void JsonOutput::open() {
+  if (!path_.empty() && !to_standard_output()) file_.emplace(path_);
+}
+
+void JsonOutput::write(const std::string& json) {
+  if (to_standard_output()) std::cout << json;
+  if (!file_) return;
+  file_->write(json);
+  file_->commit();
+  file_.reset();
+  std::cout << "wrote " << path_ << '\n';
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,78 @@
+// Options that several verbs have: one spelling, one metavariable and one sentence for each.
+//
+// A metavariable says what a value may be, to people and to the completion of the shell. Words in lower case are meant literally;
+// FILE and FOLDER stand for names of files, TYPE and KERNEL for names that the library knows; "|" separates alternatives, and
+// "[,...]" at the end makes the value a list.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "files/files.hpp"
+#include "files/shapes.hpp"
+
+namespace glgemm::tools {
+
+/// The parts of "a,b,c"; one empty part for an empty text.
+std::vector<std::string> split_list(std::string_view text);
+
+/// The kernels of a list, in which a comma separates kernels, and parameters of one kernel: what has a value but no name belongs
+/// to the kernel before, as in "naive,tiled:tile=8,register:tile_m=4,tile_n=8".
+std::vector<std::string> split_kernels(std::string_view text);
+
+/// The products that a command line names.
+struct ShapeArguments {
+  std::vector<std::string> shapes;  ///< each "m,n,k"
+  std::string sizes;                ///< "n,n,...": squares
+  std::string file;                 ///< as for read_shapes()
+  std::string op_a = "n";
+  std::string op_b = "n";
+};
+
+struct ShapeOptions {
+  CLI::Option* shape;
+  CLI::Option* size;
+  CLI::Option* shapes;
+};
+/// --shape, --size and --shapes, one of which may be given, and --op-a and --op-b.
+ShapeOptions add_shapes(CLI::App& verb, ShapeArguments& arguments);
+
+/// Every pair of an op of A and one of B.  @throws std::invalid_argument  as parse_op
+std::vector<std::pair<Op, Op>> ops_of(const ShapeArguments& arguments);
+
+/// The products of the file; else each of `shapes`, else each of `sizes`, with every pair of ops. None if none is named.
+/// @throws std::invalid_argument, FileError  as read_shapes() and parse_shape(), or the file has no shapes
+std::vector<Shape> shapes_of(const ShapeArguments& arguments);
+
+CLI::Option* add_op_a(CLI::App& verb, std::string& op);
+CLI::Option* add_op_b(CLI::App& verb, std::string& op);
+CLI::Option* add_type(CLI::App& verb, std::string& type);
+CLI::Option* add_batch(CLI::App& verb, std::string& batch);
+CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
+CLI::Option* add_device(CLI::App& verb, std::string& device);
+
+/// --json [FILE]: where a verb writes JSON. It goes to the standard output where FILE is missing or "-".
+class JsonOutput {
+ public:
+  /// `what`: "results and ratios".
+  CLI::Option* add_option(CLI::App& verb, const std::string& what);
+  bool to_standard_output() const { return path_ == "-"; }
+  /// Where the text for people goes: the standard output, unless the JSON has that.
+  std::ostream& text() const;
+  /// Before long work.  @throws FileError  the file cannot be written
+  void open();
+  /// Writes the JSON, a whole text, if it was asked for.  @throws FileError
+  void write(const std::string& json);
+
+ private:
+  std::string path_;
+  std::optional<OutputFile> file_;
+};
+
+}  // namespace glgemm::tools

@@ -1,0 +1,216 @@
+// The command line of glgemm bench.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include <glgemm/headless.hpp>
+
+#include "arguments/options.hpp"
+#include "bench/bench.hpp"
+#include "bench/calls.hpp"
+#include "bench/scaling.hpp"
+#include "peers/peers.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+struct Arguments {
+  ShapeArguments shapes;
+  std::string kernel = "all";
+  std::string peer;
+  bool roofline = false;
+  JsonOutput json;
+  std::string device;
+  std::string check = "auto";
+  std::string type = "f32";
+  std::string alpha = "1";
+  std::string beta = "0";
+  std::string batch = "1";
+  bool scaling = false;
+  std::string accelerators;
+  std::string device_memory_limit;
+  std::string memory_limit;
+  bool enqueue = false;
+  bool first = false;
+  bool first_child = false;
+  BenchOptions options;
+};
+
+/// @throws std::invalid_argument  options that do not go together
+void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
+  if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
+      bench.paper || bench.budget_ms || !bench.image_dir.empty())
+    throw std::invalid_argument(
+        "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
+        "--roofline, --paper, --budget and --image-dir");
+  if ((arguments.first || arguments.enqueue) &&
+      (bench.check != CheckMethod::automatic || (arguments.first && (bench.alpha != 1.0 || bench.beta != 0.0 || bench.warmup))))
+    throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
+}
+
+/// In a context, or in those of accelerators.
+BenchResult measure(const Arguments& arguments, std::ostream& out) {
+  ScalingOptions scaling{arguments.options, arguments.accelerators};
+  if (!arguments.device_memory_limit.empty())
+    scaling.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+  if (!arguments.memory_limit.empty()) scaling.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+  const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
+  const BenchOptions& bench = scaling.bench;
+  if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
+    if (arguments.kernel == "all") scaling.bench.kernels = parse_kernels("auto");
+    require_agreement(arguments, bench);
+  }
+  if (arguments.scaling) {
+    one_thread_for_each_accelerator();
+    return run_scaling(scaling, out);
+  }
+  if (arguments.first) return run_first(bench, arguments.device, out);
+  if (arguments.first_child) return run_first_child(bench, arguments.device);
+  HeadlessOptions headless;
+  headless.device = arguments.device;
+  const HeadlessContext context(headless);
+  Engine engine(HeadlessContext::get_proc_address);
+  const BenchResult result = limited             ? run_streamed(scaling, engine, out)
+                             : arguments.enqueue ? run_enqueue(bench, engine, out)
+                                                 : run_bench(bench, engine, out);
+  engine.release();
+  return result;
+}
+
+int bench(Arguments& arguments) {
+  BenchOptions& options = arguments.options;
+  options.type = parse_type(arguments.type);
+  options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
+  options.beta = parse_scalar(arguments.beta, options.type, "--beta");
+  options.batch = parse_size(arguments.batch, "--batch");
+  if (options.paper && (options.type != Type::f32 || options.batch > 1))
+    throw std::invalid_argument("--paper: the published figures are of single products in f32");
+  options.shapes = shapes_of(arguments.shapes);
+  if (options.shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
+  options.kernels = parse_kernels(arguments.kernel);
+  if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
+  if (arguments.roofline) options.roofline.emplace();
+  options.check = arguments.check == "full"    ? CheckMethod::full
+                  : arguments.check == "probe" ? CheckMethod::probe
+                                               : CheckMethod::automatic;
+  if (!options.image_dir.empty() && !std::filesystem::is_directory(options.image_dir))
+    throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
+  arguments.json.open();
+  const BenchResult result = measure(arguments, arguments.json.text());
+  arguments.json.write(result.json);
+  return result.status;
+}
+
+void add_products(CLI::App& verb, Arguments& arguments) {
+  add_shapes(verb, arguments.shapes);
+  add_type(verb, arguments.type);
+  verb.add_option("--alpha", arguments.alpha, "The product is multiplied by it; complex as in 1-2i")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  verb.add_option("--beta", arguments.beta, "C is multiplied by it before the product is added")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  add_batch(verb, arguments.batch);
+}
+
+void add_entrants(CLI::App& verb, Arguments& arguments) {
+  verb.add_option(
+          "--kernel", arguments.kernel,
+          "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
+          "run; space: the fastest of all that the tuner could choose")
+      ->type_name("auto|all|space|KERNEL[,...]")
+      ->capture_default_str();
+  auto* peer = verb.add_option("--peer", arguments.peer, "Other libraries, measured in turn with the kernels")
+                   ->type_name("openblas|clblast[,...]");
+  verb.add_option("--opencl-device", arguments.options.opencl_device,
+                  "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else the first)")
+      ->type_name("DEVICE")
+      ->needs(peer);
+  verb.add_flag("--roofline", arguments.roofline,
+                "Measure also what the device can compute and read at most, and state each result as a share of it");
+  verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");
+  verb.add_option(
+          "--budget", arguments.options.budget_ms,
+          "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take over "
+          "twice as long")
+      ->type_name("MS")
+      ->check(CLI::Range(0.01, 1e6));
+}
+
+/// What may be measured instead of kernels.
+void add_subjects(CLI::App& verb, Arguments& arguments) {
+  auto* scaling =
+      verb.add_flag("--scaling", arguments.scaling,
+                    "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, and "
+                    "where the time went");
+  verb.add_option("--accelerators", arguments.accelerators,
+                  "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
+      ->type_name("all|DEVICE[,...]")
+      ->needs(scaling);
+  auto* device_limit =
+      verb.add_option("--device-memory-limit", arguments.device_memory_limit,
+                      "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
+                      "those without a limit and beside the transfers alone")
+          ->type_name("BYTES");
+  auto* limit = verb.add_option("--memory-limit", arguments.memory_limit, "The same with so many on device and host together")
+                    ->type_name("BYTES");
+  auto* enqueue = verb.add_flag("--enqueue", arguments.enqueue,
+                                "Measure what the call of a repeated product costs the CPU, in a scope and without one")
+                      ->excludes(scaling, device_limit, limit);
+  verb.add_flag("--first", arguments.first,
+                "Measure the first product of a new process, with an empty program cache and with a filled one")
+      ->excludes(enqueue, scaling, device_limit, limit);
+  verb.add_flag("--first-child", arguments.first_child)->group("");
+}
+
+void add_ways(CLI::App& verb, Arguments& arguments) {
+  add_device(verb, arguments.device)->excludes(verb.get_option("--scaling"));
+  verb.add_option("--check", arguments.check,
+                  "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
+      ->type_name("auto|full|probe")
+      ->check(CLI::IsMember({"auto", "full", "probe"}))
+      ->capture_default_str();
+  verb.add_option("--cpu-seconds", arguments.options.cpu_seconds,
+                  "A serial loop that would take longer is measured on a band of rows")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  verb.add_option("--repeats", arguments.options.repeats,
+                  "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 1000000));
+  verb.add_option("--warmup", arguments.options.warmup,
+                  "Runs before those that count (default: 1 to 50, for a tenth of a second)")
+      ->type_name("COUNT")
+      ->check(CLI::Range(0, 1000000));
+  arguments.json.add_option(verb, "results and ratios");
+  verb.add_option("--image-dir", arguments.options.image_dir, "Where to draw each C and its error as heat maps")
+      ->type_name("FOLDER");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("bench", "Measure kernels beside a serial loop and other libraries, and check every result");
+  const auto group = [&](const char* name, void (*add)(CLI::App&, Arguments&)) {
+    verb->option_defaults()->group(name);
+    add(*verb, *arguments);
+  };
+  arguments->shapes.sizes = "128,256,512,1024";
+  group("Products", add_products);
+  group("Kernels", add_entrants);
+  group("What to measure instead", add_subjects);
+  group("How", add_ways);
+  verb->footer(
+      "Examples:\n"
+      "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"
+      "  glgemm bench --shape 4096,1,4096 --roofline\n"
+      "  glgemm bench --size 512 --first --json first.json");
+  verb->callback([arguments, &status] { status = bench(*arguments); });
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,166 @@
+// The command line of glgemm inspect.
+#include "arguments/options.hpp"
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <glgemm/engine.hpp>
+#include <glgemm/headless.hpp>
+
+#include "inspect/inspect.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+struct Arguments {
+  std::string shape;
+  std::string size;
+  std::string type = "f32";
+  std::string op_a = "n";
+  std::string op_b = "n";
+  std::string batch = "1";
+  std::string memory_limit;
+  std::string device_memory_limit;
+  std::string device;
+  bool no_device = false;
+  double runs = 1000;
+  std::int64_t split_k = 0;
+  JsonOutput json;
+  Shown shown;
+};
+
+Device find_device(const Arguments& arguments) {
+  if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
+  HeadlessOptions options;
+  options.device = arguments.device;
+  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
+  std::optional<HeadlessContext> context;
+  try {
+    context.emplace(options);
+  } catch (const Unsupported& error) {
+    std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
+    return {"none usable (OpenGL 4.3's least limits)", {}, {}};
+  }
+  Engine engine(HeadlessContext::get_proc_address);
+  std::vector<std::string> notes;  // of tables: 'glgemm tune --check-table' says what is wrong with one
+  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
+                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
+  engine.release();
+  return device;
+}
+
+/// @throws std::invalid_argument  not one product is named
+Shape shape_of(const Arguments& arguments) {
+  if (!arguments.shape.empty()) return parse_shape(arguments.shape, "--shape");
+  if (arguments.size.empty()) throw std::invalid_argument("--shape M,N,K or --size N says which product");
+  const std::int64_t size = parse_size(arguments.size, "--size");
+  return {size, size, size};
+}
+
+void inspect(Arguments& arguments) {
+  const Shape shape = shape_of(arguments);
+  Problem problem;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.type = parse_type(arguments.type);
+  problem.c_type = accumulator(problem.type);
+  problem.a.op = parse_op(arguments.op_a, "--op-a");
+  problem.b.op = parse_op(arguments.op_b, "--op-b");
+  PlanOptions options;
+  options.runs = arguments.runs;
+  options.split_k = arguments.split_k;
+  if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  validate(problem);  // the sizes can be multiplied
+  if (batch > 1) {
+    problem.batch = batch;
+    problem.a.batch_stride = problem.m * problem.k;
+    problem.b.batch_stride = problem.k * problem.n;
+    problem.c.batch_stride = problem.m * problem.n;
+    validate(problem);
+  }
+  const Device device = find_device(arguments);
+  options.tuning = device.tuning;
+  const Planned planned = [&]() -> Planned {
+    Explanation why;
+    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
+      const Plan plan = make_plan(problem, device.limits, options, &why);
+      return {problem, options, plan, std::move(why)};
+    }
+    StreamOptions stream_options;
+    stream_options.plan = options;
+    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+    if (!arguments.device_memory_limit.empty())
+      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
+    Problem window = stream.problem;
+    window.m = stream.piece_m;
+    window.n = stream.piece_n;
+    window.k = stream.piece_k;
+    PlanOptions as_streamed = options;
+    as_streamed.kernel = stream.window.kernel;
+    as_streamed.split_k = stream.window.parts;
+    as_streamed.transposed = stream.window.transposed;
+    make_plan(window, device.limits, as_streamed, &why);
+    return {window, options, stream.window, std::move(why), std::move(stream)};
+  }();
+  arguments.json.open();
+  if (!arguments.json.to_standard_output()) print(planned, device, arguments.shown);
+  arguments.json.write(json_of(planned, device, arguments.shown));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
+  auto* shape =
+      verb->add_option("--shape", arguments->shape, "The product: C is M x N, and K the inner size")->type_name("M,N,K");
+  verb->add_option("--size", arguments->size, "The square product of this size")->type_name("N")->excludes(shape);
+  add_op_a(*verb, arguments->op_a);
+  add_op_b(*verb, arguments->op_b);
+  add_type(*verb, arguments->type);
+  add_batch(*verb, arguments->batch);
+  add_kernel(*verb, arguments->shown.requested);
+  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
+      ->type_name("COUNT")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1.0, 1e15))
+      ->capture_default_str();
+  verb->add_option(
+          "--memory-limit", arguments->memory_limit,
+          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
+          "512M")
+      ->type_name("BYTES");
+  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
+      ->type_name("BYTES");
+  auto* device = add_device(*verb, arguments->device);
+  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
+  verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
+  verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
+  verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
+      ->type_name("COUNT")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  arguments->json.add_option(*verb, "the plan");
+  verb->footer(
+      "Examples:\n"
+      "  glgemm inspect --size 1024\n"
+      "  glgemm inspect --shape 4096,1,4096 --all\n"
+      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
+  verb->callback([arguments, &status] {
+    inspect(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace glgemm::tools

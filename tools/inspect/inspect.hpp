@@ -1,0 +1,46 @@
+// glgemm inspect, apart from its command line: showing a plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/plan.hpp>
+#include <glgemm/streaming.hpp>
+#include <glgemm/tuning.hpp>
+
+namespace glgemm::tools {
+
+/// Limits, whose they are, and what was tuned there.
+struct Device {
+  std::string name;
+  Limits limits;
+  std::vector<TunedChoice> tuning;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+};
+
+/// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
+struct Planned {
+  Problem problem;
+  PlanOptions options;
+  Plan plan;
+  Explanation why;
+  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
+  std::optional<StreamPlan> stream{};
+};
+
+/// What of a plan is shown.
+struct Shown {
+  std::string requested = "auto";  ///< the kernel that was asked for
+  bool all = false;                ///< every kernel that was not taken
+  bool source = false;             ///< the GLSL of each stage
+  std::int64_t steps = 8;          ///< so many dispatches
+};
+
+/// For people, on the standard output.
+void print(const Planned& planned, const Device& device, const Shown& shown);
+/// One JSON object, with a line feed at its end.
+std::string json_of(const Planned& planned, const Device& device, const Shown& shown);
+
+}  // namespace glgemm::tools

@@ -1,0 +1,67 @@
+// The command line of glgemm report.
+#include <memory>
+#include <string>
+
+#include "arguments/options.hpp"
+#include "files/shapes.hpp"
+#include "peers/peers.hpp"
+#include "reports/report.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+int report(const ReportOptions& arguments) {
+  if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--size");
+  for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
+    for (const std::string& file : *files) read_shapes(file);
+  if (arguments.peer != "auto" && arguments.peer != "none") parse_peers(arguments.peer);
+  return run_report(arguments);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<ReportOptions>();
+  CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
+  verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
+      ->type_name("FOLDER")
+      ->capture_default_str()
+      ->take_last();
+  verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
+  add_device(*verb, arguments->device);
+  verb->add_option("--size", arguments->sizes,
+                   "Square products of these sizes (default: 128 to 8192; to 1024 on software devices)")
+      ->type_name("N[,...]");
+  verb->add_option("--shapes", arguments->shapes,
+                   "The products of a CSV file with the header m,n,k,trans_a,trans_b; as often as wanted")
+      ->type_name("FILE");
+  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given")->type_name("FILE");
+  verb->add_flag("--space", arguments->space,
+                 "Compare the planner's choice for each of these shapes with all that it could choose");
+  verb->add_option("--peer", arguments->peer, "Libraries to compare with; auto: those that work here")
+      ->type_name("auto|none|openblas|clblast[,...]")
+      ->capture_default_str();
+  auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");
+  verb->add_option("--tune-minutes", arguments->tune_minutes,
+                   "The time for tuning, which goes on where it was ended when it is run again")
+      ->type_name("MINUTES")
+      ->check(CLI::Range(0.01, 1e5))
+      ->capture_default_str()
+      ->excludes(no_tune);
+  auto* checks =
+      verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
+          ->type_name("FOLDER")
+          ->take_last();
+  verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
+  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")
+      ->type_name("FILE")
+      ->take_last();
+  verb->footer(
+      "Examples:\n"
+      "  glgemm report --quick\n"
+      "  glgemm report --device nvidia --output results --no-tune");
+  verb->callback([arguments, &status] { status = report(*arguments); });
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,135 @@
+// The goals of `glgemm report`.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/paper.hpp"
+#include "files/shapes.hpp"
+#include "reports/findings.hpp"
+#include "reports/text.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Goals {
+ public:
+  /// At least `must`, or at most. NaN: the figure is just reported.
+  void add(const std::string& what, double value, double must, double aim, bool at_most = false) {
+    Json goal{{"what", what}, {"value", value}, {"must", nullptr}, {"aim", nullptr}, {"at_most", at_most}, {"met", nullptr}};
+    if (!std::isnan(must)) {
+      goal["must"] = must;
+      goal["aim"] = aim;
+      goal["met"] = at_most ? value <= must : value >= must;
+    }
+    list.push_back(std::move(goal));
+  }
+  Json list = Json::array();
+};
+
+}  // namespace
+
+Json goals(const Json& report) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const std::string version = report.at("device").value("version", ""), renderer = report.at("device").value("renderer", "");
+  const std::string vendor = report.at("device").value("vendor", "");
+  const bool llvmpipe = renderer.starts_with("llvmpipe"), mesa22 = llvmpipe && version.find("Mesa 22.") != std::string::npos;
+  const bool mesa25 = llvmpipe && version.find("Mesa 25.") != std::string::npos;
+  const bool nvidia = vendor.find("NVIDIA") != std::string::npos, gpu = !report.at("device").value("software", llvmpipe);
+  Goals list;
+  std::vector<Json> ratios;
+  for (const Json* bench : benches(report)) {
+    for (const Json& ratio : bench->at("ratios")) {
+      const bool again =
+          std::any_of(ratios.begin(), ratios.end(), [&](const Json& x) { return x.at("name") == ratio.at("name"); });
+      if (!again || ratio.at("name").get<std::string>().find(", geometric mean") != std::string::npos) ratios.push_back(ratio);
+    }
+  }
+  for (const Json& ratio : ratios) {
+    const std::string name = ratio.at("name"), of = ratio.at("of"), over = ratio.at("over");
+    const double value = ratio.at("value");
+    if (of.starts_with("first product"))
+      list.add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
+    if (of == "streamed" && over.starts_with("the slower of")) list.add(name, value, gpu ? 0.85 : none, 0.97);
+    if (of != "auto") continue;
+    const bool mean = name.find(", geometric mean") != std::string::npos;
+    const auto figures = [&] {  // m, n and k
+      std::array<std::int64_t, 3> sizes{};
+      std::smatch match;
+      if (std::regex_search(name, match, std::regex(", ([0-9]+)x([0-9]+)x([0-9]+)")))
+        for (std::size_t i = 0; i < 3; ++i) sizes[i] = std::strtoll(match[i + 1].str().c_str(), nullptr, 10);
+      return sizes;
+    };
+    const auto about = [&](const char* shape) { return name.find(std::string(", ") + shape + " f32") != std::string::npos; };
+    if (over == "tiled" && about("1024x1024x1024"))
+      list.add(name, value, mesa22 ? 45 : mesa25 ? 13 : none, mesa22 ? 60 : 17);
+    else if (over == "clblast" && (about("512x512x512") || about("1024x1024x1024") || about("2048x2048x2048")))
+      list.add(name, value, mesa22 ? 1 : none, 1.5);
+    else if (over == "best of space")
+      list.add(name, value, mean ? 0.95 : 0.9, 0.97);
+    else if (const auto [m, n, k] = figures(); over == "reading rate" && n <= 4 && n != 3 && m >= 1000 && k >= 1000)
+      // A GPU's caches must not hold A.
+      list.add(name, value, !gpu ? 0.6 : n == 1 && m * k >= 1 << 26 ? 0.8 : none, gpu ? 0.95 : 0.85);
+    else if (over == "naive" && about("512x4x500000"))
+      list.add(name, value, 4, 10);
+  }
+  for (const Json* bench : benches(report, "enqueue"))
+    for (const Json& x : bench->at("results"))
+      list.add("microseconds of CPU for each call of gemm(), " + enqueued_text(x), x.at("cpu_us"),
+               gpu && x.at("n") <= 256 ? 15 : none, 5, true);
+  std::pair<double, std::string> paper_kernel;  // at the largest size that the paper has
+  for (const Json* bench : benches(report, "table"))
+    for (const Json& x : bench->value("results", Json::array()))
+      for (const PaperResult& paper : paper_results)
+        if (x.at("requested") == "tiled" && x.at("n") == paper.n) {
+          const double rate = flops({paper.n, paper.n, paper.n}) / paper.gpu_ms / 1e6;
+          paper_kernel = {x.at("gflops").get<double>() / rate,
+                          "tiled over the paper's " + number(rate) + " GFLOP/s, N = " + std::to_string(paper.n)};
+        }
+  if (paper_kernel.first > 0) list.add(paper_kernel.second, paper_kernel.first, none, none);
+  for (const Json& told : report.at("tests_say")) {
+    const std::string line = told;
+    const auto figure = [&](const char* pattern) {
+      std::smatch match;
+      return std::regex_search(line, match, std::regex(pattern)) ? std::strtod(match[1].str().c_str(), nullptr) : none;
+    };
+    if (const double x = figure(R"(one call each over batched: ([0-9.eE+-]+))"); !std::isnan(x))
+      list.add("4 x 4 products, batched, over one call each", x, 50, 200);
+    else if (const double calls = figure(R"(a dispatch by hand, .*: ([0-9.eE+-]+) \()"); !std::isnan(calls))
+      list.add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
+    else if (const double made = figure(R"(programs made: .* ratio ([0-9.eE+-]+))"); !std::isnan(made))
+      list.add("programs made in a second process, over the first", made, 0.3, 0.1, true);
+  }
+  if (report.at("cublas").is_object()) {
+    for (const Json& set : report.at("cublas").at("sets")) {
+      double logs = 0;
+      for (const Json& x : set.at("results")) {
+        logs += std::log(x.at("ratio").get<double>());
+        const std::string type = set.value("type", "f32");
+        const int batch = set.value("batch", 1);
+        if (set.at("name") == "squares")
+          list.add("auto over cuBLAS, " + shape_text(x), x.at("ratio"), nvidia ? 0.8 : none, 1);
+        else if (type != "f32" || batch > 1)  // by tensor cores, which OpenGL does not reach, it is another contest
+          list.add("auto over cuBLAS in " + set.value("arithmetic", type) + ", " + type + ", " + shape_text(x) +
+                       (batch > 1 ? ", batch of " + std::to_string(batch) : ""),
+                   x.at("ratio"), nvidia && type == "f64" && !set.value("tensor_cores", true) ? 0.7 : none, 0.9);
+      }
+      if (set.at("name") != "squares" && set.value("type", "f32") == "f32" && set.value("batch", 1) == 1 &&
+          !set.at("results").empty())
+        list.add("auto over cuBLAS, geometric mean of " + std::to_string(set.at("results").size()) + " of " +
+                     set.at("name").get<std::string>(),
+                 std::exp(logs / static_cast<double>(set.at("results").size())),
+                 nvidia && set.at("name").get<std::string>().find("server") != std::string::npos ? 0.7 : none, 0.95);
+    }
+  }
+  return list.list;
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,183 @@
+// The command line of glgemm tune.
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "arguments/options.hpp"
+#include "files/files.hpp"
+#include "tune/tune.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  ShapeArguments shapes;
+  std::string classes;
+  std::string types = "f32";
+  std::string batch = "1";
+  std::string kernels;
+  std::string check_table;
+  JsonOutput json;
+  TuneOptions options;
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm calendar{};
+  gmtime_r(&now, &calendar);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
+  return text.data();
+}
+
+/// Whether a table can have it.
+bool is_date(const std::string& text) {
+  TuningEntry entry{"device", "driver", "", {}, text};
+  Problem& problem = entry.choice.problem;
+  problem.m = problem.n = problem.k = 1;
+  TuningTable table;
+  table.add(entry);
+  std::vector<std::string> notes;
+  TuningTable::parse(table.to_json(), notes);
+  return notes.empty();
+}
+
+int check_table(const std::string& path) {
+  InputFile{path};  // what cannot be read at all is bad input
+  std::vector<std::string> notes;
+  const TuningTable table = TuningTable::read(path, notes);
+  for (const std::string& note : notes) std::cout << note << '\n';
+  std::cout << "'" << path << "' has " << table.entries().size()
+            << (table.entries().size() == 1 ? " valid entry" : " valid entries") << '\n';
+  return notes.empty() ? 0 : 1;
+}
+
+/// @throws std::invalid_argument, FileError  a list that cannot be read
+void read_problems(const Arguments& arguments, bool batch_given, TuneOptions& options) {
+  for (const std::string& type : split_list(arguments.types)) options.types.push_back(parse_type(type));
+  options.ops = ops_of(arguments.shapes);
+  options.classes = split_list(arguments.classes);
+  for (const std::string& name : options.classes) class_problems(name, Type::f32, {}, {}, true);
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  const std::vector<Shape> shapes = shapes_of(arguments.shapes);
+  if (batch_given && shapes.empty()) throw std::invalid_argument("--batch goes with --shape, --size or --shapes");
+  for (const Type type : options.types)
+    for (const Shape& shape : shapes) {
+      const TuneProblem problem{"given", shape, type, batch};
+      if (std::none_of(options.problems.begin(), options.problems.end(),
+                       [&](const TuneProblem& other) { return other.shape == shape && other.type == type; }))
+        options.problems.push_back(problem);
+    }
+  for (const TuneProblem& problem : options.problems) validate(problem.problem());
+}
+
+int tune(Arguments& arguments, bool batch_given) {
+  if (!arguments.check_table.empty()) return check_table(arguments.check_table);
+  TuneOptions& options = arguments.options;
+  read_problems(arguments, batch_given, options);
+  if (!arguments.kernels.empty())
+    for (const std::string& kernel : split_kernels(arguments.kernels)) {
+      const Kernel parsed = parse_kernel(kernel);
+      options.kernels.push_back(kernel.find(':') == std::string::npos ? kernel : to_string(parsed));
+    }
+  if (options.date.empty()) options.date = today();
+  if (!is_date(options.date)) throw std::invalid_argument("--date: '" + options.date + "' is not of the form 2026-01-31");
+  if (options.output.empty()) {
+    options.output = TuningTable::user_path();
+    if (options.output.empty())
+      throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
+    std::error_code error;
+    fs::create_directories(fs::path(options.output).parent_path(), error);  // a failure shows when the file is written
+  }
+  arguments.json.open();
+  const TuneResult result = run_tune(options, arguments.json.text());
+  arguments.json.write(result.json);
+  return result.status;
+}
+
+CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
+  const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
+  std::string names;
+  for (const std::string_view name : class_names()) {
+    names += (names.empty() ? "" : "|") + std::string(name);
+    arguments.classes += (arguments.classes.empty() ? "" : ",") + std::string(name);
+  }
+  verb.add_option("--class", arguments.classes, "Where no product is named: built-in ones of these classes (default: all)")
+      ->type_name(names + "[,...]")
+      ->excludes(shapes.shape, shapes.size, shapes.shapes);
+  add_type(verb, arguments.types)->type_name("TYPE[,...]");
+  return add_batch(verb, arguments.batch);
+}
+
+void add_search(CLI::App& verb, Arguments& arguments) {
+  SearchOptions& search = arguments.options.search;
+  verb.add_option(
+          "--kernel", arguments.kernels,
+          "Families, or kernels with their parameters: the best of these goes into the table, even if the planner knows a better "
+          "one (default: all)")
+      ->type_name("KERNEL[,...]");
+  verb.add_flag("--exhaustive", search.exhaustive, "Try every candidate");
+  verb.add_option("--candidates", search.candidates, "At most so many for each product")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb.add_option("--patience", search.patience, "Stop when so many in a row have not won")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb.add_option("--time-limit", arguments.options.time_limit, "For each candidate, after which it counts as one that hangs")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
+  verb.add_option("--seed", search.seed, "Of the search, and of the matrices")->type_name("NUMBER")->capture_default_str();
+}
+
+void add_table(CLI::App& verb, Arguments& arguments) {
+  add_device(verb, arguments.options.device);
+  verb.add_option("-o,--output", arguments.options.output,
+                  "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)")
+      ->type_name("FILE");
+  verb.add_option("--date", arguments.options.date, "The date for the table, as 2026-01-31 (default: today's)")
+      ->type_name("DATE");
+  verb.add_flag("--resume", arguments.options.resume,
+                "Skip what the table has of this device, and go on with a run that was interrupted");
+  arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");
+  verb.add_option("--check-table", arguments.check_table, "Read a table, say what is wrong with it, and do nothing else")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("tune", "Find the fastest kernels of this device and keep them in a table");
+  verb->option_defaults()->group("Products");
+  const CLI::Option* const batch = add_problems(*verb, *arguments);
+  verb->option_defaults()->group("Search");
+  add_search(*verb, *arguments);
+  verb->option_defaults()->group("Device and table");
+  add_table(*verb, *arguments);
+  verb->footer(
+      "Examples:\n"
+      "  glgemm tune --resume\n"
+      "  glgemm tune --shape 4096,1,4096 --type f32,f16\n"
+      "  glgemm tune --class gemv,deep --output table.json");
+  verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
+
+  const auto device = std::make_shared<std::string>();
+  CLI::App* worker = app.add_subcommand("tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
+  worker->add_option("--device", *device, "");
+  worker->callback([device, &status] {
+    serve_tuner(*device);
+    status = 0;
+  });
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,388 @@
+// The process in which `glgemm tune` runs its candidates: the worker's side of the socket.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <glgemm/error.hpp>
+#include <glgemm/headless.hpp>
+#include <glgemm/verify.hpp>
+#include <nlohmann/json.hpp>
+
+#include "files/npy.hpp"
+#include "files/product.hpp"
+#include "tune/worker.hpp"
+#include "tune/worker_lines.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+using Json = nlohmann::json;
+
+/// What tests have go wrong: what shall happen, and to which kernel.
+using Injected = std::set<std::pair<std::string, std::string>>;
+Injected injected() {
+  Injected result;
+  const char* const variable = std::getenv("GLGEMM_TUNE_INJECT");
+  std::string_view rest = variable ? variable : "";
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    if (const std::size_t equals = item.find('='); equals != std::string_view::npos)
+      result.emplace(item.substr(0, equals), item.substr(equals + 1));
+  }
+  return result;
+}
+
+PlanOptions options_for(const Candidate& candidate) {
+  PlanOptions options;
+  options.kernel = parse_kernel(candidate.kernel);
+  options.split_k = candidate.split_k;
+  options.untuned = true;
+  return options;
+}
+
+/// The numbers of parts of k worth a try, besides the planner's own: powers of two, while there are few workgroups and long
+/// parts. Just 0 where the kernel does not split.
+std::vector<std::int64_t> splits(const Problem& problem, const Kernel& kernel, const Limits& limits) {
+  PlanOptions options;
+  options.untuned = true;
+  options.kernel = kernel;
+  const auto parts = [&](std::int64_t split) {
+    options.split_k = split;
+    return make_plan(problem, limits, options).parts;
+  };
+  constexpr std::int64_t shortest = 128, most = 256;
+  const std::int64_t enough_groups = limits.cpu ? 64 : 4096;
+  const Tile block = tile(kernel);
+  const std::int64_t groups = ((problem.m + block.rows - 1) / block.rows) * ((problem.n + block.columns - 1) / block.columns);
+  std::vector<std::int64_t> result{parts(0)};
+  for (std::int64_t split = 2; split <= most && split * shortest <= problem.k && groups <= enough_groups / split / problem.batch;
+       split *= 2)
+    if (const std::int64_t got = parts(split); got > 1) result.push_back(got);
+  if (result == std::vector<std::int64_t>{1}) return {0};
+  result.push_back(1);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+Space space_of(const Problem& problem, const Engine& engine) {
+  const Limits& limits = engine.limits();
+  Space space;
+  const Plan plan = engine.plan(problem);
+  space.planned = {to_string(plan.kernel), plan.parts};
+  for (const Kernel& kernel : kernel_space(problem, limits))
+    for (const std::int64_t split : splits(problem, kernel, limits)) space.candidates.push_back({to_string(kernel), split});
+  const auto& all = space.candidates;
+  if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
+  if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
+  return space;
+}
+
+/// A loaded problem.
+class Bout {
+ public:
+  Bout() = default;
+  Bout(const Bout&) = delete;
+  Bout& operator=(const Bout&) = delete;
+  virtual ~Bout() = default;
+  virtual Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) = 0;
+  virtual Verdict check(const Candidate& candidate) = 0;
+};
+
+template <class T>
+class TypedBout final : public Bout {
+  using C = accumulator_t<T>;
+
+ public:
+  TypedBout(Engine& engine, const TuneProblem& problem, std::uint64_t seed)
+      : engine_(engine),
+        product_(random_product(problem, seed)),
+        a_(engine, product_.a),
+        b_(engine, product_.b),
+        c_(engine, problem.batch * problem.shape.m, problem.shape.n, type_of<C>()),
+        problem_(problem),
+        seed_(seed) {}
+
+  /// A candidate far slower than the best one is not worth the time that knowing how slow would take: twice as slow is more than
+  /// noise, thrice for a first run with cold caches.
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
+    const PlanOptions options = options_for(candidate);
+    const Problem problem = problem_.problem();
+    engine_.prepare(std::span(&problem, 1), options);
+    Times ours, theirs;
+    constexpr double slack_ms = 0.5;  // of short runs, where the host's noise is large
+    run(options, ours);
+    const auto slow = [&](double factor) { return best && ours.host.back() > factor * best_ms + slack_ms; };
+    if (slow(3)) return {{ours.host.back()}, {}};
+    const PlanOptions best_options = best ? options_for(*best) : options;
+    Times warm;
+    const auto begin = Clock::now();
+    for (int i = 0; i < 50 && Milliseconds(Clock::now() - begin).count() < 20; ++i) run(best ? best_options : options, warm);
+    ours = {};
+    run(options, ours);
+    if (slow(2)) return {{ours.host.back()}, {}};
+    if (best) run(best_options, theirs);
+    const int least = thorough ? 5 : 3, most = thorough ? 61 : 31;
+    const double budget_ms = thorough ? 800 : 250;
+    for (int round = 1; round < least || (round < most && Milliseconds(Clock::now() - begin).count() < budget_ms); ++round) {
+      run(options, ours);
+      if (best) run(best_options, theirs);
+    }
+    // One clock for both.
+    const bool gpu = plausible(ours) && (!best || plausible(theirs));
+    return {gpu ? ours.gpu : ours.host, gpu ? theirs.gpu : theirs.host};
+  }
+
+  Verdict check(const Candidate& candidate) override {
+    const PlanOptions options = options_for(candidate);
+    const auto verdict = [](const std::string& where, const Check& check) {
+      return Verdict{check.passed, where + check.summary};
+    };
+    try {
+      const HostProduct<T> exact = exact_product();
+      Report report;
+      const Check found = tools::check(exact, tools::run(engine_, exact, options, report), false);
+      if (!found.passed) return verdict(sizes(exact) + ": ", found);
+    } catch (const Unsupported&) {
+      // The kernel is for the problem's own sizes alone.
+    }
+    c_.upload(unlikely_c(c_.rows(), c_.columns()));
+    engine_.gemm(product_.gemm(a_, b_, c_), options);
+    const Matrix<C> c = c_.template download<C>();
+    return verdict("", tools::check(product_, c, false));
+  }
+
+ private:
+  struct Times {
+    std::vector<double> gpu, host;
+  };
+
+  void run(const PlanOptions& options, Times& times) {
+    Report report;
+    const auto begin = Clock::now();
+    engine_.gemm(product_.gemm(a_, b_, c_), options, &report);
+    times.host.push_back(Milliseconds(Clock::now() - begin).count());
+    times.gpu.push_back(Milliseconds(report.kernel_time).count());
+  }
+
+  /// Whether the GPU's clock and the host's agree as far as they must: the GPU's time lies inside the host's and, but for a
+  /// call's own costs, fills it.
+  static bool plausible(const Times& times) {
+    const double gpu = quantile_of(times.gpu, 0.5), host = quantile_of(times.host, 0.5);
+    return gpu > 0 && gpu <= 1.2 * host + 0.1 && gpu >= 0.5 * host - 2;
+  }
+
+  static HostProduct<T> random_product(const TuneProblem& problem, std::uint64_t seed) {
+    HostProduct<T> p;
+    p.op_a = problem.shape.op_a;
+    p.op_b = problem.shape.op_b;
+    p.batch = problem.batch;
+    const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t number) {
+      if (op != Op::none) std::swap(rows, columns);
+      return random_matrix<T>(problem.batch * rows, columns, number);
+    };
+    p.a = random(problem.shape.m, problem.shape.k, p.op_a, seed);
+    p.b = random(problem.shape.k, problem.shape.n, p.op_b, seed + 1);
+    return p;
+  }
+
+  /// An odd size near this one; small ones stay, since kernels depend on them.
+  static std::int64_t odd(std::int64_t size, std::int64_t most) {
+    if (size <= 4) return size;
+    return std::min(size - 1, most) | 1;
+  }
+
+  HostProduct<T> exact_product() const {
+    const Shape& shape = problem_.shape;
+    const std::int64_t m = odd(shape.m, 1021), n = odd(shape.n, 1021);
+    const std::int64_t k = odd(shape.k, std::max<std::int64_t>(1021, (std::int64_t{1} << 26) / m / n));
+    // Every sum is an integer below 2^23, complex ones included.
+    const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(k + 1));
+    const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
+    HostProduct<T> p;
+    p.op_a = shape.op_a;
+    p.op_b = shape.op_b;
+    p.beta = C(1);  // and C0 shows that C was written at all
+    p.batch = std::min<std::int64_t>(problem_.batch, 7);
+    const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t number) {
+      if (op != Op::none) std::swap(rows, columns);
+      return random_integer_matrix<T>(p.batch * rows, columns, largest, number);
+    };
+    p.a = random(m, k, p.op_a, seed_);
+    p.b = random(k, n, p.op_b, seed_ + 1);
+    p.c0 = random_integer_matrix<C>(p.batch * m, n, 100, seed_ + 2);
+    return p;
+  }
+
+  static std::string sizes(const HostProduct<T>& p) {
+    return std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
+  }
+
+  static Matrix<C> unlikely_c(std::int64_t rows, std::int64_t columns) {
+    Matrix<C> c(rows, columns);
+    C value{};
+    if constexpr (std::is_integral_v<C>)
+      value = static_cast<C>(0x5bd1e995);
+    else if constexpr (requires { value.imag(); })
+      value = C(std::numeric_limits<typename C::value_type>::quiet_NaN());
+    else
+      value = std::numeric_limits<C>::quiet_NaN();
+    std::fill(c.elements().begin(), c.elements().end(), value);
+    return c;
+  }
+
+  Engine& engine_;
+  HostProduct<T> product_;
+  DeviceMatrix a_, b_;
+  DeviceMatrix c_;
+  TuneProblem problem_;
+  std::uint64_t seed_;
+};
+
+class Server {
+ public:
+  Server(Engine& engine, Injected injected) : engine_(engine), injected_(std::move(injected)) {}
+
+  Json answer(const Json& request) {
+    const std::string what = request.at("do").get<std::string>();
+    if (what == "load") return load(request);
+    if (!bout_) throw std::runtime_error("no problem is loaded");
+    const Candidate candidate = candidate_of(request.at("candidate"));
+    if (what == "check") {
+      const Verdict verdict = bout_->check(candidate);
+      return {{"passed", verdict.passed}, {"summary", verdict.summary}};
+    }
+    if (what != "race") throw std::runtime_error("'" + what + "' is not known");
+    if (injected_.count({"hang", candidate.kernel}))
+      for (;;) pause();
+    if (injected_.count({"crash", candidate.kernel})) {
+      std::signal(SIGSEGV, SIG_DFL);  // a sanitizer handles it otherwise
+      raise(SIGSEGV);
+    }
+    const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
+    const Race race =
+        bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
+    return {{"candidate", race.candidate}, {"best", race.best}};
+  }
+
+ private:
+  Json load(const Json& request) {
+    bout_.reset();
+    TuneProblem problem;
+    problem.shape = {request.at("m").get<std::int64_t>(), request.at("n").get<std::int64_t>(),
+                     request.at("k").get<std::int64_t>(), static_cast<Op>(request.at("op_a").get<int>()),
+                     static_cast<Op>(request.at("op_b").get<int>())};
+    problem.type = static_cast<Type>(request.at("type").get<int>());
+    problem.batch = request.at("batch").get<std::int64_t>();
+    const auto seed = request.at("seed").get<std::uint64_t>();
+    const Space space = space_of(problem.problem(), engine_);
+    bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<Bout> {
+      return std::make_unique<TypedBout<T>>(engine_, problem, seed);
+    });
+    Json candidates = Json::array();
+    for (const Candidate& candidate : space.candidates) candidates.push_back(to_json(candidate));
+    return {{"space", candidates}, {"planned", to_json(space.planned)}};
+  }
+
+  Engine& engine_;
+  Injected injected_;
+  std::unique_ptr<Bout> bout_;
+};
+
+void send_line(const Json& json) {
+  const std::string line = line_of(json);
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t bytes = send(worker_socket, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    if (bytes <= 0) std::_Exit(0);
+    sent += static_cast<std::size_t>(bytes);
+  }
+}
+
+std::optional<std::string> receive_line(std::string& received) {
+  for (;;) {
+    if (const std::size_t feed = received.find('\n'); feed != std::string::npos) {
+      std::string line = received.substr(0, feed);
+      received.erase(0, feed + 1);
+      return line;
+    }
+    std::array<char, 4096> part{};
+    const ssize_t bytes = recv(worker_socket, part.data(), part.size(), 0);
+    if (bytes <= 0) return std::nullopt;
+    received.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+void serve_tuner(const std::string& device) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(worker_socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
+    throw std::runtime_error("'glgemm tune' starts this, nobody else");
+#if defined(__linux__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker that hangs does not see its socket close
+#endif
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);  // a crash is nothing unexpected here
+  std::signal(SIGINT, SIG_IGN);      // from the terminal it reaches both; the tuner decides
+  const Injected defects = injected();
+  try {
+    HeadlessOptions headless;
+    headless.device = device;
+    const HeadlessContext context(headless);
+    EngineOptions options;
+    options.program_cache = "";  // hundreds of programs that nobody wants again
+    options.tuning = "";
+    options.self_check = false;  // check() sees more, and says what
+    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+      constexpr std::string_view store = "void store_c(int index, ACC value) {";
+      if (defects.count({"wrong", to_string(key.kernel)}))
+        source.insert(source.find(store) + store.size(), " if (index == 1) value += ACC(1);");
+      return source;
+    };
+    Engine engine(HeadlessContext::get_proc_address, options);
+    {
+      Server server(engine, defects);
+      const DeviceInfo& info = engine.device();
+      send_line({{"vendor", info.vendor}, {"renderer", info.renderer}, {"version", info.version}, {"software", info.software}});
+      std::string received;
+      while (const auto line = receive_line(received)) {
+        Json answer;
+        try {
+          answer = server.answer(Json::parse(*line));
+        } catch (const DeviceLost&) {
+          std::_Exit(1);  // nothing works here any more, and this candidate is to blame
+        } catch (const std::exception& error) {
+          answer = {{"error", error.what()}};
+        }
+        send_line(answer);
+      }
+    }
+    engine.release();
+  } catch (const std::exception& error) {
+    send_line({{"error", error.what()}});
+  }
+}
+
+}  // namespace glgemm::tools
