@@ -41,7 +41,7 @@ class Lines {
   }
   /// @throws FileError  "'A.csv' line 3: " and what is wrong there
   [[noreturn]] void fail(const std::string& what) const {
-    throw FileError("'" + name_ + "' line " + std::to_string(number_) + ": " + what);
+    throw FileError("'" + name_ + "' line " + std::to_string(std::max<std::int64_t>(number_, 1)) + ": " + what);
   }
 
  private:
