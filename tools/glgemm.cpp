@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   glgemm::tools::add_multiply(app, status);
+  glgemm::tools::add_verify(app, status);
   glgemm::tools::add_transpose(app, status);
   glgemm::tools::add_bench(app, status);
   glgemm::tools::add_inspect(app, status);

@@ -1,14 +1,17 @@
 // glgemm transpose: writes the transpose of a matrix from a file.
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <string>
-#include <utility>
-#include <variant>
+#include <vector>
 
 #include <glgemm/matrix.hpp>
 
 #include "files/files.hpp"
+#include "files/formats.hpp"
 #include "files/npy.hpp"
 #include "verbs.hpp"
 
@@ -18,21 +21,22 @@ namespace {
 struct Arguments {
   std::string input;
   std::string output;
+  bool force = false;
 };
 
 void run(const Arguments& arguments) {
-  const NpyMatrix a = read_matrix(arguments.input);
-  for (const std::string& note : a.notes) std::cerr << "glgemm transpose: note: " << note << '\n';
-  OutputFile output(arguments.output);
-  std::visit(
-      [&](const auto& values) {
-        auto t = transpose(values);
-        const std::int64_t rows = t.rows(), columns = t.columns();
-        write_npy(output, std::move(t));
-        output.commit();
-        std::cout << arguments.output << ": " << rows << "x" << columns << '\n';
-      },
-      a.values);
+  if (!arguments.force) require_no_input(arguments.output, "-o", std::array{arguments.input});
+  const NpyFile a(open_matrix(arguments.input));
+  const std::int64_t rows = a.header().rows, columns = a.header().columns;
+  NpyType type = a.header().type;
+  type.big_endian = npy_type(Type::f32, {}).big_endian && type.bytes > 1;  // as it is read
+  MatrixOutput output(arguments.output);
+  // A's columns one after the other are the transpose's rows.
+  std::vector<std::byte> elements(static_cast<std::size_t>(rows * columns * type.bytes));
+  a.read_stored({0, 0, rows, columns}, elements.data(), Layout::column_major);
+  output.write({type, {columns, rows}, elements.data()});
+  output.file().commit();
+  (output.file().is_standard_output() ? std::cerr : std::cout) << arguments.output << ": " << columns << "x" << rows << '\n';
 }
 
 }  // namespace
@@ -40,8 +44,12 @@ void run(const Arguments& arguments) {
 void add_transpose(CLI::App& app, int&) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand("transpose", "Write the transpose of a matrix, in its own type");
-  verb->add_option("A", arguments->input, "The matrix, a .npy file")->required()->type_name("FILE");
-  verb->add_option("-o,--output", arguments->output, "Where to write the transpose, as .npy")->required()->type_name("FILE");
+  verb->footer("Files are as for multiply.");
+  verb->add_option("A", arguments->input, "The matrix, a .npy file or another (see multiply)")->required()->type_name("FILE");
+  verb->add_option("-o,--output", arguments->output, "Where to write the transpose; a file that exists is replaced")
+      ->required()
+      ->type_name("FILE");
+  verb->add_flag("--force", arguments->force, "Let the output replace the input");
   verb->callback([arguments] { run(*arguments); });
 }
 

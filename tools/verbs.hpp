@@ -16,5 +16,6 @@ void add_report(CLI::App& app, int& status);
 void add_transpose(CLI::App& app, int& status);
 /// `tune`, and the hidden `tune-worker`.
 void add_tune(CLI::App& app, int& status);
+void add_verify(CLI::App& app, int& status);
 
 }  // namespace glgemm::tools

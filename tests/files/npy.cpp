@@ -63,7 +63,7 @@ struct Reader {
   TemporaryFolder folder;
 
   NpyMatrix read(const std::string& contents, std::optional<Type> as = {}, bool batch = false) {
-    return read_matrix(folder.file("A.npy", contents), as, batch);
+    return read_matrix(folder.file("A.npy", contents), as, {.batch = batch});
   }
   /// The error without the name of the file, which it must begin with.
   std::string error(const std::string& contents, std::optional<Type> as = {}, bool batch = false) {
@@ -165,11 +165,11 @@ TEST_CASE("npy: each type is written as NumPy writes it, and read back") {
   OutputFile output(reader.folder.file("C.npy"));
   for (const TypeInfo& type : type_table)
     if (type.npy.empty())
-      CHECK_THROWS_WITH_AS(npy_header("C.npy", parse_type(type.name), 2, 2),
+      CHECK_THROWS_WITH_AS(npy_type(parse_type(type.name), "C.npy"),
                            ("NumPy has no " + std::string(type.numpy) + ", so 'C.npy' cannot be written").c_str(),
                            std::invalid_argument);
     else
-      CHECK(npy_header("C.npy", parse_type(type.name), 2, 2).find(std::string(type.npy) + "', 'fortran") != std::string::npos);
+      CHECK(npy_header(npy_type(parse_type(type.name), "C.npy"), {2, 2}).find(std::string(type.npy) + "', 'fortran") != std::string::npos);
 }
 
 TEST_CASE("npy: conversions to integers do not change a number") {
@@ -184,6 +184,64 @@ TEST_CASE("npy: conversions to integers do not change a number") {
     CHECK(reader.error(numbers({bad}), Type::i8).ends_with("which is no value of the type i8"));
   CHECK(reader.error(numbers({-1}), Type::u32).ends_with("which is no value of the type u32"));
   CHECK(reader.error(numbers({2147483648.0}), Type::i32).ends_with("which is no value of the type i32"));
+}
+
+TEST_CASE("npy: integers of all sizes and bool are converted") {
+  Reader reader;
+  const auto read = [&](const char* descr, const std::string& bytes, Type as) {
+    return reader.read(npy(dictionary(descr, "(1, 2)"), bytes), as).values;
+  };
+  CHECK(read("|b1", "\x01\x00"s, Type::i32) == AnyMatrix(Matrix<std::int32_t>{{1, 0}}));
+  CHECK(read("|b1", "\x02\x00"s, Type::f32) == AnyMatrix(Matrix<float>{{1, 0}}));
+  CHECK(read("|u1", "\xff\x07"s, Type::i32) == AnyMatrix(Matrix<std::int32_t>{{255, 7}}));
+  CHECK(read("<i2", "\xff\xff\x00\x01"s, Type::f32) == AnyMatrix(Matrix<float>{{-1, 256}}));
+  CHECK(read(">u2", "\xff\xfe\x00\x01"s, Type::f64) == AnyMatrix(Matrix<double>{{65534, 1}}));
+  const auto wide = bytes_of(std::vector<std::uint64_t>{~std::uint64_t{4}, std::uint64_t{1} << 40});
+  CHECK(read("<i8", wide, Type::f64) == AnyMatrix(Matrix<double>{{-5, 0x1p40}}));
+  CHECK(read("<u8", wide, Type::c64) == AnyMatrix(Matrix<std::complex<float>>{{{0x1p64F, 0}, {0x1p40F, 0}}}));
+  CHECK(reader.error(npy(dictionary("<i8", "(1, 2)"), wide), Type::i32) ==
+        "the element 1.09951163e+12 in row 0, column 1, which is no value of the type i32");
+}
+
+TEST_CASE("npy: elements as they are stored, in any order, whatever their type") {
+  Reader reader;
+  const std::string path = reader.folder.file("S.npy", npy(dictionary(">i2", "(2, 2)"), "\x00\x01\x00\x02\x00\x03\xff\xfc"s));
+  const NpyFile file{InputFile(path)};
+  std::array<std::int16_t, 4> transposed{};
+  file.read_stored({0, 0, 2, 2}, transposed.data(), Layout::column_major);
+  CHECK(transposed == std::array<std::int16_t, 4>{1, 3, 2, -4});
+}
+
+TEST_CASE("npy: one dimension, where allowed, is a row, or a column") {
+  Reader reader;
+  for (const char* fortran : {"False", "True"}) {
+    const std::string path = reader.folder.file("V.npy", npy(dictionary("<f4", "(6,)", fortran), bytes_of(six)));
+    NpyFile file(path, {}, {.vector = true});
+    CHECK(file.header().vector);
+    CHECK(read_matrix(file).values == AnyMatrix(Matrix<float>{{1, 2, 3, 4, 5, 6}}));
+    file.make_column();
+    CHECK(read_matrix(file).values == AnyMatrix(Matrix<float>{{1}, {2}, {3}, {4}, {5}, {6}}));
+  }
+  NpyFile matrix(reader.folder.file("V.npy", npy(dictionary("<f4", "(2, 3)"), bytes_of(six))), {}, {.vector = true});
+  matrix.make_column();
+  CHECK(read_matrix(matrix).values == six_matrix);
+}
+
+TEST_CASE("npy: a file in memory is read as one on the disk") {
+  const NpyFile file(InputFile("a pipe", npy(dictionary("<f4", "(2, 3)"), bytes_of(six))));
+  CHECK(read_matrix(file).values == six_matrix);
+  CHECK(file.file().in_memory());
+  CHECK_NOTHROW(file.file().require_unchanged());
+  CHECK(message_of<FileError>([] { NpyFile(InputFile("a pipe", "")); }) == "'a pipe' holds nothing: it is empty");
+}
+
+TEST_CASE("npy: headers of any number of dimensions") {
+  const NpyType i8{'i', 8};
+  CHECK(npy_header(i8, {}).find("{'descr': '<i8', 'fortran_order': False, 'shape': (), }") == 10);
+  CHECK(npy_header(i8, {5}).find("'shape': (5,), }") != std::string::npos);
+  CHECK(npy_header({'b', 1}, {2, 3}).find("{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }") == 10);
+  for (const auto& shape : std::vector<std::vector<std::int64_t>>{{}, {5}, {2, 3}, {2, 3, 4}})
+    CHECK(npy_header(i8, shape).size() % 64 == 0);
 }
 
 TEST_CASE("npy: conversions to 16 bits round once") {
@@ -452,12 +510,18 @@ TEST_CASE("npy: types that cannot be read") {
   const auto type = [&](const std::string& descr, const std::string& data) {
     return reader.error(npy(dictionary(descr, "(1, 2)"), data));
   };
-  const std::string known = "; float32, float64, float16, int32, uint32, int8, complex64 and complex128 can be read";
-  CHECK(type("<i8", std::string(16, '\0')) == "int64" + known);
-  CHECK(type("<i2", std::string(4, '\0')) == "int16" + known);
+  const std::string known = "; bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128 can be read";
   CHECK(type("<c32", std::string(64, '\0')) == "complex256" + known);
-  CHECK(type("|u1", std::string(2, '\0')) == "uint8" + known);
-  CHECK(type("|b1", std::string(2, '\0')) == "bool" + known);
+  CHECK(type("<f16", std::string(32, '\0')) == "float128" + known);
+  CHECK(type("<i3", std::string(6, '\0')) == "int24" + known);
+  // Types that glgemm does not have are read as another one alone.
+  const std::string choose = ", for which a type must be chosen to convert it to";
+  CHECK(type("<i8", std::string(16, '\0')) == "int64" + choose);
+  CHECK(type("<u8", std::string(16, '\0')) == "uint64" + choose);
+  CHECK(type("<i2", std::string(4, '\0')) == "int16" + choose);
+  CHECK(type("<u2", std::string(4, '\0')) == "uint16" + choose);
+  CHECK(type("|u1", std::string(2, '\0')) == "uint8" + choose);
+  CHECK(type("|b1", std::string(2, '\0')) == "bool" + choose);
   CHECK(type("|O", "pickle") == "Python objects, not numbers");
   for (const char* descr : {"<U5", "|S3", "<M8[ns]", "f4", "<f", "<f4x", "<f-4", "|f4", "<f999999999999", "", "<"})
     CHECK(type(descr, std::string(8, '\0')) ==

@@ -102,9 +102,14 @@ good 'no rows' '(0, 3)' '' multiply none_by_2.npy B.npy
 good 'no columns' '(3, 0)' '' multiply A.npy two_by_0.npy
 good 'inner size 0' '(2, 2)' 00000000000000000000000000000000 multiply two_by_0.npy none_by_2.npy
 good 'transpose without elements' '(0, 2)' '' transpose two_by_0.npy
-# An output may replace an input.
+# An output replaces a file, but an input with --force alone.
+cp B.npy C.npy
+"$glgemm" multiply A.npy B.npy -o C.npy >stdout 2>stderr && [ "$(elements C.npy)" = $product ] || fail "replacing a file: $(cat stderr)"
 cp A.npy S.npy
-"$glgemm" multiply S.npy B.npy -o S.npy >stdout 2>stderr && [ "$(elements S.npy)" = $product ] || fail "replacing an input: $(cat stderr)"
+"$glgemm" multiply S.npy B.npy -o S.npy --force >stdout 2>stderr && [ "$(elements S.npy)" = $product ] ||
+  fail "replacing an input: $(cat stderr)"
+cp A.npy S.npy
+"$glgemm" transpose S.npy -o S.npy --force >stdout 2>stderr && [ "$(shape S.npy)" = '(2, 3)' ] || fail "transposing a file: $(cat stderr)"
 "$glgemm" multiply A.npy B.npy -o C.npy --image C.png --error-image E.png >stdout 2>stderr || fail "images: $(cat stderr)"
 for image in C.png E.png; do
   [ "$(head -c 8 $image | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || fail "$image is no PNG"
@@ -125,8 +130,8 @@ bad 'data cut off' 'truncated' multiply cut_data.npy B.npy -o C.npy
 echo 'hello, this is text' >text.npy
 bad 'not .npy' 'something else than an .npy array' multiply text.npy B.npy -o C.npy
 npy int64.npy '<i8' '(3, 1)' "$one$four$two$five$three$six"
-bad 'wrong type' 'holds int64; ' multiply int64.npy B.npy -o C.npy
-bad 'two types' "'A8.npy' holds f64 and 'B.npy' holds f32: --type says" multiply A8.npy B.npy -o C.npy
+npy complex256.npy '<c32' '(1, 1)' "$one$one$one$one$one$one$one$one"
+bad 'wrong type' 'holds complex256; ' multiply complex256.npy B.npy -o C.npy
 bad 'unknown type' 'unknown type "f8"' $m --type f8
 bad 'no integers' 'which is no value of the type i8' multiply half.npy B.npy -o C.npy --type i8
 bad 'complex to real' 'complex64, which cannot be converted to the real type f32' multiply complex.npy B.npy -o C.npy --type f32
@@ -140,7 +145,8 @@ bad 'C type' 'cannot be written as i8' $m --c-type i8
 bad 'batch of none' "--batch: '0' is not a positive integer" $m --batch 0
 bad 'batch of another size' "'S3.npy' has 2 matrices, and --batch says 3" multiply S3.npy B.npy -o C.npy --batch 3
 npy one_d.npy '<f4' '(6,)' "$one$four$two$five$three$six"
-bad '1-d' '1-dimensional' multiply one_d.npy B.npy -o C.npy
+bad '1-d' "'one_d.npy' is 1x6 and 'B.npy' is 2x3: the inner sizes 6 and 2 differ" multiply one_d.npy B.npy -o C.npy
+bad '1-d to transpose' '1-dimensional array, not a matrix: it must have two' transpose one_d.npy -o C.npy
 npy three_d.npy '<f4' '(1, 3, 2)' "$one$four$two$five$three$six"
 bad '3-d' '3-dimensional' multiply three_d.npy B.npy -o C.npy
 npy zero_d.npy '<f4' '()' "$one"
@@ -163,6 +169,18 @@ bad 'unknown kernel' 'fastest' $m --kernel fastest
 bad 'malformed kernel' 'tile' $m --kernel tiled:tile=seven
 bad 'unknown device' 'no such device' $m --device 'no such device'
 bad 'unknown check' 'perhaps' $m --check perhaps
+ln -s A.npy link.npy
+ln B.npy hard.npy
+force='give another name, or --force to replace it'
+bad 'output is A' "-o: 'A.npy' is the file of the input 'A.npy': $force" multiply A.npy B.npy -o A.npy
+bad 'output is B, spelt otherwise' "-o: './B.npy' is the file of the input 'B.npy': $force" multiply A.npy B.npy -o ./B.npy
+bad 'output is C0' "the input 'F.npy': $force" multiply A.npy B.npy --c F.npy --beta 1 -o F.npy
+bad 'output is a link to A' "-o: 'link.npy' is the file of the input 'A.npy': $force" multiply A.npy B.npy -o link.npy
+bad 'output is a hard link to B' "'hard.npy' is the file of the input 'B.npy': $force" multiply A.npy B.npy -o hard.npy
+bad 'image is A' "--image: 'A.npy' is the file of the input 'A.npy': $force" $m --image A.npy
+bad 'error image is B' "--error-image: 'B.npy' is the file of the input 'B.npy': $force" $m --error-image B.npy
+bad 'streamed output is A' "-o: 'A.npy' is the file of the input 'A.npy': $force" multiply A.npy B.npy -o A.npy --memory-limit 1M
+bad 'transpose of itself' "-o: 'A.npy' is the file of the input 'A.npy': $force" transpose A.npy -o A.npy
 bad 'missing output folder' "there is no folder 'missing'" multiply A.npy B.npy -o missing/C.npy
 bad 'missing image folder' "there is no folder 'missing'" $m --image missing/C.png
 bad 'missing error-image folder' "there is no folder 'missing'" $m --error-image missing/E.png

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -169,11 +170,19 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   modified_ns_ = modified(status);
 }
 
+InputFile::InputFile(std::string name, std::string contents)
+    : path_(std::move(name)), size_(static_cast<std::int64_t>(contents.size())), contents_(std::move(contents)) {}
+
 void InputFile::read(std::int64_t offset, void* data, std::size_t bytes) const {
+  if (in_memory()) {
+    if (bytes > 0) std::memcpy(data, contents_.data() + offset, bytes);
+    return;
+  }
   read_at(file_.get(), path_, offset, data, bytes);
 }
 
 void InputFile::require_unchanged() const {
+  if (in_memory()) return;
   struct stat status {};
   if (fstat(file_.get(), &status) != 0) throw FileError("cannot read '" + path_ + "': " + message(errno));
   const std::string begin = "'" + path_ + "' was changed while it was read: ";
@@ -184,7 +193,35 @@ void InputFile::require_unchanged() const {
                     std::to_string(modified(status)) + " ns");
 }
 
+std::string read_standard_input() {
+  if (isatty(STDIN_FILENO) == 1)
+    throw FileError("'-' is the standard input, which is a terminal: pipe a file into it, as in 'cat A.npy | glgemm ...'");
+  std::string contents;
+  std::array<char, 65536> part{};
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw FileError("cannot read the standard input: " + message(errno));
+    if (got == 0) return contents;
+    contents.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+bool same_file(const std::string& path, const std::string& other) {
+  const auto name = [](const std::string& x) { return x == "-" ? "/dev/stdout" : x.c_str(); };
+  std::error_code missing;
+  return fs::equivalent(name(path), name(other), missing) && !missing;
+}
+
 OutputFile::OutputFile(const std::string& path) : path_(path) {
+  if (path == "-") {
+    path_ = "standard output";
+    target_ = path;
+    const int descriptor = dup(STDOUT_FILENO);
+    file_ = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
+    if (!file_) fail(errno);
+    return;
+  }
   const Target target = target_of(path);
   target_ = target.path;
   if (!target.regular) {

@@ -38,13 +38,17 @@ class Descriptor {
 /// Has a signal that ends this program call `f` first, once. `f` may do only what a signal handler may.
 void before_ending_by_signal(void (*f)());
 
-/// A regular file, open for reading. Reading is for any number of threads at once.
+/// A regular file, open for reading, or contents in memory that are read like one. Reading is for any number of threads at once.
 class InputFile {
  public:
   /// @throws FileError  it is missing, a folder, a pipe or a device, or may not be read
   explicit InputFile(const std::string& path);
+  /// Contents that came from elsewhere, for example a pipe. Errors call them `name`.
+  InputFile(std::string name, std::string contents);
 
   const std::string& path() const noexcept { return path_; }
+  /// Whether the contents are in memory, so that no file can be read again or change.
+  bool in_memory() const noexcept { return file_.get() < 0; }
   /// Its length in bytes when it was opened.
   std::int64_t size() const noexcept { return size_; }
   /// When it had last been modified before it was opened, in nanoseconds since 1970.
@@ -58,15 +62,23 @@ class InputFile {
   std::string path_;
   std::int64_t size_ = 0;
   std::int64_t modified_ns_ = 0;
+  std::string contents_;  ///< where there is no file
   Descriptor file_;
 };
+
+/// All that comes from the standard input.
+/// @throws FileError  it is a terminal, or the system reports an error
+std::string read_standard_input();
+
+/// Whether both paths lead to one existing file, by way of links too; "-" is what the standard output leads to.
+bool same_file(const std::string& path, const std::string& other);
 
 /// A file being written under a temporary name in its folder, which commit() renames; until then nothing is seen under its own
 /// name.
 ///
 /// Making it proves that it can be written, so make it before long work. Destroyed without commit(), or when the program ends by
 /// SIGINT, SIGTERM or SIGHUP, the temporary file is removed. A file that exists is replaced and gives its permissions to the new
-/// one; a link is followed. A device or a pipe (/dev/null, say) is written directly.
+/// one; a link is followed. A device or a pipe (/dev/null, say) is written directly; so is the standard output, by the name "-".
 class OutputFile {
  public:
   /// @throws FileError  its folder is missing, it is a folder, or may not be written
@@ -78,6 +90,7 @@ class OutputFile {
   const std::string& path() const noexcept { return path_; }
   /// The file that is replaced in the end, with links resolved: equal for two spellings of one file.
   const std::string& target() const noexcept { return target_; }
+  bool is_standard_output() const noexcept { return target_ == "-"; }
   /// Appends.  @throws FileError  the disk is full, or the system reports another error
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }

@@ -26,10 +26,6 @@ constexpr std::string_view magic = "\x93NUMPY";
 /// NumPy's own headers of plain arrays have some 128 bytes; what is longer than this is not one of them.
 constexpr std::int64_t max_header = 1 << 20;
 
-std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
-}
-
 /// What a file holds that read_header cannot take: the end of the sentence "'A.npy' holds ...".
 class Content : public std::runtime_error {
  public:
@@ -161,7 +157,7 @@ NpyType parse_descr(const std::string& descr) {
   throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
 }
 
-NpyHeader header_of(const InputFile& file, bool batch) {
+NpyHeader header_of(const InputFile& file, Dimensions accepted) {
   const std::int64_t size = file.size();
   if (size == 0) throw Content("nothing: it is empty");
   std::array<unsigned char, 12> start{};
@@ -191,14 +187,15 @@ NpyHeader header_of(const InputFile& file, bool batch) {
   header.fortran_order = *dictionary.fortran_order;
   header.data_offset = text_offset + length;
   const auto& shape = *dictionary.shape;
-  if (shape.size() != 2 && !(batch && shape.size() == 3))
+  if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
     throw Content((shape.empty() ? "a single number" : "a " + std::to_string(shape.size()) + "-dimensional array") +
                   ", not a matrix: it must have two dimensions" +
-                  (batch               ? ", or three"
+                  (accepted.batch      ? ", or three"
                    : shape.size() == 3 ? " (--batch takes three)"
                                        : ""));
   if (shape.size() == 3) header.items = shape[0];
-  header.rows = shape[shape.size() - 2];
+  header.vector = shape.size() == 1;
+  header.rows = header.vector ? 1 : shape[shape.size() - 2];
   header.columns = shape[shape.size() - 1];
 
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -225,25 +222,6 @@ NpyHeader header_of(const InputFile& file, bool batch) {
 
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-
-/// The type of glgemm's that a file's type is, none if there is none.
-std::optional<Type> type_in(const NpyType& type) {
-  const std::string code = type.kind + std::to_string(type.bytes);
-  const auto found = std::find_if(all_types.begin(), all_types.end(), [&](Type one) { return info(one).npy == code; });
-  return found != all_types.end() ? std::optional(*found) : std::nullopt;
-}
-
-/// "float32, float64, ... and complex128": what NumPy and glgemm both have.
-std::string numpy_names() {
-  std::string names;
-  std::string_view last;
-  for (const TypeInfo& one : type_table) {
-    if (one.npy.empty()) continue;
-    if (!last.empty()) names += (names.empty() ? "" : ", ") + std::string(last);
-    last = one.numpy;
-  }
-  return names + " and " + std::string(last);
-}
 
 /// Reverses the bytes of each number; a complex element is two.
 template <class T>
@@ -313,22 +291,60 @@ std::string to_string(const NpyType& type) {
   return std::string(word) + (type.kind == 'b' ? "" : std::to_string(8 * type.bytes)) + (type.big_endian ? ", big-endian" : "");
 }
 
-NpyHeader read_header(const InputFile& file, bool batch) {
+std::string size_text(std::int64_t rows, std::int64_t columns) {
+  return std::to_string(rows) + "x" + std::to_string(columns);
+}
+
+std::optional<Type> type_in(const NpyType& type) {
+  const std::string code = type.kind + std::to_string(type.bytes);
+  const auto found = std::find_if(all_types.begin(), all_types.end(), [&](Type one) { return info(one).npy == code; });
+  return found != all_types.end() ? std::optional(*found) : std::nullopt;
+}
+
+NpyType npy_type(Type type, const std::string& path) {
+  const std::string_view code = info(type).npy;
+  if (code.empty())
+    throw std::invalid_argument("NumPy has no " + std::string(info(type).numpy) + ", so '" + path + "' cannot be written");
+  NpyType result;
+  result.kind = code[0];
+  std::from_chars(code.data() + 1, code.data() + code.size(), result.bytes);
+  result.big_endian = std::endian::native == std::endian::big && result.bytes > 1;
+  return result;
+}
+
+NpyHeader read_header(const InputFile& file, Dimensions dimensions) {
   try {
-    return header_of(file, batch);
+    return header_of(file, dimensions);
   } catch (const Content& content) {
     throw FileError("'" + file.path() + "' holds " + content.what());
   }
 }
 
-NpyFile::NpyFile(const std::string& path, std::optional<Type> as, bool batch) : file_(path), header_(read_header(file_, batch)) {
-  const std::optional<Type> stored = type_in(header_.type);
-  if (!stored) throw FileError("'" + path + "' holds " + to_string(header_.type) + "; " + numpy_names() + " can be read");
-  stored_ = *stored;
-  type_ = as.value_or(stored_);
-  if (is_complex(stored_) && !is_complex(type_))
-    throw FileError("'" + path + "' holds " + to_string(header_.type) + ", which cannot be converted to the real type " +
-                    std::string(glgemm::to_string(type_)));
+NpyFile::NpyFile(InputFile file, Dimensions dimensions)
+    : file_(std::move(file)), header_(read_header(file_, dimensions)), type_(type_in(header_.type).value_or(Type::f64)) {
+  try {
+    with_npy_type(header_.type, [](auto) {});
+  } catch (const std::invalid_argument&) {
+    throw FileError("'" + file_.path() + "' holds " + to_string(header_.type) +
+                    "; bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128 can be read");
+  }
+}
+
+NpyFile::NpyFile(const std::string& path, std::optional<Type> as, Dimensions dimensions) : NpyFile(InputFile(path), dimensions) {
+  if (!as && !type_in(header_.type))
+    throw FileError("'" + path + "' holds " + to_string(header_.type) + ", for which a type must be chosen to convert it to");
+  if (as) convert_to(*as);
+}
+
+void NpyFile::convert_to(Type type) {
+  if (header_.type.kind == 'c' && !is_complex(type))
+    throw FileError("'" + file_.path() + "' holds " + to_string(header_.type) + ", which cannot be converted to the real type " +
+                    std::string(glgemm::to_string(type)));
+  type_ = type;
+}
+
+void NpyFile::make_column() {
+  if (header_.vector) std::swap(header_.rows, header_.columns);
 }
 
 /// Elements [first, first + count) of line `line` of the file, a row in C order and a column in Fortran order: `step` apart.
@@ -358,8 +374,7 @@ void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t coun
         std::int64_t row = line, column = first + done + i;
         if (header_.fortran_order) std::swap(row, column);
         throw FileError("'" + file_.path() + "' holds " + content.what() + " in row " + std::to_string(row) + ", column " +
-                        std::to_string(column) + ", which is no value of the type " +
-                        std::string(glgemm::to_string(type_of<To>())));
+                        std::to_string(column) + ", which is no value of the type " + std::string(glgemm::to_string(type_)));
       }
     done += here;
   }
@@ -387,16 +402,20 @@ void NpyFile::read_as(const Section& section, To* to, Layout layout) const {
 }
 
 void NpyFile::read(const Section& section, void* to, Layout layout) const {
-  with_type(stored_, [&]<class From>(From) {
+  with_npy_type(header_.type, [&]<class From>(From) {
     with_type(type_, [&]<class To>(To) {
       if constexpr (!is_complex_v<From> || is_complex_v<To>) read_as<From>(section, static_cast<To*>(to), layout);
     });
   });
 }
 
+void NpyFile::read_stored(const Section& section, void* to, Layout layout) const {
+  with_npy_type(header_.type, [&]<class T>(T) { read_as<T>(section, static_cast<T*>(to), layout); });
+}
+
 std::string NpyFile::conversion() const {
   std::string how;
-  if (type_ != stored_ || header_.type.big_endian) how = to_string(header_.type);
+  if (type_in(header_.type) != type_ || header_.type.big_endian) how = to_string(header_.type);
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
   return "'" + file_.path() + "' is converted from " + how + " to " + std::string(info(type_).numpy) + " in C order";
@@ -429,8 +448,8 @@ NpyMatrix read_matrix(const NpyFile& file) {
   return result;
 }
 
-NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, bool batch) {
-  return read_matrix(NpyFile(path, as, batch));
+NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, Dimensions dimensions) {
+  return read_matrix(NpyFile(path, as, dimensions));
 }
 
 std::string_view overflow_name(Type type) {
@@ -441,15 +460,12 @@ std::string_view overflow_name(Type type) {
   });
 }
 
-std::string npy_header(const std::string& path, Type type, std::int64_t rows, std::int64_t columns,
-                       std::optional<std::int64_t> items) {
-  const std::string_view code = info(type).npy;
-  if (code.empty())
-    throw std::invalid_argument("NumPy has no " + std::string(info(type).numpy) + ", so '" + path + "' cannot be written");
-  const char order = element_bytes(type) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
-  std::string dictionary = std::string("{'descr': '") + order + std::string(code) + "', 'fortran_order': False, 'shape': (" +
-                           (items ? std::to_string(*items) + ", " : "") + std::to_string(rows) + ", " + std::to_string(columns) +
-                           "), }";
+std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {
+  const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<';
+  std::string dictionary =
+      std::string("{'descr': '") + order + type.kind + std::to_string(type.bytes) + "', 'fortran_order': False, 'shape': (";
+  for (std::size_t i = 0; i < shape.size(); ++i) dictionary += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  dictionary += shape.size() == 1 ? ",), }" : "), }";
   constexpr std::size_t prefix = 10;
   constexpr std::size_t alignment = 64;
   dictionary.append(alignment - 1 - (prefix + dictionary.size()) % alignment, ' ');
@@ -463,8 +479,9 @@ std::string npy_header(const std::string& path, Type type, std::int64_t rows, st
 void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
   std::visit(
       [&](const auto& values) {
-        const std::int64_t rows = items && *items > 0 ? values.rows() / *items : values.rows();
-        file.write(npy_header(file.path(), type(matrix), rows, values.columns(), items));
+        std::vector<std::int64_t> shape{items && *items > 0 ? values.rows() / *items : values.rows(), values.columns()};
+        if (items) shape.insert(shape.begin(), *items);
+        file.write(npy_header(npy_type(type(matrix), file.path()), shape));
         file.write(values.data(), values.elements().size_bytes());
       },
       matrix);

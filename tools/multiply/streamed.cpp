@@ -266,7 +266,7 @@ class SeveralDevices : public Computer {
 class Output {
  public:
   Output(const MultiplyArguments& arguments, const FileProduct& product)
-      : header_(npy_header(arguments.output, product.c_type, product.m, product.n)),
+      : header_(npy_header(product.result, product.shape())),
         file_(arguments.output),
         journal_path_(file_.target() + ".glgemm-journal") {
     const double bytes = static_cast<double>(header_.size()) + static_cast<double>(product.m) * static_cast<double>(product.n) *
@@ -438,7 +438,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
     if (file && file->overflowed() > 0)
       multiply_note("some elements of '" + file->file().path() + "' are beyond the range of " +
                     std::string(to_string(file->type())) + " and become " + std::string(overflow_name(file->type())));
-  std::cout << product_text(arguments, product) << '\n'
+  std::cout << product_text(arguments, arguments.output, product) << '\n'
             << computer->text() << '\n'
             << (result                      ? result->summary
                 : arguments.check == "none" ? "not checked"

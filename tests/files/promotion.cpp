@@ -1,0 +1,70 @@
+// Promotion of types: what numpy.result_type gives for each pair.
+#include <array>
+#include <charconv>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "files/promotion.hpp"
+
+using namespace glgemm::tools;
+
+namespace {
+
+NpyType type_of(std::string_view code) {
+  NpyType type;
+  type.kind = code[0];
+  std::from_chars(code.data() + 1, code.data() + code.size(), type.bytes);
+  return type;
+}
+
+constexpr std::array<std::string_view, 14> codes{"b1", "i1", "i2", "i4", "i8", "u1", "u2",
+                                                 "u4", "u8", "f2", "f4", "f8", "c8", "c16"};
+/// np.result_type of the row's type and the column's, in the order of `codes`.
+constexpr std::array<const char*, 14> table{"b1  i1  i2  i4  i8  u1  u2  u4  u8  f2  f4  f8  c8  c16",  //
+                                            "i1  i1  i2  i4  i8  i2  i4  i8  f8  f2  f4  f8  c8  c16",  //
+                                            "i2  i2  i2  i4  i8  i2  i4  i8  f8  f4  f4  f8  c8  c16",  //
+                                            "i4  i4  i4  i4  i8  i4  i4  i8  f8  f8  f8  f8  c16 c16",  //
+                                            "i8  i8  i8  i8  i8  i8  i8  i8  f8  f8  f8  f8  c16 c16",  //
+                                            "u1  i2  i2  i4  i8  u1  u2  u4  u8  f2  f4  f8  c8  c16",  //
+                                            "u2  i4  i4  i4  i8  u2  u2  u4  u8  f4  f4  f8  c8  c16",  //
+                                            "u4  i8  i8  i8  i8  u4  u4  u4  u8  f8  f8  f8  c16 c16",  //
+                                            "u8  f8  f8  f8  f8  u8  u8  u8  u8  f8  f8  f8  c16 c16",  //
+                                            "f2  f2  f4  f8  f8  f2  f4  f8  f8  f2  f4  f8  c8  c16",  //
+                                            "f4  f4  f4  f8  f8  f4  f4  f8  f8  f4  f4  f8  c8  c16",  //
+                                            "f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  c16 c16",  //
+                                            "c8  c8  c8  c16 c16 c8  c8  c16 c16 c8  c8  c16 c8  c16",  //
+                                            "c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16"};
+
+}  // namespace
+
+TEST_CASE("promotion: every pair, as NumPy has it") {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    std::istringstream row(table[i]);
+    for (const std::string_view code : codes) {
+      std::string expected;
+      row >> expected;
+      CAPTURE(codes[i]);
+      CAPTURE(code);
+      const NpyType promoted = promote(type_of(codes[i]), type_of(code));
+      CHECK(promoted.kind + std::to_string(promoted.bytes) == expected);
+    }
+  }
+}
+
+TEST_CASE("promotion: the byte order of the arrays does not matter") {
+  NpyType reversed = type_of("f4");
+  reversed.big_endian = !reversed.big_endian;
+  CHECK(promote(reversed, reversed) == promote(type_of("f4"), type_of("f4")));
+}
+
+TEST_CASE("promotion: what holds the values of what") {
+  CHECK(holds(type_of("f8"), type_of("f4")));
+  CHECK(holds(type_of("f8"), type_of("i4")));
+  CHECK(holds(type_of("c8"), type_of("i2")));
+  CHECK_FALSE(holds(type_of("f4"), type_of("f8")));
+  CHECK_FALSE(holds(type_of("f4"), type_of("i4")));
+  CHECK_FALSE(holds(type_of("i4"), type_of("u4")));
+}

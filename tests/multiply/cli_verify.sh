@@ -1,0 +1,134 @@
+#!/bin/bash
+# glgemm verify from outside: right products are told from wrong ones by the status, whatever their type; bad input is status 2.
+# Usage: cli_verify.sh GLGEMM   (GLGEMM is the built tool; the products that it computes itself need a device with OpenGL 4.3)
+. "$(dirname "$0")/../support/cli.sh"
+
+array() {
+  {
+    npy_header "$2" "$3" False
+    printf "$4"
+  } >"$1"
+}
+# verdict NAME STATUS EXPECTED-PART ARGUMENTS...: the status, and the part in what is printed.
+verdict() {
+  local name=$1 want=$2 part=$3 status
+  shift 3
+  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
+  status=$?
+  [ $status -eq "$want" ] || fail "$name: status $status instead of $want: $(cat stdout stderr)"
+  grep -qF -- "$part" stdout || fail "$name: '$part' is not in: $(cat stdout stderr)"
+  grep -v 'note: ' stderr >messages && fail "$name: a message: $(cat messages)"
+}
+# bad NAME EXPECTED-PART ARGUMENTS...: status 2, one line on stderr with that part in it besides notes, nothing on stdout.
+bad() {
+  local name=$1 part=$2 status
+  shift 2
+  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
+  status=$?
+  [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stdout stderr)"
+  [ "$(grep -vc 'note:' stderr)" -eq 1 ] && grep '^glgemm verify: ' stderr | grep -qF -- "$part" || fail "$name: '$part' is not in: $(cat stderr)"
+  [ ! -s stdout ] || fail "$name: something on the standard output"
+}
+csv() {
+  printf "$2" >"$1.csv"
+}
+
+# {{1,2},{3,4}} squared, right, with one element wrong, and transposed.
+csv A '1,2\n3,4\n'
+csv right '7,10\n15,22\n'
+csv wrong '7,10\n15,23\n'
+csv turned '7,15\n10,22\n'
+verdict 'right' 0 'right: exact: 4 of 4 elements equal the reference' A.csv A.csv right.csv
+grep -q '^right.csv = A.csv \* A.csv: 2x2 = 2x2 \* 2x2 in f64$' stdout || fail "the product is not named: $(cat stdout)"
+grep -q 'of the bound that holds for every order of summation, and .* of that for rounding errors that behave like random ones' stdout ||
+  fail "the ratios: $(cat stdout)"
+verdict 'wrong' 1 'wrong: exact: WRONG: element (1, 1) is 23, expected 22 exactly' A.csv A.csv wrong.csv
+verdict 'wrong, by a probe' 1 'WRONG: element (1, 1) is 23, expected 22' A.csv A.csv wrong.csv --check probe
+verdict 'transposed' 1 'wrong: ' A.csv A.csv turned.csv
+verdict 'ops' 0 'right: ' A.csv A.csv turned.csv --op-a t --op-b t
+csv scaled '13,18\n27,40\n'
+verdict 'scalars' 0 'right: ' A.csv A.csv scaled.csv --alpha 2 --beta -1 --c A.csv
+verdict 'scalars left out' 1 'wrong: ' A.csv A.csv scaled.csv
+# Rounding: the product's nearest double, and the next one.
+csv third '0.3333333333333333\n'
+csv three '0.3\n'
+csv nearest '0.09999999999999999\n'
+csv next '0.1\n'
+verdict 'rounded' 0 'right: bound: 1 of 1 elements compared, the worst error is ' three.csv third.csv nearest.csv
+verdict 'the next double' 1 'wrong: bound: WRONG: element (0, 0) is 0.1, expected 0.1 within ' three.csv third.csv next.csv
+csv ninth '0.0999999999999\n'
+csv nan 'nan\n'
+verdict 'not a number' 1 'wrong: ' three.csv third.csv nan.csv
+verdict 'as floats' 0 'in f32' three.csv third.csv ninth.csv --type f32
+
+# JSON, to the standard output and to a file; the text then goes to the standard error.
+for where in '--json -' '--json' '--json=-'; do
+  "$glgemm" verify A.csv A.csv wrong.csv $where >stdout 2>stderr
+  [ $? -eq 1 ] && grep -q '"right": false,' stdout && grep -q '"row": 1,' stdout && grep -q '"got": 23.0,' stdout &&
+    grep -q '"method": "exact",' stdout && [ "$(head -c 1 stdout)" = '{' ] && grep -q '^wrong: ' stderr || fail "$where: $(cat stdout stderr)"
+done
+verdict 'JSON to a file' 0 'right: ' A.csv A.csv right.csv --json right.json
+grep -q '"right": true,' right.json && grep -q '"ratio": 0.0,' right.json || fail "JSON: $(cat right.json)"
+if command -v python3 >/dev/null; then
+  python3 -c 'import json, sys; json.load(open("right.json"))' || fail 'the JSON is not JSON'
+fi
+
+# Integers of 64 bits, wide enough to be rounded by a float: 2^40 + 1.
+mtx() { printf '%%%%MatrixMarket matrix array integer general\n1 1\n%s\n' "$2" >"$1.mtx"; }
+mtx one 1
+mtx many 1099511627777
+mtx fewer 1099511627776
+mtx huge 9223372036854775807
+verdict 'int64' 0 'right: exact' one.mtx many.mtx many.mtx
+verdict 'int64, one less' 1 'is 1.09951163e+12' one.mtx many.mtx fewer.mtx
+verdict 'int64, far off' 1 'wrong: ' one.mtx many.mtx huge.mtx
+bad 'int64 that cannot be exact' 'is exact only below 2^53: --type f64' huge.mtx huge.mtx one.mtx
+array T.npy '|b1' '(1, 1)' '\1'
+bad 'bool' "'T.npy' and 'T.npy' hold bool: --type i8 checks a product that counts" T.npy T.npy T.npy
+verdict 'bool, counted' 0 'right: ' T.npy T.npy one.mtx --type i8
+
+# Vectors and batches.
+array v.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
+array S.npy '<f4' '(2, 1, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
+array five.npy '<f4' '()' '\0\0\240\100'
+array batch.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\060\101'
+array other.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\100\101'
+array one_five.npy '<f4' '(1, 1)' '\0\0\240\100'
+verdict 'vectors' 0 'right: ' v.npy v.npy one_five.npy
+verdict 'a batch' 0 'right: 2 of 2 elements of 2 products compared' S.npy v.npy batch.npy --batch 2
+verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2
+cat v.npy | "$glgemm" verify - v.npy one_five.npy >stdout 2>stderr || fail "a pipe: $(cat stdout stderr)"
+
+# What the tool itself computes is right, and not what it has computed of something else.
+if "$glgemm" multiply A.csv A.csv -o C.npy >stdout 2>stderr; then
+  verdict 'our own' 0 'right: ' A.csv A.csv C.npy
+  verdict 'not our own' 1 'wrong: ' A.csv right.csv C.npy
+  "$glgemm" multiply S.npy v.npy --batch 2 --type f16 --c-type f16 -o half.npy >stdout 2>stderr || fail "f16: $(cat stderr)"
+elif [ -n "${CI:-}" ]; then
+  fail "multiply: $(cat stderr)"
+else
+  echo "LEFT OUT: products of the tool itself, since there is no device: $(cat stderr)"
+fi
+
+bad 'no files' 'A is required'
+bad 'two files' 'C is required' A.csv A.csv
+bad 'four files' 'extra' A.csv A.csv right.csv extra
+bad 'a missing file' "cannot read 'missing.npy': No such file or directory" A.csv A.csv missing.npy
+bad 'two pipes' "'-' is given for two matrices, and the standard input can only be read once" - A.csv -
+bad 'inner sizes' "'A.csv' is 2x2 and 'third.csv' is 1x1: the inner sizes 2 and 1 differ" A.csv third.csv right.csv
+bad 'C of another size' "'third.csv' is 1x1, and the product is 2x2" A.csv A.csv third.csv
+bad 'C of another type' "'right.csv' holds float64, and a product of 'v.npy' and 'v.npy' is float32: --type says in which type it was computed" v.npy v.npy right.csv
+bad 'no type' 'unknown type "f8"' A.csv A.csv right.csv --type f8
+bad 'no op' "--op-a: 'x' is none of n, t and c" A.csv A.csv right.csv --op-a x
+bad 'no number' "--alpha: 'two' is not a number" A.csv A.csv right.csv --alpha two
+bad 'beta without C0' '--beta is 2, and no --c says which 2x2 matrix' A.csv A.csv right.csv --beta 2
+bad 'no batch' "--batch: '0' is not a positive integer" A.csv A.csv right.csv --batch 0
+bad 'another batch' "'S.npy' has 2 matrices, and --batch says 3" S.npy v.npy batch.npy --batch 3
+bad 'no check' 'maybe' A.csv A.csv right.csv --check maybe
+bad 'no folder for JSON' "there is no folder 'missing'" A.csv A.csv right.csv --json missing/out.json
+bad 'JSON over an input' "--json: 'A.csv' is the file of the input 'A.csv': give another name" A.csv A.csv right.csv --json A.csv
+bad 'unknown option' '--fast' A.csv A.csv right.csv --fast
+"$glgemm" verify --help >stdout 2>stderr && [ -s stdout ] && [ ! -s stderr ] || fail "--help: $(cat stderr)"
+
+[ $failures -eq 0 ] && echo 'all passed'
+[ $failures -eq 0 ]

@@ -1,0 +1,130 @@
+// The product of matrices from files: what `glgemm multiply` computes and `glgemm verify` checks.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/plan.hpp>
+
+#include "files/formats.hpp"
+#include "files/npy.hpp"
+#include "files/product.hpp"
+#include "files/shapes.hpp"
+
+namespace glgemm::tools {
+
+/// A product as the command line says it. Paths are as MatrixPath.
+struct ProductArguments {
+  std::string a;
+  std::string b;
+  std::string c;  ///< what beta multiplies
+  std::string type;
+  std::string c_type;
+  std::string op_a = "n";
+  std::string op_b = "n";
+  std::string alpha = "1";
+  std::string beta = "0";
+  std::optional<std::int64_t> batch;
+};
+
+/// The product that the arguments ask for, with its files open: of shapes and types that agree.
+///
+/// Without a type of the arguments' own, A and B are multiplied in the type that they promote to, as by NumPy. For NumPy's
+/// integer types that no device has, settle_integers() says in which other type the product is exact.
+///
+/// A vector is a row as A and a column as B, whatever its op, and C has one dimension less for each, as numpy.matmul has it.
+struct FileProduct {
+  /// Reads the files' headers, or all of what is no .npy file.
+  /// @throws FileError              as open_matrix and NpyFile
+  /// @throws std::invalid_argument  the arguments, or the files' shapes and types, do not go together
+  explicit FileProduct(const ProductArguments& arguments);
+
+  NpyFile a;
+  NpyFile b;
+  std::optional<NpyFile> c0;  ///< where beta is not 0
+  Type c_type = Type::f32;
+  NpyType result;                   ///< of C's file
+  std::optional<NpyType> integers;  ///< what A and B promote to, if no device has that type
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  std::complex<double> alpha;
+  std::complex<double> beta;
+  std::optional<std::int64_t> items;  ///< with --batch
+  std::int64_t batch = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::vector<std::string> notes;  ///< for the user, beside those of reading the matrices
+
+  Type type() const noexcept { return a.type(); }
+  /// Of A, B, C and C0 together.
+  double bytes() const noexcept;
+  /// Of C's array: a batch's items, rows unless A is a vector, columns unless B is one.
+  std::vector<std::int64_t> shape() const;
+
+  /// Where `integers` is set, finds a type in which no sum of these elements can be rounded or wrap, and takes it. Reads A, B and
+  /// C0 as a whole.
+  /// @throws std::invalid_argument  there is none; the message has what to do
+  void settle_integers();
+
+ private:
+  void choose_types(const ProductArguments& arguments);
+  void choose_scalars(const ProductArguments& arguments);
+  void match_shapes(const ProductArguments& arguments);
+};
+
+/// A matrix of a product as a whole; what was converted is added to the notes.
+template <class T>
+Matrix<T> read_as(const NpyFile& file, std::vector<std::string>& notes) {
+  NpyMatrix matrix = read_matrix(file);
+  notes.insert(notes.end(), matrix.notes.begin(), matrix.notes.end());
+  return std::move(std::get<Matrix<T>>(matrix.values));
+}
+
+/// C0, or a file of its shape: one matrix is repeated for each item of the batch.
+template <class C>
+Matrix<C> read_c(const FileProduct& product, const NpyFile& file, std::vector<std::string>& notes) {
+  Matrix<C> c = read_as<C>(file, notes);
+  if (product.batch == 1 || file.header().items) return c;
+  std::vector<C> all;
+  all.reserve(static_cast<std::size_t>(product.batch * product.m * product.n));
+  for (std::int64_t z = 0; z < product.batch; ++z) all.insert(all.end(), c.elements().begin(), c.elements().end());
+  return Matrix<C>(product.batch * product.m, product.n, std::move(all));
+}
+
+/// The same product in memory.
+template <class T, class C>
+HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::string>& notes) {
+  using Accumulator = accumulator_t<T>;
+  HostProduct<T, C> p;
+  p.op_a = product.op_a;
+  p.op_b = product.op_b;
+  p.alpha = scalar_as<Accumulator>(product.alpha);
+  p.beta = scalar_as<Accumulator>(product.beta);
+  p.batch = product.batch;
+  p.a_repeats = !product.a.header().items;
+  p.b_repeats = !product.b.header().items;
+  p.a = read_as<T>(product.a, notes);
+  p.b = read_as<T>(product.b, notes);
+  if (product.c0) p.c0 = read_c<C>(product, *product.c0, notes);
+  return p;
+}
+
+/// Makes a file's matrix one of C's type and shape: what beta multiplies, or what is to be checked.
+/// @throws FileError              as NpyFile::convert_to
+/// @throws std::invalid_argument  it has another shape; the message has `path`
+void match_c(const FileProduct& product, const std::string& path, NpyFile& file);
+
+/// Calls f(T(), C()) with the host types of A and of C.
+template <class F>
+decltype(auto) with_types(const FileProduct& product, F&& f) {
+  return glgemm::with_types(product.type(), product.c_type, std::forward<F>(f));
+}
+
+/// "C.npy = A.npy * B.npy: 3x3 = 3x2 * 2x3 in f32".
+std::string product_text(const ProductArguments& arguments, const std::string& output, const FileProduct& product);
+
+}  // namespace glgemm::tools

@@ -1,0 +1,108 @@
+// Formats of matrices: see formats.hpp.
+#include "files/formats.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "files/npz.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+/// @throws FileError  what is written would go to a terminal
+const std::string& writable(const MatrixPath& path) {
+  if (path.file == "-" && isatty(STDOUT_FILENO) == 1)
+    throw FileError(
+        "'-' is the standard output, which is a terminal: redirect it, as in 'glgemm ... -o - >C.npy', or name a file");
+  if (path.format == Format::npz && !npz_supported()) npz_of(path.file, {}, {});  // which says why
+  return path.file;
+}
+
+std::string contents_of(const std::string& path) {
+  const InputFile file(path);
+  std::string contents(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, contents.data(), contents.size());
+  return contents;
+}
+
+std::int64_t elements(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+}  // namespace
+
+MatrixPath parse_matrix_path(const std::string& path) {
+  MatrixPath result{path, {}};
+  constexpr std::string_view archive = ".npz:";
+  const std::size_t colon = path.rfind(archive);
+  if (colon != path.npos && !std::filesystem::exists(path)) {
+    result.file = path.substr(0, colon + archive.size() - 1);
+    result.array = path.substr(colon + archive.size());
+  }
+  std::string ending = std::filesystem::path(result.file).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  result.format = ending == ".npz" ? Format::npz : ending == ".csv" ? Format::csv : ending == ".mtx" ? Format::mtx : Format::npy;
+  return result;
+}
+
+InputFile open_matrix(const std::string& path) {
+  const MatrixPath parsed = parse_matrix_path(path);
+  if (parsed.file == "-") {
+    std::string contents = read_standard_input();
+    if (contents.starts_with("PK"))
+      throw FileError("the standard input holds a zip file: an .npz archive must be named, not piped");
+    return {"standard input", std::move(contents)};
+  }
+  switch (parsed.format) {
+    case Format::npz:
+      return {path, read_npz(parsed.file, parsed.array)};
+    case Format::csv:
+      return {path, npy_of_csv(contents_of(path), path)};
+    case Format::mtx:
+      return {path, npy_of_mtx(contents_of(path), path)};
+    case Format::npy:
+      break;
+  }
+  return InputFile(path);
+}
+
+void require_one_pipe(std::span<const std::string> inputs) {
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1)
+    throw std::invalid_argument("'-' is given for two matrices, and the standard input can only be read once");
+}
+
+void require_no_input(const std::string& output, const std::string& option, std::span<const std::string> inputs,
+                      std::string_view advice) {
+  const std::string file = parse_matrix_path(output).file;
+  for (const std::string& input : inputs)
+    if (!input.empty() && input != "-" && same_file(file, parse_matrix_path(input).file))
+      throw std::invalid_argument(option + ": '" + output + "' is the file of the input '" + input + "': " + std::string(advice));
+}
+
+MatrixOutput::MatrixOutput(const std::string& path) : path_(parse_matrix_path(path)), file_(writable(path_)) {}
+
+void MatrixOutput::write(const ArrayView& array) {
+  if (path_.format == Format::csv) return write_csv(file_, array);
+  if (path_.format == Format::mtx) return write_mtx(file_, array);
+  std::string header = npy_header(array.type, array.shape);
+  const std::string_view data(static_cast<const char*>(array.data),
+                              static_cast<std::size_t>(elements(array.shape) * array.type.bytes));
+  if (path_.format == Format::npz) {
+    header += data;
+    file_.write(npz_of(path_.file, path_.array.empty() ? "arr_0" : path_.array, header));
+  } else {
+    file_.write(header);
+    file_.write(data);
+  }
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,154 @@
+// glgemm verify: whether a matrix from a file is the product of two others, whoever computed it. Needs no device.
+#include <array>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/verify.hpp>
+#include <nlohmann/json.hpp>
+
+#include "files/file_product.hpp"
+#include "files/files.hpp"
+#include "files/formats.hpp"
+#include "files/promotion.hpp"
+#include "multiply/multiply.hpp"
+#include "verbs.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments : ProductArguments {
+  std::string product;
+  std::string check = "auto";
+  std::string json;
+};
+
+/// Up to so many multiply-adds all of C is computed again; that takes a few seconds.
+constexpr double max_full = 0x1p31;
+
+/// Finds the types to check in: C decides where A and B alone do not.
+/// @throws std::invalid_argument  C's elements are not values of the type that a product of A and B has
+void settle_types(FileProduct& product, const Arguments& arguments, const NpyType& c) {
+  if (product.integers && product.integers->kind == 'b')
+    throw std::invalid_argument("'" + arguments.a + "' and '" + arguments.b +
+                                "' hold bool: --type i8 checks a product that counts");
+  const std::vector<std::string> notes = product.notes;
+  product.settle_integers();
+  product.notes = notes;  // not that of how a product is computed
+  const std::optional<Type> own = type_in(c);
+  if (product.integers && (c.kind == 'i' || c.kind == 'u')) {
+    // As doubles, which are exact here, so that an element of any integer type can be compared.
+    for (NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : &product.a}) file->convert_to(Type::f64);
+    product.c_type = Type::f64;
+  } else if (own == Type::f16 && product.type() == Type::f16) {
+    product.c_type = Type::f16;
+  } else if (arguments.type.empty() && !holds(npy_type(product.c_type, arguments.product), c)) {
+    throw std::invalid_argument("'" + arguments.product + "' holds " + to_string(c) + ", and a product of '" + arguments.a +
+                                "' and '" + arguments.b + "' is " + to_string(npy_type(product.c_type, arguments.product)) +
+                                ": --type says in which type it was computed");
+  }
+}
+
+template <class T, class C>
+Check check_files(const FileProduct& product, const NpyFile& c, bool full) {
+  std::vector<std::string> notes;
+  const HostProduct<T, C> p = read_product<T, C>(product, notes);
+  const Matrix<C> values = read_as<C>(c, notes);
+  for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << note << '\n';
+  return tools::check(p, values, full);
+}
+
+Json to_json(const Check& result, const Arguments& arguments, const FileProduct& product) {
+  return {{"right", result.passed},
+          {"C", arguments.product},
+          {"A", arguments.a},
+          {"B", arguments.b},
+          {"m", product.m},
+          {"n", product.n},
+          {"k", product.k},
+          {"batch", product.batch},
+          {"type", to_string(product.type())},
+          {"type of C", to_string(product.c_type)},
+          {"method", result.method},
+          {"elements", product.batch * product.m * product.n},
+          {"compared", result.compared},
+          {"ratio", result.worst_ratio},
+          {"ratio_sqrt", result.worst_ratio_sqrt},
+          {"row", result.row},
+          {"column", result.column},
+          {"got", result.got},
+          {"expected", result.expected},
+          {"bound", result.bound},
+          {"summary", result.summary}};
+}
+
+int verify(const Arguments& arguments) {
+  const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
+  require_one_pipe(inputs);
+  if (!arguments.json.empty()) require_no_input(arguments.json, "--json", inputs, "give another name");
+  FileProduct product(arguments);
+  std::optional<NpyFile> c;
+  c.emplace(open_matrix(arguments.product), Dimensions{.vector = true, .batch = product.items.has_value()});
+  settle_types(product, arguments, c->header().type);
+  match_c(product, arguments.product, *c);
+  for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << note << '\n';
+  std::optional<OutputFile> json;
+  if (!arguments.json.empty()) json.emplace(arguments.json);
+
+  const double work = static_cast<double>(product.batch) * static_cast<double>(product.m) * static_cast<double>(product.n) *
+                      static_cast<double>(product.k);
+  const bool full = arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
+  const Check result = with_types(product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, *c, full); });
+
+  (json && json->is_standard_output() ? std::cerr : std::cout)
+      << product_text(arguments, arguments.product, product) << '\n'
+      << (result.passed ? "right: " : "wrong: ") << result.summary << '\n'
+      << "the worst error is " << result.worst_ratio << " of the bound that holds for every order of summation, and "
+      << result.worst_ratio_sqrt << " of that for rounding errors that behave like random ones\n";
+  if (json) {
+    json->write(to_json(result, arguments, product).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    json->commit();
+  }
+  return result.passed ? 0 : 1;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& status) {
+  struct Text : Arguments {  // numbers as they are written
+    std::string batch_text;
+  };
+  auto arguments = std::make_shared<Text>();
+  CLI::App* verb = app.add_subcommand("verify", "Say whether C is the product of A and B, all three from files");
+  verb->footer(
+      "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "
+      "that\n"
+      "any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. No\n"
+      "device is needed.");
+  add_product_options(*verb, *arguments, arguments->batch_text);
+  verb->add_option("C", arguments->product, "The matrix that should be their product")->required()->type_name("FILE");
+  verb->add_option("--check", arguments->check,
+                   "full: compute all of C; probe: a sample of it, and random vectors; auto: full where that takes seconds")
+      ->check(CLI::IsMember({"auto", "full", "probe"}))
+      ->type_name("auto|full|probe")
+      ->capture_default_str();
+  verb->add_option("--json", arguments->json,
+                   "Write what was found as JSON to FILE, or to the standard output where FILE is missing or '-'")
+      ->type_name("[FILE]")
+      ->expected(0, 1)
+      ->default_str("-");
+  verb->callback([arguments, verb, &status] {
+    if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
+    if (verb->count("--json") > 0 && arguments->json.empty()) arguments->json = "-";
+    status = verify(*arguments);
+  });
+}
+
+}  // namespace glgemm::tools
