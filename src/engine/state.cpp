@@ -8,6 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <glgemm/scope.hpp>
+#include <glgemm/stopwatch.hpp>
+
 #if __has_include(<unistd.h>)
 #include <unistd.h>
 #endif
@@ -90,6 +93,13 @@ void Engine::State::mark_context() {
   gl::label(api, GL_QUERY, marker, marker_label);
 }
 
+bool Engine::State::is_current() const {
+  // Queries are not shared between contexts: another context has none of this name, or one without this label.
+  char label[64] = "";
+  if (api.IsQuery && api.IsQuery(marker)) api.GetObjectLabel(GL_QUERY, marker, sizeof label, nullptr, label);
+  return marker_label == label;
+}
+
 void Engine::State::check_usable(const char* what) const {
   if (released) throw std::invalid_argument(std::string(what) + ": the engine was released or abandoned");
   check_context(what);
@@ -104,11 +114,7 @@ void Engine::State::check_context(const char* what) const {
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  // Queries are not shared between contexts: another context has none of this name, or one without this label.
-  char label[64] = "";
-  if (api.IsQuery && api.IsQuery(marker)) api.GetObjectLabel(GL_QUERY, marker, sizeof label, nullptr, label);
-  if (marker_label != label)
-    throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+  if (!is_current()) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
 void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/plan.hpp>
 
 #include "engine/pace.hpp"
 #include "gl/gl.hpp"
@@ -100,6 +103,8 @@ struct GLGEMM_HIDDEN Engine::State {
 
   /// Puts the mark into the context by which check_usable() knows it.
   void mark_context();
+  /// Whether the engine's context is current, by the mark; not for a released or abandoned engine.
+  bool is_current() const;
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   void check_usable(const char* what) const;
   /// The same for what may outlive the engine's release.

@@ -222,7 +222,7 @@ void validate(const Problem& problem) {
         "; it must be " + std::string(to_string(accumulator(problem.type))) +
         (accumulator(problem.type) != problem.type && problem.type != Type::i8 ? " or " + std::string(to_string(problem.type))
                                                                                : ""));
-  if (problem.activation != Activation::none && (is_complex(problem.type) || is_integer(problem.type)))
+  if (problem.activation != ActivationKind::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
   for (const Role role : roles) {
     if (role == Role::d && !problem.residual) continue;
@@ -258,7 +258,7 @@ void validate(const Problem& problem) {
 }
 
 ProgramKey Plan::program(Stage stage) const {
-  const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;
+  const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
   const Type acc = accumulator(problem.type);
   switch (stage) {
     case Stage::pack_a:

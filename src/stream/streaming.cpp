@@ -161,17 +161,15 @@ Problem problem(const HostGemm& product) {
   gemm.beta = product.beta;
   gemm.c = view(product.c);
   const HostEpilogue& epilogue = product.epilogue;
-  gemm.epilogue.low = epilogue.low;
-  gemm.epilogue.high = epilogue.high;
   if (epilogue.residual) gemm.epilogue.residual = view(*epilogue.residual);
   if (epilogue.residual && epilogue.residual->layout != product.c.layout)
     throw std::invalid_argument("multiply: C and D differ in their layout");
-  gemm.epilogue.bias = epilogue.bias;
   gemm.epilogue.activation = epilogue.activation;
   check_numbers(gemm, accumulator(gemm.a.type));
-  if (epilogue.bias != Bias::none) {
-    const bool for_rows = epilogue.bias == Bias::for_each_row;
-    const HostMatrix& bias = epilogue.bias_values;
+  if (epilogue.bias.kind() != Bias::none) {
+    const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
+    gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);
+    const HostMatrix& bias = epilogue.bias.values();
     const std::int64_t rows = for_rows ? product.c.rows : 1, columns = for_rows ? 1 : product.c.columns;
     if (bias.rows != rows || bias.columns != columns || bias.type != product.c.type)
       throw std::invalid_argument("multiply: the bias is " + size_text(bias.rows, bias.columns) + " of " +
@@ -271,7 +269,7 @@ std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan,
   problem.residual = false;
   if (!last) {
     problem.bias = Bias::none;
-    problem.activation = Activation::none;
+    problem.activation = ActivationKind::none;
   }
   problem.m = m;
   problem.n = n;
@@ -373,9 +371,9 @@ void Streamer::bring_c(const Section& piece) {
     bring_wide(*residual, piece, c_, adds ? &product_.c : nullptr);
   else if (adds)
     bring_wide(product_.c, piece, c_);
-  const HostMatrix& bias = product_.epilogue.bias_values;
-  if (product_.epilogue.bias == Bias::for_each_row) bring_wide(bias, {piece.row, 0, piece.rows, 1}, bias_);
-  if (product_.epilogue.bias == Bias::for_each_column) bring_wide(bias, {0, piece.column, 1, piece.columns}, bias_);
+  const HostBias& bias = product_.epilogue.bias;
+  if (bias.kind() == Bias::for_each_row) bring_wide(bias.values(), {piece.row, 0, piece.rows, 1}, bias_);
+  if (bias.kind() == Bias::for_each_column) bring_wide(bias.values(), {0, piece.column, 1, piece.columns}, bias_);
 }
 
 void Streamer::wait() {
@@ -429,11 +427,9 @@ void Streamer::window(const Section& piece, std::int64_t k0, std::int64_t k) {
   product.b = view(Role::b, windows_[1]);
   product.beta = k0 == 0 && !product_.epilogue.residual ? product_.beta : Scalar(1);
   product.c = {.buffer = c_, .rows = piece.rows, .columns = piece.columns, .layout = product_.c.layout, .type = problem.c_type};
-  product.epilogue.bias = problem.bias;
-  product.epilogue.bias_buffer = bias_;
-  product.epilogue.activation = problem.activation;
-  product.epilogue.low = product_.epilogue.low;
-  product.epilogue.high = product_.epilogue.high;
+  if (problem.bias == Bias::for_each_row) product.epilogue.bias = BiasView::for_each_row(bias_);
+  if (problem.bias == Bias::for_each_column) product.epilogue.bias = BiasView::for_each_column(bias_);
+  if (last) product.epilogue.activation = product_.epilogue.activation;
   Call call = make_call(product, prepared, work_);
   // So that B's panels stay where they are, whatever the rows of A; unless a window of another shape has no room for that.
   using kernels::workspace_aligned;
@@ -595,7 +591,7 @@ void check_functions(const HostGemm& product) {
   needs(product.beta.value == 0.0 || product.c.read, "C", "read");
   needs(static_cast<bool>(product.c.write), "C", "write");
   needs(!product.epilogue.residual || product.epilogue.residual->read, "D", "read");
-  needs(product.epilogue.bias == Bias::none || product.epilogue.bias_values.read, "the bias", "read");
+  needs(product.epilogue.bias.kind() == Bias::none || product.epilogue.bias.values().read, "the bias", "read");
 }
 
 void multiply(Engine& engine, const HostGemm& product, const StreamOptions& options, StreamReport* report) {

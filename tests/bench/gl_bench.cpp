@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/tuning.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>

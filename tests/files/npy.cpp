@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 
 #include "files/npy.hpp"
 #include "support/temporary_folder.hpp"

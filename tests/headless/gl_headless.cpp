@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <future>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/tuning.hpp>
 #include <random>
 
 #include "support/context.hpp"

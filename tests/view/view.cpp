@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/verify.hpp>
 #include <memory>
 #include <string>
 #include <vector>

@@ -134,8 +134,8 @@ int run(const Arguments& arguments, const FileProduct& product) {
   }
 
   std::cout << product_text(arguments, product) << '\n'
-            << to_string(report.plan.kernel) << " on " << renderer << ": " << milliseconds(report.kernel_time)
-            << ", with transfers " << milliseconds(report.total_time) << '\n'
+            << report.kernel << " on " << renderer << ": " << milliseconds(report.kernel_time) << ", with transfers "
+            << milliseconds(report.total_time) << '\n'
             << (result ? result->summary : "not checked") << '\n';
   if (passed) return 0;
   std::cout.flush();

@@ -26,8 +26,10 @@
 #include <string_view>
 #include <utility>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/error.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 

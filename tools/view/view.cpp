@@ -21,6 +21,7 @@
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 
 #include "files/files.hpp"
 #include "files/image.hpp"
