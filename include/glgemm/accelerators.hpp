@@ -119,7 +119,7 @@ class GLGEMM_EXPORT Accelerators {
   /// @throws std::invalid_argument  the shapes or types disagree, or the limits are too small for any piece
   /// @throws Unsupported            no accelerator can run it
   /// @throws GlError                every accelerator failed; the message has each with its reason. Pieces of C may have been
-  /// written
+  ///                                written
   /// and whatever the functions of the matrices and of the options throw: the first of it, once all threads have ended their
   /// pieces.
   void multiply(const HostGemm& product, const StreamOptions& options = {}, AcceleratorsReport* report = nullptr);

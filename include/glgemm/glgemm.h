@@ -84,11 +84,11 @@ GLGEMM_EXPORT glgemm_status glgemm_to_floats(int32_t type, int64_t count, const 
 enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOSE = 2 };
 /// Which elements are neighbours in memory: those of a row, or those of a column.
 enum { GLGEMM_ROW_MAJOR = 0, GLGEMM_COLUMN_MAJOR = 1 };
-/// A bias has one element for each row of C or for each column of C.
+/// What a bias has one element for: each row of C, or each column of C.
 enum { GLGEMM_BIAS_NONE = 0, GLGEMM_BIAS_FOR_EACH_ROW = 1, GLGEMM_BIAS_FOR_EACH_COLUMN = 2 };
-/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, low x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
-/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); clamp(x) = min(max(x, low),
-/// high).
+/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x);
+/// clamp(x) = min(max(x, low), high).
 enum {
   GLGEMM_ACTIVATION_NONE = 0,
   GLGEMM_ACTIVATION_RELU = 1,
@@ -151,20 +151,41 @@ typedef struct glgemm_batch {
   const glgemm_scalar* betas;
 } glgemm_batch;
 
-/// What happens to alpha op(A) op(B) + beta C before it is stored: D is added, then the bias, then the activation is applied. All
-/// of C's type; activations are for real floating types alone.
+/// A bias in a buffer: one element of C's type for each row or column of C, one after the other from a byte of the buffer on; the
+/// same for all items of a batch. Made by the functions below. All zeros: none. This struct does not grow.
+typedef struct glgemm_bias {
+  int32_t kind;  ///< GLGEMM_BIAS_NONE, ...
+  uint32_t buffer;
+  int64_t offset_bytes;
+} glgemm_bias;
+
+GLGEMM_EXPORT glgemm_bias glgemm_bias_for_each_row(uint32_t buffer, int64_t offset_bytes);
+GLGEMM_EXPORT glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t offset_bytes);
+
+/// An activation and its parameters, for real floating-point types alone. Made by the functions below, which count the
+/// parameters: a product refuses an activation that lacks some. All zeros: none. This struct does not grow.
+typedef struct glgemm_activation {
+  int32_t kind;             ///< GLGEMM_ACTIVATION_NONE, ...
+  int32_t parameter_count;  ///< 1 for leaky_relu, 2 for clamp, else 0
+  double parameters[2];     ///< leaky_relu: the slope; clamp: low and high
+} glgemm_activation;
+
+GLGEMM_EXPORT glgemm_activation glgemm_activation_relu(void);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_leaky_relu(double slope);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_gelu_erf(void);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_gelu_tanh(void);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_sigmoid(void);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_tanh(void);
+/// A product refuses a low that is more than high, and NaN.
+GLGEMM_EXPORT glgemm_activation glgemm_activation_clamp(double low, double high);
+
+/// What happens to alpha op(A) op(B) + beta C before it is stored: D is added, then the bias, then the activation is applied.
 typedef struct glgemm_epilogue {
   size_t struct_size;
-  /// The residual D, of C's shape: C itself, or without an element in common with it. NULL: none.
+  /// The residual D, of C's shape and type: C itself, or without an element in common with it. NULL: none.
   const glgemm_view* residual;
-  /// One element for each row or column of C, one after the other from this byte of this buffer on; the same for all items of a
-  /// batch.
-  int32_t bias;  ///< GLGEMM_BIAS_NONE, ...
-  uint32_t bias_buffer;
-  int64_t bias_offset_bytes;
-  int32_t activation;  ///< GLGEMM_ACTIVATION_NONE, ...
-  double low;          ///< leaky_relu: the slope for x < 0; clamp: the lower end
-  double high;         ///< clamp: the upper end
+  glgemm_bias bias;
+  glgemm_activation activation;
 } glgemm_epilogue;
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
@@ -304,17 +325,19 @@ typedef struct glgemm_host_matrix {
   void* user;  ///< handed to the functions
 } glgemm_host_matrix;
 
+/// A bias on the host's side: elements of C's type. All zeros: none. This struct does not grow.
+typedef struct glgemm_host_bias {
+  int32_t kind;                      ///< GLGEMM_BIAS_NONE, ...
+  const glgemm_host_matrix* values;  ///< m x 1 for each row, or 1 x n for each column
+} glgemm_host_bias;
+
 /// As glgemm_epilogue, on the host's side.
 typedef struct glgemm_host_epilogue {
   size_t struct_size;
-  /// The residual D, of C's shape and layout. NULL: none.
+  /// The residual D, of C's shape, layout and type. NULL: none.
   const glgemm_host_matrix* residual;
-  int32_t bias;  ///< GLGEMM_BIAS_NONE, ...
-  /// m x 1 (a bias for each row) or 1 x n elements. NULL only for GLGEMM_BIAS_NONE.
-  const glgemm_host_matrix* bias_values;
-  int32_t activation;  ///< GLGEMM_ACTIVATION_NONE, ...
-  double low;
-  double high;
+  glgemm_host_bias bias;
+  glgemm_activation activation;
 } glgemm_host_epilogue;
 
 /// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product. With beta = 0 C is
@@ -463,9 +486,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 /// max_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
-/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input or
-/// another
-///                                  item's C; the message has the numbers
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input
+///                                  or another item's C; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the kernel; the message has its log
@@ -609,7 +631,7 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_download_section(const glgemm_matrix* 
 /// On the device if both belong to one context or share group, and then `switch_context` is NULL. Else through the host: `from`'s
 /// context must be current when the call begins, and switch_context(user) makes `to`'s current and returns 0, or fails and
 /// returns another number.
-/// @return GLGEMM_INVALID_ARGUMENT  the types differ, a section leaves its matrix, or the sections overlap
+/// @return GLGEMM_INVALID_ARGUMENT  the types differ (nothing is converted), a section leaves its matrix, or the sections overlap
 /// @return GLGEMM_CALLBACK_FAILED   switch_context failed
 GLGEMM_EXPORT glgemm_status glgemm_matrix_copy(const glgemm_matrix* from, int64_t from_row, int64_t from_column, int64_t rows,
                                                int64_t columns, glgemm_matrix* to, int64_t row, int64_t column,

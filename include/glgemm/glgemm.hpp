@@ -1,11 +1,18 @@
-// All of glgemm's C++ interface that needs no further library: multiplying matrices with OpenGL compute shaders.
+// What an application needs that multiplies matrices with OpenGL compute shaders in its own context.
+//
+// Further headers are for those who want more: plan.hpp (what shall run), tuning.hpp (tables of the fastest kernels),
+// streaming.hpp (matrices larger than the device), accelerators.hpp (several devices at once), verify.hpp (whether a result is
+// right), headless.hpp (a context without a window), glm.hpp (glm's matrices).
 #pragma once
 
-#include <glgemm/accelerators.hpp>
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/gemm.hpp>
+#include <glgemm/job.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/streaming.hpp>
-#include <glgemm/tuning.hpp>
+#include <glgemm/scope.hpp>
+#include <glgemm/stopwatch.hpp>
+#include <glgemm/types.hpp>
 #include <glgemm/version.hpp>

@@ -36,8 +36,8 @@ GLGEMM_EXPORT glgemm_status glgemm_headless_context_create(const glgemm_headless
                                                            glgemm_headless_context** context);
 /// Frees the context, and releases it from this thread if it is current here. NULL is passed over.
 GLGEMM_EXPORT void glgemm_headless_context_destroy(glgemm_headless_context* context);
-/// Makes the context current on this thread.  @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another
-/// thread
+/// Makes the context current on this thread.
+/// @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another thread
 GLGEMM_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context* context);
 /// Leaves this thread without a current context.
 GLGEMM_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glm/mat2x2.hpp>
 #include <glm/mat3x3.hpp>

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <glgemm/accelerators.hpp>
-#include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
 
 namespace glgemm {
+
+struct AcceleratorSource;  // accelerators.hpp
 
 /// One way to a context that EGL offers on this machine, tried or not.
 struct HeadlessDevice {

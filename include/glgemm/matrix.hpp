@@ -77,7 +77,7 @@ class Matrix {
 
  private:
   static std::size_t checked_count(std::int64_t rows, std::int64_t columns) {
-    constexpr std::int64_t most = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<std::ptrdiff_t>(sizeof(T));
+    constexpr std::int64_t most = (std::numeric_limits<std::ptrdiff_t>::max)() / static_cast<std::ptrdiff_t>(sizeof(T));
     if (rows < 0 || columns < 0 || (columns > 0 && rows > most / columns))
       throw std::invalid_argument("Matrix: " + std::to_string(rows) + "x" + std::to_string(columns) + " is not a usable size");
     return static_cast<std::size_t>(rows * columns);
@@ -95,8 +95,8 @@ Matrix<T> transpose(const Matrix<T>& a) {
   constexpr std::int64_t block = 32;  // both sides of a block stay in cache
   for (std::int64_t i0 = 0; i0 < a.rows(); i0 += block)
     for (std::int64_t j0 = 0; j0 < a.columns(); j0 += block)
-      for (std::int64_t i = i0; i < std::min(i0 + block, a.rows()); ++i)
-        for (std::int64_t j = j0; j < std::min(j0 + block, a.columns()); ++j) t(j, i) = a(i, j);
+      for (std::int64_t i = i0; i < (std::min)(i0 + block, a.rows()); ++i)
+        for (std::int64_t j = j0; j < (std::min)(j0 + block, a.columns()); ++j) t(j, i) = a(i, j);
   return t;
 }
 

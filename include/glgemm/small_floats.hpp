@@ -15,9 +15,9 @@ enum class LargestExponent {
 
 /// A number in 1 sign bit, `exponent` bits and `fraction` bits, with subnormal numbers.
 ///
-/// From float it rounds to nearest even; NaN stays NaN. A number beyond largest() becomes infinity, or NaN where the format has no
-/// infinity, so that an overflow shows: the non-saturating mode of the OCP 8-bit Floating Point Specification. saturate() is its
-/// saturating mode. To float it is exact.
+/// From float it rounds to nearest even; NaN stays NaN. A number beyond largest() becomes infinity, or NaN where the format has
+/// no infinity, so that an overflow shows: the non-saturating mode of the OCP 8-bit Floating Point Specification. saturate() is
+/// its saturating mode. To float it is exact.
 template <int exponent, int fraction, LargestExponent meaning = LargestExponent::special>
 struct FloatFormat {
   using Bits = std::conditional_t<(exponent + fraction > 7), std::uint16_t, std::uint8_t>;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include <glgemm/engine.hpp>
@@ -24,7 +24,7 @@ struct Section {
   friend bool operator==(const Section&, const Section&) = default;
 };
 
-/// A matrix on the host's side: in memory, or wherever its functions find and put it.
+/// A matrix on the host's side: in memory, or where its functions read and write it.
 ///
 /// The functions move sections that are dense in `layout`: with Layout::row_major, element (i, j) of a section of c columns is
 /// the one at i * c + j; with column_major and r rows, the one at j * r + i. They may throw, which ends the product, and must not
@@ -55,16 +55,32 @@ HostMatrix host_matrix(const Matrix<T>& matrix) {
   return host_matrix(static_cast<const void*>(matrix.data()), matrix.rows(), matrix.columns(), type_of<T>());
 }
 
-/// As Epilogue, on the host's side. All of C's type.
+/// A bias on the host's side: elements of C's type.
+class HostBias {
+ public:
+  /// None.
+  HostBias() = default;
+  /// m x 1 values, added to each column of C.
+  static HostBias for_each_row(HostMatrix values) { return {Bias::for_each_row, std::move(values)}; }
+  /// 1 x n values, added to each row of C.
+  static HostBias for_each_column(HostMatrix values) { return {Bias::for_each_column, std::move(values)}; }
+
+  Bias kind() const noexcept { return kind_; }
+  const HostMatrix& values() const noexcept { return values_; }
+
+ private:
+  HostBias(Bias kind, HostMatrix values) : kind_(kind), values_(std::move(values)) {}
+
+  Bias kind_ = Bias::none;
+  HostMatrix values_{};
+};
+
+/// As Epilogue, on the host's side.
 struct HostEpilogue {
-  /// The residual D, of C's shape and layout. Added to beta C on the host.
+  /// The residual D, of C's shape, layout and type. It is added to beta C on the host.
   std::optional<HostMatrix> residual{};
-  Bias bias = Bias::none;
-  /// m x 1 (a bias for each row) or 1 x n elements.
-  HostMatrix bias_values{};
-  Activation activation = Activation::none;
-  double low = 0;
-  double high = 0;
+  HostBias bias{};
+  Activation activation{};
 };
 
 /// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm. With beta = 0 C is not read,

@@ -207,8 +207,9 @@ void DistributedMatrix::read(void* data, const Section& section) const {
 
 void DistributedMatrix::copy(const DistributedMatrix& from, const Section& section, std::int64_t row, std::int64_t column) {
   const Section target{row, column, section.rows, section.columns};
-  from.check_section("copy", type_, section);
-  check_section("copy", type_, target);
+  check_same_type("DistributedMatrix::copy", {from.rows_, from.columns_, from.type_}, {rows_, columns_, type_});
+  from.check_section("copy: from", type_, section);
+  check_section("copy: to", type_, target);
   if (from.state_ != state_) throw std::invalid_argument("DistributedMatrix::copy: the matrices are of different accelerators");
   if (this == &from) check_apart("DistributedMatrix::copy", section, row, column);
   if (section.rows == 0 || section.columns == 0) return;

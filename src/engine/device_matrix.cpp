@@ -223,8 +223,9 @@ void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::
 void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows,
                         std::int64_t columns, std::int64_t row, std::int64_t column,
                         const std::function<void()>& switch_context) {
-  from.check_section("copy", type_, from_row, from_column, rows, columns);
-  check_section("copy", type_, row, column, rows, columns);
+  check_same_type("DeviceMatrix::copy", {from.rows_, from.columns_, from.type_}, {rows_, columns_, type_});
+  from.check_section("copy: from", from.type_, from_row, from_column, rows, columns);
+  check_section("copy: to", type_, row, column, rows, columns);
   if (rows == 0 || columns == 0) return;
   if (switch_context) {
     std::vector<std::byte> host(static_cast<std::size_t>(rows * columns * element_bytes(type_)));

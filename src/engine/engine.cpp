@@ -1,4 +1,4 @@
-// The engine's public functions.
+// An engine's public functions.
 #include <glgemm/engine.hpp>
 
 #include <algorithm>
@@ -7,6 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include <glgemm/device_matrix.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "engine/execute.hpp"
@@ -15,6 +18,27 @@
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
+namespace {
+
+/// Deletes the engine's own OpenGL objects; its context is current.
+void delete_objects(Engine::State& state) noexcept {
+  const gl::Api& api = state.api;
+  for (auto& [key, entry] : state.programs) entry.program.destroy(api);
+  state.work.destroy(api);
+  state.clock.destroy(api);
+  gl::destroy_image(api, state.image_a);
+  gl::delete_buffer(api, state.scratch);
+  state.staging.destroy(api);
+  state.mark.destroy(api);
+  state.forget();
+}
+
+/// The same error, which says which of several products is meant.
+std::invalid_argument of_product(std::size_t i, std::size_t count, const std::invalid_argument& error) {
+  return std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(count) + ": " + error.what());
+}
+
+}  // namespace
 
 Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(std::make_shared<State>()) {
   if (!get_proc_address) throw std::invalid_argument("Engine: get_proc_address is null");
@@ -35,11 +59,15 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
 }
 
 Engine::~Engine() {
-  if (state_ && !state_->released) {
-    state_->log("an engine was destroyed without release(): its " + std::to_string(state_->programs.size()) +
-                " programs stay with the context");
-    state_->forget();
+  if (!state_ || state_->released) return;
+  if (state_->options.release_on_destruction && state_->is_current()) {
+    delete_objects(*state_);
+    return;
   }
+  state_->log(std::string("an engine was destroyed without release()") +
+              (state_->options.release_on_destruction ? " while its context was not current" : "") + ": its " +
+              std::to_string(state_->programs.size()) + " programs stay with the context");
+  state_->forget();
 }
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept {
@@ -98,8 +126,8 @@ Problem Engine::problem(const Gemm& product) {
   problem.b = operand(product.b, product.op_b, Role::b);
   problem.c = operand(product.c, Op::none, Role::c);
   const Epilogue& epilogue = product.epilogue;
-  problem.bias = epilogue.bias;
-  problem.activation = epilogue.activation;
+  problem.bias = epilogue.bias.kind();
+  problem.activation = epilogue.activation.kind();
   if (epilogue.residual) {
     const BufferView& d = *epilogue.residual;
     if (d.rows != problem.m || d.columns != problem.n)
@@ -134,7 +162,7 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
   std::optional<gl::StateGuard> guard;
   const Call call = check(*state_, product, enter(*state_, "gemm", product, options, guard), state_->work);
   if (!report) return enqueue(*state_, call, nullptr);
-  *report = {call.prepared->plan, 0, 0, {}, {}};
+  *report = {.kernel = to_string(call.prepared->plan.kernel), .plan = {call.prepared, &call.prepared->plan}};
   Stopwatch watch(*this);
   watch.start();
   enqueue(*state_, call, report);
@@ -144,9 +172,6 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm");
-  const auto name_product = [&](std::size_t i, const std::invalid_argument& error) {
-    return std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(products.size()) + ": " + error.what());
-  };
   std::optional<gl::StateGuard> guard;
   gl::Bindings bindings = 0;
   std::vector<std::shared_ptr<Prepared>> prepared;
@@ -157,7 +182,7 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
       try {
         prepared.push_back(prepared_for(*state_, problem_to_plan(products[i]), options));
       } catch (const std::invalid_argument& error) {
-        throw name_product(i, error);
+        throw of_product(i, products.size(), error);
       }
       bindings |= prepared.back()->bindings;
     }
@@ -170,7 +195,7 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
     try {
       calls.push_back(check(*state_, products[i], std::move(prepared[i]), state_->work));
     } catch (const std::invalid_argument& error) {
-      throw name_product(i, error);
+      throw of_product(i, products.size(), error);
     }
   }
   for (const Call& call : calls) enqueue(*state_, call, nullptr);
@@ -190,9 +215,30 @@ void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, 
   plan(problem, options);  // refuses before anything is uploaded
 }
 
-void Engine::finish_multiply(Report* report, std::chrono::steady_clock::time_point begin) const {
+void Engine::multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* b, void* c,
+                             const PlanOptions& options, Report* report) {
+  const auto begin = std::chrono::steady_clock::now();
+  DeviceMatrix device_a(*this, m, k, type), device_b(*this, k, n, type);
+  device_a.write(a, type, 0, 0, m, k);
+  device_b.write(b, type, 0, 0, k, n);
+  const DeviceMatrix device_c(*this, m, n, accumulator(type));
+  gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()}, options, report);
+  device_c.read(c, 0, 0, m, n);
   gl::check_reset(state_->api);
   if (report) report->total_time = std::chrono::steady_clock::now() - begin;
+}
+
+void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options) {
+  std::vector<Problem> problems;
+  problems.reserve(products.size());
+  for (const Gemm& product : products) {
+    try {
+      problems.push_back(problem_to_plan(product));
+    } catch (const std::invalid_argument& error) {
+      throw of_product(problems.size(), products.size(), error);
+    }
+  }
+  prepare(problems, options);
 }
 
 void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
@@ -217,15 +263,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
 void Engine::release() {
   if (state_->released) return;
   state_->check_usable("release");
-  const gl::Api& api = state_->api;
-  for (auto& [key, entry] : state_->programs) entry.program.destroy(api);
-  state_->work.destroy(api);
-  state_->clock.destroy(api);
-  gl::destroy_image(api, state_->image_a);
-  gl::delete_buffer(api, state_->scratch);
-  state_->staging.destroy(api);
-  state_->mark.destroy(api);
-  state_->forget();
+  delete_objects(*state_);
 }
 
 void Engine::abandon() noexcept {

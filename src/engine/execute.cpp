@@ -162,17 +162,17 @@ void Dispatch::epilogue(gl::Program& program) {
   if (problem.residual) program.set(api, at_d, place(Role::d, gl::binding_d, step_.d));
   if (problem.bias != Bias::none) {
     const std::int64_t bytes = element_bytes(problem.c_type);
-    const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias_buffer,
-                                             epilogue.bias_offset_bytes + step_.bias.offset_bytes, step_.bias.size_bytes) /
+    const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias.buffer(),
+                                             epilogue.bias.offset_bytes() + step_.bias.offset_bytes, step_.bias.size_bytes) /
                                         bytes);
     program.set(api, at_bias, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
   }
-  const bool has_epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;
+  const bool has_epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
   if (has_epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
     const Type acc = accumulator(problem.type);
     program.set(api, at_activation, static_cast<int>(problem.activation));
-    program.set(api, at_low, acc, epilogue.low);
-    program.set(api, at_high, acc, epilogue.high);
+    program.set(api, at_low, acc, epilogue.activation.low());
+    program.set(api, at_high, acc, epilogue.activation.high());
   }
 }
 
@@ -347,8 +347,9 @@ Gemm transposed(const Gemm& product) {
   for (BufferView* view : {&result.a, &result.b, &result.c}) turn(*view);
   Epilogue& epilogue = result.epilogue;
   if (epilogue.residual) turn(*epilogue.residual);
-  if (epilogue.bias != Bias::none)
-    epilogue.bias = epilogue.bias == Bias::for_each_row ? Bias::for_each_column : Bias::for_each_row;
+  const BiasView bias = epilogue.bias;
+  if (bias.kind() == Bias::for_each_row) epilogue.bias = BiasView::for_each_column(bias.buffer(), bias.offset_bytes());
+  if (bias.kind() == Bias::for_each_column) epilogue.bias = BiasView::for_each_row(bias.buffer(), bias.offset_bytes());
   return result;
 }
 

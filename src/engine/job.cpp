@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <glgemm/job.hpp>
+
 #include "engine/execute.hpp"
 #include "engine/state.hpp"
 

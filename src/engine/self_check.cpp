@@ -120,9 +120,8 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const bool relu = last.epilogue && !is_complex(like.type) && !is_integer(like.type);
   if (last.epilogue) {
     product.epilogue.residual = d.view(buffers.make(d));
-    product.epilogue.bias = Bias::for_each_column;
-    product.epilogue.bias_buffer = buffers.make(bias);
-    if (relu) product.epilogue.activation = Activation::relu;
+    product.epilogue.bias = BiasView::for_each_column(buffers.make(bias));
+    if (relu) product.epilogue.activation = Activation::relu();
   }
 
   auto prepared = std::make_shared<Prepared>();

@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <glgemm/scope.hpp>
+#include <glgemm/stopwatch.hpp>
+
 #if __has_include(<unistd.h>)
 #include <unistd.h>
 #endif
@@ -50,7 +53,7 @@ void Engine::State::check_context(const char* what) const {
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  if (!mark.is_here(api)) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+  if (!is_current()) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
 void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {

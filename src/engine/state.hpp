@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/plan.hpp>
 
 #include "engine/pace.hpp"
 #include "gl/gl.hpp"
@@ -73,6 +76,8 @@ struct GLGEMM_HIDDEN Engine::State {
   /// The context is gone: OpenGL must not be called.
   bool abandoned = false;
 
+  /// Whether the engine's context is current, by its mark; not for a released or abandoned engine.
+  bool is_current() const { return mark.is_here(api); }
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   void check_usable(const char* what) const;
   /// The same for objects that may outlive the engine's release.

@@ -212,14 +212,21 @@ void check_bands(const std::string& who, const BufferView& view, bool is_c) {
 
 /// The bias as a matrix of one row.
 BufferView bias_view(const Gemm& product, const Problem& problem) {
-  return {.buffer = product.epilogue.bias_buffer,
+  return {.buffer = product.epilogue.bias.buffer(),
           .rows = 1,
           .columns = problem.bias == Bias::for_each_row ? problem.m : problem.n,
-          .offset_bytes = product.epilogue.bias_offset_bytes,
+          .offset_bytes = product.epilogue.bias.offset_bytes(),
           .type = problem.c_type};
 }
 
 }  // namespace
+
+Activation Activation::clamp(double low, double high) {
+  if (!(low <= high))
+    throw std::invalid_argument("Activation::clamp: from " + std::to_string(low) + " to " + std::to_string(high) +
+                                " lies no number");
+  return {ActivationKind::clamp, low, high};
+}
 
 std::int64_t stride_of(const Batch& batch, Role role) {
   switch (role) {
@@ -278,78 +285,69 @@ void check_numbers(const Gemm& product, Type acc) {
   check_scalar(product.beta, acc, "beta");
   for (const Scalar& alpha : product.batch.alphas) check_scalar(alpha, acc, "alpha");
   for (const Scalar& beta : product.batch.betas) check_scalar(beta, acc, "beta");
-  const Epilogue& epilogue = product.epilogue;
-  if (epilogue.activation == Activation::clamp && !(epilogue.low <= epilogue.high))
-    throw std::invalid_argument("gemm: clamp from " + std::to_string(epilogue.low) + " to " + std::to_string(epilogue.high));
 }
 
-void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
-                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
-  check_numbers(product, accumulator(problem.type));
-  const Epilogue& epilogue = product.epilogue;
-  for (const Role role : {Role::a, Role::b, Role::c, Role::d}) check_offsets(product.batch, role);
+namespace {
 
-  constexpr Role roles[] = {Role::a, Role::b, Role::c, Role::d};
-  std::span<const Role> views(roles, epilogue.residual ? 4 : 3);
-  for (const Role role : views) check_alignment("gemm: " + letter(role), view_of(product, role));
-  if (problem.k == 0) views = views.subspan(2);  // A and B are not read
-
-  // First that everything lies inside its buffer: after that, no sum of offsets overflows and no batch is longer than its buffer.
-  const auto check = [&](const std::string& who, const BufferView& view, std::int64_t largest) {
-    const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
-    const auto what = [&] {
-      return "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " +
-             std::to_string(leading_dimension(view));
-    };
-    if (largest > (int64_max - span) / bytes)
-      throw std::invalid_argument(what() + ": an item's offset of " + std::to_string(largest) + " is not usable");
-    if (view.bands.empty())
-      return check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
-                          view.type);
-    for (std::size_t i = 0; i < view.bands.size(); ++i) {
-      BufferView band = view;
-      (view.layout == Layout::row_major ? band.rows : band.columns) =
-          std::min(view.band_lines, lines(view) - static_cast<std::int64_t>(i) * view.band_lines);
-      check_inside([&] { return what() + ", band " + std::to_string(i); }, view.bands[i], buffer_bytes(view.bands[i]),
-                   view.offset_bytes, lines(view) == 0 ? 0 : span_bytes(band), view.type);
-    }
+/// Checks that every operand lies inside its buffers. After that, no sum of offsets overflows, and no batch is longer than its
+/// buffer.
+void check_operand(const std::string& who, const BufferView& view, std::int64_t largest,
+                   const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
+  const auto what = [&] {
+    return "gemm: " + who + " of " + std::to_string(view.rows) + "x" + std::to_string(view.columns) + " with ld " +
+           std::to_string(leading_dimension(view));
   };
-  for (const Role role : views) {
-    check_bands(letter(role), view_of(product, role), role == Role::c);
-    check(letter(role), view_of(product, role), largest_offset(product.batch, role));
+  if (largest > (int64_max - span) / bytes)
+    throw std::invalid_argument(what() + ": an item's offset of " + std::to_string(largest) + " is not usable");
+  if (view.bands.empty())
+    return check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes, span == 0 ? 0 : largest * bytes + span,
+                        view.type);
+  for (std::size_t i = 0; i < view.bands.size(); ++i) {
+    BufferView band = view;
+    (view.layout == Layout::row_major ? band.rows : band.columns) =
+        std::min(view.band_lines, lines(view) - static_cast<std::int64_t>(i) * view.band_lines);
+    check_inside([&] { return what() + ", band " + std::to_string(i); }, view.bands[i], buffer_bytes(view.bands[i]),
+                 view.offset_bytes, lines(view) == 0 ? 0 : span_bytes(band), view.type);
   }
-  const BufferView bias = problem.bias != Bias::none ? bias_view(product, problem) : BufferView{};
-  if (problem.bias != Bias::none) {
-    check_alignment("gemm: the bias", bias);
-    check("the bias", bias, 0);
-  }
-  const auto meet = [](const BufferView& view, Range range, unsigned buffer, Range other) {
-    const bool has_elements = range.begin < range.end && other.begin < other.end;
-    return view.bands.empty() ? view.buffer == buffer && ranges_meet(range, other)
-                              : has_elements && shared_buffer(view, std::span(&buffer, 1)) != 0;
-  };
-  const Range bias_range{bias.offset_bytes, bias.offset_bytes + span_bytes(bias)};
-  if (product.workspace) {
-    const Workspace& workspace = *product.workspace;
-    if (workspace.offset_bytes < 0 || workspace.offset_bytes % 16 != 0)
-      throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) +
-                                  ", which is no multiple of 16");
-    if (workspace.size_bytes < workspace_bytes)
-      throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
-                                  std::to_string(workspace_bytes) + " are needed");
-    if (workspace_bytes > 0) {
-      check_inside([] { return std::string("gemm: the workspace"); }, workspace.buffer, buffer_bytes(workspace.buffer),
-                   workspace.offset_bytes, workspace.size_bytes, Type::f32);
-      const Range used{workspace.offset_bytes, workspace.offset_bytes + workspace_bytes};
-      for (const Role role : views)
-        if (meet(view_of(product, role), range_of(product, role), workspace.buffer, used))
-          throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " +
-                                      std::to_string(workspace.buffer));
-      if (meet(bias, bias_range, workspace.buffer, used))
-        throw std::invalid_argument("gemm: the workspace overlaps the bias in buffer " + std::to_string(workspace.buffer));
-    }
-  }
+}
 
+/// Whether a view's elements, in these bytes of its buffer or bands, share bytes of a buffer with others.
+bool meet(const BufferView& view, Range range, unsigned buffer, Range other) {
+  const bool has_elements = range.begin < range.end && other.begin < other.end;
+  return view.bands.empty() ? view.buffer == buffer && ranges_meet(range, other)
+                            : has_elements && shared_buffer(view, std::span(&buffer, 1)) != 0;
+}
+
+/// The bytes that a bias takes up.
+Range range_of_bias(const BufferView& bias) {
+  return {bias.offset_bytes, bias.offset_bytes + span_bytes(bias)};
+}
+
+/// Checks that the caller's workspace has room for `needed` bytes, apart from all operands.
+void check_workspace(const Gemm& product, std::span<const Role> views, const BufferView& bias, std::int64_t needed,
+                     const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  const Workspace& workspace = *product.workspace;
+  if (workspace.offset_bytes < 0 || workspace.offset_bytes % 16 != 0)
+    throw std::invalid_argument("gemm: the workspace starts at byte " + std::to_string(workspace.offset_bytes) +
+                                ", which is no multiple of 16");
+  if (workspace.size_bytes < needed)
+    throw std::invalid_argument("gemm: the workspace has " + std::to_string(workspace.size_bytes) + " bytes, and " +
+                                std::to_string(needed) + " are needed");
+  if (needed == 0) return;
+  check_inside([] { return std::string("gemm: the workspace"); }, workspace.buffer, buffer_bytes(workspace.buffer),
+               workspace.offset_bytes, workspace.size_bytes, Type::f32);
+  const Range used{workspace.offset_bytes, workspace.offset_bytes + needed};
+  for (const Role role : views)
+    if (meet(view_of(product, role), range_of(product, role), workspace.buffer, used))
+      throw std::invalid_argument("gemm: the workspace overlaps " + letter(role) + " in buffer " +
+                                  std::to_string(workspace.buffer));
+  if (meet(bias, range_of_bias(bias), workspace.buffer, used))
+    throw std::invalid_argument("gemm: the workspace overlaps the bias in buffer " + std::to_string(workspace.buffer));
+}
+
+/// Checks that C shares no element with what is read, and that its items share none.
+void check_c_apart(const Gemm& product, std::span<const Role> views, const BufferView& bias) {
   const Range c = range_of(product, Role::c);
   for (const Role role : views) {
     const BufferView& x = view_of(product, role);
@@ -367,10 +365,35 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
       throw std::invalid_argument("gemm: C overlaps " + letter(role) + " in buffer " + std::to_string(x.buffer));
   }
   if (items_of_c_overlap(product)) throw std::invalid_argument("gemm: items of the batch overlap in C");
-  const bool bias_meets_c = product.c.bands.empty() ? meet(bias, bias_range, product.c.buffer, c) &&
+  const bool bias_meets_c = product.c.bands.empty() ? meet(bias, range_of_bias(bias), product.c.buffer, c) &&
                                                           items_overlap(items_of(product, Role::c), {&bias, {bias.offset_bytes}})
-                                                    : meet(product.c, c, bias.buffer, bias_range);
+                                                    : meet(product.c, c, bias.buffer, range_of_bias(bias));
   if (bias_meets_c) throw std::invalid_argument("gemm: C overlaps the bias in buffer " + std::to_string(bias.buffer));
+}
+
+}  // namespace
+
+void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
+                      const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  check_numbers(product, accumulator(problem.type));
+  for (const Role role : {Role::a, Role::b, Role::c, Role::d}) check_offsets(product.batch, role);
+
+  constexpr Role roles[] = {Role::a, Role::b, Role::c, Role::d};
+  std::span<const Role> views(roles, product.epilogue.residual ? 4 : 3);
+  for (const Role role : views) check_alignment("gemm: " + letter(role), view_of(product, role));
+  if (problem.k == 0) views = views.subspan(2);  // A and B are not read
+
+  for (const Role role : views) {
+    check_bands(letter(role), view_of(product, role), role == Role::c);
+    check_operand(letter(role), view_of(product, role), largest_offset(product.batch, role), buffer_bytes);
+  }
+  const BufferView bias = problem.bias != Bias::none ? bias_view(product, problem) : BufferView{};
+  if (problem.bias != Bias::none) {
+    check_alignment("gemm: the bias", bias);
+    check_operand("the bias", bias, 0, buffer_bytes);
+  }
+  if (product.workspace) check_workspace(product, views, bias, workspace_bytes, buffer_bytes);
+  check_c_apart(product, views, bias);
 }
 
 std::string section_text(const Section& section) {
@@ -389,6 +412,14 @@ void check_section(const std::string& what, std::int64_t rows, std::int64_t colu
   if (leaves(section.row, section.rows, rows) || leaves(section.column, section.columns, columns))
     throw std::invalid_argument(what + ": the section of " + section_text(section) + " leaves the matrix of " +
                                 size_text(rows, columns));
+}
+
+void check_same_type(const std::string& what, const TypedSize& from, const TypedSize& to) {
+  if (from.type == to.type) return;
+  const auto text = [](const TypedSize& size) {
+    return std::string(to_string(size.type)) + " of " + size_text(size.rows, size.columns);
+  };
+  throw std::invalid_argument(what + ": from is " + text(from) + " and to is " + text(to) + ": nothing is converted");
 }
 
 void check_apart(const std::string& what, const Section& section, std::int64_t row, std::int64_t column) {

@@ -22,7 +22,7 @@ std::int64_t stride_of(const Batch& batch, Role role);
 /// The view of an operand of a product; the residual must exist.
 const BufferView& view_of(const Gemm& product, Role role);
 
-/// Checks the scalars and the activation's ends.  @throws std::invalid_argument  with the numbers
+/// Checks the scalars.  @throws std::invalid_argument  with the numbers
 void check_numbers(const Gemm& product, Type acc);
 
 /// Checks what a problem leaves open: the scalars, the items' offsets, the epilogue, alignment, that each view lies inside its
@@ -39,6 +39,16 @@ std::string section_text(const Section& section);
 /// @throws std::invalid_argument  it leaves the matrix, or the types differ; the message begins with `what`
 void check_section(const std::string& what, std::int64_t rows, std::int64_t columns, Type type, const Section& section,
                    Type section_type);
+
+/// A matrix's size and type, for messages.
+struct TypedSize {
+  std::int64_t rows;
+  std::int64_t columns;
+  Type type;
+};
+
+/// Checks that two matrices are of one type, so that elements can be copied.  @throws std::invalid_argument
+void check_same_type(const std::string& what, const TypedSize& from, const TypedSize& to);
 
 /// Checks that a section shares no element with the one of its size at (row, column).  @throws std::invalid_argument
 void check_apart(const std::string& what, const Section& section, std::int64_t row, std::int64_t column);

@@ -15,6 +15,9 @@
 #include <string_view>
 #include <utility>
 
+#include <glgemm/accelerators.hpp>
+#include <glgemm/engine.hpp>
+
 #ifndef EGL_RENDERER_EXT
 #define EGL_RENDERER_EXT 0x335F
 #endif

@@ -9,7 +9,7 @@
 namespace glgemm {
 
 ProgramKey Plan::program(Stage stage) const {
-  const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != Activation::none;
+  const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
   const Type acc = accumulator(problem.type);
   switch (stage) {
     case Stage::pack_a:

@@ -113,7 +113,7 @@ void validate(const Problem& problem) {
                                 (is_type_of_c(problem.type, problem.type) && accumulator(problem.type) != problem.type
                                      ? " or " + std::string(to_string(problem.type))
                                      : ""));
-  if (problem.activation != Activation::none && (is_complex(problem.type) || is_integer(problem.type)))
+  if (problem.activation != ActivationKind::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
   for (const Role role : roles(problem)) validate_operand(problem, role);
   if (!problem.items && problem.batch > 1 && problem.m > 0 && problem.n > 0 && problem.c.batch_stride == 0)

@@ -161,17 +161,15 @@ Problem problem(const HostGemm& product) {
   gemm.beta = product.beta;
   gemm.c = view(product.c);
   const HostEpilogue& epilogue = product.epilogue;
-  gemm.epilogue.low = epilogue.low;
-  gemm.epilogue.high = epilogue.high;
   if (epilogue.residual) gemm.epilogue.residual = view(*epilogue.residual);
   if (epilogue.residual && epilogue.residual->layout != product.c.layout)
     throw std::invalid_argument("multiply: C and D differ in their layout");
-  gemm.epilogue.bias = epilogue.bias;
   gemm.epilogue.activation = epilogue.activation;
   check_numbers(gemm, accumulator(gemm.a.type));
-  if (epilogue.bias != Bias::none) {
-    const bool for_rows = epilogue.bias == Bias::for_each_row;
-    const HostMatrix& bias = epilogue.bias_values;
+  if (epilogue.bias.kind() != Bias::none) {
+    const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
+    gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);
+    const HostMatrix& bias = epilogue.bias.values();
     const std::int64_t rows = for_rows ? product.c.rows : 1, columns = for_rows ? 1 : product.c.columns;
     if (bias.rows != rows || bias.columns != columns || bias.type != product.c.type)
       throw std::invalid_argument("multiply: the bias is " + size_text(bias.rows, bias.columns) + " of " +
@@ -262,7 +260,7 @@ std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan,
   problem.residual = false;
   if (!last) {
     problem.bias = Bias::none;
-    problem.activation = Activation::none;
+    problem.activation = ActivationKind::none;
   }
   problem.m = m;
   problem.n = n;
@@ -356,9 +354,9 @@ void Streamer::bring_c(const Section& piece) {
     bring_wide(*residual, piece, c_, adds ? &product_.c : nullptr);
   else if (adds)
     bring_wide(product_.c, piece, c_);
-  const HostMatrix& bias = product_.epilogue.bias_values;
-  if (product_.epilogue.bias == Bias::for_each_row) bring_wide(bias, {piece.row, 0, piece.rows, 1}, bias_);
-  if (product_.epilogue.bias == Bias::for_each_column) bring_wide(bias, {0, piece.column, 1, piece.columns}, bias_);
+  const HostBias& bias = product_.epilogue.bias;
+  if (bias.kind() == Bias::for_each_row) bring_wide(bias.values(), {piece.row, 0, piece.rows, 1}, bias_);
+  if (bias.kind() == Bias::for_each_column) bring_wide(bias.values(), {0, piece.column, 1, piece.columns}, bias_);
 }
 
 void Streamer::wait() {
@@ -410,11 +408,9 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
   product.b = view(Role::b, windows_[1]);
   product.beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1);
   product.c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c_type};
-  product.epilogue.bias = window.bias;
-  product.epilogue.bias_buffer = bias_;
-  product.epilogue.activation = window.activation;
-  product.epilogue.low = product_.epilogue.low;
-  product.epilogue.high = product_.epilogue.high;
+  if (window.bias == Bias::for_each_row) product.epilogue.bias = BiasView::for_each_row(bias_);
+  if (window.bias == Bias::for_each_column) product.epilogue.bias = BiasView::for_each_column(bias_);
+  if (window.activation != ActivationKind::none) product.epilogue.activation = product_.epilogue.activation;
   return product;
 }
 
@@ -578,7 +574,7 @@ void check_functions(const HostGemm& product) {
   needs(product.beta.value == 0.0 || product.c.read, "C", "read");
   needs(static_cast<bool>(product.c.write), "C", "write");
   needs(!product.epilogue.residual || product.epilogue.residual->read, "D", "read");
-  needs(product.epilogue.bias == Bias::none || product.epilogue.bias_values.read, "the bias", "read");
+  needs(product.epilogue.bias.kind() == Bias::none || product.epilogue.bias.values().read, "the bias", "read");
 }
 
 void multiply(Engine& engine, const HostGemm& product, const StreamOptions& options, StreamReport* report) {

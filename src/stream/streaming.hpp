@@ -125,17 +125,20 @@ inline bool reads_c(const HostGemm& product) {
 /// The product with its functions called by `call(f)`.
 template <class Call>
 HostGemm with_calls(HostGemm product, const Call& call) {
-  HostEpilogue& epilogue = product.epilogue;
-  for (HostMatrix* matrix :
-       {&product.a, &product.b, &product.c, &epilogue.bias_values, epilogue.residual ? &*epilogue.residual : nullptr}) {
-    if (!matrix) continue;
-    if (matrix->read)
-      matrix->read = [call, read = matrix->read](const Section& section, void* to) { call([&] { read(section, to); }); };
-    if (matrix->write)
-      matrix->write = [call, write = matrix->write](const Section& section, const void* from) {
+  const auto wrapped = [&call](HostMatrix matrix) {
+    if (matrix.read)
+      matrix.read = [call, read = matrix.read](const Section& section, void* to) { call([&] { read(section, to); }); };
+    if (matrix.write)
+      matrix.write = [call, write = matrix.write](const Section& section, const void* from) {
         call([&] { write(section, from); });
       };
-  }
+    return matrix;
+  };
+  for (HostMatrix* matrix : {&product.a, &product.b, &product.c}) *matrix = wrapped(std::move(*matrix));
+  HostEpilogue& epilogue = product.epilogue;
+  if (epilogue.residual) epilogue.residual = wrapped(std::move(*epilogue.residual));
+  if (epilogue.bias.kind() == Bias::for_each_row) epilogue.bias = HostBias::for_each_row(wrapped(epilogue.bias.values()));
+  if (epilogue.bias.kind() == Bias::for_each_column) epilogue.bias = HostBias::for_each_column(wrapped(epilogue.bias.values()));
   return product;
 }
 

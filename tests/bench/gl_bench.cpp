@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/tuning.hpp>
+#include <glgemm/verify.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -505,8 +507,7 @@ TEST_CASE("streamed over the slower of its transfers and the product alone") {
 }
 
 TEST_CASE("bench refuses what this device or machine cannot do") {
-  for (const char* arguments :
-       {"bench --size 8 --device nosuchdevice", "bench --size 10000000", "bench --size 8,4000000000"}) {
+  for (const char* arguments : {"bench --size 8 --device nosuchdevice", "bench --size 10000000", "bench --size 8,4000000000"}) {
     const ToolRun run = run_tool(arguments);
     CAPTURE(arguments);
     CAPTURE(run.err);
@@ -540,7 +541,11 @@ TEST_CASE("inspect goes by the tuning table") {
   const DeviceInfo& device = test::engine().device();
   TuningTable table;
   const Problem problem{.m = 100, .n = 200, .k = 300};
-  table.add({device.renderer, device.version, "given", {problem, parse_kernel("naive:workgroup_x=16,workgroup_y=4"), 0, 1.25}, "2026-01-31"});
+  table.add({device.renderer,
+             device.version,
+             "given",
+             {problem, parse_kernel("naive:workgroup_x=16,workgroup_y=4"), 0, 1.25},
+             "2026-01-31"});
   const std::string file = folder.file("tuning.json", table.to_json());
   const std::string inspect = "inspect --shape 110,210,290";
   setenv("GLGEMM_TUNING", file.c_str(), 1);

@@ -36,9 +36,8 @@ static int multiply_on_device(glgemm_engine* engine, const float* a, const float
   if (ok) {
     product.alpha.re = -1;
     product.epilogue = &epilogue;
-    epilogue.bias = GLGEMM_BIAS_FOR_EACH_COLUMN;
-    epilogue.bias_buffer = bias_view.buffer;
-    epilogue.activation = GLGEMM_ACTIVATION_RELU;
+    epilogue.bias = glgemm_bias_for_each_column(bias_view.buffer, 0);
+    epilogue.activation = glgemm_activation_relu();
   }
   if (!ok || glgemm_gemm(engine, &product, NULL, NULL) != GLGEMM_OK || glgemm_fence_create(engine, &fence) != GLGEMM_OK ||
       glgemm_fence_wait(fence, GLGEMM_FOREVER, &done) != GLGEMM_OK || !done || glgemm_matrix_download(on_c, c) != GLGEMM_OK)

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 #include <limits>
 #include <memory>
@@ -374,11 +376,10 @@ TEST_CASE("the caller's functions: what they throw comes out, and what they are 
     CAPTURE(which);
     HostGemm product = example.product();
     product.beta = 0;
-    product.epilogue.bias = Bias::for_each_row;
-    product.epilogue.bias_values = {120, 1, Type::f32, Layout::row_major, [&](const Section& section, void* to) {
-                                      if (which == 4) throw Mine();
-                                      std::fill_n(static_cast<float*>(to), section.rows, 1.0F);
-                                    }};
+    product.epilogue.bias = HostBias::for_each_row({120, 1, Type::f32, Layout::row_major, [&](const Section& section, void* to) {
+                                                      if (which == 4) throw Mine();
+                                                      std::fill_n(static_cast<float*>(to), section.rows, 1.0F);
+                                                    }});
     Matrix<float> c(120, 90);
     product.c = host_matrix(c);
     StreamOptions stream = streaming(30000);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <set>
 
@@ -51,8 +52,8 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
     Report report;
     engine.gemm(gemm, options, &report);
     CHECK(c.download() == expected);
-    const auto stages = static_cast<std::int64_t>(report.plan.stages().size());
-    CHECK(size(report.plan).dispatches == (kernels::packs_items(kernel) ? 1 : 2 * stages));
+    const auto stages = static_cast<std::int64_t>(report.plan->stages().size());
+    CHECK(size(*report.plan).dispatches == (kernels::packs_items(kernel) ? 1 : 2 * stages));
   }
 }
 
@@ -157,17 +158,41 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
     Report report;
     const auto run = [&] { engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, {}, &report); };
     run();
-    const bool background = name(report.plan.kernel) != "naive";  // it may have been compiled in the background already
+    const bool background = name(report.plan->kernel) != "naive";  // it may have been compiled in the background already
     if (!background) CHECK(lines.size() == 1);
     engine.prepare(std::span(&problem, 1));
     run();
     const Plan best = engine.plan(problem);
-    CHECK(report.plan.kernel == best.kernel);
+    CHECK(report.plan->kernel == best.kernel);
     CHECK(c.download() == multiply_serial(a.download(), a.download()));
     std::set<ProgramKey> programs;
     for (const Stage stage : best.stages()) programs.insert(best.program(stage));
     CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
   }
+  engine.release();
+}
+
+TEST_CASE("prepare takes products, whose buffers need not exist") {
+  test::engine();
+  std::vector<std::string> lines;
+  EngineOptions options;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  Engine engine(HeadlessContext::get_proc_address, options);
+  Gemm products[2] = {{.a = {.rows = 7, .columns = 9}, .b = {.rows = 9, .columns = 11}, .c = {.rows = 7, .columns = 11}}, {}};
+  products[0].epilogue = {.bias = BiasView::for_each_row(0), .activation = Activation::clamp(-3, 4)};
+  products[1] = products[0];
+  products[1].c.columns = 12;
+  CHECK_THROWS_WITH_AS(engine.prepare(products), "product 1 of 2: gemm: op(A) op(B) is 7x11 and C is 7x12",
+                       std::invalid_argument);
+  CHECK(lines.empty());
+  engine.prepare(std::span(products, 1));
+  const std::size_t compiled = lines.size();
+  CHECK(compiled > 0);
+  const DeviceMatrix a(engine, Matrix<float>(7, 9)), b(engine, Matrix<float>(9, 11)), c(engine, 7, 11), bias(engine, 1, 7);
+  Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  product.epilogue = {.bias = BiasView::for_each_row(bias.view().buffer), .activation = Activation::clamp(-3, 4)};
+  engine.gemm(product);
+  CHECK(lines.size() == compiled);
   engine.release();
 }
 
@@ -210,7 +235,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
       options.limits = limits;
       Report report;
       engine.gemm(gemm, options, &report);
-      CHECK(report.plan.items_in_buffer == (block > 2000));
+      CHECK(report.plan->items_in_buffer == (block > 2000));
       Matrix<float> expected = before;
       for (std::size_t z = 0; z < 4; ++z)
         for (std::int64_t i = 0; i < m; ++i)

@@ -140,7 +140,14 @@ TEST_CASE("sections that leave the matrix, and other types, are refused with the
   CHECK_THROWS_AS(matrix.download(-1, 0, 1, 1), std::invalid_argument);
   CHECK_THROWS_AS(matrix.download(0, 0, std::numeric_limits<std::int64_t>::max(), 1), std::invalid_argument);
   CHECK_THROWS_AS(matrix.view(0, 4, 1, 2), std::invalid_argument);
-  CHECK_THROWS_AS(matrix.copy(DeviceMatrix(engine, 4, 5, Type::f16), 0, 0, 1, 1), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(matrix.copy(DeviceMatrix(engine, 6, 7, Type::f16), 0, 0, 1, 1),
+                       "DeviceMatrix::copy: from is f16 of 6x7 and to is f32 of 4x5: nothing is converted",
+                       std::invalid_argument);
+  const DeviceMatrix larger(engine, 6, 7);
+  CHECK_THROWS_WITH_AS(matrix.copy(larger, 5, 0, 2, 1),
+                       "DeviceMatrix::copy: from: the section of 2x1 at (5, 0) leaves the matrix of 6x7", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(matrix.copy(larger, 0, 0, 6, 5),
+                       "DeviceMatrix::copy: to: the section of 6x5 at (0, 0) leaves the matrix of 4x5", std::invalid_argument);
   CHECK_THROWS_AS(DeviceMatrix(engine, -1, 2), std::invalid_argument);
   CHECK_THROWS_AS(DeviceMatrix(engine, std::int64_t{1} << 40, std::int64_t{1} << 40), std::invalid_argument);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <glgemm/glm.hpp>
+#include <glgemm/plan.hpp>
 #include <limits>
 #include <random>
 #include <span>

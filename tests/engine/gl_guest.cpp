@@ -103,10 +103,10 @@ void visit(GLenum pending, Messages& messages) {
   Gemm epilogue = plain;
   epilogue.alpha = 2;
   epilogue.beta = 3;
-  epilogue.epilogue = {c->view(), Bias::for_each_row, bias->view().buffer, 0, Activation::relu};
+  epilogue.epilogue = {c->view(), BiasView::for_each_row(bias->view().buffer), Activation::relu()};
   alone("gemm with an epilogue", [&] { engine.gemm(epilogue); });
   Gemm activation = plain;
-  activation.epilogue.activation = Activation::tanh;
+  activation.epilogue.activation = Activation::tanh();
   alone("gemm with an activation alone", [&] { engine.gemm(activation); });
   Gemm nothing = plain;
   nothing.alpha = 0;
@@ -606,7 +606,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     // Whatever the product, once repeated: no allocation, no compiling, no error asked for.
     Gemm epilogue = product;
     epilogue.beta = 1;
-    epilogue.epilogue = {d.view(), Bias::for_each_column, bias.view().buffer, 0, Activation::gelu_erf};
+    epilogue.epilogue = {d.view(), BiasView::for_each_column(bias.view().buffer), Activation::gelu_erf()};
     const std::vector<std::int64_t> offsets{0, 600};
     const Gemm items{
         .a = a.view(0, 0, 20, 50), .b = b.view(), .c = {c.view().buffer, 20, 30}, .batch = {.count = 2, .offsets_c = offsets}};

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <map>
 #include <new>
@@ -154,7 +155,7 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
         CHECK(declared);
       }
       CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
-      const double ratio = static_cast<double>(all(called)) / 10 / static_cast<double>(by_hand(report.plan));
+      const double ratio = static_cast<double>(all(called)) / 10 / static_cast<double>(by_hand(*report.plan));
       MESSAGE("ratio: GL calls of a repeated product in a scope over a dispatch by hand, ", repeated.name, ": ", ratio, " (",
               text(called), "for 10)");
       CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
@@ -174,7 +175,7 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
     Repeated epilogue("an epilogue", engine, 40, 30, 50, "tiled:tile=8");
     const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), residual(engine, random_matrix(40, 30, 4));
     epilogue.product.beta = 2;
-    epilogue.product.epilogue = {residual.view(), Bias::for_each_column, bias.view().buffer, 0, Activation::relu};
+    epilogue.product.epilogue = {residual.view(), BiasView::for_each_column(bias.view().buffer), Activation::relu()};
     Repeated batch("a batch", engine, 40, 30, 50, "small");
     batch.product.a.rows = batch.product.c.rows = 4;
     batch.product.batch = {.count = 10, .stride_a = 200, .stride_c = 120};

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <memory>
 #include <optional>
@@ -106,7 +107,7 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
       {"pieces", pieces, [](Sample&) {}, true},
       {"epilogue", with_kernel("naive"),
        [&](Sample& sample) {
-         sample.product.epilogue = {residual.view(), Bias::for_each_row, bias.view().buffer, 0, Activation::leaky_relu, 0.1};
+         sample.product.epilogue = {residual.view(), BiasView::for_each_row(bias.view().buffer), Activation::leaky_relu(0.1)};
        }},
       {"batch", with_kernel("tiled:tile=8"), batch},
       {"items", with_kernel("tiled:tile=8"),

@@ -89,7 +89,7 @@ TEST_CASE("release with the context current leaves no object behind; the rest ma
     CHECK_THROWS_AS(all.engine->gemm(all.product()), std::invalid_argument);
     CHECK_THROWS_AS(all.engine->fence(), std::invalid_argument);
     CHECK_THROWS_AS(all.engine->scope(), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->prepare({}), std::invalid_argument);
+    CHECK_THROWS_AS(all.engine->prepare(std::span<const Gemm>()), std::invalid_argument);
     CHECK_THROWS_AS(all.engine->multiply(two, three), std::invalid_argument);
     CHECK_THROWS_AS(DeviceMatrix(*all.engine, 1, 1), std::invalid_argument);
     CHECK_THROWS_AS(all.engine->prepack(all.b->view()), std::invalid_argument);
@@ -133,6 +133,53 @@ TEST_CASE("the destructor without release calls nothing and says what it leaves;
     all.c.reset();
     CHECK(test::calls() == std::map<std::string, std::int64_t>{{"glDeleteBuffers", 1}});
   }
+}
+
+TEST_CASE("with release_on_destruction an exception that passes leaves no object behind") {
+  HeadlessContext context;
+  const std::vector<std::int64_t> before = test::count_objects();
+  struct Passing {};
+  std::vector<std::string> complaints;
+  const auto multiply_and_throw = [&](bool release) {
+    EngineOptions options;
+    options.release_on_destruction = release;
+    options.log = [&](std::string_view line) {
+      if (line.find("destroyed") != std::string_view::npos) complaints.emplace_back(line);
+    };
+    Engine engine(test::counting_loader, options);
+    const DeviceMatrix matrix(engine, two);
+    CHECK(engine.multiply(two, three) == six);
+    CHECK(test::count_objects() != before);
+    throw Passing();
+  };
+  CHECK_THROWS_AS(multiply_and_throw(true), Passing);
+  CHECK(test::count_objects() == before);
+  CHECK(complaints.empty());
+  CHECK_THROWS_AS(multiply_and_throw(false), Passing);
+  CHECK(test::count_objects() != before);
+  REQUIRE(complaints.size() == 1);
+  CHECK(complaints[0].starts_with("an engine was destroyed without release(): its "));
+}
+
+TEST_CASE("with release_on_destruction an engine whose context is not current is abandoned, and says so") {
+  HeadlessContext context;
+  std::vector<std::string> lines;
+  EngineOptions options;
+  options.release_on_destruction = true;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  std::optional<Engine> engine(std::in_place, test::counting_loader, options);
+  CHECK(engine->multiply(two, three) == six);
+  const std::vector<std::int64_t> before = test::count_objects();
+  {
+    HeadlessContext other;
+    const std::vector<std::int64_t> in_other = test::count_objects();
+    engine.reset();
+    CHECK(test::count_objects() == in_other);
+  }
+  REQUIRE(!lines.empty());
+  CHECK(lines.back().starts_with("an engine was destroyed without release() while its context was not current: its "));
+  context.make_current();
+  CHECK(test::count_objects() == before);
 }
 
 TEST_CASE("abandon calls nothing, nor does what the engine's things do afterwards: context current, not current, gone") {

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 
 #include "files/npy.hpp"
 #include "support/temporary_folder.hpp"
@@ -169,7 +170,8 @@ TEST_CASE("npy: each type is written as NumPy writes it, and read back") {
                            ("NumPy has no " + std::string(type.numpy) + ", so 'C.npy' cannot be written").c_str(),
                            std::invalid_argument);
     else
-      CHECK(npy_header(npy_type(parse_type(type.name), "C.npy"), {2, 2}).find(std::string(type.npy) + "', 'fortran") != std::string::npos);
+      CHECK(npy_header(npy_type(parse_type(type.name), "C.npy"), {2, 2}).find(std::string(type.npy) + "', 'fortran") !=
+            std::string::npos);
 }
 
 TEST_CASE("npy: conversions to integers do not change a number") {

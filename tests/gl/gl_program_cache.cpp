@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 
 #include "engine/state.hpp"
 #include "gl/program_cache.hpp"

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/tuning.hpp>
 #include <random>
 
 #include "support/context.hpp"

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 
 #include "multiply/sample_check.hpp"

@@ -450,7 +450,7 @@ TEST_CASE("problems that no device can run are refused with the reason") {
   CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
   CHECK(message({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
   CHECK(message({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = Activation::relu}) ==
+  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = ActivationKind::relu}) ==
         "gemm: activations are for real floating-point types, and this is i32");
   CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
         "gemm: this driver has no doubles, and the product is c128");

@@ -45,9 +45,10 @@ long double unit_roundoff(Type type) {
 }
 
 /// How far an error in x may be carried.
-long double slope(Activation activation, long double low) {
-  if (activation == Activation::leaky_relu) return std::max(1.0L, std::abs(low));
-  return activation == Activation::gelu_erf || activation == Activation::gelu_tanh ? 1.2L : 1.0L;
+long double slope(const Activation& activation) {
+  const ActivationKind kind = activation.kind();
+  if (kind == ActivationKind::leaky_relu) return std::max(1.0L, std::abs(static_cast<long double>(activation.low())));
+  return kind == ActivationKind::gelu_erf || kind == ActivationKind::gelu_tanh ? 1.2L : 1.0L;
 }
 
 class Random {
@@ -181,23 +182,46 @@ std::uint64_t fold(std::uint64_t digest, std::string_view bytes) {
   return digest;
 }
 
-long double activation_value(Activation activation, long double x, long double low, long double high) {
-  switch (activation) {
-    case Activation::none:
+Activation activation_of(ActivationKind kind, double slope, double low, double high) {
+  switch (kind) {
+    case ActivationKind::none:
+      break;
+    case ActivationKind::relu:
+      return Activation::relu();
+    case ActivationKind::leaky_relu:
+      return Activation::leaky_relu(slope);
+    case ActivationKind::gelu_erf:
+      return Activation::gelu_erf();
+    case ActivationKind::gelu_tanh:
+      return Activation::gelu_tanh();
+    case ActivationKind::sigmoid:
+      return Activation::sigmoid();
+    case ActivationKind::tanh:
+      return Activation::tanh();
+    case ActivationKind::clamp:
+      return Activation::clamp(low, high);
+  }
+  return {};
+}
+
+long double activation_value(const Activation& activation, long double x) {
+  const long double low = activation.low(), high = activation.high();
+  switch (activation.kind()) {
+    case ActivationKind::none:
       return x;
-    case Activation::relu:
+    case ActivationKind::relu:
       return x < 0 ? 0 : x;
-    case Activation::leaky_relu:
+    case ActivationKind::leaky_relu:
       return x < 0 ? low * x : x;
-    case Activation::gelu_erf:
+    case ActivationKind::gelu_erf:
       return x / 2 * std::erfc(-x / std::sqrt(2.0L));
-    case Activation::gelu_tanh:
+    case ActivationKind::gelu_tanh:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
-    case Activation::sigmoid:
+    case ActivationKind::sigmoid:
       return 1 / (1 + std::exp(-x));
-    case Activation::tanh:
+    case ActivationKind::tanh:
       return std::tanh(x);
-    case Activation::clamp:
+    case ActivationKind::clamp:
       break;
   }
   return x < low ? low : x > high ? high : x;
@@ -346,28 +370,27 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   place(gemm.b, Role::b, type, b_rows, b_columns);
   place(gemm.c, Role::c, c_type, m, n);
   BufferView d, bias;
+  Bias bias_kind = Bias::none;
   bool d_is_c = false;
   Epilogue& epilogue = gemm.epilogue;
   if (key.epilogue) {
-    epilogue.bias = random.pick({Bias::none, Bias::for_each_row, Bias::for_each_column});
+    bias_kind = random.pick({Bias::none, Bias::for_each_row, Bias::for_each_column});
     if (const auto what = random.below(3); what > 0) {
       d_is_c = what == 2;
       if (!d_is_c) place(d, Role::d, c_type, m, n);
-    } else if (epilogue.bias == Bias::none && (integers || is_complex(type))) {
-      epilogue.bias = Bias::for_each_row;  // something of an epilogue there must be
+    } else if (bias_kind == Bias::none && (integers || is_complex(type))) {
+      bias_kind = Bias::for_each_row;  // something of an epilogue there must be
     }
     if (!integers && !is_complex(type)) {
-      epilogue.activation = exact ? random.pick({Activation::none, Activation::relu, Activation::leaky_relu, Activation::clamp})
-                                  : static_cast<Activation>(random.below(8));
-      epilogue.low = epilogue.activation == Activation::clamp ? -5 : 0.5;
-      epilogue.high = 7;
-      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.type != c_type)
-        epilogue.bias = Bias::for_each_column;
-      if (epilogue.activation == Activation::none && epilogue.bias == Bias::none && !d_is_c && d.rows == 0)
-        epilogue.bias = Bias::for_each_column;
+      using Kind = ActivationKind;
+      const Kind kind =
+          exact ? random.pick({Kind::none, Kind::relu, Kind::leaky_relu, Kind::clamp}) : static_cast<Kind>(random.below(8));
+      epilogue.activation = activation_of(kind, 0.5, -5, 7);
+      if (kind == Kind::none && bias_kind == Bias::none && !d_is_c && (d.type != c_type || d.rows == 0))
+        bias_kind = Bias::for_each_column;
     }
-    if (epilogue.bias != Bias::none) {
-      place(bias, Role::d, c_type, 1, epilogue.bias == Bias::for_each_row ? m : n, false);
+    if (bias_kind != Bias::none) {
+      place(bias, Role::d, c_type, 1, bias_kind == Bias::for_each_row ? m : n, false);
       bias.layout = Layout::row_major;
       bias.ld = std::max<std::int64_t>(1, bias.columns);
       const std::int64_t end = bias.offset_bytes + bias.columns * element_bytes(c_type) + 8;
@@ -399,7 +422,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   const auto memory_of = [&](const BufferView& view) {
     return std::find_if(placed.begin(), placed.end(), [&](const auto& p) { return p.first == &view; })->second;
   };
-  const bool has_d = key.epilogue && (d_is_c || d.ld != 0), has_bias = epilogue.bias != Bias::none;
+  const bool has_d = key.epilogue && (d_is_c || d.ld != 0), has_bias = bias_kind != Bias::none;
   fill(gemm.a, memory_of(gemm.a), offsets[0]);
   fill(gemm.b, memory_of(gemm.b), offsets[1]);
   fill(gemm.c, memory_of(gemm.c), offsets[2]);
@@ -470,10 +493,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
         banded.emplace_back(*view, where, memory[where], draw_bands.pick<std::int64_t>({1, 2, 4, 8, 8, 16, 16, 12, 7, 32, 64}),
                             draw_bands);
   if (has_d) epilogue.residual = d_is_c ? gemm.c : d;
-  if (has_bias) {
-    epilogue.bias_buffer = bias.buffer;
-    epilogue.bias_offset_bytes = bias.offset_bytes;
-  }
+  if (bias_kind == Bias::for_each_row) epilogue.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
+  if (bias_kind == Bias::for_each_column) epilogue.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
   std::int64_t workspace_bytes = 0;
   try {
     workspace_bytes = engine.workspace_bytes(gemm, options);
@@ -497,7 +518,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     bool raised = false;
     if (streamed) {
       options.workspace_bytes = PlanOptions{}.workspace_bytes;
-      report.plan = engine.plan(Engine::problem(gemm), options);
+      report.plan = std::make_shared<Plan>(engine.plan(Engine::problem(gemm), options));
       c_written = memory[memory_of(gemm.c)];
       for (std::int64_t z = 0; z < batch; ++z) {
         const auto host = [&](const BufferView& view, int role) {
@@ -514,29 +535,28 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
         product.b = host(gemm.b, 1);
         product.c = host(gemm.c, 2);
         if (has_d) product.epilogue.residual = host(d_is_c ? gemm.c : d, 3);
-        product.epilogue.bias = epilogue.bias;
         if (has_bias) {
           BufferView vector = bias;
-          if (epilogue.bias == Bias::for_each_row) {
+          if (bias_kind == Bias::for_each_row) {
             std::swap(vector.rows, vector.columns);
             vector.ld = 1;
           }
-          product.epilogue.bias_values = host_view(vector, 0, memory[memory_of(bias)], nullptr, Layout::row_major);
+          HostMatrix values = host_view(vector, 0, memory[memory_of(bias)], nullptr, Layout::row_major);
+          product.epilogue.bias = bias_kind == Bias::for_each_row ? HostBias::for_each_row(std::move(values))
+                                                                  : HostBias::for_each_column(std::move(values));
         }
         product.epilogue.activation = epilogue.activation;
-        product.epilogue.low = epilogue.low;
-        product.epilogue.high = epilogue.high;
         raised = stream(engine, product, options, way, pieces) || raised;
       }
     } else if (way.budget.count() > 0) {
       Job job = engine.start(gemm, options);
       for (bool done = false; !done; ++advances) done = job.advance(way.budget);
-      report.plan = job.plan();
+      report.plan = std::make_shared<Plan>(job.plan());
       report.dispatches = job.report().dispatches;
     } else {
       engine.gemm(gemm, options, &report);
     }
-    const Plan& plan = report.plan;
+    const Plan& plan = *report.plan;
     const ProgramKey last = plan.program(plan.stages().back());
     if (plan.kernel != key.kernel || last.epilogue != key.epilogue || last.c_type != c_type)
       return what.str() + "another program ran: " + to_string(plan.program());
@@ -600,13 +620,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
         };
         if (beta_of(z) != Number(0)) add(beta_of(z) * read(gemm.c, before, item(2), i, j));
         if (has_d) add(read(d_is_c ? gemm.c : d, d_is_c ? before : memory[memory_of(d)], item(3), i, j));
-        if (has_bias) add(read(bias, memory[memory_of(bias)], 0, 0, epilogue.bias == Bias::for_each_row ? i : j));
+        if (has_bias) add(read(bias, memory[memory_of(bias)], 0, 0, bias_kind == Bias::for_each_row ? i : j));
         const long double u = unit_roundoff(acc);
         long double bound = static_cast<long double>(k + 8) * u * size * (is_complex(type) ? 4 : 1) + 0x1p-126L;
-        if (epilogue.activation != Activation::none) {
+        if (epilogue.activation.kind() != ActivationKind::none) {
           const long double x = sum.real();
-          sum = activation_value(epilogue.activation, x, epilogue.low, epilogue.high);
-          bound = bound * slope(epilogue.activation, epilogue.low) + (exact ? 0 : 16 * u * std::max(1.0L, std::abs(x)));
+          sum = activation_value(epilogue.activation, x);
+          bound = bound * slope(epilogue.activation) + (exact ? 0 : 16 * u * std::max(1.0L, std::abs(x)));
         }
         std::byte* const place_in_c = c_got.data() + at(gemm.c, item(2), i, j);
         const Number found = load(place_in_c, c_type);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/streaming.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +62,10 @@ struct Seen {
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
 std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr, const Way& way = {});
 
-/// act(x) by its formula; low and high as in Epilogue.
-long double activation_value(Activation activation, long double x, long double low, long double high);
+/// The activation of that kind, with these parameters where it has some.
+Activation activation_of(ActivationKind kind, double slope, double low, double high);
+
+/// act(x) by its formula.
+long double activation_value(const Activation& activation, long double x);
 
 }  // namespace glgemm::test

@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/tuning.hpp>
 #include <glgemm/verify.hpp>
 
 #include "support/context.hpp"
@@ -67,6 +69,6 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   Report report;
   const auto a = random_integer_matrix(40, 40, 9, 1), b = random_integer_matrix(40, 40, 9, 2);
   CHECK(engine.multiply(a, b, {}, &report) == multiply_serial(a, b));
-  CHECK(report.plan.kernel == tuned);
+  CHECK(report.plan->kernel == tuned);
   engine.release();
 }

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include <glgemm/headless.hpp>
+#include <glgemm/job.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/verify.hpp>
 
 #include "arguments/options.hpp"
 #include "bench/json.hpp"

@@ -11,6 +11,7 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/verify.hpp>
 
 #include "bench/roofline.hpp"
 #include "files/shapes.hpp"

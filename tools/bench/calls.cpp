@@ -17,7 +17,11 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/fence.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <glgemm/scope.hpp>
+#include <glgemm/verify.hpp>
 
 #include "bench/json.hpp"
 #include "bench/measure.hpp"
@@ -125,12 +129,12 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       progress.clear();
       out << std::setw(16) << to_string(shape) << std::setw(12) << report.dispatches << std::setw(8)
           << (in_scope ? "in one" : "none") << std::setw(7) << x.calls << "  " << std::left << std::setw(28) << cpu << std::right
-          << std::setw(14) << digits(median(x.process_cpu)) << std::setw(14) << digits(median(x.wall)) << "  "
-          << to_string(report.plan.kernel) << '\n'
+          << std::setw(14) << digits(median(x.process_cpu)) << std::setw(14) << digits(median(x.wall)) << "  " << report.kernel
+          << '\n'
           << std::flush;
       Json result = shape_json(shape, options);
       result.update({{"requested", options.kernels.front().text},
-                     {"kernel", std::string(name(report.plan.kernel))},
+                     {"kernel", std::string(name(report.plan->kernel))},
                      {"dispatches", report.dispatches},
                      {"scope", in_scope},
                      {"calls", x.calls},
@@ -172,7 +176,7 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
   const double again_ms = milliseconds_since(again);
   Json json = bench_json(engine.device(), {}, nullptr);
   engine.release();
-  json.update({{"kernel", std::string(name(report.plan.kernel))},
+  json.update({{"kernel", std::string(name(report.plan->kernel))},
                {"context_ms", context_ms},
                {"first_ms", first_ms},
                {"again_ms", again_ms},

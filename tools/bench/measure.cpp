@@ -12,6 +12,8 @@
 #include <utility>
 
 #include <glgemm/error.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/job.hpp>
 
 #include "bench/table.hpp"
 #include "files/npy.hpp"
@@ -306,7 +308,7 @@ class TypedTrial final : public Trial {
     x.result.check = check(product_, c_, who.full_check);
     x.hash = hash_of(c_);
     if (x.run_in_total) {
-      x.result.kernel = x.result.report.plan.kernel;
+      x.result.kernel = x.result.report.plan->kernel;
       x.result.ran = std::string(name(*x.result.kernel)) + " " + tile_text(*x.result.kernel);
     }
     who.checked(x.result);

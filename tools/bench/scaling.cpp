@@ -14,8 +14,10 @@
 #include <vector>
 
 #include <glgemm/accelerators.hpp>
+#include <glgemm/fence.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/streaming.hpp>
+#include <glgemm/verify.hpp>
 
 #include "bench/json.hpp"
 #include "bench/measure.hpp"

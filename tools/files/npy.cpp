@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 
 namespace glgemm::tools {
 namespace {

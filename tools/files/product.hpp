@@ -11,7 +11,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 
 namespace glgemm::tools {

@@ -158,9 +158,8 @@ int run(const Arguments& arguments, const FileProduct& product) {
   const bool piped =
       output.is_standard_output() || (image && image->is_standard_output()) || (error_image && error_image->is_standard_output());
   (piped ? std::cerr : std::cout) << product_text(arguments, arguments.output, product) << '\n'
-                                  << to_string(report.plan.kernel) << " on " << renderer << ": "
-                                  << milliseconds(report.kernel_time) << ", with transfers " << milliseconds(report.total_time)
-                                  << '\n'
+                                  << report.kernel << " on " << renderer << ": " << milliseconds(report.kernel_time)
+                                  << ", with transfers " << milliseconds(report.total_time) << '\n'
                                   << (result ? result->summary : "not checked") << '\n';
   if (passed) return 0;
   std::cout.flush();

@@ -17,7 +17,9 @@
 #include <string_view>
 #include <utility>
 
+#include <glgemm/device_matrix.hpp>
 #include <glgemm/error.hpp>
+#include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tune/worker_lines.hpp"

@@ -16,6 +16,7 @@
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/plan.hpp>
 
 #include "arguments/help.hpp"
 #include "files/files.hpp"

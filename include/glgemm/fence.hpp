@@ -1,0 +1,35 @@
+// A Fence tells when the device is done.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <glgemm/export.hpp>
+
+namespace glgemm {
+
+class Engine;
+class Job;
+
+/// Tells when the commands that were enqueued before it are done.
+///
+/// Made by Engine::fence() and Job::fence(). Used and destroyed with the engine's context, or one that shares with it, current.
+class GLGEMM_EXPORT Fence {
+ public:
+  ~Fence();
+  Fence(Fence&&) noexcept;
+  Fence& operator=(Fence&&) noexcept;
+  /// Whether the commands are done; does not wait. Flushes, so that they will be.  @throws DeviceLost
+  bool poll() const;
+  /// Waits until they are done, at most for `timeout`; whether they are.  @throws DeviceLost
+  bool wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) const;
+
+ private:
+  friend class Engine;
+  friend class Job;
+  struct State;
+  explicit Fence(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace glgemm

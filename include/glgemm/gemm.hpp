@@ -1,0 +1,165 @@
+// A product as a value: where its matrices lie, its scalars, its batch and its epilogue.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include <glgemm/export.hpp>
+#include <glgemm/matrix.hpp>
+#include <glgemm/problem.hpp>
+#include <glgemm/types.hpp>
+
+namespace glgemm {
+
+/// alpha or beta. A product refuses a scalar that is no value of its accumulator type: real types have no imaginary part, and
+/// integer types take integers in their range.
+struct Scalar {
+  std::complex<double> value;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  constexpr Scalar(T x) : value(static_cast<double>(x)) {}
+  template <class T>
+  constexpr Scalar(std::complex<T> x) : value(x) {}
+  friend bool operator==(const Scalar&, const Scalar&) = default;
+};
+
+/// A matrix in a buffer object of the application, or in bands in several. It owns nothing.
+struct BufferView {
+  unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
+  std::int64_t rows = 0;  ///< of the matrix as stored, before any op
+  std::int64_t columns = 0;
+  std::int64_t ld = 0;            ///< leading dimension in elements; 0: no gaps
+  std::int64_t offset_bytes = 0;  ///< of element (0, 0) in the buffer, a multiple of the element's size
+  Layout layout = Layout::row_major;
+  Type type = Type::f32;
+  /// For a matrix too large for one buffer: its buffers, which are used in place of `buffer` where this is not empty. Each buffer
+  /// holds `band_lines` of the stored lines (rows if row-major, columns if column-major; the last one holds the rest), from
+  /// offset_bytes on with that ld. A power of two is best for `band_lines`, see Operand::band. Not for batches. The array of
+  /// names must live as long as the view is used.
+  std::span<const unsigned> bands{};
+  std::int64_t band_lines = 0;
+};
+
+/// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
+struct Batch {
+  std::int64_t count = 1;
+  /// Elements from an item's matrix to the next item's, not negative; 0 repeats A, B or D.
+  std::int64_t stride_a = 0;
+  std::int64_t stride_b = 0;
+  std::int64_t stride_c = 0;
+  std::int64_t stride_d = 0;
+  /// `count` offsets in elements from the view's first element, not negative, in any order. Used in place of the strides where
+  /// not empty.
+  std::span<const std::int64_t> offsets_a{};
+  std::span<const std::int64_t> offsets_b{};
+  std::span<const std::int64_t> offsets_c{};
+  std::span<const std::int64_t> offsets_d{};
+  /// `count` scalars, used in place of alpha and beta where not empty.
+  std::span<const Scalar> alphas{};
+  std::span<const Scalar> betas{};
+};
+
+/// A function that is applied to each element of C before it is stored.
+///
+/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
+/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); tanh(x);
+/// clamp(x) = min(max(x, low), high). NaN stays NaN. The results are accurate to a few units in the last place of the
+/// accumulator's type, relative to max(1, |x|). For real floating-point types alone.
+class Activation {
+ public:
+  /// None: x stays x.
+  constexpr Activation() noexcept = default;
+  static constexpr Activation relu() noexcept { return Activation(ActivationKind::relu); }
+  static constexpr Activation leaky_relu(double slope) noexcept { return {ActivationKind::leaky_relu, slope}; }
+  static constexpr Activation gelu_erf() noexcept { return Activation(ActivationKind::gelu_erf); }
+  static constexpr Activation gelu_tanh() noexcept { return Activation(ActivationKind::gelu_tanh); }
+  static constexpr Activation sigmoid() noexcept { return Activation(ActivationKind::sigmoid); }
+  static constexpr Activation tanh() noexcept { return Activation(ActivationKind::tanh); }
+  /// @throws std::invalid_argument  low is more than high, or one of them is NaN; the message has both
+  GLGEMM_EXPORT static Activation clamp(double low, double high);
+
+  constexpr ActivationKind kind() const noexcept { return kind_; }
+  /// clamp's lower end, or leaky_relu's slope for x < 0; 0 for the others.
+  constexpr double low() const noexcept { return low_; }
+  /// clamp's upper end; 0 for the others.
+  constexpr double high() const noexcept { return high_; }
+  friend constexpr bool operator==(const Activation&, const Activation&) noexcept = default;
+
+ private:
+  constexpr explicit Activation(ActivationKind kind) noexcept : kind_(kind) {}
+  constexpr Activation(ActivationKind kind, double low, double high = 0) noexcept : kind_(kind), low_(low), high_(high) {}
+
+  ActivationKind kind_ = ActivationKind::none;
+  double low_ = 0;
+  double high_ = 0;
+};
+
+/// A bias in a buffer: one element of C's type for each row of C, or for each column of C. They lie one after the other from a
+/// byte of the buffer on. All items of a batch have the same bias.
+class BiasView {
+ public:
+  /// None.
+  constexpr BiasView() noexcept = default;
+  /// C's number of rows elements, added to each column of C.
+  static constexpr BiasView for_each_row(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
+    return {Bias::for_each_row, buffer, offset_bytes};
+  }
+  /// C's number of columns elements, added to each row of C.
+  static constexpr BiasView for_each_column(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
+    return {Bias::for_each_column, buffer, offset_bytes};
+  }
+
+  constexpr Bias kind() const noexcept { return kind_; }
+  constexpr unsigned buffer() const noexcept { return buffer_; }
+  constexpr std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
+  friend constexpr bool operator==(const BiasView&, const BiasView&) noexcept = default;
+
+ private:
+  constexpr BiasView(Bias kind, unsigned buffer, std::int64_t offset_bytes) noexcept
+      : kind_(kind), buffer_(buffer), offset_bytes_(offset_bytes) {}
+
+  Bias kind_ = Bias::none;
+  unsigned buffer_ = 0;
+  std::int64_t offset_bytes_ = 0;
+};
+
+/// What happens to alpha op(A) op(B) + beta C before it is stored, in the same dispatch: first the residual D is added, then the
+/// bias, then the activation is applied.
+struct Epilogue {
+  /// The residual D, of C's shape and type. D is C itself, or has no element in common with C.
+  std::optional<BufferView> residual{};
+  BiasView bias{};
+  Activation activation{};
+};
+
+/// A part of a buffer of the application that a product may overwrite.
+struct Workspace {
+  unsigned buffer = 0;
+  std::int64_t offset_bytes = 0;  ///< a multiple of 16
+  std::int64_t size_bytes = 0;
+};
+
+/// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
+///
+/// A and B are of one type; C is of a type that is_type_of_c() allows (types.hpp): its accumulator or, for f16 and bf16, the same
+/// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
+/// of 4 bytes. A C in bands shares no buffer with anything that is read (the D that is C itself apart), and one in one buffer
+/// shares that with no matrix in bands.
+struct Gemm {
+  Op op_a = Op::none;
+  Op op_b = Op::none;
+  Scalar alpha = 1;
+  BufferView a{};
+  BufferView b{};
+  Scalar beta = 0;
+  BufferView c{};
+  Batch batch{};
+  Epilogue epilogue{};
+  /// Used instead of the engine's own workspace.
+  std::optional<Workspace> workspace{};
+};
+
+}  // namespace glgemm

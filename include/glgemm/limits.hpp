@@ -1,0 +1,40 @@
+// What a device and its driver can do, as data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace glgemm {
+
+/// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
+struct Limits {
+  /// The most bytes one storage-buffer binding may have.
+  std::int64_t storage_block_bytes = 16 * 1024 * 1024;
+  /// What the offset of a binding must be a multiple of, in bytes.
+  std::int64_t storage_offset_alignment = 256;
+  /// The most workgroups of one dispatch in x, y and z.
+  std::array<std::int64_t, 3> groups{65535, 65535, 65535};
+  /// The most workgroups of one dispatch altogether (llvmpipe multiplies them in an int).
+  std::int64_t groups_product = INT32_MAX;
+  /// The most invocations of one workgroup in x, y and z, and altogether.
+  std::array<std::int64_t, 3> workgroup_size{1024, 1024, 64};
+  std::int64_t workgroup_invocations = 1024;
+  /// Bytes of shared memory for one workgroup.
+  std::int64_t shared_bytes = 32 * 1024;
+  /// Iterations of loops after which an invocation's loops silently end, 0 if there is no such limit. All loops that are not
+  /// unrolled draw on it together. llvmpipe before Mesa 25.0 has 65535; a few thousand are left unused here for loops that a
+  /// driver may add.
+  std::int64_t loop_iterations = 0;
+  /// Whether shaders can compute with doubles.
+  bool f64 = true;
+  /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
+  /// all.
+  std::int64_t image_buffer_bytes = 0;
+  /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
+  bool cpu = false;
+  /// Workgroups that run at the same time, as far as known: a CPU's threads.
+  std::int64_t concurrent_groups = 256;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+}  // namespace glgemm

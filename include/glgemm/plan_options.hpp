@@ -1,0 +1,85 @@
+// What the caller of a product may decide about how it runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/export.hpp>
+#include <glgemm/kernel.hpp>
+#include <glgemm/limits.hpp>
+#include <glgemm/problem.hpp>
+#include <glgemm/types.hpp>
+
+namespace glgemm {
+
+/// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
+struct ProgramKey {
+  Kernel kernel;
+  Type type = Type::f32;
+  Type c_type = Type::f32;
+  bool epilogue = false;  ///< a residual, a bias or an activation may apply
+  bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
+  bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
+  /// What is read as it lies, is read 16 bytes at a time, from a storage buffer; or A as an image. Of gemv that is A, of blocked
+  /// A and B.
+  Panels wide = Panels::none;
+  friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
+};
+
+/// The program's complete GLSL source, as the driver gets it.
+GLGEMM_EXPORT std::string source(const ProgramKey& key);
+/// "tiled:tile=32 f16->f32 epilogue items": for people, and for labels in debuggers.
+GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
+
+/// What a tuner found to be the fastest way of a product on a device, see tuning.hpp.
+struct TunedChoice {
+  Problem problem;
+  Kernel kernel;
+  std::int64_t split_k = 0;  ///< as PlanOptions::split_k
+  double gflops = 0;
+  friend bool operator==(const TunedChoice&, const TunedChoice&) = default;
+};
+
+/// A part of a buffer in bytes. Of an operand: what one step binds, counted from the operand's first element. Binding offsets
+/// must be aligned: the executor rounds down and tells the shader the rest, for which a plan leaves room.
+struct Window {
+  std::int64_t offset_bytes = 0;
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// What the caller (or a tuner) decides; everything else the planner does. Equal options on equal problems and limits give equal
+/// plans.
+struct PlanOptions {
+  /// Run this kernel or fail with its `why_not`.
+  std::optional<Kernel> kernel{};
+  /// The most workgroups of one dispatch: columns and rows of the grid. 0: the paper's 64 x 64 for `tiled` and `naive`, and for
+  /// the others what a dispatch may have.
+  std::int64_t slice_columns = 0;
+  std::int64_t slice_rows = 0;
+  /// The most bytes of workspace that the plan may need; pieces are made small enough for it.
+  std::int64_t workspace_bytes = std::int64_t{256} << 20;
+  /// The parts into which k is cut, each summed apart and all added up in a reduction, where the kernel can do that. 0: the
+  /// planner's choice, 1: none.
+  std::int64_t split_k = 0;
+  /// Whether C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B). By default as suits the kernel.
+  std::optional<bool> transposed{};
+  /// How often the product is going to run, as the cost model reckons with compile times.
+  double runs = 1000;
+  /// Plan within these limits rather than the device's: tighter ones, for a product that is to be cut into smaller pieces.
+  std::optional<Limits> limits{};
+  /// What a tuner found on this device. Where an entry's problem is near enough, its kernel is taken before any that the cost
+  /// model prefers. An engine fills it from its own table unless `untuned`.
+  std::vector<TunedChoice> tuning{};
+  bool untuned = false;
+  /// Programs that must not run: an engine fills it with those that failed their self-check.
+  std::vector<ProgramKey> struck_off{};
+  /// For plans that share a workspace: B's panels go there if they and all else have room then, so that they stay where they are
+  /// whatever the size of A's. By default they lie behind A's.
+  std::optional<Window> panels_b{};
+  friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
+};
+
+}  // namespace glgemm

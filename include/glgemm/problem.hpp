@@ -1,0 +1,83 @@
+// What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers.
+#pragma once
+
+#include <cstdint>
+
+#include <glgemm/export.hpp>
+#include <glgemm/matrix.hpp>
+#include <glgemm/types.hpp>
+
+namespace glgemm {
+
+/// What is done to a matrix before it is multiplied: op(X) = X, its transpose, or the transpose of its complex conjugate (the
+/// transpose, for real types).
+enum class Op { none, transpose, conjugate_transpose };
+
+/// Which operand a buffer window belongs to: A, B, C, or the residual D.
+enum class Role { a, b, c, d };
+
+/// How one operand lies in memory.
+struct Operand {
+  Layout layout = Layout::row_major;
+  /// The leading dimension in elements: the distance from one row to the next (row-major) or from one column to the next
+  /// (column-major). 0 stands for the least legal value, a matrix without gaps.
+  std::int64_t ld = 0;
+  /// For A and B; C and D have none.
+  Op op = Op::none;
+  /// In a batch: elements from one item's matrix to the next item's (0 repeats the operand; not for C). With
+  /// Problem::items, the largest offset of any item instead.
+  std::int64_t batch_stride = 0;
+  /// Of a matrix that lies in several buffers: how many of its stored lines (rows if row-major, columns if column-major) each of
+  /// them holds, the last one what is left. 0: it lies in one. Pieces do not straddle bands, so that their sizes along the lines
+  /// divide this number: a power of two leaves the most choice. Only without a batch.
+  std::int64_t band = 0;
+  /// A and B: the matrix begins at a multiple of 16 bytes in its buffer. Where its lines do as well, kernels may read so much at
+  /// a time.
+  bool aligned = true;
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+/// What happens to the sum after beta C, see Problem. An activation's parameters are no part of a plan: they are Activation's.
+enum class ActivationKind { none, relu, leaky_relu, gelu_erf, gelu_tanh, sigmoid, tanh, clamp };
+
+/// A bias has one element for each row of C or for each column of C.
+enum class Bias { none, for_each_row, for_each_column };
+
+/// A product C = act(alpha op(A) op(B) + beta C + D + bias) as far as planning is concerned: op(A) is m x k, op(B) is k x n, C
+/// and the residual D are m x n; in a batch, that for every item.
+struct Problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  /// Of A and B.
+  Type type = Type::f32;
+  /// Of C, D and the bias: accumulator(type), or type itself.
+  Type c_type = Type::f32;
+  Operand a{}, b{}, c{}, d{};
+  std::int64_t batch = 1;
+  /// The items' offsets, alphas and betas are given one by one.
+  bool items = false;
+  bool residual = false;
+  Bias bias = Bias::none;
+  ActivationKind activation = ActivationKind::none;
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+/// The distance in elements from element (i, j) to (i + 1, j) and to (i, j + 1) of op(A), op(B), C or D, and from item to item.
+struct Strides {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t item = 0;
+};
+GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
+/// The type of an operand's elements.
+GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
+
+/// Throws what is wrong with a problem, or returns.
+/// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with that of A and B; a C
+///                                that every item would write; a batch in bands; a matrix whose bytes 64 bits cannot count
+/// @throws Unsupported            an activation of integers or complex numbers
+/// Any thread.
+GLGEMM_EXPORT void validate(const Problem& problem);
+
+}  // namespace glgemm

@@ -1,0 +1,329 @@
+// The C interface's structs converted to C++, with checks of what C cannot check.
+#include "c/convert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <glgemm/error.hpp>
+
+namespace glgemm::c_api {
+
+namespace {
+
+static_assert(static_cast<int>(Op::none) == GLGEMM_OP_NONE && static_cast<int>(Op::transpose) == GLGEMM_OP_TRANSPOSE &&
+              static_cast<int>(Op::conjugate_transpose) == GLGEMM_OP_CONJUGATE_TRANSPOSE);
+static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR &&
+              static_cast<int>(Layout::column_major) == GLGEMM_COLUMN_MAJOR);
+static_assert(static_cast<int>(Bias::none) == GLGEMM_BIAS_NONE &&
+              static_cast<int>(Bias::for_each_row) == GLGEMM_BIAS_FOR_EACH_ROW &&
+              static_cast<int>(Bias::for_each_column) == GLGEMM_BIAS_FOR_EACH_COLUMN);
+static_assert(static_cast<int>(ActivationKind::none) == GLGEMM_ACTIVATION_NONE &&
+              static_cast<int>(ActivationKind::relu) == GLGEMM_ACTIVATION_RELU &&
+              static_cast<int>(ActivationKind::leaky_relu) == GLGEMM_ACTIVATION_LEAKY_RELU &&
+              static_cast<int>(ActivationKind::gelu_erf) == GLGEMM_ACTIVATION_GELU_ERF &&
+              static_cast<int>(ActivationKind::gelu_tanh) == GLGEMM_ACTIVATION_GELU_TANH &&
+              static_cast<int>(ActivationKind::sigmoid) == GLGEMM_ACTIVATION_SIGMOID &&
+              static_cast<int>(ActivationKind::tanh) == GLGEMM_ACTIVATION_TANH &&
+              static_cast<int>(ActivationKind::clamp) == GLGEMM_ACTIVATION_CLAMP);
+
+Scalar to_scalar(const glgemm_scalar& scalar) {
+  return std::complex<double>(scalar.re, scalar.im);
+}
+
+Activation to_activation(const Arguments& in, const glgemm_activation& given) {
+  const ActivationKind kind = in.enumerator(given.kind, ActivationKind::clamp, "activation.kind");
+  const int count = kind == ActivationKind::clamp ? 2 : kind == ActivationKind::leaky_relu ? 1 : 0;
+  if (given.parameter_count != count)
+    in.refuse("activation.kind is " + std::to_string(given.kind) + ", which has " + std::to_string(count) +
+              " parameters, and activation.parameter_count is " + std::to_string(given.parameter_count) +
+              ": make it by glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...");
+  switch (kind) {
+    case ActivationKind::none:
+      break;
+    case ActivationKind::relu:
+      return Activation::relu();
+    case ActivationKind::leaky_relu:
+      return Activation::leaky_relu(given.parameters[0]);
+    case ActivationKind::gelu_erf:
+      return Activation::gelu_erf();
+    case ActivationKind::gelu_tanh:
+      return Activation::gelu_tanh();
+    case ActivationKind::sigmoid:
+      return Activation::sigmoid();
+    case ActivationKind::tanh:
+      return Activation::tanh();
+    case ActivationKind::clamp:
+      return Activation::clamp(given.parameters[0], given.parameters[1]);
+  }
+  return {};
+}
+
+Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
+  Epilogue result;
+  if (given.residual) result.residual = to_view(in, *given.residual, "residual");
+  const glgemm_bias& bias = given.bias;
+  switch (in.enumerator(bias.kind, Bias::for_each_column, "bias.kind")) {
+    case Bias::none:
+      if (bias.buffer != 0 || bias.offset_bytes != 0)
+        in.refuse("bias.buffer is " + std::to_string(bias.buffer) + " and bias.offset_bytes is " +
+                  std::to_string(bias.offset_bytes) + ", but bias.kind is GLGEMM_BIAS_NONE");
+      break;
+    case Bias::for_each_row:
+      result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
+      break;
+    case Bias::for_each_column:
+      result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
+      break;
+  }
+  result.activation = to_activation(in, given.activation);
+  return result;
+}
+
+}  // namespace
+
+void check_callback(const Arguments& in, const std::string& name, std::int32_t failure) {
+  if (failure != 0) throw CallbackFailed(std::string(in.function()) + ": " + name + " failed with " + std::to_string(failure));
+}
+
+Type to_type(const Arguments& in, std::int32_t type, const std::string& name) {
+  return in.enumerator(type, all_types.back(), name);
+}
+Op to_op(const Arguments& in, std::int32_t op, const char* name) {
+  return in.enumerator(op, Op::conjugate_transpose, name);
+}
+
+static_assert(std::is_same_v<unsigned, std::uint32_t>);
+
+BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name) {
+  return {.buffer = view.buffer,
+          .rows = view.rows,
+          .columns = view.columns,
+          .ld = view.ld,
+          .offset_bytes = view.offset_bytes,
+          .layout = in.enumerator(view.layout, Layout::column_major, name + ".layout"),
+          .type = to_type(in, view.type, name + ".type"),
+          .bands = view.bands ? std::span(view.bands, view.band_count) : std::span<const unsigned>(),
+          .band_lines = view.band_lines};
+}
+
+glgemm_view from_view(const BufferView& view) {
+  return {view.buffer,
+          view.rows,
+          view.columns,
+          view.ld,
+          view.offset_bytes,
+          static_cast<std::int32_t>(view.layout),
+          static_cast<std::int32_t>(view.type),
+          view.bands.empty() ? nullptr : view.bands.data(),
+          view.bands.size(),
+          view.band_lines};
+}
+
+Gemm Products::add(const Arguments& in, const glgemm_product* given) {
+  const glgemm_product product = in.read(given, "product");
+  Gemm gemm{.op_a = to_op(in, product.op_a, "op_a"),
+            .op_b = to_op(in, product.op_b, "op_b"),
+            .alpha = to_scalar(product.alpha),
+            .a = to_view(in, product.a, "a"),
+            .b = to_view(in, product.b, "b"),
+            .beta = to_scalar(product.beta),
+            .c = to_view(in, product.c, "c")};
+  if (product.batch) gemm.batch = batch(in.read(product.batch, "batch"));
+  if (product.epilogue) gemm.epilogue = to_epilogue(in, in.read(product.epilogue, "epilogue"));
+  const glgemm_workspace& workspace = product.workspace;
+  if (workspace.buffer != 0 || workspace.offset_bytes != 0 || workspace.size_bytes != 0)
+    gemm.workspace = {workspace.buffer, workspace.offset_bytes, workspace.size_bytes};
+  return gemm;
+}
+
+std::vector<Gemm> Products::add_all(const Arguments& in, const glgemm_product* products, std::size_t count) {
+  if (count > 0) in.need(products, "products");
+  std::vector<Gemm> result;
+  result.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) result.push_back(add(in, products + i));
+  return result;
+}
+
+Batch Products::batch(const glgemm_batch& given) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(0, given.count));  // the engine refuses negative ones
+  const auto offsets = [&](const std::int64_t* array) {
+    return array ? std::span(array, count) : std::span<const std::int64_t>();
+  };
+  const auto scalars = [&](const glgemm_scalar* array) -> std::span<const Scalar> {
+    if (!array) return {};
+    std::vector<Scalar>& converted = scalars_.emplace_back();
+    converted.reserve(count);
+    std::transform(array, array + count, std::back_inserter(converted), to_scalar);
+    return converted;
+  };
+  return {.count = given.count,
+          .stride_a = given.stride_a,
+          .stride_b = given.stride_b,
+          .stride_c = given.stride_c,
+          .stride_d = given.stride_d,
+          .offsets_a = offsets(given.offsets_a),
+          .offsets_b = offsets(given.offsets_b),
+          .offsets_c = offsets(given.offsets_c),
+          .offsets_d = offsets(given.offsets_d),
+          .alphas = scalars(given.alphas),
+          .betas = scalars(given.betas)};
+}
+
+glgemm_limits from_limits(const Limits& limits) {
+  glgemm_limits result{};
+  result.storage_block_bytes = limits.storage_block_bytes;
+  result.storage_offset_alignment = limits.storage_offset_alignment;
+  std::copy(limits.groups.begin(), limits.groups.end(), result.groups);
+  result.groups_product = limits.groups_product;
+  std::copy(limits.workgroup_size.begin(), limits.workgroup_size.end(), result.workgroup_size);
+  result.workgroup_invocations = limits.workgroup_invocations;
+  result.shared_bytes = limits.shared_bytes;
+  result.loop_iterations = limits.loop_iterations;
+  result.f64 = limits.f64;
+  result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.cpu = limits.cpu;
+  result.concurrent_groups = limits.concurrent_groups;
+  return result;
+}
+
+Limits to_limits(const glgemm_limits& limits) {
+  return {.storage_block_bytes = limits.storage_block_bytes,
+          .storage_offset_alignment = limits.storage_offset_alignment,
+          .groups = std::to_array(limits.groups),
+          .groups_product = limits.groups_product,
+          .workgroup_size = std::to_array(limits.workgroup_size),
+          .workgroup_invocations = limits.workgroup_invocations,
+          .shared_bytes = limits.shared_bytes,
+          .loop_iterations = limits.loop_iterations,
+          .f64 = limits.f64 != 0,
+          .image_buffer_bytes = limits.image_buffer_bytes,
+          .cpu = limits.cpu != 0,
+          .concurrent_groups = limits.concurrent_groups};
+}
+
+PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {
+  PlanOptions result;
+  if (!given) return result;
+  const glgemm_options options = in.read(given, name);
+  if (options.kernel) result.kernel = parse_kernel(options.kernel);
+  result.slice_columns = options.slice_columns;
+  result.slice_rows = options.slice_rows;
+  result.workspace_bytes = options.workspace_bytes;
+  result.split_k = options.split_k;
+  result.runs = options.runs;
+  result.untuned = options.untuned != 0;
+  if (options.limits) result.limits = to_limits(in.read(options.limits, "limits"));
+  return result;
+}
+
+namespace {
+
+Section to_section(const glgemm_section& section) {
+  return {section.row, section.column, section.rows, section.columns};
+}
+glgemm_section from_section(const Section& section) {
+  return {section.row, section.column, section.rows, section.columns};
+}
+
+HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const std::string& name) {
+  const Layout layout = in.enumerator(given.layout, Layout::column_major, name + ".layout");
+  const Type type = to_type(in, given.type, name + ".type");
+  const bool functions = given.read || given.write;
+  if (given.data && functions) in.refuse(name + " has data and functions");
+  if (given.data || (!functions && (given.rows == 0 || given.columns == 0)))
+    return host_matrix(given.data, given.rows, given.columns, type, given.ld, layout);
+  HostMatrix result{given.rows, given.columns, type, layout, {}, {}};
+  if (given.read)
+    result.read = [=, read = given.read, user = given.user](const Section& section, void* to) {
+      const glgemm_section converted = from_section(section);
+      check_callback(in, name + ".read", read(&converted, to, user));
+    };
+  if (given.write)
+    result.write = [=, write = given.write, user = given.user](const Section& section, const void* from) {
+      const glgemm_section converted = from_section(section);
+      check_callback(in, name + ".write", write(&converted, from, user));
+    };
+  return result;
+}
+
+StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given) {
+  StreamOptions result;
+  if (!given) return result;
+  const glgemm_stream_options options = in.read(given, "options");
+  result.device_memory_limit = options.device_memory_limit_bytes;
+  result.memory_limit = options.memory_limit_bytes;
+  result.plan = to_options(in, options.plan, "plan");
+  if (options.progress)
+    result.progress = [in, progress = options.progress, user = options.user](double share) {
+      check_callback(in, "progress", progress(share, user));
+    };
+  if (options.piece_done)
+    result.piece_done = [in, piece_done = options.piece_done, user = options.user](const Section& piece) {
+      const glgemm_section converted = from_section(piece);
+      check_callback(in, "piece_done", piece_done(&converted, user));
+    };
+  if (options.done_count > 0) {
+    in.need(options.done, "done");
+    std::transform(options.done, options.done + options.done_count, std::back_inserter(result.done), to_section);
+  }
+  if (options.new_engine)
+    result.new_engine = [in, new_engine = options.new_engine, user = options.user]() -> Engine& {
+      if (glgemm_engine* made = new_engine(user)) return made->engine;
+      throw DeviceLost(std::string(in.function()) + ": the context was lost, and new_engine made no new one");
+    };
+  return result;
+}
+
+}  // namespace
+
+EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options* given) {
+  EngineOptions result;
+  if (!given) return result;
+  const glgemm_engine_options options = in.read(given, "options");
+  if (options.log)
+    result.log = [log = options.log, user = options.user](std::string_view message) { log(std::string(message).c_str(), user); };
+  if (options.rewrite_source)
+    result.rewrite_source = [rewrite = options.rewrite_source, user = options.user](const ProgramKey& key, std::string source) {
+      const char* text = rewrite(to_string(key).c_str(), source.c_str(), user);
+      return text ? std::string(text) : source;
+    };
+  result.use_ready_programs = options.use_ready_programs != 0;
+  if (options.check_context < -1 || options.check_context > 1)
+    in.refuse("check_context is " + std::to_string(options.check_context) + " and must be one of -1, 0 and 1");
+  if (options.check_context >= 0) result.check_context = options.check_context == 1;
+  if (options.program_cache) result.program_cache = options.program_cache;
+  if (options.tuning) result.tuning = options.tuning;
+  result.self_check = options.self_check != 0;
+  result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
+  if (options.max_buffer_bytes < 0) in.refuse("max_buffer_bytes is " + std::to_string(options.max_buffer_bytes));
+  if (options.max_buffer_bytes > 0) result.max_buffer_bytes = options.max_buffer_bytes;
+  return result;
+}
+
+Streamed to_streamed(const Arguments& in, const glgemm_host_product* given, const glgemm_stream_options* options) {
+  const glgemm_host_product product = in.read(given, "product");
+  HostGemm result{.op_a = to_op(in, product.op_a, "op_a"),
+                  .op_b = to_op(in, product.op_b, "op_b"),
+                  .alpha = to_scalar(product.alpha),
+                  .a = to_host(in, product.a, "a"),
+                  .b = to_host(in, product.b, "b"),
+                  .beta = to_scalar(product.beta),
+                  .c = to_host(in, product.c, "c")};
+  if (product.epilogue) {
+    const glgemm_host_epilogue epilogue = in.read(product.epilogue, "epilogue");
+    HostEpilogue& converted = result.epilogue;
+    if (epilogue.residual) converted.residual = to_host(in, *epilogue.residual, "residual");
+    const Bias bias = in.enumerator(epilogue.bias.kind, Bias::for_each_column, "bias.kind");
+    if (bias == Bias::none && epilogue.bias.values) in.refuse("bias.values is given, but bias.kind is GLGEMM_BIAS_NONE");
+    if (bias != Bias::none) {
+      HostMatrix values = to_host(in, in.need(epilogue.bias.values, "bias.values"), "bias.values");
+      converted.bias =
+          bias == Bias::for_each_row ? HostBias::for_each_row(std::move(values)) : HostBias::for_each_column(std::move(values));
+    }
+    converted.activation = to_activation(in, epilogue.activation);
+  }
+  return {std::move(result), to_options(in, options)};
+}
+
+}  // namespace glgemm::c_api

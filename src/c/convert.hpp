@@ -1,0 +1,110 @@
+// What the C interface's handles and structs are in C++.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/device_matrix.hpp>
+#include <glgemm/engine.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/job.hpp>
+#include <glgemm/scope.hpp>
+
+#include "c/core.hpp"
+
+struct glgemm_engine {
+  glgemm::Engine engine;
+};
+struct glgemm_matrix {
+  glgemm::DeviceMatrix matrix;
+};
+struct glgemm_packed {
+  glgemm::PackedOperand operand;
+};
+struct glgemm_fence {
+  glgemm::Fence fence;
+};
+struct glgemm_scope {
+  glgemm::Scope scope;
+};
+struct glgemm_job {
+  glgemm::Job job;
+};
+
+namespace glgemm {
+
+/// Transfers of elements whose type is known at run time only.
+struct CAccess {
+  static void upload(DeviceMatrix& matrix, const c_api::Arguments& in, std::int64_t row, std::int64_t column, std::int64_t rows,
+                     std::int64_t columns, const void* data) {
+    matrix.check_section("upload", matrix.type(), row, column, rows, columns);
+    if (rows > 0 && columns > 0) in.need(static_cast<const char*>(data), "data");
+    matrix.write(data, matrix.type(), row, column, rows, columns);
+  }
+  static void download(const DeviceMatrix& matrix, const c_api::Arguments& in, std::int64_t row, std::int64_t column,
+                       std::int64_t rows, std::int64_t columns, void* data) {
+    matrix.check_section("download", matrix.type(), row, column, rows, columns);
+    if (rows > 0 && columns > 0) in.need(static_cast<char*>(data), "data");
+    matrix.read(data, row, column, rows, columns);
+  }
+  static void multiply(Engine& engine, const c_api::Arguments& in, Type type, std::int64_t m, std::int64_t n, std::int64_t k,
+                       const void* a, const void* b, void* c, const PlanOptions& options, Report* report) {
+    engine.check_multiply(m, k, k, n, type, options);
+    if (m > 0 && k > 0) in.need(static_cast<const char*>(a), "a");
+    if (k > 0 && n > 0) in.need(static_cast<const char*>(b), "b");
+    if (m > 0 && n > 0) in.need(static_cast<char*>(c), "c");
+    engine.multiply_arrays(type, m, n, k, a, b, c, options, report);
+  }
+};
+
+namespace c_api {
+
+/// A function of the caller's returned an error.
+struct CallbackFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+Type to_type(const Arguments& in, std::int32_t type, const std::string& name = "type");
+Op to_op(const Arguments& in, std::int32_t op, const char* name);
+BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name);
+glgemm_view from_view(const BufferView& view);
+glgemm_limits from_limits(const Limits& limits);
+PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options");
+void check_callback(const Arguments& in, const std::string& name, std::int32_t failure);
+
+/// Products as C++ has them, and the arrays that they refer to and that C has in another form.
+class Products {
+ public:
+  Gemm add(const Arguments& in, const glgemm_product* product);
+  /// `count` products from an array.
+  std::vector<Gemm> add_all(const Arguments& in, const glgemm_product* products, std::size_t count);
+
+ private:
+  Batch batch(const glgemm_batch& given);
+
+  std::vector<std::vector<Scalar>> scalars_;  // which may move, their elements do not
+};
+
+/// A kernel's text, as the reports hold it; `text` is zeroed.
+template <std::size_t size>
+void write_text(const std::string& kernel, char (&text)[size]) {
+  kernel.copy(text, size - 1);
+}
+
+/// Runs `work`, which fills a C++ report if C wants one.
+template <class Work>
+void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
+  if (!given) return work(nullptr);
+  in.read(given, "report");
+  Report report;
+  work(&report);
+  glgemm_report result{0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), ""};
+  write_text(report.kernel, result.kernel);
+  in.write(given, result, "report");
+}
+
+}  // namespace c_api
+}  // namespace glgemm

@@ -1,0 +1,211 @@
+// What the tests of the C interface share: an engine, the published example and a streamed product, called as C calls them.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <glgemm/glgemm_headless.h>
+
+#include <algorithm>
+#include <atomic>
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <glgemm/types.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/elements.hpp"
+#include "support/context.hpp"
+
+namespace glgemm::test {
+
+/// The first number that is no type, and what is said of it.
+inline constexpr auto no_type = static_cast<std::int32_t>(all_types.size());
+inline const std::string is_no_type = "is " + std::to_string(no_type) + " and must be one of 0 to " + std::to_string(no_type - 1);
+
+template <class Struct>
+Struct initialised(glgemm_status (*init)(Struct*, std::size_t)) {
+  Struct result;
+  std::memset(&result, 0xff, sizeof result);
+  REQUIRE(init(&result, sizeof result) == GLGEMM_OK);
+  REQUIRE(result.struct_size == sizeof result);
+  return result;
+}
+
+/// The call returned this code, and the message says this.
+inline void refused(glgemm_status status, const std::string& part, glgemm_status expected = GLGEMM_INVALID_ARGUMENT) {
+  const std::string message = glgemm_last_error();
+  CAPTURE(message);
+  CAPTURE(part);
+  CHECK(status == expected);
+  CHECK(message.find(part) != std::string::npos);
+}
+
+/// An engine in the tests' context.
+class CEngine {
+ public:
+  explicit CEngine(const glgemm_engine_options* options = nullptr,
+                   glgemm_get_proc_address loader = glgemm_headless_get_proc_address) {
+    test::context();
+    REQUIRE(glgemm_engine_create(loader, options, &engine_) == GLGEMM_OK);
+  }
+  ~CEngine() {
+    glgemm_engine_release(engine_);
+    glgemm_engine_destroy(engine_);
+  }
+  CEngine(const CEngine&) = delete;
+  CEngine& operator=(const CEngine&) = delete;
+  operator glgemm_engine*() const { return engine_; }
+
+ private:
+  glgemm_engine* engine_ = nullptr;
+};
+
+struct Destroy {
+  void operator()(glgemm_matrix* matrix) const { glgemm_matrix_destroy(matrix); }
+  void operator()(glgemm_job* job) const { glgemm_job_destroy(job); }
+  void operator()(glgemm_accelerators* accelerators) const { glgemm_accelerators_destroy(accelerators); }
+};
+using CMatrix = std::unique_ptr<glgemm_matrix, Destroy>;
+using CJob = std::unique_ptr<glgemm_job, Destroy>;
+using CAccelerators = std::unique_ptr<glgemm_accelerators, Destroy>;
+
+inline CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data,
+                           std::int32_t type = GLGEMM_F32) {
+  glgemm_matrix* matrix = nullptr;
+  REQUIRE(glgemm_matrix_create(engine, rows, columns, type, &matrix) == GLGEMM_OK);
+  if (data) REQUIRE(glgemm_matrix_upload(matrix, data) == GLGEMM_OK);
+  return CMatrix(matrix);
+}
+
+inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) {
+  std::vector<float> result(elements);
+  REQUIRE(glgemm_matrix_download(matrix.get(), result.data()) == GLGEMM_OK);
+  return result;
+}
+
+/// The published example, A 3x2 and B 2x3, on the device.
+struct Example {
+  explicit Example(const glgemm_engine_options* options = nullptr) : engine(options) {
+    REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
+    REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+  }
+
+  CEngine engine;
+  const float a_data[6] = {1, 4, 2, 5, 3, 6};
+  const float b_data[6] = {7, 8, 9, 10, 11, 12};
+  const std::vector<float> right{47, 52, 57, 64, 71, 78, 81, 90, 99};
+  CMatrix a = make_matrix(engine, 3, 2, a_data), b = make_matrix(engine, 2, 3, b_data), c = make_matrix(engine, 3, 3, nullptr);
+  glgemm_product product = initialised(glgemm_product_init);
+
+  std::vector<float> result() { return download(c, 9); }
+  /// C holds what marks that nothing was enqueued.
+  void mark() {
+    const std::vector<float> marks(9, -1.0f);
+    REQUIRE(glgemm_matrix_upload(c.get(), marks.data()) == GLGEMM_OK);
+  }
+};
+
+/// Without what costs time at the first product of an engine.
+inline glgemm_engine_options unchecked() {
+  glgemm_engine_options options = initialised(glgemm_engine_options_init);
+  options.self_check = 0;
+  return options;
+}
+
+/// A function of the caller's: which of them fails, and how often each was called.
+struct Calls {
+  glgemm_host_matrix inner{};  ///< in memory
+  std::string failing{};       ///< "read", "write", "progress" or "piece_done"
+  std::int32_t failure = 7;
+  std::int64_t pieces = 0;
+  double share = 0;           ///< the last one
+  std::atomic<int> moved{0};  ///< sections that were read and written
+  std::int32_t result(const char* name) const { return failing == name ? failure : 0; }
+};
+
+/// Matrices in the application's hands: sections come from and go to row-major floats.
+inline std::int32_t read_section(const glgemm_section* section, void* to, void* user) {
+  auto& calls = *static_cast<Calls*>(user);
+  ++calls.moved;
+  for (std::int64_t i = 0; i < section->rows; ++i)
+    std::memcpy(static_cast<float*>(to) + i * section->columns,
+                static_cast<const float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
+                static_cast<std::size_t>(section->columns) * sizeof(float));
+  return calls.result("read");
+}
+inline std::int32_t write_section(const glgemm_section* section, const void* from, void* user) {
+  auto& calls = *static_cast<Calls*>(user);
+  ++calls.moved;
+  for (std::int64_t i = 0; i < section->rows; ++i)
+    std::memcpy(static_cast<float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
+                static_cast<const float*>(from) + i * section->columns,
+                static_cast<std::size_t>(section->columns) * sizeof(float));
+  return calls.result("write");
+}
+
+/// C = relu(2 A^T B + 3 C + D + bias) of small integers: A in memory, column-major with gaps, B and C behind functions.
+struct Streamed {
+  static constexpr std::int64_t m = 60, n = 50, k = 45, ld = 70;
+  std::vector<float> a = filled(m * ld, 5), b = filled(k * n, 7), c = filled(m * n, 3), d = filled(m * n, 4), bias = filled(m, 6);
+  std::vector<float> before = c, right = c;
+  Calls of_b, of_c, of_options;
+  glgemm_host_matrix residual = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, d.data(), 0, nullptr, nullptr, nullptr};
+  glgemm_host_matrix bias_values = {m, 1, GLGEMM_ROW_MAJOR, GLGEMM_F32, bias.data(), 0, nullptr, nullptr, nullptr};
+  glgemm_host_epilogue epilogue = initialised(glgemm_host_epilogue_init);
+  glgemm_host_product product = initialised(glgemm_host_product_init);
+  glgemm_options plan = initialised(glgemm_options_init);
+  glgemm_stream_options options = initialised(glgemm_stream_options_init);
+  glgemm_stream_report report = initialised(glgemm_stream_report_init);
+
+  Streamed() {
+    CHECK(product.alpha.re == 1);
+    product.op_a = GLGEMM_OP_TRANSPOSE;
+    product.alpha.re = 2;
+    product.beta.re = 3;
+    product.a = {k, m, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, a.data(), ld, nullptr, nullptr, nullptr};
+    of_b.inner = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, b.data(), 0, nullptr, nullptr, nullptr};
+    of_c.inner = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, c.data(), 0, nullptr, nullptr, nullptr};
+    product.b = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, nullptr, &of_b};
+    product.c = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, write_section, &of_c};
+    product.epilogue = &epilogue;
+    epilogue.residual = &residual;
+    epilogue.bias = {GLGEMM_BIAS_FOR_EACH_ROW, &bias_values};
+    epilogue.activation = glgemm_activation_relu();
+    plan.kernel = "naive";
+    options.plan = &plan;
+    options.device_memory_limit_bytes = 12 << 10;
+    options.user = &of_options;
+    options.progress = [](double share, void* user) {
+      auto& calls = *static_cast<Calls*>(user);
+      calls.share = share;
+      return calls.result("progress");
+    };
+    options.piece_done = [](const glgemm_section* piece, void* user) {
+      auto& calls = *static_cast<Calls*>(user);
+      calls.pieces += piece->rows > 0 && piece->columns > 0;
+      return calls.result("piece_done");
+    };
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (std::int64_t p = 0; p < k; ++p) sum += at(a, i * ld + p) * at(b, p * n + j);
+        float& x = right[static_cast<std::size_t>(i * n + j)];
+        x = std::max(0.0f, 2 * sum + 3 * x + at(d, i * n + j) + at(bias, i));
+      }
+  }
+  glgemm_status run(glgemm_engine* engine) {
+    c = before;
+    of_c.inner.data = c.data();
+    return glgemm_multiply_streamed(engine, &product, &options, &report);
+  }
+  static std::vector<float> filled(std::int64_t count, std::int64_t range) {
+    std::vector<float> result;
+    for (std::int64_t i = 0; i < count; ++i) result.push_back(static_cast<float>((i * 31) % (2 * range + 1) - range));
+    return result;
+  }
+  static float at(const std::vector<float>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; }
+};
+
+}  // namespace glgemm::test

@@ -1,0 +1,68 @@
+// Activations and biases as values: none of them can lack what it needs.
+#include <doctest/doctest.h>
+
+#include <glgemm/gemm.hpp>
+#include <glgemm/streaming.hpp>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+
+using namespace glgemm;
+
+// An activation is made with its parameters, or not at all.
+static_assert(!std::is_constructible_v<Activation, ActivationKind> && !std::is_aggregate_v<Activation>);
+static_assert(!std::is_convertible_v<ActivationKind, Activation>);
+template <class T>
+constexpr bool defaults_parameters = requires {
+  T::leaky_relu();
+}
+|| requires {
+  T::clamp();
+}
+|| requires {
+  T::clamp(1.0);
+};
+static_assert(!defaults_parameters<Activation>);
+
+// A bias is a kind and what holds it, or none.
+static_assert(!std::is_aggregate_v<BiasView> && !std::is_constructible_v<BiasView, unsigned> &&
+              !std::is_constructible_v<BiasView, Bias> && !std::is_constructible_v<BiasView, Bias, unsigned, std::int64_t>);
+static_assert(!std::is_aggregate_v<HostBias> && !std::is_constructible_v<HostBias, HostMatrix> &&
+              !std::is_constructible_v<HostBias, Bias> && !std::is_constructible_v<HostBias, Bias, HostMatrix>);
+
+TEST_CASE("activations have the parameters that they were made with") {
+  CHECK(Activation() == Epilogue{}.activation);
+  CHECK(Activation().kind() == ActivationKind::none);
+  CHECK(Activation::leaky_relu(0.25).kind() == ActivationKind::leaky_relu);
+  CHECK(Activation::leaky_relu(0.25).low() == 0.25);
+  CHECK(Activation::leaky_relu(0.25) != Activation::leaky_relu(0.5));
+  const Activation clamp = Activation::clamp(-1, 6);
+  CHECK(clamp.kind() == ActivationKind::clamp);
+  CHECK(clamp.low() == -1);
+  CHECK(clamp.high() == 6);
+  CHECK_NOTHROW(Activation::clamp(2, 2));
+}
+
+TEST_CASE("a clamp between whose ends no number lies is refused") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(Activation::clamp(2, 1), "Activation::clamp: from 2.000000 to 1.000000 lies no number",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Activation::clamp(0, nan), "Activation::clamp: from 0.000000 to nan lies no number",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(Activation::clamp(nan, 0), std::invalid_argument);
+}
+
+TEST_CASE("a bias knows what it is for and where it lies") {
+  CHECK(Epilogue{}.bias.kind() == Bias::none);
+  const BiasView rows = BiasView::for_each_row(7, 16), columns = BiasView::for_each_column(7);
+  CHECK(rows.kind() == Bias::for_each_row);
+  CHECK(rows.buffer() == 7);
+  CHECK(rows.offset_bytes() == 16);
+  CHECK(columns.kind() == Bias::for_each_column);
+  CHECK(columns.offset_bytes() == 0);
+  CHECK(HostEpilogue{}.bias.kind() == Bias::none);
+  const float values[3] = {1, 2, 3};
+  const HostBias on_host = HostBias::for_each_column(host_matrix(values, 1, 3, Type::f32));
+  CHECK(on_host.kind() == Bias::for_each_column);
+  CHECK(on_host.values().columns == 3);
+}
