@@ -48,7 +48,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Macro> derived_macros(const Blocked& k) const override { return {{"WORKGROUP", invocations(k)}}; }
 
-  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const Blocked k = read(kernel);
     const auto per_texel = static_cast<int>(16 / element_bytes(accumulator(problem.type)));

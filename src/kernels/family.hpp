@@ -62,7 +62,7 @@ struct Loops {
   std::int64_t of_a_step;  ///< along k
 };
 
-/// The largest m, n and k that a family takes.
+/// The largest m, n and k that a kernel takes.
 struct MaxSizes {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   std::int64_t m, n, k;
@@ -86,7 +86,7 @@ struct Sample {
 class ProductFamily : public Family {
  public:
   // What it can run.
-  virtual MaxSizes max_sizes() const = 0;
+  virtual MaxSizes max_sizes(const Kernel& kernel) const = 0;
   /// Why the family's own rules keep the kernel from a problem; empty if they don't. What follows from other members (sizes,
   /// workgroup, shared memory, image) is not its part.
   virtual std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const = 0;

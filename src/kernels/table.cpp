@@ -5,6 +5,7 @@
 
 // The kernels for products; the plainest is last.
 #define PRODUCTS(FAMILY) \
+  FAMILY(outer)          \
   FAMILY(small)          \
   FAMILY(gemv)           \
   FAMILY(register)       \
