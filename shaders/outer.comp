@@ -8,7 +8,7 @@
 // that the invocations of a workgroup read and write one texel after the other.
 //
 // C is read only where beta is not 0. Where C's rows are contiguous and begin at multiples of 16 bytes, and nothing but alpha and beta
-// applies, C is read and written by texels; else element by element.
+// applies, C is read and written by texels; else, and in the workgroups at C's right edge, element by element.
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
 // Loops     TM * (1 + TN) turns
@@ -16,10 +16,10 @@
 //           other macros: gemm.glsl
 
 #ifndef TM
-#define TM 16
+#define TM 32
 #endif
 #ifndef TN
-#define TN 8
+#define TN 16
 #endif
 #ifndef K
 #define K 4
@@ -56,61 +56,64 @@ layout(std430, binding = 2) buffer BufferTexelsOfC { TEXEL TexelsOfC[]; };  // C
 
 void main() {
   int z = z0 + int(gl_WorkGroupID.z);
-  int row = y0 + int(gl_WorkGroupID.y) * TM;
-  int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP) + int(gl_LocalInvocationID.x) * PER_TEXEL;
+  int row = y0 + int(gl_WorkGroupID.y) * TM, end = min(row + TM, size.x);
+  int first = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
+  int column = first + int(gl_LocalInvocationID.x) * PER_TEXEL;
 #define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP))
-#define IS_WHOLE(j) (COLUMN(j) + PER_TEXEL <= size.y)
 
   // Columns beyond the edge repeat the last one, and are not stored. Beyond k there are zeros.
   TEXEL b[K][TEXELS];
-#define GET_B(e) load_b(b_column(z, min(first + (e), size.y - 1)) + at)
-#define LOAD_B(i, j, s)                                                                              \
-  {                                                                                                  \
-    int first = COLUMN(j), at = (s) * b_at.y;                                                        \
-    b[s][j] = TEXEL(0);                                                                              \
-    if ((s) < size.z) b[s][j] = TEXEL_OF(GET_B);                                                     \
+#define GET_B(e) load_b(b_column(z, min(place + (e), size.y - 1)) + at)
+#define LOAD_B(i, j, s)                                \
+  {                                                    \
+    int place = COLUMN(j), at = (s) * b_at.y;          \
+    b[s][j] = TEXEL(0);                                \
+    if ((s) < size.z) b[s][j] = TEXEL_OF(GET_B);       \
   }
 #define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
   FOR_TEXELS(LOAD_TEXEL, 0)
 
-#if BY_TEXEL
-  ACC of_sum = ALPHA(z), of_c = BETA(z);
-  bool reads_c = has(READ_C) && of_c != ZERO;
-  int c = c_at.x + OFFSET(z, c, c_at) + column;
-  bool by_texel = has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_TEXEL == 0;
-#else
-  bool by_texel = false;
-#endif
-  for (int i = row; i < min(row + TM, size.x); ++i) {
-    int a_at_i = a_row(z, i);
-    ACC a[K];
+  // One row of A times b.
 #define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + (s) * a_at.z);
-    FOR_STEPS(LOAD_A, 0, 0)
-    TEXEL sum[TEXELS];
 #define ADD(i, j, s) sum[j] += scale(a[s], b[s][j]);
 #define ADD_TEXEL(i, j) sum[j] = TEXEL(0); FOR_STEPS(ADD, i, j)
-    FOR_TEXELS(ADD_TEXEL, 0)
+#define MULTIPLY_ROW(i)            \
+  int a_at_i = a_row(z, i);        \
+  ACC a[K];                        \
+  FOR_STEPS(LOAD_A, 0, 0)          \
+  TEXEL sum[TEXELS];               \
+  FOR_TEXELS(ADD_TEXEL, 0)
+
 #if BY_TEXEL
-    if (by_texel) {
-#define STORE(i, j)                                                                                  \
-  if (IS_WHOLE(j)) {                                                                                 \
-    int at = (c + i * c_at.y + (j) * (PER_TEXEL * WORKGROUP)) / PER_TEXEL;                           \
-    TEXEL value = TEXEL(0);                                                                          \
-    if (of_sum != ZERO) value = scale(of_sum, sum[j]);                                               \
-    if (reads_c) value += scale(of_c, TexelsOfC[at]);                                                \
-    TexelsOfC[at] = value;                                                                           \
+  // The same for a whole workgroup: drivers that compute on a CPU run both sides of a condition, and each side's loop at least once.
+  ACC of_sum = ALPHA(z), of_c = BETA(z);
+  int c = c_at.x + OFFSET(z, c, c_at) + column;
+  if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_TEXEL == 0 && first + TN * WORKGROUP <= size.y) {
+    bool reads_c = has(READ_C) && of_c != ZERO;
+    for (int i = row; i < end; ++i) {
+      MULTIPLY_ROW(i)
+      int at = (c + i * c_at.y) / PER_TEXEL;
+#define STORE(i, j)                                              \
+  {                                                              \
+    TEXEL value = TEXEL(0);                                      \
+    if (of_sum != ZERO) value = scale(of_sum, sum[j]);           \
+    if (reads_c) value += scale(of_c, TexelsOfC[at + (j) * WORKGROUP]); \
+    TexelsOfC[at + (j) * WORKGROUP] = value;                     \
   }
-      FOR_TEXELS(STORE, i)
-      if (IS_WHOLE(TEXELS - 1)) continue;
+      FOR_TEXELS(STORE, 0)
     }
+    return;
+  }
 #endif
+  for (int i = row; i < end; ++i) {
+    MULTIPLY_ROW(i)
     // Through an array that is indexed at run time, so that finish() is compiled once.
     TEXEL sums[TEXELS];
 #define COPY(i, j) sums[j] = sum[j];
     FOR_TEXELS(COPY, 0)
     for (int q = 0; q < TN; ++q) {
-      int j = q / PER_TEXEL, e = q % PER_TEXEL;
-      if (COLUMN(j) + e < size.y && !(by_texel && IS_WHOLE(j))) finish(z, i, COLUMN(j) + e, element(sums[j], e));
+      int its = COLUMN(q / PER_TEXEL) + q % PER_TEXEL;
+      if (its < size.y) finish(z, i, its, element(sums[q / PER_TEXEL], q % PER_TEXEL));
     }
   }
 }

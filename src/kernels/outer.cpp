@@ -8,8 +8,8 @@ namespace glgemm::kernels {
 namespace {
 
 struct Outer {
-  int tile_m = 16;
-  int tile_n = 8;
+  int tile_m = 32;
+  int tile_n = 16;
   int max_k = 4;
   int workgroup = 8;
 };
@@ -73,23 +73,26 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
     const Outer o = read(kernel);
     const Prices& price = terms.price;
     const double elements = o.tile_m * o.tile_n;
+    // Workgroups at the right edge of C, and all of them where C does not lie well, end their elements one by one.
+    const std::int64_t columns = tile(kernel).columns;
+    const double by_texel = writes_texels(problem, static_cast<std::int64_t>(terms.per_texel)) && problem.n > 0
+                                ? static_cast<double>(problem.n / columns * columns) / static_cast<double>(problem.n)
+                                : 0;
     return {.step = (o.tile_m + o.tile_n) * price.storage_load + elements * terms.multiply_add,
             .elements = elements,
-            .finish = writes_texels(problem, static_cast<std::int64_t>(terms.per_texel))
-                          ? 2 * price.storage_texel / terms.per_texel
-                          : price.finish,
+            .finish = by_texel * 2 * price.storage_texel / terms.per_texel + (1 - by_texel) * price.finish,
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (problem.k > 4) return {};
     const int max_k = max_k_for(problem);
-    if (limits.cpu) return {make({16, 8, max_k, 8})};
-    return {make({8, 4, max_k, 128})};
+    if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
+    return {make({8, 4, max_k, 128}), make({16, 4, max_k, 64})};
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (problem.k > 4) return result;
-    for (const int m : {4, 8, 16, 32})
+    for (const int m : {4, 8, 16, 32, 64})
       for (const int n : {4, 8, 16})
         for (const int size : limits.cpu ? std::array{8, 16} : std::array{64, 128})
           result.push_back(make({m, n, max_k_for(problem), size}));
