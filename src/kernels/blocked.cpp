@@ -164,7 +164,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                             .step_k = 2,
                             .double_buffer = 1,
                             .panels = 1})},
-            .quick_share = 16,
+            .quick_share = 8,
             .all = {make({.block_m = 16, .block_n = 32, .block_k = 8, .tile_m = 4, .tile_n = 4}),
                     make({.block_m = 32, .block_n = 16, .block_k = 16, .tile_m = 4, .tile_n = 8, .panels = 1})}};
   }
