@@ -17,10 +17,7 @@ namespace glgemm {
 enum class Type;
 struct Problem;
 struct Limits;
-
-namespace kernels {
-class Family;
-}
+struct KernelAccess;
 
 /// A kernel: a family of programs, and the value of each of its parameters. "blocked" is a family, and block_m one of its
 /// parameters. A regular value: two kernels are equal if their families and all their parameters are.
@@ -35,7 +32,7 @@ class GLGEMM_EXPORT Kernel {
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 
  private:
-  friend class kernels::Family;
+  friend struct KernelAccess;
   using Values = std::array<int, max_parameters>;
   Kernel(int family, const Values& values) noexcept : family_(family), values_(values) {}
 

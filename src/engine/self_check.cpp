@@ -91,8 +91,9 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
   const bool a_wide = key.wide != Panels::none,
              b_wide = a_wide && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b;
-  const std::int64_t m = block.rows + (b_wide ? 16 : 1), n = block.columns + (b_wide ? 16 : 1);
-  const std::int64_t k = kernels::k_step(plan.kernel) + (a_wide ? 16 : 1);
+  const kernels::MaxSizes max = kernels::max_sizes(plan.kernel);
+  const std::int64_t m = std::min(block.rows + (b_wide ? 16 : 1), max.m), n = std::min(block.columns + (b_wide ? 16 : 1), max.n);
+  const std::int64_t k = std::min(kernels::k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
   const bool turned = op != Op::none;
   const std::int64_t width_a = turned ? m : k, width_b = turned ? k : n;

@@ -48,7 +48,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Macro> derived_macros(const Blocked& k) const override { return {{"WORKGROUP", invocations(k)}}; }
 
-  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const Blocked k = read(kernel);
     const auto per_texel = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
@@ -164,7 +164,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                             .step_k = 2,
                             .double_buffer = 1,
                             .panels = 1})},
-            .quick_share = 16,
+            .quick_share = 8,
             .all = {make({.block_m = 16, .block_n = 32, .block_k = 8, .tile_m = 4, .tile_n = 4}),
                     make({.block_m = 32, .block_n = 16, .block_k = 16, .tile_m = 4, .tile_n = 8, .panels = 1})}};
   }

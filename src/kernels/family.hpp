@@ -20,6 +20,19 @@
 
 #include "kernels/prices.hpp"
 
+namespace glgemm {
+
+/// What a kernel is made of, for the families.
+struct KernelAccess {
+  using Values = Kernel::Values;
+  static Kernel make(int family, const Values& values) noexcept { return {family, values}; }
+  static int family(const Kernel& kernel) noexcept { return kernel.family_; }
+  static Values& values(Kernel& kernel) noexcept { return kernel.values_; }
+  static const Values& values(const Kernel& kernel) noexcept { return kernel.values_; }
+};
+
+}  // namespace glgemm
+
 namespace glgemm::kernels {
 
 /// A macro of a program and its value.
@@ -46,9 +59,9 @@ class Family {
   virtual bool has_panels_uniform(const ProgramKey& key) const = 0;
   virtual bool has_parts_uniform(const ProgramKey& key) const = 0;
 
-  static int index(const Kernel& kernel) noexcept { return kernel.family_; }
-  static int value(const Kernel& kernel, std::size_t parameter) noexcept { return kernel.values_[parameter]; }
-  static void set(Kernel& kernel, std::size_t parameter, int value) noexcept { kernel.values_[parameter] = value; }
+  static int index(const Kernel& kernel) noexcept { return KernelAccess::family(kernel); }
+  static int value(const Kernel& kernel, std::size_t parameter) noexcept { return KernelAccess::values(kernel)[parameter]; }
+  static void set(Kernel& kernel, std::size_t parameter, int value) noexcept { KernelAccess::values(kernel)[parameter] = value; }
 
  protected:
   ~Family() = default;
@@ -62,7 +75,7 @@ struct Loops {
   std::int64_t of_a_step;  ///< along k
 };
 
-/// The largest m, n and k that a family takes.
+/// The largest m, n and k that a kernel takes.
 struct MaxSizes {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   std::int64_t m, n, k;
@@ -86,7 +99,7 @@ struct Sample {
 class ProductFamily : public Family {
  public:
   // What it can run.
-  virtual MaxSizes max_sizes() const = 0;
+  virtual MaxSizes max_sizes(const Kernel& kernel) const = 0;
   /// Why the family's own rules keep the kernel from a problem; empty if they don't. What follows from other members (sizes,
   /// workgroup, shared memory, image) is not its part.
   virtual std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const = 0;

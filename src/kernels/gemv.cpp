@@ -33,7 +33,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Macro> derived_macros(const Gemv&) const override { return {}; }
 
-  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
   std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }

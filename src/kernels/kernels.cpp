@@ -147,7 +147,7 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
            std::to_string(limits.shared_bytes);
   if (its.panels(kernel) == Panels::image && limits.image_buffer_bytes == 0)
     return who + " reads panels as an image, and the driver has no buffer textures for that";
-  const kernels::MaxSizes max = its.max_sizes();
+  const kernels::MaxSizes max = its.max_sizes(kernel);
   const auto too_large = [&](char letter, std::int64_t value, std::int64_t most) {
     return value <= most ? std::string()
                          : who + " is for " + letter + " of at most " + std::to_string(most) + ", and " + letter + " is " +
@@ -300,7 +300,7 @@ bool reads_wide_as_image(const Kernel& kernel, const Limits& limits) {
 }
 
 MaxSizes max_sizes(const Kernel& kernel) {
-  return product_family(kernel).max_sizes();
+  return product_family(kernel).max_sizes(kernel);
 }
 
 bool runs_transposed(const Kernel& kernel, const Problem& problem) {

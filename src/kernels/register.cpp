@@ -25,7 +25,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   std::string conflict(const Register&) const override { return {}; }
   std::vector<Macro> derived_macros(const Register&) const override { return {}; }
 
-  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
   std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }

@@ -20,7 +20,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
   std::string conflict(const Small&) const override { return {}; }
   std::vector<Macro> derived_macros(const Small&) const override { return {}; }
 
-  MaxSizes max_sizes() const override { return {64, 64, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {64, 64, MaxSizes::unlimited}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
     const Small k = read(kernel);
     const std::int64_t blocks = ceil_div(problem.m, k.tile_m) * ceil_div(problem.n, k.tile_n);

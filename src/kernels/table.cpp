@@ -5,6 +5,7 @@
 
 // The kernels for products; the plainest is last.
 #define PRODUCTS(FAMILY) \
+  FAMILY(outer)          \
   FAMILY(small)          \
   FAMILY(gemv)           \
   FAMILY(register)       \
@@ -47,7 +48,7 @@ const ProductFamily& product_family(const Kernel& kernel) {
 
 Kernel Family::kernel_of(const std::array<int, Kernel::max_parameters>& values) const {
   const auto& all = families();
-  return {static_cast<int>(std::find(all.begin(), all.end(), this) - all.begin()), values};
+  return KernelAccess::make(static_cast<int>(std::find(all.begin(), all.end(), this) - all.begin()), values);
 }
 
 Kernel pack() {

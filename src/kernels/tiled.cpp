@@ -17,7 +17,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
   std::string conflict(const Tiled&) const override { return {}; }
   std::vector<Macro> derived_macros(const Tiled&) const override { return {}; }
 
-  MaxSizes max_sizes() const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
   std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {

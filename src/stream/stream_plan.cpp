@@ -292,7 +292,8 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     kernels.push_back(*options.plan.kernel);
   } else {
     try {
-      kernels.push_back(make_plan(square, limits, plan_options).kernel);
+      const Kernel best = make_plan(square, limits, plan_options).kernel;
+      if (why_not(dense, best, limits).empty()) kernels.push_back(best);  // pieces may have a longer k than the square
     } catch (const Unsupported&) {  // only the kernel that needs the least may fit so little memory
     }
     kernels.push_back(Kernel{});

@@ -1,0 +1,119 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// outer: C = act(alpha op(A) op(B) + beta C + D + bias) for a short k: rank-1 and rank-k updates, BLAS's ger among them. Nearly all of
+// the time goes into reading and writing C, which happens once.
+//
+// op(A) is m x k, op(B) is k x n, C is m x n; k is at most K. Each invocation computes TM rows and TN columns of C from registers alone:
+// it reads its columns of B once, and goes down the rows. Its columns lie in texels of 16 bytes, each WORKGROUP texels from the next, so
+// that the invocations of a workgroup read and write one texel after the other.
+//
+// C is read only where beta is not 0. Where C's rows are contiguous and begin at multiples of 16 bytes, and nothing but alpha and beta
+// applies, C is read and written by texels; else, and in the workgroups at C's right edge, element by element.
+//
+// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
+// Loops     TM * (1 + TN) turns
+// Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256; buffers, uniforms and the
+//           other macros: gemm.glsl
+
+#ifndef TM
+#define TM 32
+#endif
+#ifndef TN
+#define TN 16
+#endif
+#ifndef K
+#define K 4
+#endif
+#ifndef WORKGROUP
+#define WORKGROUP 8
+#endif
+#if TM < 1 || TM > 64 || (TM & (TM - 1)) != 0
+#error "outer: TM must be a power of two up to 64"
+#endif
+#if TN != 4 && TN != 8 && TN != 16
+#error "outer: TN must be 4, 8 or 16"
+#endif
+#if K != 1 && K != 2 && K != 4
+#error "outer: K must be 1, 2 or 4"
+#endif
+#if WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "outer: WORKGROUP must be a power of two from 4 to 256"
+#endif
+
+#include "gemm.glsl"
+
+#define ROWS 1
+#define TEXELS (TN / PER_TEXEL)
+#define STEPS K
+#include "unroll.glsl"
+
+layout(local_size_x = WORKGROUP) in;
+
+#define BY_TEXEL (HAS_PLAIN && WRITES_C)
+#if BY_TEXEL
+layout(std430, binding = 2) buffer BufferTexelsOfC { TEXEL TexelsOfC[]; };  // C again
+#endif
+
+void main() {
+  int z = z0 + int(gl_WorkGroupID.z);
+  int row = y0 + int(gl_WorkGroupID.y) * TM, end = min(row + TM, size.x);
+  int first = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
+  int column = first + int(gl_LocalInvocationID.x) * PER_TEXEL;
+#define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP))
+
+  // Columns beyond the edge repeat the last one, and are not stored. Beyond k there are zeros.
+  TEXEL b[K][TEXELS];
+#define GET_B(e) load_b(b_column(z, min(place + (e), size.y - 1)) + at)
+#define LOAD_B(i, j, s)                                \
+  {                                                    \
+    int place = COLUMN(j), at = (s) * b_at.y;          \
+    b[s][j] = TEXEL(0);                                \
+    if ((s) < size.z) b[s][j] = TEXEL_OF(GET_B);       \
+  }
+#define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
+  FOR_TEXELS(LOAD_TEXEL, 0)
+
+  // One row of A times b.
+#define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + (s) * a_at.z);
+#define ADD(i, j, s) sum[j] += scale(a[s], b[s][j]);
+#define ADD_TEXEL(i, j) sum[j] = TEXEL(0); FOR_STEPS(ADD, i, j)
+#define MULTIPLY_ROW(i)            \
+  int a_at_i = a_row(z, i);        \
+  ACC a[K];                        \
+  FOR_STEPS(LOAD_A, 0, 0)          \
+  TEXEL sum[TEXELS];               \
+  FOR_TEXELS(ADD_TEXEL, 0)
+
+#if BY_TEXEL
+  // The same for a whole workgroup: drivers that compute on a CPU run both sides of a condition, and each side's loop at least once.
+  ACC of_sum = ALPHA(z), of_c = BETA(z);
+  int c = c_at.x + OFFSET(z, c, c_at) + column;
+  if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_TEXEL == 0 && first + TN * WORKGROUP <= size.y) {
+    bool reads_c = has(READ_C) && of_c != ZERO;
+    for (int i = row; i < end; ++i) {
+      MULTIPLY_ROW(i)
+      int at = (c + i * c_at.y) / PER_TEXEL;
+#define STORE(i, j)                                              \
+  {                                                              \
+    TEXEL value = TEXEL(0);                                      \
+    if (of_sum != ZERO) value = scale(of_sum, sum[j]);           \
+    if (reads_c) value += scale(of_c, TexelsOfC[at + (j) * WORKGROUP]); \
+    TexelsOfC[at + (j) * WORKGROUP] = value;                     \
+  }
+      FOR_TEXELS(STORE, 0)
+    }
+    return;
+  }
+#endif
+  for (int i = row; i < end; ++i) {
+    MULTIPLY_ROW(i)
+    // Through an array that is indexed at run time, so that finish() is compiled once.
+    TEXEL sums[TEXELS];
+#define COPY(i, j) sums[j] = sum[j];
+    FOR_TEXELS(COPY, 0)
+    for (int q = 0; q < TN; ++q) {
+      int its = COLUMN(q / PER_TEXEL) + q % PER_TEXEL;
+      if (its < size.y) finish(z, i, its, element(sums[q / PER_TEXEL], q % PER_TEXEL));
+    }
+  }
+}

@@ -1,0 +1,125 @@
+// outer.comp: rank-1 and rank-k updates. For a k of at most 4, where nearly all of the time goes into reading and writing C.
+#include <bit>
+
+#include "base/rounding.hpp"
+#include "kernels/family.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Outer {
+  int tile_m = 32;
+  int tile_n = 16;
+  int max_k = 4;
+  int workgroup = 8;
+};
+constexpr Parameter<Outer> list[] = {
+    {"tile_m", "TM", &Outer::tile_m, powers_of_two(1, 64), "rows of C for each invocation and workgroup"},
+    {"tile_n", "TN", &Outer::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
+    {"max_k", "K", &Outer::max_k, powers_of_two(1, 4), "the largest k, for which loads and products are written out"},
+    {"workgroup", "WORKGROUP", &Outer::workgroup, powers_of_two(4, 256), "invocations"}};
+
+/// The parameter max_k for a problem; one whose k is too large gets the largest.
+int max_k_for(const Problem& problem) {
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(problem.k, 1, 4))));
+}
+
+class OuterFamily final : public FamilyOf<ProductFamily, list> {
+  std::string_view name() const noexcept override { return "outer"; }
+  std::string_view summary() const noexcept override {
+    return "k of at most 4, rank-1 updates: reads and writes C once, 16 bytes at a time";
+  }
+  std::string conflict(const Outer&) const override { return {}; }
+  std::vector<Macro> derived_macros(const Outer&) const override { return {}; }
+
+  MaxSizes max_sizes(const Kernel& kernel) const override {
+    return {MaxSizes::unlimited, MaxSizes::unlimited, read(kernel).max_k};
+  }
+  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+
+  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  Tile tile(const Kernel& kernel) const override {
+    const Outer k = read(kernel);
+    return {k.tile_m, std::int64_t{k.tile_n} * k.workgroup};
+  }
+  bool packs_items() const override { return false; }
+  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
+  std::int64_t registers(const Kernel&, Type) const override { return 0; }
+
+  Panels panels(const Kernel&) const override { return Panels::none; }
+  std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
+  WideReads wide_reads() const override { return WideReads::none; }
+  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
+  bool reads_wide_as_image(const Limits&) const override { return false; }
+  Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    // Each invocation reads all rows of its workgroup.
+    const Tile block = tile(kernel);
+    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, block.columns)) * read(kernel).workgroup,
+            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows))};
+  }
+
+  std::int64_t k_step(const Kernel&) const override { return 1; }
+  Loops loops(const Kernel& kernel) const override {
+    const Outer k = read(kernel);
+    return {.outside = k.tile_m * (1 + k.tile_n), .of_a_step = 1};
+  }
+  bool can_split() const override { return false; }
+
+  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
+    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
+  }
+  std::int64_t default_slice() const override { return 0; }
+  Cost cost(const Problem& problem, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+    const Outer o = read(kernel);
+    const Prices& price = terms.price;
+    const double elements = o.tile_m * o.tile_n;
+    // Workgroups at the right edge of C, and all of them where C does not lie well, end their elements one by one.
+    const std::int64_t columns = tile(kernel).columns;
+    const double by_texel = writes_texels(problem, static_cast<std::int64_t>(terms.per_texel)) && problem.n > 0
+                                ? static_cast<double>(problem.n / columns * columns) / static_cast<double>(problem.n)
+                                : 0;
+    return {.step = (o.tile_m + o.tile_n) * price.storage_load + elements * terms.multiply_add,
+            .elements = elements,
+            .finish = by_texel * 2 * price.storage_texel / terms.per_texel + (1 - by_texel) * price.finish,
+            .written_out = static_cast<double>(o.tile_n * o.max_k)};
+  }
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+    if (problem.k > 4) return {};
+    const int max_k = max_k_for(problem);
+    if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
+    return {make({8, 4, max_k, 128}), make({16, 4, max_k, 64})};
+  }
+  std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
+    std::vector<Kernel> result;
+    if (problem.k > 4) return result;
+    for (const int m : {4, 8, 16, 32, 64})
+      for (const int n : {4, 8, 16})
+        for (const int size : limits.cpu ? std::array{8, 16} : std::array{64, 128})
+          result.push_back(make({m, n, max_k_for(problem), size}));
+    return result;
+  }
+
+  Sample sample() const override {
+    return {.quick = {make({.tile_m = 4, .tile_n = 4, .max_k = 2, .workgroup = 4})},
+            .quick_share = 4,
+            .all = {make({}), make({.tile_m = 4, .tile_n = 16, .max_k = 1, .workgroup = 4}),
+                    make({.tile_m = 2, .tile_n = 4, .max_k = 2, .workgroup = 16})}};
+  }
+
+ private:
+  /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
+  static bool writes_texels(const Problem& problem, std::int64_t per_texel) {
+    return problem.c_type == accumulator(problem.type) && !problem.residual && problem.bias == Bias::none &&
+           problem.activation == Activation::none && strides(problem, Role::c).column == 1 &&
+           strides(problem, Role::c).row % per_texel == 0;
+  }
+};
+
+}  // namespace
+
+const ProductFamily& family_outer() {
+  static constexpr OuterFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels
