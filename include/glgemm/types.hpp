@@ -14,8 +14,8 @@
 
 namespace glgemm {
 
-/// What the elements of a matrix are: f32, f64, f16, bf16, i32, u32, i8, c64 and c128, as type_table.h describes them. c64 and
-/// c128 are NumPy's names for complex numbers of two floats and of two doubles.
+/// What the elements of a matrix are: f32, f64 and so on, one enumerator for each row of type_table.h, which describes them. c64
+/// and c128 are NumPy's names for complex numbers of two floats and of two doubles.
 enum class Type {
 #define GLGEMM_ROW(name, NAME, number, ...) name = number,
   GLGEMM_TYPES(GLGEMM_ROW)

@@ -476,7 +476,8 @@ TEST_CASE("every type: right products pass and one wrong element is caught, with
         CHECK(full.method == (exact ? "exact" : "bound"));
         CHECK(full.worst_ratio <= 0.5);
         CHECK(full.compared == c.size());
-        CHECK((full.worst_ratio == 0) == exact);
+        // Products of 8-bit floats have so few bits that a float holds their sums.
+        CHECK((full.worst_ratio == 0) == (exact || (sizeof(T) == 1 && !scaled)));
         for (const std::int64_t samples : {4, 4096}) CHECK(check_probe(a, b, c, 1, samples, terms).passed);
 
         for (const auto& [i, j] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {m - 1, n - 1}, {33, 31}, {m - 1, 5}}) {
