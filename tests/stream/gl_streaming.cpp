@@ -308,8 +308,10 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
   const StreamPlan plan = stream_plan(engine, product, options);
   const std::size_t made = lines.size();
   CHECK(made == 2);  // pieces of 16 columns, read 16 bytes at a time, and one of 14
-  multiply(engine, product, options);
+  StreamReport report;
+  multiply(engine, product, options, &report);
   CHECK(lines.size() == made);
+  CHECK(report.plan.window == plan.window);
   CHECK(c == multiply_serial(a, b));
   engine.release();
 }
