@@ -17,8 +17,8 @@ struct GLGEMM_HIDDEN DistributedMatrix::Part {
 
 namespace {
 
-/// Where the rows of a band begin, and the last one ends, for shares of them.
-std::vector<std::int64_t> band_rows(std::int64_t rows, const std::vector<double>& shares) {
+/// The first row of each accelerator's part, for shares of the rows; and the end of the last part.
+std::vector<std::int64_t> part_rows(std::int64_t rows, const std::vector<double>& shares) {
   double all = 0, sum = 0;
   for (const double share : shares) all += share;
   std::vector<std::int64_t> begins{0};
@@ -34,14 +34,14 @@ std::vector<std::int64_t> band_rows(std::int64_t rows, const std::vector<double>
 
 void Accelerators::rebalance() {
   std::vector<double> shares;
-  double least = 0;
+  double min_rate = 0;
   for (const auto& one : state_->list) {
     shares.push_back(one->rate);
-    if (one->engine && one->rate > 0) least = least > 0 ? std::min(least, one->rate) : one->rate;
+    if (one->engine && one->rate > 0) min_rate = min_rate > 0 ? std::min(min_rate, one->rate) : one->rate;
   }
-  // One that has not been measured counts as the slowest that was.
+  // An accelerator without a measured rate counts as the slowest that has one.
   for (double& share : shares)
-    if (share == 0) share = least > 0 ? least : 1;
+    if (share == 0) share = min_rate > 0 ? min_rate : 1;
   state_->shares = std::move(shares);
 }
 
@@ -73,7 +73,7 @@ DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t ro
     shares.push_back(state_->shares.empty() ? 1 : state_->shares[i]);
   }
   if (on.empty()) throw DeviceLost("DistributedMatrix: no accelerator is left: " + state_->failures());
-  const std::vector<std::int64_t> begins = band_rows(rows, shares);
+  const std::vector<std::int64_t> begins = part_rows(rows, shares);
   for (std::size_t i = 0; i < on.size(); ++i) {
     const bool all = distribution == Distribution::replicated;
     parts_.push_back(std::make_unique<Part>());
@@ -130,7 +130,7 @@ void DistributedMatrix::check_section(const char* what, Type type, const Section
 
 namespace {
 
-/// A section of the rows that a part has: `row` counted in the part, and where it begins in the section that was asked for.
+/// The rows that a section and a part have in common: the first one counted in the part (`row`) and in the section (`from`).
 struct Local {
   std::int64_t row = 0, rows = 0, from = 0;
 };
@@ -141,7 +141,7 @@ Local local(const Part& part, const Section& section) {
   return {begin - part.row, std::max<std::int64_t>(0, end - begin), begin - section.row};
 }
 
-/// Whether the context that the part was made in still is.
+/// Whether the context in which the part was made is still there.
 template <class Part>
 bool lives(const std::vector<std::unique_ptr<Accelerator>>& list, const Part& part) {
   const Accelerator& one = *list[static_cast<std::size_t>(part.accelerator)];
@@ -167,7 +167,7 @@ void DistributedMatrix::write(const void* data, Type type, const Section& sectio
   bool any = false;
   for (const auto& part : parts_) {
     if (local(*part, section).rows == 0) continue;
-    // A replicated matrix lives on where an accelerator is left.
+    // A replicated matrix needs only one accelerator that still has it.
     if (distribution_ == Distribution::rows || (part == parts_.back() && !any)) need(state_->list, *part, "upload");
     if (!lives(state_->list, *part)) continue;
     any = true;
@@ -222,14 +222,14 @@ void DistributedMatrix::copy(const DistributedMatrix& from, const Section& secti
   };
   using Rows = std::tuple<const Part*, std::int64_t, std::int64_t>;
   std::vector<Move> moves;
-  std::map<Rows, std::vector<std::byte>> hosts;  // what goes through the host, once for each that reads it
+  std::map<Rows, std::vector<std::byte>> hosts;  // rows that go through the host
   for (const auto& to : parts_) {
     const Local wanted = local(*to, target);
     if (wanted.rows == 0) continue;
     if (!lives(state_->list, *to) && distribution_ == Distribution::replicated) continue;
     need(state_->list, *to, "copy");
     const Section rows{section.row + wanted.from, section.column, wanted.rows, section.columns};
-    // Of a replicated source, the part on the same accelerator, else any.
+    // A replicated source is read on the same accelerator where possible.
     const Part* one = nullptr;
     if (from.distribution_ == Distribution::replicated)
       for (const auto& source : from.parts_)
@@ -328,7 +328,7 @@ void Accelerators::gemm(const DistributedGemm& product, const PlanOptions& optio
   std::vector<int> on;
   for (const auto& part : c.parts_) {
     if (part->rows == 0) continue;
-    const bool everywhere = !by_rows(c);  // then those that are left do
+    const bool everywhere = !by_rows(c);  // then the accelerators that are left are enough
     if (everywhere && !lives(state_->list, *part)) continue;
     need(state_->list, *part, "gemm");
     for (const DistributedMatrix* matrix : {&a, &b}) {

@@ -231,6 +231,23 @@ TEST_CASE("a panel that is on the device already is not sent again") {
   CHECK(report.total_time > report.compute_time + report.transfer_time);
 }
 
+TEST_CASE("a panel stays on the device for a last piece of fewer rows") {
+  bool ragged = false;
+  for (const std::int64_t limit : {150, 160, 170, 180, 190}) {
+    Streamed x;
+    x.options.device_memory_limit = limit << 10;
+    x.options.plan.kernel = parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1");
+    StreamReport report;
+    multiply(test::engine(), x.product, x.options, &report);
+    const StreamPlan& plan = report.plan;
+    if (plan.windows() > 1 || !plan.by_columns || plan.piece_n < plan.problem.n) continue;
+    ragged = ragged || plan.problem.m % plan.piece_m != 0;
+    CAPTURE(limit);
+    CHECK(report.bytes_to_device == 4 * (x.a.size() + x.b.size()));
+  }
+  CHECK(ragged);
+}
+
 TEST_CASE("a piece of C larger than a storage block moves no more than the plan says") {
   Streamed x;
   x.options.device_memory_limit = 60 << 10;
@@ -311,8 +328,10 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
   const StreamPlan plan = stream_plan(engine, product, options);
   const std::size_t made = lines.size();
   CHECK(made == 2);  // pieces of 16 columns, read 16 bytes at a time, and one of 14
-  multiply(engine, product, options);
+  StreamReport report;
+  multiply(engine, product, options, &report);
   CHECK(lines.size() == made);
+  CHECK(report.plan.window == plan.window);
   CHECK(c == multiply_serial(a, b));
   engine.release();
 }
