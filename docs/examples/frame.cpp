@@ -11,8 +11,7 @@ namespace {
 // An application has these from its own loader.
 constexpr unsigned GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT = 0x1;
 void glMemoryBarrier(unsigned barriers) {
-  static const auto function =
-      reinterpret_cast<void (*)(unsigned)>(glgemm::HeadlessContext::get_proc_address("glMemoryBarrier"));
+  static const auto function = reinterpret_cast<void (*)(unsigned)>(glgemm::HeadlessContext::get_proc_address("glMemoryBarrier"));
   function(barriers);
 }
 
@@ -22,9 +21,7 @@ void own_buffers(glgemm::Engine& engine, unsigned weights, unsigned inputs, unsi
                .a = {.buffer = weights, .rows = 256, .columns = 64, .ld = 80, .type = glgemm::Type::f16},
                .b = {.buffer = inputs, .rows = 512, .columns = 64, .offset_bytes = 4096, .type = glgemm::Type::f16},
                .c = {.buffer = outputs, .rows = 256, .columns = 512},
-               .epilogue = {.bias = glgemm::Bias::for_each_row,
-                            .bias_buffer = biases,
-                            .activation = glgemm::Activation::relu}});
+               .epilogue = {.bias = glgemm::Bias::for_each_row, .bias_buffer = biases, .activation = glgemm::Activation::relu}});
   glMemoryBarrier(GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);  // C is read as vertices next
 }
 
@@ -72,7 +69,8 @@ int main() {
     own_buffers(engine, weights.view().buffer, inputs.view().buffer, biases.view().buffer, outputs.view().buffer);
     right = right && outputs.download()(255, 511) == 2 * 64 * 2 - 1;
 
-    const glgemm::DeviceMatrix a(engine, glgemm::Matrix<float>(1000, 16)), b(engine, glgemm::Matrix<float>(4, 4)), c(engine, 1000, 16);
+    const glgemm::DeviceMatrix a(engine, glgemm::Matrix<float>(1000, 16)), b(engine, glgemm::Matrix<float>(4, 4)),
+        c(engine, 1000, 16);
     batch(engine, a.view().buffer, b.view().buffer, c.view().buffer);
     right = right && c.download()(999, 15) == 0;
 

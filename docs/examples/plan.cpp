@@ -11,7 +11,8 @@ int main() {
   glgemm::Cursor cursor;
   for (glgemm::Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor))
     for (const glgemm::Step& step : slice.steps())
-      std::cout << step.groups[0] << " x " << step.groups[1] << " workgroups from row " << step.y0 << ", column " << step.x0 << '\n';
+      std::cout << step.groups[0] << " x " << step.groups[1] << " workgroups from row " << step.y0 << ", column " << step.x0
+                << '\n';
 
   const glgemm::Kernel kernel = glgemm::parse_kernel("blocked:block_m=128,block_n=64");
   if (const std::string reason = why_not(problem, kernel, limits); !reason.empty()) std::cout << reason << '\n';
