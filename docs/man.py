@@ -75,6 +75,36 @@ def to_roff(markdown):
             yield ".PP\n" + inline(" ".join(line.strip() for line in lines))
 
 
+def sections(text):
+    """What a --help tells: (title, lines) of each part whose title ends with a colon, and ("", lines) of what stands alone."""
+    title, lines = "", []
+    for line in text.splitlines():
+        if re.match(r"\S.*:$", line):
+            yield title, lines
+            title, lines = line[:-1], []
+        elif line.strip() and not line.startswith(" ") and any(entry.startswith("  ") for entry in lines):
+            yield title, lines
+            title, lines = "", [line]
+        else:
+            lines.append(line)
+    yield title, lines
+
+
+def entries(lines):
+    """(name, meaning) of lines that begin with two spaces; lines that begin with more go on."""
+    found = []
+    for line in lines:
+        if re.match(r"  \S", line):
+            parts = re.split(r"\s{2,}", line.strip(), maxsplit=1)
+            if len(parts) == 1:  # a long one has one space, or the end of the line, before what it means
+                parts = re.match(r"(-\S*(?: (?:-\S+|[A-Z]{2,}\S*|[a-z]+\|\S+|\[\S+|\.\.\.|\w+:(?: --\S+)+))*|\S+) ?(.*)", parts[0]).groups()
+            found.append([parts[0], parts[1:]])
+            found[-1][1] = [part for part in found[-1][1] if part]
+        elif line.strip() and found:
+            found[-1][1].append(line.strip())
+    return [(name, " ".join(meaning)) for name, meaning in found]
+
+
 text = subprocess.run([program, *verb, "--help"], capture_output=True, text=True, check=True).stdout
 usage = re.search(r"^Usage: (.*)$", text, flags=re.M).group(1)
 title, _, body = pathlib.Path(page).read_text().partition("\n")
@@ -82,17 +112,16 @@ brief = body.strip().splitlines()[0].rstrip(".")
 body = body.strip().partition("\n")[2]
 
 options = []
-for section, block in re.findall(r"^([A-Z]\w*):\n((?:  .*\n)+)", text, flags=re.M):
-    if section == "Subcommands":
+for title, lines in sections(text):
+    # The page has examples of its own, and verbs have their own pages.
+    if not title or title in ("Examples", "Environment", "Verbs", "Subcommands"):
         continue
-    # A line that begins an option has two spaces before it; what explains it stands in the same line after two more, or below.
-    for entry in re.split(r"\n(?=  \S)", block.rstrip()):
-        first, *more = entry.splitlines()
-        parts = re.split(r"\s{2,}", first.strip(), maxsplit=1)
-        if len(parts) == 1:  # a long one has one space before what explains it
-            parts = re.match(r"(\S+(?: (?:[A-Z]{2,}\S*|\[\S+|\.\.\.|\w+:(?: --\S+)+))*) ?(.*)", parts[0]).groups()
-        explained = " ".join([*parts[1:], *(line.strip() for line in more)])
-        options.append(f".TP\n\\fB{escape(parts[0])}\\fR\n{escape(explained)}")
+    if not any(line.strip() for line in lines):
+        continue
+    options.append(f".SS {escape(title)}")
+    options += [f".TP\n\\fB{escape(option)}\\fR\n{escape(meaning)}" for option, meaning in entries(lines)]
+    if not entries(lines):
+        options.append(".nf\n" + "\n".join(escape(line) for line in lines).strip() + "\n.fi")
 
 roff = [
     f'.TH "{name.upper()}" 1 "" "glgemm {version}" "User Commands"',

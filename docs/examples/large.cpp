@@ -1,6 +1,8 @@
 // Matrices larger than the device, and several devices at once.
+#include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/streaming.hpp>
 
 namespace {
 
