@@ -3,7 +3,8 @@
 
   check.py GLGEMM [GLGEMM-VIEW] [--root DIR]
 
-  - each fenced block of cpp or c is a part of a file of docs/examples, line by line, apart from its indentation;
+  - each fenced block of cpp or c is a part of a file of docs/examples, or of src/ or include/, line by line, apart from its
+    indentation;
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
   - each link to a file, and to a heading of a page, leads somewhere;
@@ -84,21 +85,23 @@ def check_command(command, where):
             faults.append(f"{where}: 'glgemm {verb}' has no option '{word}'")
 
 
-def example_blocks():
-    return {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}
+examples = {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}
+sources = {path: path.read_text().splitlines() for folder in ("src", "include") for path in sorted((root / folder).rglob("*.[chi]pp"))}
 
 
-examples = example_blocks()
-
-
-def is_part_of_an_example(block):
-    block = textwrap.dedent(block).strip("\n").splitlines()
-    for lines in examples.values():
-        for start in range(len(lines) - len(block) + 1):
-            indent = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
-            if all(theirs.rstrip() == (indent + ours).rstrip() for ours, theirs in zip(block, lines[start:])):
-                return True
+def stands_in(part, lines):
+    """Whether these lines stand there one after the other, apart from their common indentation."""
+    for start in range(len(lines) - len(part) + 1):
+        indent = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+        if all(theirs.rstrip() == (indent + ours).rstrip() for ours, theirs in zip(part, lines[start:])):
+            return True
     return False
+
+
+def is_compiled(block):
+    """Whether a file of the tree that is compiled holds the block; a line of dots leaves something out."""
+    parts = [textwrap.dedent(part).strip("\n").splitlines() for part in re.split(r"^\s*\.\.\.$", block, flags=re.M) if part.strip()]
+    return any(all(stands_in(part, lines) for part in parts) for lines in [*examples.values(), *sources.values()])
 
 
 def anchor(heading):
@@ -117,9 +120,9 @@ for page in pages:
     text = page.read_text()
     prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.S | re.M):
-        if language in ("cpp", "c") and not is_part_of_an_example(block):
+        if language in ("cpp", "c") and not is_compiled(block):
             first = next((line for line in block.splitlines() if line.strip()), "")
-            faults.append(f"{where}: this block is in no file of docs/examples: {first.strip()}")
+            faults.append(f"{where}: this block is in no file that is compiled: {first.strip()}")
         if language in ("sh", "console"):
             for line in block.replace("\\\n", " ").splitlines():
                 check_command(line.removeprefix("$ "), where)

@@ -12,7 +12,7 @@ import tempfile
 root = pathlib.Path(__file__).resolve().parents[2]
 tool = sys.argv[1]
 spoilt = {
-    "a changed line of code": ("README.md", "engine.multiply(A, B)", "engine.multiply(B, A)", "is in no file of docs/examples"),
+    "a changed line of code": ("README.md", "engine.multiply(A, B)", "engine.multiply(B, A)", "is in no file that is compiled"),
     "an unknown option": ("docs/index.md", None, "\n`glgemm bench --no-such-option`\n", "has no option '--no-such-option'"),
     "an unknown option of a verb's page": ("docs/commands/glgemm-bench.md", None, "\n`--no-such-option`\n", "there is no option"),
     "an unknown verb": ("docs/index.md", None, "\n    glgemm nosuchverb\n", "is not a verb"),
