@@ -2,6 +2,7 @@
 #include <chrono>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <span>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -21,7 +22,7 @@ void own_buffers(glgemm::Engine& engine, unsigned weights, unsigned inputs, unsi
                .a = {.buffer = weights, .rows = 256, .columns = 64, .ld = 80, .type = glgemm::Type::f16},
                .b = {.buffer = inputs, .rows = 512, .columns = 64, .offset_bytes = 4096, .type = glgemm::Type::f16},
                .c = {.buffer = outputs, .rows = 256, .columns = 512},
-               .epilogue = {.bias = glgemm::Bias::for_each_row, .bias_buffer = biases, .activation = glgemm::Activation::relu}});
+               .epilogue = {.bias = glgemm::BiasView::for_each_row(biases), .activation = glgemm::Activation::relu()}});
   glMemoryBarrier(GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);  // C is read as vertices next
 }
 
@@ -39,8 +40,7 @@ void batch(glgemm::Engine& engine, unsigned a, unsigned b, unsigned c) {
 }
 
 void prepare(glgemm::Engine& engine, const glgemm::Gemm& product) {
-  const glgemm::Problem problem = glgemm::Engine::problem(product);
-  engine.prepare({&problem, 1});  // compiles and checks now, so that no frame has to wait for it
+  engine.prepare(std::span(&product, 1));  // compiles and checks now, so that no frame has to wait for it
 }
 
 template <class DrawFrame>

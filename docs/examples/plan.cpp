@@ -2,6 +2,7 @@
 #include <glgemm/glgemm.hpp>
 #include <glgemm/plan.hpp>
 #include <iostream>
+#include <optional>
 
 int main() {
   const glgemm::Limits limits;  // the least that OpenGL 4.3 guarantees; an engine's are engine.limits()
@@ -9,10 +10,9 @@ int main() {
   const glgemm::Plan plan = glgemm::make_plan(problem, limits);
   std::cout << to_string(plan.kernel) << '\n';
   glgemm::Cursor cursor;
-  for (glgemm::Slice slice = next_slice(plan, cursor); !slice.empty(); slice = next_slice(plan, cursor))
-    for (const glgemm::Step& step : slice.steps())
-      std::cout << step.groups[0] << " x " << step.groups[1] << " workgroups from row " << step.y0 << ", column " << step.x0
-                << '\n';
+  while (const std::optional<glgemm::Step> step = next_slice(plan, cursor))
+    std::cout << step->groups[0] << " x " << step->groups[1] << " workgroups from row " << step->y0 << ", column " << step->x0
+              << '\n';
 
   const glgemm::Kernel kernel = glgemm::parse_kernel("blocked:block_m=128,block_n=64");
   if (const std::string reason = why_not(problem, kernel, limits); !reason.empty()) std::cout << reason << '\n';
