@@ -1,6 +1,6 @@
 // Compute programs: compiling or loading them, their uniforms, their dispatches.
-#include "base/elements.hpp"
 #include "gl/programs.hpp"
+#include "base/elements.hpp"
 
 #include <algorithm>
 #include <bit>

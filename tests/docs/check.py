@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Checks README.md and docs/: blocks of code, options of commands, links, lengths.
+
+  check.py GLGEMM [GLGEMM-VIEW] [--root DIR]
+
+  - each fenced block of cpp or c is a part of a file of docs/examples, or of src/ or include/, line by line, apart from its
+    indentation;
+  - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
+    page of docs/commands in that of its verb;
+  - each link to a file, and to a heading of a page, leads somewhere;
+  - README.md keeps to 150 lines and 1,200 words.
+
+Ends with 1 and a line for each fault.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+arguments = sys.argv[1:]
+root = pathlib.Path(__file__).resolve().parents[2]
+if "--root" in arguments:
+    at = arguments.index("--root")
+    root = pathlib.Path(arguments[at + 1])
+    del arguments[at : at + 2]
+tool, viewer = arguments[0], arguments[1] if len(arguments) > 1 else None
+faults = []
+
+
+def help_of(program, *verb):
+    result = subprocess.run([program, *verb, "--help"], capture_output=True, text=True)
+    return result.stdout if result.returncode == 0 else None
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
+
+
+helps = {}
+
+
+def known_options(verb):
+    """The options of a verb, '' for glgemm itself, or 'view' for the viewer; None if there is no such verb."""
+    if verb not in helps:
+        if verb == "view":
+            text = help_of(viewer) if viewer else None
+        else:
+            text = help_of(tool, *([verb] if verb else []))
+            if text and f"Usage: glgemm {verb}".strip() not in text:  # --help after a word that is no verb is glgemm's own
+                text = None
+        helps[verb] = options_in(text) if text is not None else None
+    return helps[verb]
+
+
+def options_of_page(page):
+    """The options that a page of docs/commands may name: those of its verb; of the page of all verbs, those of any."""
+    verb = page.stem.removeprefix("glgemm").removeprefix("-")
+    if verb:
+        return known_options(verb)
+    verbs = [other.stem.removeprefix("glgemm-") for other in page.parent.glob("glgemm-*.md")]
+    return set().union(*(known_options(other) or () for other in ["", *verbs]))
+
+
+def check_command(command, where):
+    """`command` is one command line, without what comes after a pipe or a comment."""
+    command = re.split(r"\s#\s|\||;|&&", command)[0]
+    match = re.search(r"(?:^|[\s/])glgemm(-view)?((?:\s+\S+)*)$", command.strip())
+    if not match:
+        return
+    words = match.group(2).split()
+    if match.group(1):
+        verb = "view"
+        if viewer is None:
+            return
+    else:
+        verb = words[0] if words and re.fullmatch(r"[a-z]+", words[0]) else ""
+    options = known_options(verb)
+    if options is None:
+        faults.append(f"{where}: 'glgemm {verb}' is not a verb")
+        return
+    for word in words:
+        word = word.strip("[](),.:`'").split("=")[0]
+        if re.fullmatch(r"--?[a-zA-Z][\w-]*", word) and word not in options:
+            faults.append(f"{where}: 'glgemm {verb}' has no option '{word}'")
+
+
+examples = {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}
+sources = {path: path.read_text().splitlines() for folder in ("src", "include") for path in sorted((root / folder).rglob("*.[chi]pp"))}
+
+
+def stands_in(part, lines):
+    """Whether these lines stand there one after the other, apart from their common indentation."""
+    for start in range(len(lines) - len(part) + 1):
+        indent = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+        if all(theirs.rstrip() == (indent + ours).rstrip() for ours, theirs in zip(part, lines[start:])):
+            return True
+    return False
+
+
+def is_compiled(block):
+    """Whether a file of the tree that is compiled holds the block; a line of dots leaves something out."""
+    parts = [textwrap.dedent(part).strip("\n").splitlines() for part in re.split(r"^\s*\.\.\.$", block, flags=re.M) if part.strip()]
+    return any(all(stands_in(part, lines) for part in parts) for lines in [*examples.values(), *sources.values()])
+
+
+def anchor(heading):
+    text = re.sub(r"[`*]", "", heading.strip().lower())
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def headings(path):
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
+    return {anchor(line) for line in re.findall(r"^#+ (.*)$", text, flags=re.M)}
+
+
+pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+for page in pages:
+    where = page.relative_to(root)
+    text = page.read_text()
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.S | re.M):
+        if language in ("cpp", "c") and not is_compiled(block):
+            first = next((line for line in block.splitlines() if line.strip()), "")
+            faults.append(f"{where}: this block is in no file that is compiled: {first.strip()}")
+        if language in ("sh", "console"):
+            for line in block.replace("\\\n", " ").splitlines():
+                check_command(line.removeprefix("$ "), where)
+    for line in re.findall(r"^    (\S.*)$", prose, flags=re.M):
+        check_command(line, where)
+    for code in re.findall(r"`([^`]+)`", prose):
+        check_command(" ".join(code.split()), where)
+        if page.parent.name == "commands" and re.match(r"-", code):
+            options = options_of_page(page)
+            word = re.split(r"[ =]", code)[0]
+            if options is not None and word not in options:
+                faults.append(f"{where}: there is no option '{word}'")
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, fragment = target.partition("#")
+        to = (page.parent / path).resolve() if path else page
+        if not to.exists():
+            faults.append(f"{where}: the link to '{target}' leads nowhere")
+        elif fragment and fragment not in headings(to):
+            faults.append(f"{where}: '{path}' has no heading '#{fragment}'")
+
+readme = (root / "README.md").read_text()
+for what, count, most in (("lines", len(readme.splitlines()), 150), ("words", len(readme.split()), 1200)):
+    if count > most:
+        faults.append(f"README.md: {count} {what}, at most {most} are wanted")
+
+print("\n".join(faults) if faults else f"{len(pages)} pages, {len(examples)} examples")
+sys.exit(1 if faults else 0)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Whether check.py finds what it is there to find: spoils a copy of the pages in one way at a time.
+
+  check_fails.py GLGEMM
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+root = pathlib.Path(__file__).resolve().parents[2]
+tool = sys.argv[1]
+spoilt = {
+    "a changed line of code": ("README.md", "engine.multiply(A, B)", "engine.multiply(B, A)", "is in no file that is compiled"),
+    "an unknown option": ("docs/index.md", None, "\n`glgemm bench --no-such-option`\n", "has no option '--no-such-option'"),
+    "an unknown option of a verb's page": ("docs/commands/glgemm-bench.md", None, "\n`--no-such-option`\n", "there is no option"),
+    "an unknown verb": ("docs/index.md", None, "\n    glgemm nosuchverb\n", "is not a verb"),
+    "a link to nowhere": ("docs/index.md", None, "\n[x](nowhere.md)\n", "leads nowhere"),
+    "a heading that is not there": ("docs/index.md", None, "\n[x](guide.md#nowhere)\n", "has no heading"),
+    "a README too long": ("README.md", None, "word " * 1200, "words, at most"),
+}
+failed = 0
+for name, (page, old, new, message) in {"nothing": ("README.md", "", "", None), **spoilt}.items():
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder)
+        for entry in root.iterdir():  # links lead to the rest of the tree
+            if entry.name not in ("README.md", "docs"):
+                (copy / entry.name).symlink_to(entry)
+        shutil.copy(root / "README.md", copy)
+        shutil.copytree(root / "docs", copy / "docs")
+        text = (copy / page).read_text()
+        changed = text + new if old is None else text.replace(old, new, 1)
+        (copy / page).write_text(changed)
+        result = subprocess.run([sys.executable, root / "tests/docs/check.py", tool, "--root", folder], capture_output=True, text=True)
+        right = result.returncode == 0 if message is None else result.returncode == 1 and message in result.stdout
+        if not right or (message is not None and changed == text):
+            print(f"{name}: check.py ended with {result.returncode}: {result.stdout}{result.stderr}")
+            failed = 1
+sys.exit(failed)
