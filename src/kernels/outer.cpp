@@ -110,7 +110,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
   /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
   static bool writes_texels(const Problem& problem, std::int64_t per_texel) {
     return problem.c_type == accumulator(problem.type) && !problem.residual && problem.bias == Bias::none &&
-           problem.activation == Activation::none && strides(problem, Role::c).column == 1 &&
+           problem.activation == ActivationKind::none && strides(problem, Role::c).column == 1 &&
            strides(problem, Role::c).row % per_texel == 0;
   }
 };

@@ -18,8 +18,10 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/job.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/stopwatch.hpp>
 #include <glgemm/verify.hpp>
 
 #include "multiply/multiply.hpp"
@@ -59,7 +61,7 @@ Matrix<C> multiply_on(Engine& engine, const HostProduct<T, C>& p, const PlanOpti
   DeviceMatrix c(engine, p.batch * p.m(), p.n(), type_of<C>());
   if (p.beta != typename HostProduct<T, C>::Accumulator(0)) c.upload(p.c0);
   Job job = engine.start(p.gemm(a, b, c), options);
-  report.plan = job.plan();
+  report.kernel = to_string(job.plan().kernel);
   Stopwatch stopwatch(engine);
   stopwatch.start();
   const TimeLeft left(0);
