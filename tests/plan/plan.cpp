@@ -565,9 +565,11 @@ TEST_CASE("options that differ in anything are not equal, so that no plan is tak
   // A new option does not compile here before it has its line below.
   [[maybe_unused]] const auto& [kernel, slice_columns, slice_rows, workspace_bytes, split_k, is_transposed, runs, limits, tuning,
                                 untuned, struck_off, panels_b] = PlanOptions{};
-  [[maybe_unused]] const auto [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};
+  [[maybe_unused]] const auto& [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};
   CHECK(PlanOptions{} == PlanOptions{});
-  const PlanOptions base{.tuning = {TunedChoice{}}, .struck_off = {ProgramKey{}}};
+  PlanOptions base;
+  base.tuning.resize(1);
+  base.struck_off.resize(1);
   const auto differs = [&](auto change) {
     PlanOptions options = base;
     change(options);
@@ -583,7 +585,7 @@ TEST_CASE("options that differ in anything are not equal, so that no plan is tak
   CHECK(differs([](PlanOptions& x) { x.limits = Limits{}; }));
   CHECK(differs([](PlanOptions& x) { x.tuning.clear(); }));
   CHECK(differs([](PlanOptions& x) { x.tuning.front().problem.m = 1; }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.front().kernel = parse_kernel("naive"); }));
+  CHECK(differs([](PlanOptions& x) { x.tuning.front().kernel = parse_kernel("tiled"); }));
   CHECK(differs([](PlanOptions& x) { x.tuning.front().split_k = 2; }));
   CHECK(differs([](PlanOptions& x) { x.tuning.front().gflops = 2; }));
   CHECK(differs([](PlanOptions& x) { x.untuned = true; }));
