@@ -64,7 +64,7 @@ completes() {
 . "$tests/../tools/arguments/glgemm.bash"
 completes bench be
 completes '--shape --shapes' bench --sha
-completes 'f32 f64 f16' bench --type f
+completes 'f32 f64 f16 f8e4m3 f8e5m2' bench --type f
 completes 'f32,bf16' tune --type f32,b
 completes probe bench --check p
 completes full bench --check = f
