@@ -206,8 +206,9 @@ class Reporter {
     std::string commands, results, log;
     bool passed = true;
     double seconds = 0;
-    for (const std::string name : {"bin/glgemm_tests", "bin/glgemm_gl_tests", "tests/multiply/cli.sh",
-                                   "tests/multiply/cli_streamed.sh", "tests/tune/cli.sh"}) {
+    for (const std::string name :
+         {"bin/glgemm_tests", "bin/glgemm_gl_tests", "tests/multiply/cli.sh", "tests/multiply/cli_streamed.sh",
+          "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/tune/cli.sh"}) {
       const bool script = name.ends_with(".sh");
       const auto words = [&](const fs::path& in) {
         return script ? Words{"bash", in / name, in / "bin/glgemm"} : Words{in / name, "--duration"};
