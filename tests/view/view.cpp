@@ -209,7 +209,7 @@ TEST_CASE("bad input is one sentence and status 2, and leaves no file") {
       {"--type c64" + shot, "type c64 cannot be shown", ""},
       {"--type f8" + shot, "f8", ""},
       {"--kernel fastest" + shot, "fastest", ""},
-      {"-n 65 --kernel small" + shot, "at most 64x64", ""},
+      {"-n 65 --kernel small" + shot, "is for m of at most 64, and m is 65", ""},
       {"--frames 0" + shot, "--frames", ""},
       {"--width 10" + shot, "--width", ""},
       {"--keys x" + shot, "--keys", ""},
