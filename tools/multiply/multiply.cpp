@@ -11,7 +11,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -65,10 +64,13 @@ Matrix<C> multiply_on(Engine& engine, const HostProduct<T, C>& p, const PlanOpti
   Stopwatch stopwatch(engine);
   stopwatch.start();
   const TimeLeft left(0);
+  // Each piece is waited for: the bar tells what is done, not what is enqueued. The first pieces are short, since a program that has
+  // not been timed yet may be far slower than expected.
+  std::chrono::milliseconds budget(5);
   while (!job.done()) {
-    const std::int64_t before = job.report().advances;
-    job.advance(std::chrono::milliseconds(500));
-    if (job.report().advances == before) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the device is busy
+    job.advance(budget);
+    budget = std::min(2 * budget, std::chrono::milliseconds(500));
+    job.fence().wait();
     if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(1))
       progress.show(job.progress(), left.text(job.progress()));
   }
