@@ -1,0 +1,2 @@
+GPUS = {}
+def bound(device, loop, width): return None
