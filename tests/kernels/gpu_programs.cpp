@@ -2,24 +2,26 @@
 // tools/gpu-code on drivers of GPUs that are not there; those compute nothing, so no result is looked at.
 //
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [batch=COUNT] [kernel=KERNEL] [file=FILE.comp]", as in
-//                                     "f32 nt 4096 4096 4096 kernel=naive"; FILE replaces the source of the kernel's program
+//                                     "f32 nt 4096 4096 4096 kernel=naive"; FILE replaces the source of its programs
 //   glgemm_gpu_programs --space TYPE  every kernel of the tuner's space that can run, with every op, aligned and ragged
 //
-// Standard output has a line "@@ begin {...}" before each program and "@@ end {...}" after it, with what the driver prints by
-// itself between them.
+// Standard output has a line "@@ begin {...}" before each program is compiled, and after it what the driver prints by itself; a
+// line
+// "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported {...}" or "@@ failure {...}".
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include <glgemm/engine.hpp>
@@ -27,7 +29,7 @@
 #include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
-#include "support/functions.hpp"
+#include "files/driver_reports.hpp"
 
 using namespace glgemm;
 using Json = nlohmann::ordered_json;
@@ -105,98 +107,38 @@ void tell(const char* what, const Json& json) {
   std::fflush(nullptr);
 }
 
-// ---- Until the engine does it
-
-std::vector<std::string> messages;
-
-void GLAD_API_PTR take_message(GLenum, GLenum, GLuint, GLenum, GLsizei, const GLchar* text, const void*) {
-  messages.emplace_back(text);
-}
-
-std::string log_of(const gl::Api& api, GLuint program) {
-  std::string text(4096, '\0');
-  GLsizei size = 0;
-  api.GetProgramInfoLog(program, static_cast<GLsizei>(text.size()), &size, text.data());
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-/// Empty if it links.
-std::string make(const gl::Api& api, const std::string& text) {
-  messages.clear();
-  const GLuint shader = api.CreateShader(GL_COMPUTE_SHADER), program = api.CreateProgram();
-  const char* const begin = text.c_str();
-  api.ShaderSource(shader, 1, &begin, nullptr);
-  api.CompileShader(shader);
-  GLint good = 0;
-  api.GetShaderiv(shader, GL_COMPILE_STATUS, &good);
-  if (!good) {
-    std::string log(4096, '\0');
-    GLsizei size = 0;
-    api.GetShaderInfoLog(shader, static_cast<GLsizei>(log.size()), &size, log.data());
-    log.resize(static_cast<std::size_t>(size));
-    return "not compiled: " + log;
-  }
-  api.AttachShader(program, shader);
-  api.LinkProgram(program);
-  api.GetProgramiv(program, GL_LINK_STATUS, &good);
-  if (!good) return "not linked: " + log_of(api, program);
-  api.UseProgram(program);
-  static GLuint buffers[8] = {};
-  if (!buffers[0]) {
-    api.GenBuffers(8, buffers);
-    for (GLuint i = 0; i < 8; ++i) {
-      api.BindBuffer(GL_SHADER_STORAGE_BUFFER, buffers[i]);
-      api.BufferData(GL_SHADER_STORAGE_BUFFER, 1 << 16, nullptr, GL_STATIC_DRAW);
-    }
-  }
-  for (GLuint i = 0; i < 8; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffers[i]);
-  api.DispatchCompute(1, 1, 1);
-  api.Flush();
-  // Some drivers compile on threads of their own, and tell at a later call.
-  std::size_t heard = 0;
-  for (int quiet = 0, waited = 0; quiet < (heard ? 5 : 120) && waited < 400; ++quiet, ++waited) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    api.GetError();
-    api.UseProgram(program);
-    api.Flush();
-    if (messages.size() > heard) heard = messages.size(), quiet = 0;
-  }
-  api.UseProgram(0);
-  api.DeleteProgram(program);
-  api.DeleteShader(shader);
-  return {};
-}
-
-void run(const std::vector<Product>& products, Engine& engine) {
-  const gl::Api& api = test::gl_functions();
-  api.Enable(GL_DEBUG_OUTPUT);
-  api.DebugMessageControl(GL_DONT_CARE, GL_DONT_CARE, GL_DONT_CARE, 0, nullptr, GL_TRUE);
-  api.DebugMessageCallback(take_message, nullptr);
-  std::set<std::string> made;
-  for (const Product& product : products) {
-    std::optional<Plan> plan;
+/// Has the driver compile the programs of the products' plans, each program once.
+void run(const std::function<std::vector<Product>(const Limits&)>& products) {
+  const Product* now = nullptr;
+  EngineOptions options;
+  options.self_check = false;
+  options.rewrite_source = [&](const ProgramKey& key, const std::string& source) {
+    tell("begin", {{"program", to_string(key)}});
+    return now->source.empty() ? source : now->source;
+  };
+  Engine engine(HeadlessContext::get_proc_address, options);
+  tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}});
+  std::set<std::pair<ProgramKey, std::string>> told;
+  for (const Product& product : products(engine.limits())) {
+    now = &product;
+    Json what{{"product", product.name}};
     try {
-      plan = make_plan(product.problem, engine.limits(), product.options);
-    } catch (const Unsupported& error) {
-      tell("unsupported", {{"product", product.name}, {"why", error.what()}});
-      continue;
-    }
-    for (const Stage stage : plan->stages()) {
-      const ProgramKey key = plan->program(stage);
-      const bool own = product.source.empty() || stage != Stage::multiply;
-      const std::string text = own ? source(key) : product.source;
-      const Json what{{"product", product.name}, {"program", to_string(key)}, {"kernel", to_string(key.kernel)}};
-      if (!made.insert(text).second) {
-        tell("again", what);
-        continue;
+      const Plan plan = make_plan(product.problem, engine.limits(), product.options);
+      for (const ProgramReport& report : engine.compile(plan)) {
+        if (!told.emplace(report.program, product.source).second) continue;
+        Json program = what;
+        program.update({{"program", to_string(report.program)},
+                        {"kernel", to_string(report.program.kernel)},
+                        {"statistics", tools::json_of(report.statistics)},
+                        {"messages", report.messages}});
+        tell("program", program);
       }
-      tell("begin", what);
-      const std::string failure = make(api, text);
-      Json end = what;
-      end["messages"] = messages;
-      if (!failure.empty()) end["failure"] = failure;
-      tell("end", end);
+    } catch (const Unsupported& error) {
+      what["why"] = error.what();
+      tell("unsupported", what);
+    } catch (const GlError& error) {
+      what["why"] = error.what();
+      tell("failure", what);
     }
   }
 }
@@ -207,22 +149,21 @@ int main(int count, char** arguments) try {
   setenv("GLGEMM_TEST_SHIM", "1", 1);
   setenv("GLGEMM_PROGRAM_CACHE", "", 1);
   setenv("GLGEMM_TUNING", "", 1);
-  HeadlessOptions context_options;
-  context_options.debug = true;
-  const HeadlessContext context(context_options);
-  EngineOptions options;
-  options.self_check = false;
-  Engine engine(HeadlessContext::get_proc_address, options);
-  tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}, {"cpu", engine.limits().cpu}});
-  std::vector<Product> products;
-  for (int i = 1; i < count; ++i)
-    if (std::string_view(arguments[i]) == "--space" && i + 1 < count) {
-      const std::vector<Product> all = space(parse_type(arguments[++i]), engine.limits());
-      products.insert(products.end(), all.begin(), all.end());
-    } else {
-      products.push_back(parse_product(arguments[i]));
-    }
-  run(products, engine);
+  tools::ask_drivers_to_tell();
+  HeadlessOptions options;
+  options.debug = true;
+  const HeadlessContext context(options);
+  run([&](const Limits& limits) {
+    std::vector<Product> products;
+    for (int i = 1; i < count; ++i)
+      if (std::string_view(arguments[i]) == "--space" && i + 1 < count) {
+        const std::vector<Product> all = space(parse_type(arguments[++i]), limits);
+        products.insert(products.end(), all.begin(), all.end());
+      } else {
+        products.push_back(parse_product(arguments[i]));
+      }
+    return products;
+  });
   tell("done", Json::object());
   std::_Exit(0);  // what was submitted to a GPU that is not there never ends, so neither would an orderly end
 } catch (const std::exception& error) {
