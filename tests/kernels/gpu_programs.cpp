@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <iterator>
 #include <set>
@@ -107,38 +106,56 @@ void tell(const char* what, const Json& json) {
   std::fflush(nullptr);
 }
 
-/// Has the driver compile the programs of the products' plans, each program once.
-void run(const std::function<std::vector<Product>(const Limits&)>& products) {
-  const Product* now = nullptr;
+/// An engine that tells of each program before the driver gets it, in place of whose source it gives another if there is one.
+Engine make_engine(const std::string& source) {
   EngineOptions options;
   options.self_check = false;
-  options.rewrite_source = [&](const ProgramKey& key, const std::string& source) {
+  options.rewrite_source = [source](const ProgramKey& key, std::string own) {
     tell("begin", {{"program", to_string(key)}});
-    return now->source.empty() ? source : now->source;
+    return source.empty() ? std::move(own) : source;
   };
-  Engine engine(HeadlessContext::get_proc_address, options);
+  return Engine(HeadlessContext::get_proc_address, options);
+}
+
+/// Has the driver compile the programs of the product's plan, but for those that were `made` before, and tells of them.
+void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made) {
+  Json what{{"product", product.name}};
+  try {
+    const Plan plan = make_plan(product.problem, engine.limits(), product.options);
+    for (const ProgramReport& report : engine.compile(plan)) {
+      if (!made.insert(report.program).second) continue;
+      Json program = what;
+      program.update({{"program", to_string(report.program)},
+                      {"kernel", to_string(report.program.kernel)},
+                      {"statistics", tools::json_of(report.statistics)},
+                      {"messages", report.messages}});
+      tell("program", program);
+    }
+  } catch (const Unsupported& error) {
+    what["why"] = error.what();
+    tell("unsupported", what);
+  } catch (const GlError& error) {
+    what["why"] = error.what();
+    tell("failure", what);
+  }
+}
+
+void run(const std::vector<std::string_view>& arguments) {
+  Engine engine = make_engine({});
   tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}});
-  std::set<std::pair<ProgramKey, std::string>> told;
-  for (const Product& product : products(engine.limits())) {
-    now = &product;
-    Json what{{"product", product.name}};
-    try {
-      const Plan plan = make_plan(product.problem, engine.limits(), product.options);
-      for (const ProgramReport& report : engine.compile(plan)) {
-        if (!told.emplace(report.program, product.source).second) continue;
-        Json program = what;
-        program.update({{"program", to_string(report.program)},
-                        {"kernel", to_string(report.program.kernel)},
-                        {"statistics", tools::json_of(report.statistics)},
-                        {"messages", report.messages}});
-        tell("program", program);
-      }
-    } catch (const Unsupported& error) {
-      what["why"] = error.what();
-      tell("unsupported", what);
-    } catch (const GlError& error) {
-      what["why"] = error.what();
-      tell("failure", what);
+  std::set<ProgramKey> made;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--space" && i + 1 < arguments.size()) {
+      for (const Product& product : space(parse_type(arguments[++i]), engine.limits())) compile(engine, product, made);
+      continue;
+    }
+    const Product product = parse_product(std::string(arguments[i]));
+    if (product.source.empty()) {
+      compile(engine, product, made);
+    } else {
+      Engine own = make_engine(product.source);
+      std::set<ProgramKey> none;
+      compile(own, product, none);
     }
   }
 }
@@ -153,17 +170,7 @@ int main(int count, char** arguments) try {
   HeadlessOptions options;
   options.debug = true;
   const HeadlessContext context(options);
-  run([&](const Limits& limits) {
-    std::vector<Product> products;
-    for (int i = 1; i < count; ++i)
-      if (std::string_view(arguments[i]) == "--space" && i + 1 < count) {
-        const std::vector<Product> all = space(parse_type(arguments[++i]), limits);
-        products.insert(products.end(), all.begin(), all.end());
-      } else {
-        products.push_back(parse_product(arguments[i]));
-      }
-    return products;
-  });
+  run({arguments + 1, arguments + count});
   tell("done", Json::object());
   std::_Exit(0);  // what was submitted to a GPU that is not there never ends, so neither would an orderly end
 } catch (const std::exception& error) {
