@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from gpu_code import machine_code  # noqa: E402
+from gpu_code import bounds, machine_code  # noqa: E402
 
 failures = 0
 
@@ -50,6 +50,7 @@ check("amd: instructions", amd["instructions"], 16)
 check("amd: local", amd["local"], 1)
 check("amd: loop", (amd["loop"]["instructions"], amd["loop"]["products"], amd["loop"]["kinds"]["multiply-add"]), (13, 5, 4))
 check("amd: share", amd["loop"]["share"], 4 / 13)
+check("amd: vectors", amd["loop"]["vector_share"], 4 / 6)  # of what is neither a load nor for all invocations at once
 check("amd: shared", (amd["loop"]["shared_loads"], amd["loop"]["shared_bytes"]), (2 / 5, 16 / 5))
 check("amd: global", (amd["loop"]["global_loads"], amd["loop"]["global_bytes"]), (2 / 5, 32 / 5))
 check("amd: accesses to local memory in the loop", amd["loop"]["local"], 0)
@@ -168,6 +169,9 @@ intel = describe("intel", INTEL)
 check("intel: instructions", (intel["instructions"], intel["local"], intel["width"]), (11, 1, 16))
 check("intel: loop", (intel["loop"]["instructions"], intel["loop"]["products"], intel["loop"]["local"]), (9, 3, 1))
 check("intel: loads", (intel["loop"]["shared_bytes"], intel["loop"]["global_bytes"], intel["loop"]["overlap"]), (16 / 3, 16 / 3, 2 / 3))
+# A move of one lane takes half of the time of one of 16.
+check("intel: vectors", (describe("intel", INTEL)["loop"]["vector_share"], describe("intel", INTEL.replace("mov (16)", "mov (1)"))["loop"]["vector_share"]),
+      (6 / 8, 6 / 7))
 # The generations that wait by themselves: for registers of what is loaded.
 old = describe("intel", """Native code for unnamed compute shader GLSL2 (src_hash 0x00)
 SIMD8 shader: 6 instructions. 1 loops.
@@ -194,6 +198,14 @@ while(8)        JIP:  LABEL12                                   { align1 1Q };
 """)
 check("intel, older form", (oldest["loop"]["kinds"], oldest["loop"]["shared_bytes"]),
       ({"shared load": 1, "multiply-add": 1, "local store": 1, "branch": 1}, 12.0))
+
+# The least of what instructions and shared memory allow: 128 bytes a clock for 128 lanes.
+loop = {"issued_share": 0.85, "vector_share": 0.9, "shared_bytes": 1.0, "shared_store_bytes": 0.25}
+check("bound by shared memory", bounds.bound("nvidia-ampere", loop), {"share": 0.8, "limit": "shared memory"})
+check("bound by instructions", bounds.bound("nvidia-ampere", {**loop, "issued_share": 0.7}), {"share": 0.7, "limit": "instructions"})
+check("64 lanes of 128 bytes", bounds.bound("nvidia-turing", {**loop, "issued_share": 0.4}), {"share": 0.8, "limit": "instructions"})
+check("vectors alone", bounds.bound("amd-rdna2", loop), {"share": 0.9, "limit": "instructions"})
+check("no such GPU", bounds.bound("amd-none", loop), None)
 
 # What has no loop, and what holds no program.
 check("no loop", "loop" in describe("apple", "   0: 8800                   stop\n\n"), False)

@@ -12,6 +12,7 @@ MULTIPLY_ADD, MOVE, BRANCH, BARRIER, WAIT, OTHER = "multiply-add", "move", "bran
 SHARED_LOAD, SHARED_STORE = "shared load", "shared store"
 GLOBAL_LOAD, GLOBAL_STORE = "global load", "global store"
 CONSTANT_LOAD = "constant load"
+SCALAR = "scalar"  # done once for all invocations, by a unit of its own
 LOCAL_LOAD, LOCAL_STORE = "local load", "local store"  # memory of the invocation's own: spilled registers, arrays
 
 
@@ -20,6 +21,7 @@ class Instruction:
     kind: str
     text: str
     products: int = 0  # multiply-adds that each invocation gets done
+    lanes: int = 0  # how many invocations at a time, where the instruction says so
     bytes: int = 0  # that a load or store moves for each invocation
     issues: object = None  # the scoreboard on which what it loads is waited for
     waits: frozenset = frozenset()  # scoreboards on which it waits
@@ -103,7 +105,9 @@ def _amd_instruction(opcode, text):
         return Instruction(WAIT, text, keeps=int(keeps[1], 0) if isinstance(keeps, re.Match) else keeps)
     if "branch" in opcode:
         return Instruction(BRANCH, text)
-    return Instruction(MOVE if re.match(r"[vs]_(dual_)?mov", opcode) else OTHER, text)
+    if opcode.startswith("s_"):
+        return Instruction(SCALAR, text)
+    return Instruction(MOVE if re.match(r"v_(dual_)?mov", opcode) else OTHER, text)
 
 
 def _read_amd(lines):
@@ -334,7 +338,7 @@ def _intel_memory(told):
 def _intel_instruction(opcode, line, told):
     base = opcode.split(".")[0]
     tokens = frozenset(re.findall(r"\$(\d+)\.dst", line))
-    common = {"text": line, "waits": tokens, "waits_all": base == "sync" and "allwr" in opcode}
+    common = {"text": line, "lanes": int(re.search(r"\((\d+)\)", line.split(base, 1)[1])[1]), "waits": tokens, "waits_all": base == "sync" and "allwr" in opcode}
     if base == "mad" and re.search(r":(f|hf|df)\b|>(F|HF|DF)\b", line):
         return Instruction(MULTIPLY_ADD, products=1, **common)
     if base.startswith("send"):
@@ -457,17 +461,19 @@ def waits(program, turn):
 def describe(program, products=0):
     """What decides the speed of a matrix product, counted; see main_loop for `products`.
 
-    share: of the main loop's instructions those that multiply and add. For each multiply-add: instructions, and bytes loaded from
-    shared and global memory. local: accesses to memory of the invocation's own. overlap: the part of a turn's multiply-adds that
+    share: of the main loop's instructions those that multiply and add. For each multiply-add: load instructions, and bytes from
+    shared and global memory. issued_share: the same share without what only waits. vector_share: of the cycles of the units that
+    multiply and add, if they do nothing else but moves and other arithmetic. local: accesses to memory of the invocation's own. overlap: the part of a turn's multiply-adds that
     run before the first wait for a global load; none where the loop has no such load.
     """
     local = (LOCAL_LOAD, LOCAL_STORE)
     turn = main_loop(program, products)
-    counts = collections.Counter()
-    moved = collections.Counter()
+    counts, moved, cycles = collections.Counter(), collections.Counter(), collections.Counter()
     for i, times in turn.items():
-        counts[program.instructions[i].kind] += times
-        moved[program.instructions[i].kind] += times * program.instructions[i].bytes
+        one = program.instructions[i]
+        counts[one.kind] += times
+        moved[one.kind] += times * one.bytes
+        cycles[one.kind] += times * max(1, one.lanes / 8)
     result = {"instructions": len(program.instructions), "local": sum(one.kind in local for one in program.instructions)}
     if program.width:
         result["width"] = program.width
@@ -480,6 +486,8 @@ def describe(program, products=0):
         "products": done,
         "share": counts[MULTIPLY_ADD] / sum(counts.values()),
         "kinds": dict(counts.most_common()),
+        "issued_share": counts[MULTIPLY_ADD] / (sum(counts.values()) - counts[WAIT]),
+        "vector_share": cycles[MULTIPLY_ADD] / (cycles[MULTIPLY_ADD] + cycles[MOVE] + cycles[OTHER]),
         "shared_loads": counts[SHARED_LOAD] / done,
         "shared_bytes": moved[SHARED_LOAD] / done,
         "shared_store_bytes": moved[SHARED_STORE] / done,
