@@ -3,11 +3,15 @@
 //
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [batch=COUNT] [kernel=KERNEL] [file=FILE.comp]", as in
 //                                     "f32 nt 4096 4096 4096 kernel=naive"; FILE replaces the source of its programs
-//   glgemm_gpu_programs --space TYPE  every kernel of the tuner's space that can run, with every op, aligned and ragged
+//   glgemm_gpu_programs --space TYPE FIRST  every kernel of the tuner's space that can run, with every op, aligned and ragged;
+//   from
+//                                           the product with that index on
 //
 // Standard output has a line "@@ begin {...}" before each program is compiled, and after it what the driver prints by itself; a
 // line
-// "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported {...}" or "@@ failure {...}".
+// "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported {...}" or "@@ failure {...}". Of a
+// space the line "@@ index {...}" comes before each product. Products whose programs take over two minutes end the process by
+// SIGALRM.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +26,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -120,6 +126,7 @@ Engine make_engine(const std::string& source) {
 /// Has the driver compile the programs of the product's plan, but for those that were `made` before, and tells of them.
 void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made) {
   Json what{{"product", product.name}};
+  alarm(120);
   try {
     const Plan plan = make_plan(product.problem, engine.limits(), product.options);
     for (const ProgramReport& report : engine.compile(plan)) {
@@ -145,8 +152,13 @@ void run(const std::vector<std::string_view>& arguments) {
   tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}});
   std::set<ProgramKey> made;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--space" && i + 1 < arguments.size()) {
-      for (const Product& product : space(parse_type(arguments[++i]), engine.limits())) compile(engine, product, made);
+    if (arguments[i] == "--space" && i + 2 < arguments.size()) {
+      const std::vector<Product> products = space(parse_type(arguments[i + 1]), engine.limits());
+      for (std::size_t index = std::stoul(std::string(arguments[i + 2])); index < products.size(); ++index) {
+        tell("index", {{"index", index}, {"of", products.size()}});
+        compile(engine, products[index], made);
+      }
+      i += 2;
       continue;
     }
     const Product product = parse_product(std::string(arguments[i]));
