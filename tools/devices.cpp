@@ -84,6 +84,7 @@ void print(const Found& found) {
   if (!found.limits) return line("CANNOT BE USED", device.failure);
   const Limits& limits = *found.limits;
   line("computes on", device.software ? "the CPU (a software driver)" : "a GPU");
+  line("class", std::string(to_string(limits.device_class)));
   line("storage block", bytes_text(limits.storage_block_bytes) + ", at offsets that are multiples of " +
                             bytes_text(limits.storage_offset_alignment));
   line("workgroups", times(limits.groups) + ", " + std::to_string(limits.groups_product) + " in all");
@@ -162,7 +163,8 @@ Json to_json(const Found& found) {
                     {"loop_iterations", limits.loop_iterations},
                     {"f64", limits.f64},
                     {"image_buffer_bytes", limits.image_buffer_bytes},
-                    {"concurrent_groups", limits.concurrent_groups}};
+                    {"concurrent_groups", limits.concurrent_groups},
+                    {"device_class", to_string(limits.device_class)}};
   const Probes& probes = found.probes;
   json["probes"] = {{"extensions", probes.extensions},
                     {"program_binary_formats", probes.program_binary_formats},

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include <glgemm/device_class.hpp>
+
 namespace glgemm {
 
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
@@ -34,6 +36,8 @@ struct Limits {
   bool cpu = false;
   /// Workgroups that run at the same time, as far as known: a CPU's threads.
   std::int64_t concurrent_groups = 256;
+  /// The maker and generation: what the planner knows of registers and rates beyond OpenGL's own limits.
+  DeviceClass device_class = DeviceClass::unknown;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 

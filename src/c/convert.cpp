@@ -184,6 +184,7 @@ glgemm_limits from_limits(const Limits& limits) {
   result.image_buffer_bytes = limits.image_buffer_bytes;
   result.cpu = limits.cpu;
   result.concurrent_groups = limits.concurrent_groups;
+  result.device_class = to_string(limits.device_class).data();
   return result;
 }
 
@@ -199,7 +200,8 @@ Limits to_limits(const glgemm_limits& limits) {
           .f64 = limits.f64 != 0,
           .image_buffer_bytes = limits.image_buffer_bytes,
           .cpu = limits.cpu != 0,
-          .concurrent_groups = limits.concurrent_groups};
+          .concurrent_groups = limits.concurrent_groups,
+          .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown};
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {
