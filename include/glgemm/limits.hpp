@@ -32,6 +32,9 @@ struct Limits {
   /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
   /// all.
   std::int64_t image_buffer_bytes = 0;
+  /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it is
+  /// one load. Mesa's NVK does so.
+  bool splits_storage_loads = false;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;
   /// Workgroups that run at the same time, as far as known: a CPU's threads.

@@ -182,6 +182,7 @@ glgemm_limits from_limits(const Limits& limits) {
   result.loop_iterations = limits.loop_iterations;
   result.f64 = limits.f64;
   result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.splits_storage_loads = limits.splits_storage_loads;
   result.cpu = limits.cpu;
   result.concurrent_groups = limits.concurrent_groups;
   result.device_class = to_string(limits.device_class).data();
@@ -199,6 +200,7 @@ Limits to_limits(const glgemm_limits& limits) {
           .loop_iterations = limits.loop_iterations,
           .f64 = limits.f64 != 0,
           .image_buffer_bytes = limits.image_buffer_bytes,
+          .splits_storage_loads = limits.splits_storage_loads != 0,
           .cpu = limits.cpu != 0,
           .concurrent_groups = limits.concurrent_groups,
           .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown};

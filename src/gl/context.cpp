@@ -77,6 +77,7 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
     limits.image_buffer_bytes = 0;
   limits.cpu = device.software;
+  limits.splits_storage_loads = device.renderer.find("NVK") != std::string::npos;
   limits.device_class = device_class_of(device.vendor, device.renderer, limits);
   if (device.software) limits.concurrent_groups = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   // llvmpipe before Mesa 25.0 ends loops after 65535 iterations; so does zink on it. The version of a driver below zink can't be
