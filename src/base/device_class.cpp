@@ -67,7 +67,7 @@ constexpr auto table = std::to_array<DeviceTraits>({
     {{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite"}, 64, 128, 192, 96, 0.5, 0.05, 0.01, 6},
     {{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 64, 64, 192, 96, 0.5, 0.05, 0.01, 12},
     {{arm_mali, "arm-mali", "Mali, Immortalis"}, 4, 16, 64, 32, 0.25, 0.06, 0.01, 10},
-    {{broadcom_v3d, "broadcom-v3d", "Raspberry Pi 4 and 5 (VideoCore VI and VII)"}, 16, 16, 32, 32, 0.25, 0.3, 0.01, 12},
+    {{broadcom_v3d, "broadcom-v3d", "Raspberry Pi 4 and 5 (VideoCore VI and VII)"}, 16, 16, 64, 32, 0.25, 0.3, 0.01, 12},
 });
 static_assert([] {
   for (std::size_t i = 0; i < table.size(); ++i)

@@ -50,7 +50,7 @@ Device find_device(const Arguments& arguments) {
   Engine engine(HeadlessContext::get_proc_address);
   std::vector<std::string> notes;  // of tables: 'glgemm tune --check-table' says what is wrong with one
   Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
-                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
+                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes(), true};
   engine.release();
   return device;
 }

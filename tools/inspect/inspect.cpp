@@ -222,8 +222,7 @@ Device absent_device(const std::string& name) {
   const DeviceClassInfo& info = device_classes()[static_cast<std::size_t>(device_class)];
   return {.name = "none; as on a usual " + std::string(info.name) + ": " + std::string(info.devices),
           .limits = usual_limits(device_class),
-          .tuning = {},
-          .there = false};
+          .tuning = {}};
 }
 
 void print_device_classes() {

@@ -18,7 +18,7 @@ struct Device {
   Limits limits;
   std::vector<TunedChoice> tuning;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  bool there = true;  ///< false: the limits are those that such a device would have
+  bool there = false;  ///< else nothing runs here, and the limits are those of a device that could be
 };
 
 /// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
