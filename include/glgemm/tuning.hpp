@@ -55,8 +55,8 @@ struct TuningEntry {
 /// What tuners found on any number of devices.
 ///
 /// As JSON: {"format": "glgemm tuning 1", "entries": [{"device", "driver", "class", "m", "n", "k", "batch", "type", "c_type",
-/// "op": "NN" (see MemoryOrder), "kernel": as `parse_kernel` reads it, "split_k", "gflops", "date"}]}. "class", "batch" (1),
-/// "c_type" (the accumulator), "split_k" (0) and "gflops" may be left out; so may "processor", which GPUs do not have.
+/// "op": "NN" (see MemoryOrder), "kernel": as `parse_kernel` reads it, "split_k", "gflops", "date", "processor"}]}. "class",
+/// "batch" (1), "c_type" (the accumulator), "split_k" (0) and "gflops" may be left out, and "processor", which GPUs do not have.
 class GLGEMM_EXPORT TuningTable {
  public:
   /// Reads JSON. Entries that are malformed, or name what this version does not know, are left out, each with a line in `notes`

@@ -12,81 +12,63 @@ namespace {
 
 using enum DeviceClass;
 
-// Sources, by their numbers in the rows:
+// Sources:
 //
-//   [1] NVIDIA, CUDA C++ Programming Guide, "Compute Capabilities": registers for each thread, and results for each clock and
-//       multiprocessor, of which shared memory's 32 banks give 4 bytes each. 128 registers are those of CUTLASS's kernels.
-//   [2] AMD, the instruction set manuals of GCN 3, Vega, RDNA, RDNA 2, RDNA 3 and RDNA 4: 256 vector registers for each
-//       invocation; "RDNA Architecture" (white paper): 1024 for each lane of a SIMD, 1536 on the large RDNA 3; GCN: 256. Local
-//       data share: 128 bytes for each clock and compute unit of 64 lanes; RDNA 3 does two multiply-adds a clock at best.
-//   [3] Intel, "The Compute Architecture of Intel Processor Graphics" Gen7.5, Gen8, Gen9 and Gen11, and the oneAPI GPU
-//       Optimization Guide for Xe-LP, Xe-HPG and Xe2: 128 registers of 32 bytes (Xe2: of 64) for each thread of 8, 16 or 32
-//       invocations; shared local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for the later ones of 128.
-//   [4] Mesa's compiler for Apple GPUs (src/asahi/compiler/agx_compile.c, its table of occupancy): 256 registers of 16 bits for
-//       an invocation, of which 104 leave all 1024 invocations of a core running. Shared memory: P. Turner's metal-benchmarks.
-//   [5] Mesa's ir3 (src/freedreno/common/freedreno_devices.py, reg_size_vec4; ir3.h): 48 registers of four words, half as many
-//       where a wave is doubled. Shared memory: no figure is published; taken as that of Apple's.
-//   [6] Mesa's Bifrost and Valhall compilers: 64 registers, 32 with all threads. Shared memory is ordinary memory in a cache.
-//   [7] Mesa's v3d compiler: 64 registers with one thread for each lane, 32 with two, 16 with four; shared memory as Mali's.
-//   [8] Memory: the makers' product pages, a usual device's bytes for each second over its f32 multiply-adds.
-//   Doubles: the same manuals; 0.01 where the driver emulates them.
-constexpr std::array table{
-    DeviceTraits{{unknown, "unknown", "any other device"}, 8, 64, 64, 64, 0.5, 0.02, 0.06, 16},
-    DeviceTraits{{cpu, "cpu", "a driver that computes on a CPU: llvmpipe, zink on lavapipe"}, 8, 16, 16, 16, 1, 0.3, 0.5, 2},
-    DeviceTraits{{amd_gcn, "amd-gcn", "Radeon HD 7000, R7, R9, RX 400, RX 500 (GCN 1 to 4)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 36},
-    DeviceTraits{
-        {amd_vega, "amd-vega", "Radeon RX Vega, Radeon VII, Ryzen 2000G to 5000G (GCN 5)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 56},
-    DeviceTraits{{amd_rdna1, "amd-rdna1", "Radeon RX 5000"}, 32, 64, 256, 128, 2, 0.09, 0.06, 40},
-    DeviceTraits{{amd_rdna2, "amd-rdna2", "Radeon RX 6000, Radeon 680M, Steam Deck"}, 32, 64, 256, 128, 2, 0.06, 0.06, 60},
-    DeviceTraits{{amd_rdna3, "amd-rdna3", "Radeon RX 7000, Radeon 700M and 800M"}, 32, 64, 256, 128, 1, 0.03, 0.03, 96},
-    DeviceTraits{{amd_rdna4, "amd-rdna4", "Radeon RX 9000"}, 32, 64, 256, 128, 1, 0.03, 0.03, 64},
-    DeviceTraits{
-        {nvidia_kepler, "nvidia-kepler", "GeForce GTX 400 to 700 (Fermi, Kepler)"}, 32, 32, 63, 63, 0.67, 0.14, 0.04, 12},
-    DeviceTraits{{nvidia_maxwell, "nvidia-maxwell", "GeForce GTX 750, GTX 900"}, 32, 32, 255, 128, 1, 0.11, 0.03, 13},
-    DeviceTraits{{nvidia_pascal, "nvidia-pascal", "GeForce GTX 10, Tesla P4 to P100"}, 32, 32, 255, 128, 1, 0.07, 0.03, 20},
-    DeviceTraits{{nvidia_volta, "nvidia-volta", "Titan V, Tesla V100"}, 32, 32, 255, 128, 2, 0.11, 0.5, 80},
-    DeviceTraits{{nvidia_turing, "nvidia-turing", "GeForce GTX 16, RTX 20, Tesla T4"}, 32, 32, 255, 128, 2, 0.09, 0.03, 46},
-    DeviceTraits{
-        {nvidia_ampere, "nvidia-ampere", "GeForce RTX 30, RTX A2000 to A6000, A10, A100"}, 32, 32, 255, 128, 1, 0.04, 0.016, 46},
-    DeviceTraits{{nvidia_ada, "nvidia-ada", "GeForce RTX 40, RTX Ada, L4, L40"}, 32, 32, 255, 128, 1, 0.025, 0.016, 76},
-    DeviceTraits{{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 32, 32, 255, 128, 1, 0.1, 0.5, 132},
-    DeviceTraits{{nvidia_blackwell, "nvidia-blackwell", "GeForce RTX 50, RTX PRO, B200"}, 32, 32, 255, 128, 1, 0.035, 0.016, 84},
-    DeviceTraits{{intel_gen7, "intel-gen7", "HD Graphics 4000, Iris 5000 (Haswell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 2},
-    DeviceTraits{{intel_gen8, "intel-gen8", "HD Graphics 5000, Iris 6000 (Broadwell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 3},
-    DeviceTraits{
-        {intel_gen9, "intel-gen9", "HD and UHD Graphics 500 and 600 (Skylake to Comet Lake)"}, 8, 32, 128, 64, 1, 0.15, 0.25, 3},
-    DeviceTraits{
-        {intel_gen11, "intel-gen11", "Iris Plus (Ice Lake), UHD Graphics (Jasper Lake)"}, 8, 32, 128, 64, 1, 0.1, 0.01, 8},
-    DeviceTraits{
-        {intel_gen12, "intel-gen12", "Iris Xe, UHD Graphics 700 (Tiger Lake to Raptor Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 6},
-    DeviceTraits{{intel_xe_hpg, "intel-xe-hpg", "Arc A, Core Ultra 1 and 200 (DG2, Meteor Lake, Arrow Lake)"},
-                 8,
-                 32,
-                 128,
-                 64,
-                 1,
-                 0.06,
-                 0.01,
-                 32},
-    DeviceTraits{
-        {intel_xe2, "intel-xe2", "Arc B, Core Ultra 200V and 300 (Battlemage, Lunar Lake)"}, 16, 32, 128, 128, 1, 0.07, 0.06, 20},
-    DeviceTraits{{apple_m1, "apple-m1", "Apple M1 and M2, with Pro, Max and Ultra"}, 32, 32, 128, 104, 0.5, 0.05, 0.01, 8},
-    DeviceTraits{
-        {adreno_6xx, "adreno-6xx", "Snapdragon 730 to 888, 8cx (Adreno 610 to 690)"}, 64, 128, 96, 96, 0.5, 0.06, 0.01, 3},
-    DeviceTraits{{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite (Adreno 710 to 750, X1)"},
-                 64,
-                 128,
-                 96,
-                 96,
-                 0.5,
-                 0.05,
-                 0.01,
-                 6},
-    DeviceTraits{{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 64, 64, 96, 96, 0.5, 0.05, 0.01, 12},
-    DeviceTraits{{arm_mali, "arm-mali", "Mali, Immortalis"}, 4, 16, 64, 32, 0.25, 0.06, 0.01, 10},
-    DeviceTraits{
-        {broadcom_v3d, "broadcom-v3d", "Raspberry Pi 4 and 5 (VideoCore VI and VII)"}, 16, 16, 32, 32, 0.25, 0.3, 0.01, 12},
-};
+//   NVIDIA    CUDA C++ Programming Guide, "Compute Capabilities": registers for each thread (63 on Fermi and small Keplers), and
+//             results for each clock and multiprocessor; shared memory has 32 banks of 4 bytes. 128 registers are those of
+//             CUTLASS's f32 kernels: two groups of 256 threads on a multiprocessor.
+//   AMD       The instruction set manuals of GCN 3, Vega, and RDNA to RDNA 4: 256 vector registers for an invocation. A SIMD has
+//             256 for each of 64 lanes (GCN), of which 84 let three waves run, or 1024 for each of 32 (RDNA), of which 128 let
+//             eight. Local data share: 128 bytes for each clock and compute unit of 64 lanes. RDNA 3 and 4 do two multiply-adds
+//             a clock at best.
+//   Intel     "The Compute Architecture of Intel Processor Graphics" Gen7.5, Gen8, Gen9 and Gen11, and the oneAPI GPU
+//   Optimization
+//             Guide for later ones: 128 registers of 32 bytes (Xe2: 64 bytes) for a thread of 8, 16 or 32 invocations; shared
+//             local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for later ones of 128.
+//   Apple     Mesa's agx_compile.c: 256 registers of 16 bits for an invocation, of which 208 leave half of a core's 1024
+//             invocations running. Shared memory: P. Turner's metal-benchmarks, 64 bytes for each clock and core of 128 lanes.
+//   Adreno    Mesa's ir3 and freedreno_devices.py: 48 registers of four words, half as many in a wave of 128. For shared memory
+//   no
+//             figure is published; it is taken as that of Apple's.
+//   Mali      Mesa's Bifrost and Valhall compilers: 64 registers, 32 where all threads run. Shared memory is cached memory.
+//   Broadcom  Mesa's v3d compiler: 64 registers with one thread on a core's lanes, 32 with two. Shared memory as Mali's.
+//   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.
+//   Doubles   The same manuals; 0.01 where the driver emulates them.
+//
+// Columns: the fewest and the most invocations in step, the most registers and the good ones, bytes of shared memory and of
+// memory for each multiply-add, doubles, compute units. The unknown device has what the least of the makers' desktop GPUs has.
+constexpr auto table = std::to_array<DeviceTraits>({
+    {{unknown, "unknown", "any other device"}, 8, 64, 96, 64, 1, 0.05, 0.5, 128},
+    {{cpu, "cpu", "a driver that computes on a CPU: llvmpipe, zink on lavapipe"}, 8, 16, 16, 16, 1, 0.3, 0.5, 2},
+    {{amd_gcn, "amd-gcn", "Radeon HD 7000, R7, R9, RX 400, RX 500 (GCN 1 to 4)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 36},
+    {{amd_vega, "amd-vega", "Radeon RX Vega, Radeon VII, Ryzen 2000G to 5000G (GCN 5)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 56},
+    {{amd_rdna1, "amd-rdna1", "Radeon RX 5000"}, 32, 64, 256, 128, 2, 0.09, 0.06, 40},
+    {{amd_rdna2, "amd-rdna2", "Radeon RX 6000, Radeon 680M, Steam Deck"}, 32, 64, 256, 128, 2, 0.06, 0.06, 60},
+    {{amd_rdna3, "amd-rdna3", "Radeon RX 7000, Radeon 700M and 800M"}, 32, 64, 256, 128, 1, 0.03, 0.03, 96},
+    {{amd_rdna4, "amd-rdna4", "Radeon RX 9000"}, 32, 64, 256, 128, 1, 0.03, 0.03, 64},
+    {{nvidia_kepler, "nvidia-kepler", "GeForce GTX 400 to 700 (Fermi, Kepler)"}, 32, 32, 63, 63, 0.67, 0.14, 0.04, 12},
+    {{nvidia_maxwell, "nvidia-maxwell", "GeForce GTX 750, GTX 900"}, 32, 32, 255, 128, 1, 0.11, 0.03, 13},
+    {{nvidia_pascal, "nvidia-pascal", "GeForce GTX 10, Tesla P4 to P100"}, 32, 32, 255, 128, 1, 0.07, 0.03, 20},
+    {{nvidia_volta, "nvidia-volta", "Titan V, Tesla V100"}, 32, 32, 255, 128, 2, 0.11, 0.5, 80},
+    {{nvidia_turing, "nvidia-turing", "GeForce GTX 16, RTX 20, Tesla T4"}, 32, 32, 255, 128, 2, 0.09, 0.03, 46},
+    {{nvidia_ampere, "nvidia-ampere", "GeForce RTX 30, RTX A2000 to A6000, A10, A100"}, 32, 32, 255, 128, 1, 0.04, 0.016, 46},
+    {{nvidia_ada, "nvidia-ada", "GeForce RTX 40, RTX Ada, L4, L40"}, 32, 32, 255, 128, 1, 0.025, 0.016, 76},
+    {{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 32, 32, 255, 128, 1, 0.1, 0.5, 132},
+    {{nvidia_blackwell, "nvidia-blackwell", "GeForce RTX 50, RTX PRO, B200"}, 32, 32, 255, 128, 1, 0.035, 0.016, 84},
+    {{intel_gen7, "intel-gen7", "HD Graphics 4000, Iris 5000 (Haswell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 2},
+    {{intel_gen8, "intel-gen8", "HD Graphics 5000, Iris 6000 (Broadwell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 3},
+    {{intel_gen9, "intel-gen9", "HD and UHD Graphics 500 and 600 (Skylake to Comet Lake)"}, 8, 32, 128, 64, 1, 0.15, 0.25, 3},
+    {{intel_gen11, "intel-gen11", "Iris Plus (Ice Lake), UHD Graphics (Jasper Lake)"}, 8, 32, 128, 64, 1, 0.1, 0.01, 8},
+    {{intel_gen12, "intel-gen12", "Iris Xe, UHD Graphics 700 (Tiger Lake to Raptor Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 6},
+    {{intel_xe_hpg, "intel-xe-hpg", "Arc A (DG2), Core Ultra 1 and 200 (Meteor, Arrow Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 32},
+    {{intel_xe2, "intel-xe2", "Arc B, Core Ultra 200V and 300 (Battlemage, Lunar Lake)"}, 16, 32, 128, 128, 1, 0.07, 0.06, 20},
+    {{apple_m1, "apple-m1", "Apple M1 and M2, with Pro, Max and Ultra"}, 32, 32, 128, 104, 0.5, 0.05, 0.01, 8},
+    {{adreno_6xx, "adreno-6xx", "Snapdragon 730 to 888, 8cx (Adreno 610 to 690)"}, 64, 128, 192, 96, 0.5, 0.06, 0.01, 3},
+    {{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite"}, 64, 128, 192, 96, 0.5, 0.05, 0.01, 6},
+    {{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 64, 64, 192, 96, 0.5, 0.05, 0.01, 12},
+    {{arm_mali, "arm-mali", "Mali, Immortalis"}, 4, 16, 64, 32, 0.25, 0.06, 0.01, 10},
+    {{broadcom_v3d, "broadcom-v3d", "Raspberry Pi 4 and 5 (VideoCore VI and VII)"}, 16, 16, 64, 32, 0.25, 0.3, 0.01, 12},
+});
 static_assert([] {
   for (std::size_t i = 0; i < table.size(); ++i)
     if (table[i].info.device_class != static_cast<DeviceClass>(i)) return false;
@@ -393,6 +375,7 @@ Limits usual_limits(DeviceClass device_class) {
   const auto between = [&](DeviceClass first, DeviceClass last) { return first <= device_class && device_class <= last; };
   Limits limits;
   limits.device_class = device_class;
+  limits.concurrent_groups = 2 * traits(device_class).compute_units;
   if (device_class == unknown) return limits;
   limits.workgroup_size = {1024, 1024, 1024};
   limits.storage_block_bytes = 128 * mib;
@@ -400,7 +383,7 @@ Limits usual_limits(DeviceClass device_class) {
   if (device_class == cpu) {
     limits.cpu = true;
     limits.storage_offset_alignment = 16;
-    limits.concurrent_groups = traits(cpu).compute_units;
+    limits.concurrent_groups = traits(cpu).compute_units;  // a CPU runs one at a time on each
     limits.loop_iterations = 60000;
   } else if (between(amd_gcn, amd_rdna4)) {
     limits.storage_block_bytes = 2048 * mib;

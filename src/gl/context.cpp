@@ -79,7 +79,8 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   limits.cpu = device.software;
   limits.splits_storage_loads = device.renderer.find("NVK") != std::string::npos;
   limits.device_class = device_class_of(device.vendor, device.renderer, limits);
-  if (device.software) limits.concurrent_groups = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  limits.concurrent_groups = device.software ? std::max<std::int64_t>(1, std::thread::hardware_concurrency())
+                                             : usual_limits(limits.device_class).concurrent_groups;
   // llvmpipe before Mesa 25.0 ends loops after 65535 iterations; so does zink on it. The version of a driver below zink can't be
   // asked for, so the limit holds for newer ones too: one more window of k for each 60,000 costs nothing that can be measured.
   if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;

@@ -9,6 +9,7 @@
 #include <glgemm/limits.hpp>
 
 #include "base/device_class.hpp"
+#include "base/processor.hpp"
 
 using namespace glgemm;
 
@@ -177,4 +178,21 @@ TEST_CASE("device classes: each has a name, traits that can be, and usual limits
   CHECK(traits(Limits{.cpu = true, .device_class = amd_vega}).info.device_class == cpu);
   CHECK_THROWS_WITH_AS(parse_device_class("nvidia-amper"), doctest::Contains("unknown class of devices \"nvidia-amper\""),
                        std::invalid_argument);
+}
+
+TEST_CASE("processors: by vendor, family and model") {
+  CHECK(processor_name("AuthenticAMD", 0x19, 0x11) == "amd-zen4");
+  CHECK(processor_name("AuthenticAMD", 0x19, 0x01) == "amd-zen3");
+  CHECK(processor_name("AuthenticAMD", 0x19, 0x21) == "amd-zen3");
+  CHECK(processor_name("AuthenticAMD", 0x19, 0x61) == "amd-zen4");
+  CHECK(processor_name("AuthenticAMD", 0x17, 0x31) == "amd-zen2");
+  CHECK(processor_name("AuthenticAMD", 0x1a, 0x02) == "amd-zen5");
+  CHECK(processor_name("GenuineIntel", 6, 0x55) == "intel-skylake-x");
+  CHECK(processor_name("GenuineIntel", 6, 0x6a) == "intel-ice-lake");
+  CHECK(processor_name("GenuineIntel", 6, 0x8f) == "intel-sapphire-rapids");
+  CHECK(processor_name("GenuineIntel", 6, 0x0f) == "");
+  CHECK(processor_name("GenuineIntel", 15, 0x8f) == "");
+  CHECK(processor_name("AuthenticAMD", 6, 0x8f) == "");
+  CHECK(processor_name("", 0, 0) == "");
+  CHECK(processor_name() == processor_name());
 }
