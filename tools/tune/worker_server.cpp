@@ -290,17 +290,17 @@ class Server {
       return {{"passed", verdict.passed}, {"summary", verdict.summary}};
     }
     if (what != "race") throw std::runtime_error("'" + what + "' is not known");
+    if (injected_.count({"spill", candidate.kernel}))
+      return {{"candidate", Json::array()},
+              {"best", Json::array()},
+              {"statistics", {{"spills", 3}}},
+              {"spills", candidate.kernel + ": spills 3"}};
     if (injected_.count({"hang", candidate.kernel}))
       for (;;) pause();
     if (injected_.count({"crash", candidate.kernel})) {
       std::signal(SIGSEGV, SIG_DFL);  // a sanitizer handles it otherwise
       raise(SIGSEGV);
     }
-    if (injected_.count({"spill", candidate.kernel}))
-      return {{"candidate", Json::array()},
-              {"best", Json::array()},
-              {"statistics", {{"spills", 3}}},
-              {"spills", candidate.kernel + ": spills 3"}};
     const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
     const Race race =
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
