@@ -37,12 +37,13 @@ struct DeviceInfo {
   std::string processor{};
 };
 
-class Fence;          // fence.hpp
-class Job;            // job.hpp
-class PackedOperand;  // device_matrix.hpp
-struct Explanation;   // plan.hpp
-struct Plan;          // plan.hpp
-class Scope;          // scope.hpp
+class Fence;           // fence.hpp
+class Job;             // job.hpp
+class PackedOperand;   // device_matrix.hpp
+struct Explanation;    // plan.hpp
+struct Plan;           // plan.hpp
+struct ProgramReport;  // program_report.hpp
+class Scope;           // scope.hpp
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
@@ -63,8 +64,10 @@ struct EngineOptions {
   /// Whether a product whose planned program is not compiled yet runs with another kernel whose program is, rather than wait.
   /// prepare() compiles the planned program; so does the driver in the background, where it can (KHR_parallel_shader_compile).
   bool use_ready_programs = false;
-  /// Gets a line for what a developer may want to know: programs compiled, objects left behind. Must not throw or call the
-  /// engine.
+  /// Gets a line for what a developer may want to know: programs compiled, programs that the driver reports to spill (see
+  /// Engine::compile for what makes it report), objects left behind. With a log, each program that is compiled runs once on
+  /// nothing and is waited for, unless `use_ready_programs` asks for no waits: the driver then is not listened to. Must not throw
+  /// or call the engine.
   std::function<void(std::string_view message)> log;
   /// Whether each call finds out that the engine's context is current, and throws std::invalid_argument if another or none is.
   /// By default debug builds of glgemm do.
@@ -236,6 +239,17 @@ class GLGEMM_EXPORT Engine {
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
   /// The same for problems, see problem().  @throws as make_plan and gemm
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
+
+  /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug, in
+  /// the order of the plan's stages. Results are not looked at and no program is checked. Blocks.
+  ///
+  /// Some drivers tell only if a variable asks for it before the context is made, and none tells of a program that its own cache
+  /// of shaders holds; docs/drivers.md names the variables. While a program is made, what the driver says goes to the report.
+  /// The application's callback gets what is not of the compiler when the program is done. Its callback and settings of debug
+  /// output are then as before. Nothing is reported while the context's stack of debug groups is full, since OpenGL restores
+  /// which messages are enabled by that stack alone.
+  /// @throws GlError  the driver refused a program
+  std::vector<ProgramReport> compile(const Plan& plan);
 
   /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth
   /// it for a B that is used again and again. Enqueues; does not wait.

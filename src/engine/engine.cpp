@@ -9,12 +9,14 @@
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/program_report.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "engine/execute.hpp"
 #include "engine/state.hpp"
 #include "engine/validate.hpp"
+#include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
@@ -56,6 +58,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log("tuning: " + note);
   state.mark.place(state.api);
+  state.listens = state.options.log && !state.options.use_ready_programs;
 }
 
 Engine::~Engine() {
@@ -256,8 +259,22 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared));
     if (state_->options.self_check) continue;
-    run_on_nothing(*state_, *prepared);
+    for (const Stage stage : prepared->plan.stages())
+      run_on_nothing(*state_, prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
   }
+}
+
+std::vector<ProgramReport> Engine::compile(const Plan& plan) {
+  state_->check_usable("compile");
+  std::optional<gl::StateGuard> guard;
+  state_->enter("compile", guard);
+  std::vector<ProgramReport> reports;
+  for (const Stage stage : plan.stages()) {
+    const ProgramKey key = plan.program(stage);
+    std::vector<std::string> messages = state_->messages_of(key);
+    reports.push_back({key, stage, parse_statistics(messages), std::move(messages)});
+  }
+  return reports;
 }
 
 void Engine::release() {

@@ -595,20 +595,16 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   return result;
 }
 
-void run_on_nothing(Engine::State& state, const Prepared& prepared) {
+void run_on_nothing(Engine::State& state, const ProgramKey& key, gl::Program& program) {
   const gl::Api& api = state.api;
   if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
   for (unsigned i = 0; i < gl::storage_bindings; ++i) gl::bind_storage(api, static_cast<gl::Binding>(i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
-  for (const Stage stage : prepared.plan.stages()) {
-    const ProgramKey key = prepared.plan.program(stage);
-    gl::Program& program = *prepared.programs[static_cast<std::size_t>(stage)];
-    program.set(api, at_size, std::array{0, 0, 0, 0});
-    if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
-    if (kernels::has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
-    program.use(api);
-    gl::dispatch(api, {1, 1, 1});
-  }
+  program.set(api, at_size, std::array{0, 0, 0, 0});
+  if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
+  if (kernels::has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
+  program.use(api);
+  gl::dispatch(api, {1, 1, 1});
 }
 
 void enqueue(Engine::State& state, const Call& call, Report* report) {

@@ -94,9 +94,8 @@ class Enqueuer {
   gl::Program* used_ = nullptr;
 };
 
-/// Dispatches each program of the plan on a C without elements, since some drivers compile at the first dispatch. Leaves
-/// bindings changed.
-void run_on_nothing(Engine::State& state, const Prepared& prepared);
+/// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.
+void run_on_nothing(Engine::State& state, const ProgramKey& key, gl::Program& program);
 
 /// Enqueues a checked product, step after step. If the product may be long and the speed of its programs is not known, waits for
 /// its first steps.

@@ -9,6 +9,9 @@
 #include <glgemm/scope.hpp>
 #include <glgemm/stopwatch.hpp>
 
+#include "engine/execute.hpp"
+#include "gl/program_statistics.hpp"
+
 #if __has_include(<unistd.h>)
 #include <unistd.h>
 #endif
@@ -76,7 +79,7 @@ std::int64_t Engine::State::buffer_bytes(unsigned buffer) {
 }
 
 void Engine::State::begin_program(const ProgramKey& key) {
-  if (gl::compiles_in_background(api)) entry(key);
+  if (gl::compiles_in_background(api) && !listens) entry(key);
 }
 
 bool Engine::State::is_ready(const ProgramKey& key) {
@@ -84,10 +87,14 @@ bool Engine::State::is_ready(const ProgramKey& key) {
   return found != programs.end() && (found->second.ready || (gl::compiles_in_background(api) && found->second.program.done(api)));
 }
 
+std::string Engine::State::text_of(const ProgramKey& key) const {
+  std::string text = source(key);
+  return options.rewrite_source ? options.rewrite_source(key, std::move(text)) : text;
+}
+
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   if (const auto found = programs.find(key); found != programs.end()) return found->second;
-  std::string text = source(key);
-  if (options.rewrite_source) text = options.rewrite_source(key, std::move(text));
+  const std::string text = text_of(key);
   Entry made;
   made.begun = std::chrono::steady_clock::now();
   if (cache().on()) {
@@ -95,7 +102,7 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
     made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' +
                      std::to_string(gl::context_flags(api)) + '\n' + text;
   }
-  if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on());
+  if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on() || listens);
   return programs.emplace(key, std::move(made)).first->second;
 }
 
@@ -145,6 +152,18 @@ void Engine::State::remember_self_check(const ProgramKey& key) {
 }
 
 gl::Program& Engine::State::program(const ProgramKey& key) {
+  if (!listens || programs.contains(key)) return ready_program(key);
+  const std::vector<std::string> messages = listen(key, [&]() -> gl::Program& { return ready_program(key); });
+  Entry& made = programs.at(key);
+  made.messages = messages;
+  if (const ProgramStatistics told = parse_statistics(messages);
+      options.log && (spills(told) || told.local_bytes.value_or(0) > 0))
+    log("the driver reports that " + to_string(key) +
+        (spills(told) ? " spills: " : " has memory of its own for each invocation: ") + to_string(told));
+  return made.program;
+}
+
+gl::Program& Engine::State::ready_program(const ProgramKey& key) {
   Entry& found = entry(key);
   if (found.ready) return found.program;
   try {
@@ -160,6 +179,41 @@ gl::Program& Engine::State::program(const ProgramKey& key) {
     cache().store(found.cache_key, {binary.format, false, std::move(binary.bytes)});
   }
   return found.program;
+}
+
+std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std::function<gl::Program&()>& make) {
+  const gl::StateGuard guard(api, gl::all_bindings);
+  const gl::CompilerMessages said(api);
+  gl::Program& program = make();
+  run_on_nothing(*this, key, program);
+  std::vector<std::string> messages = said.take();
+  // NVIDIA's driver says nothing, but its binaries do.
+  if (device.vendor.starts_with("NVIDIA"))
+    if (std::string text = assembly(program.binary(api).bytes); !text.empty()) messages.push_back(std::move(text));
+  return messages;
+}
+
+std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
+  const bool listened = std::exchange(listens, true);
+  const auto end = [&] { listens = listened; };
+  try {
+    program(key);
+    std::optional<std::vector<std::string>>& messages = programs.at(key).messages;
+    if (!messages) {
+      gl::Program again;
+      messages = listen(key, [&]() -> gl::Program& {
+        again = gl::Program(api, to_string(key), text_of(key), true);
+        again.check(api, to_string(key), workgroup(key.kernel));
+        return again;
+      });
+      again.destroy(api);
+    }
+    end();
+    return *messages;
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
 void Engine::State::forget() noexcept {

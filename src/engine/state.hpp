@@ -47,6 +47,8 @@ struct GLGEMM_HIDDEN Engine::State {
     bool self_checked = false;
     std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
     std::string cache_key{};  ///< its key in the program cache; empty if there is nothing to add to the cache
+    /// What the driver said of it; none if nobody listened.
+    std::optional<std::vector<std::string>> messages{};
   };
 
   gl::Context api;
@@ -75,6 +77,7 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<ProgramKey> struck_off;
   std::vector<std::string> why_struck_off;
   bool checking = false;  ///< a self-check is under way
+  bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone: OpenGL must not be called.
@@ -97,7 +100,9 @@ struct GLGEMM_HIDDEN Engine::State {
   gl::Program& program(const ProgramKey& key);
   /// The speed of a program that program() has returned.
   Rate& rate(const ProgramKey& key) { return programs.at(key).rate; }
-  /// Begins to compile the program if the driver compiles in the background.
+  /// What the driver says of the program. Compiles it, another time if nobody listened before.
+  std::vector<std::string> messages_of(const ProgramKey& key);
+  /// Begins to compile the program if the driver compiles in the background, unless somebody listens.
   void begin_program(const ProgramKey& key);
   bool is_ready(const ProgramKey& key);
   bool self_checked(const ProgramKey& key) const;
@@ -106,6 +111,12 @@ struct GLGEMM_HIDDEN Engine::State {
   void forget() noexcept;
 
  private:
+  /// As program(), with nobody listening.
+  gl::Program& ready_program(const ProgramKey& key);
+  /// Its source as the driver gets it.
+  std::string text_of(const ProgramKey& key) const;
+  /// Has `make` return a program that can be used, runs it on nothing, and returns what the driver said meanwhile.
+  std::vector<std::string> listen(const ProgramKey& key, const std::function<gl::Program&()>& make);
   /// The program; loads it or begins to compile it if that was not done before.
   Entry& entry(const ProgramKey& key);
   /// Made when first needed.

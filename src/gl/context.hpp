@@ -65,6 +65,7 @@ class DebugGroup {
   ~DebugGroup();
   DebugGroup(const DebugGroup&) = delete;
   DebugGroup& operator=(const DebugGroup&) = delete;
+  bool is_pushed() const noexcept { return pushed_; }
 
  private:
   const Api& api_;

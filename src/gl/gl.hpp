@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gl/buffers.hpp"
+#include "gl/compiler_messages.hpp"
 #include "gl/context.hpp"
 #include "gl/programs.hpp"
 #include "gl/queries.hpp"

@@ -6,10 +6,12 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 
+#include "inspect/compiled.hpp"
 #include "inspect/inspect.hpp"
 #include "verbs.hpp"
 
@@ -17,7 +19,7 @@ namespace glgemm::tools {
 namespace {
 
 struct Arguments {
-  std::string shape;
+  std::vector<std::string> shapes;
   std::string size;
   std::string type = "f32";
   std::string op_a = "n";
@@ -28,6 +30,7 @@ struct Arguments {
   std::string device;
   std::string as;
   bool no_device = false;
+  bool compiled = false;
   double runs = 1000;
   std::int64_t split_k = 0;
   JsonOutput json;
@@ -55,12 +58,37 @@ Device find_device(const Arguments& arguments) {
   return device;
 }
 
-/// @throws std::invalid_argument  not one product is named
-Shape shape_of(const Arguments& arguments) {
-  if (!arguments.shape.empty()) return parse_shape(arguments.shape, "--shape");
-  if (arguments.size.empty()) throw std::invalid_argument("--shape M,N,K or --size N says which product");
-  const std::int64_t size = parse_size(arguments.size, "--size");
-  return {size, size, size};
+/// @throws std::invalid_argument  no product is named
+std::vector<Problem> problems_of(const Arguments& arguments) {
+  std::vector<Shape> shapes;
+  for (const std::string& shape : arguments.shapes) shapes.push_back(parse_shape(shape, "--shape"));
+  if (shapes.empty()) {
+    if (arguments.size.empty()) throw std::invalid_argument("--shape M,N,K or --size N says which product");
+    const std::int64_t size = parse_size(arguments.size, "--size");
+    shapes.push_back({size, size, size});
+  }
+  const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  std::vector<Problem> problems;
+  for (const Shape& shape : shapes) {
+    Problem problem;
+    problem.m = shape.m;
+    problem.n = shape.n;
+    problem.k = shape.k;
+    problem.type = parse_type(arguments.type);
+    problem.c_type = accumulator(problem.type);
+    problem.a.op = parse_op(arguments.op_a, "--op-a");
+    problem.b.op = parse_op(arguments.op_b, "--op-b");
+    validate(problem);  // the sizes can be multiplied
+    if (batch > 1) {
+      problem.batch = batch;
+      problem.a.batch_stride = problem.m * problem.k;
+      problem.b.batch_stride = problem.k * problem.n;
+      problem.c.batch_stride = problem.m * problem.n;
+      validate(problem);
+    }
+    problems.push_back(problem);
+  }
+  return problems;
 }
 
 void list_device_classes(Arguments& arguments) {
@@ -71,28 +99,21 @@ void list_device_classes(Arguments& arguments) {
 
 void inspect(Arguments& arguments) {
   if (arguments.as == "list") return list_device_classes(arguments);
-  const Shape shape = shape_of(arguments);
-  Problem problem;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.type = parse_type(arguments.type);
-  problem.c_type = accumulator(problem.type);
-  problem.a.op = parse_op(arguments.op_a, "--op-a");
-  problem.b.op = parse_op(arguments.op_b, "--op-b");
+  const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options;
   options.runs = arguments.runs;
   options.split_k = arguments.split_k;
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
-  const std::int64_t batch = parse_size(arguments.batch, "--batch");
-  validate(problem);  // the sizes can be multiplied
-  if (batch > 1) {
-    problem.batch = batch;
-    problem.a.batch_stride = problem.m * problem.k;
-    problem.b.batch_stride = problem.k * problem.n;
-    problem.c.batch_stride = problem.m * problem.n;
-    validate(problem);
+  if (arguments.compiled) {
+    arguments.json.open();
+    const Compiled compiled = compile(arguments.device, problems, options);
+    if (!arguments.json.to_standard_output()) print(compiled, std::cout);
+    arguments.json.write(json_of(compiled));
+    return;
   }
+  if (problems.size() > 1)
+    throw std::invalid_argument("--shape is given " + std::to_string(problems.size()) + " times; only --compiled takes several");
+  const Problem& problem = problems.front();
   const Device device = find_device(arguments);
   options.tuning = device.tuning;
   const Planned planned = [&]() -> Planned {
@@ -129,8 +150,10 @@ void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb =
       app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
-  auto* shape =
-      verb->add_option("--shape", arguments->shape, "The product: C is M x N, and K the inner size")->type_name("M,N,K");
+  auto* shape = verb->add_option("--shape", arguments->shapes,
+                                 "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
+                    ->type_name("M,N,K")
+                    ->allow_extra_args(false);
   verb->add_option("--size", arguments->size, "The square product of this size")->type_name("N")->excludes(shape);
   add_op_a(*verb, arguments->op_a);
   add_op_b(*verb, arguments->op_b);
@@ -145,24 +168,29 @@ void add_inspect(CLI::App& app, int& status) {
       ->type_name("COUNT")
       ->check(CLI::Range(1.0, 1e15))
       ->capture_default_str();
-  verb->add_option(
-          "--memory-limit", arguments->memory_limit,
-          "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
-          "512M")
-      ->type_name("BYTES");
-  verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
-      ->type_name("BYTES");
+  auto* memory =
+      verb->add_option(
+              "--memory-limit", arguments->memory_limit,
+              "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
+              "512M")
+          ->type_name("BYTES");
+  auto* device_memory =
+      verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
+          ->type_name("BYTES");
   auto* device = add_device(*verb, arguments->device);
   auto* as = verb->add_option("--as", arguments->as,
                               "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
                               "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
                  ->type_name("list|CLASS|NAME")
                  ->excludes(device);
-  verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
-      ->excludes(device)
-      ->excludes(as);
-  verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
-  verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
+  auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
+                        ->excludes(device)
+                        ->excludes(as);
+  auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
+  auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
+  verb->add_flag("--compiled", arguments->compiled,
+                 "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
+      ->excludes(memory, device_memory, as, no_device, all, source);
   verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
       ->type_name("COUNT")
       ->check(CLI::Range(0, 1000000))
@@ -173,6 +201,7 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024\n"
       "  glgemm inspect --shape 4096,1,4096 --all\n"
       "  glgemm inspect --size 4096 --as nvidia-ampere\n"
+      "  glgemm inspect --size 4096 --compiled\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
   verb->callback([arguments, &status] {
     inspect(*arguments);

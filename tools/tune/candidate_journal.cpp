@@ -51,7 +51,8 @@ void CandidateJournal::add(const TuneProblem& problem, const Candidate& candidat
               {"split_k", candidate.split_k},
               {"fate", fate.what},
               {"why", fate.why},
-              {"ms", fate.ms}}
+              {"ms", fate.ms},
+              {"statistics", Json::parse(fate.statistics)}}
              .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -72,7 +73,8 @@ CandidateJournal::Known CandidateJournal::read() const {
         continue;
       known[{json.at("problem").get<std::string>(),
              {json.at("kernel").get<std::string>(), json.at("split_k").get<std::int64_t>()}}] = {
-          json.at("fate").get<std::string>(), json.at("why").get<std::string>(), json.at("ms").get<double>()};
+          json.at("fate").get<std::string>(), json.at("why").get<std::string>(), json.at("ms").get<double>(),
+          json.value("statistics", Json::object()).dump()};
     } catch (const Json::exception&) {
       // A line of something else: its candidate is tried again.
     }

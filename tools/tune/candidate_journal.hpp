@@ -14,10 +14,11 @@ namespace glgemm::tools {
 
 /// What became of a candidate.
 struct Fate {
-  std::string what;  ///< "hang", "crash", "wrong", "refused"; "lost" or "won" if it was measured
-  std::string why;
+  std::string what;  ///< "hang", "crash", "wrong", "refused", "spills"; "lost" or "won" if it was measured
+  std::string why{};
   double ms = 0;
-  bool struck() const { return what == "hang" || what == "crash" || what == "wrong"; }
+  std::string statistics = "{}";  ///< as Race::statistics
+  bool struck() const { return what == "hang" || what == "crash" || what == "wrong" || what == "spills"; }
 };
 
 /// One line for each candidate, written at once, so that nothing but the last line can be cut.

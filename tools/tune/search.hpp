@@ -22,6 +22,10 @@ std::string to_string(const Candidate& candidate);
 struct Race {
   std::vector<double> candidate;
   std::vector<double> best;
+  /// What the driver says of the candidate's program as JSON, "{}" if nothing.
+  std::string statistics = "{}";
+  /// Which of its programs the driver reports to spill, with the numbers; there was no race then. Empty: none.
+  std::string spills{};
 };
 
 /// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.

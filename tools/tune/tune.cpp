@@ -87,6 +87,7 @@ class DeviceGone : public std::runtime_error {
 struct Best {
   Candidate candidate;
   double ms = 0;
+  std::string statistics = "{}";  ///< as Race::statistics
 };
 
 class Tuner {
@@ -120,10 +121,18 @@ class Tuner {
     journal_->remove();
     if (skipped > 0)
       out_ << skipped << (skipped == 1 ? " problem is" : " problems are") << " in '" << options_.output << "' already\n";
-    if (!struck_.empty()) out_ << "Struck off:\n";
+    const auto spills = [](const Struck& struck) { return struck.fate.what == "spills"; };
+    if (const auto count = std::count_if(struck_.begin(), struck_.end(), spills); count > 0) {
+      const Struck& first = *std::find_if(struck_.begin(), struck_.end(), spills);
+      out_ << "Skipped " << count
+           << (count == 1 ? " kernel that the driver reports to spill: " : " kernels that the driver reports to spill, such as ")
+           << first.fate.why << '\n';
+    }
+    if (!std::all_of(struck_.begin(), struck_.end(), spills)) out_ << "Struck off:\n";
     for (const Struck& struck : struck_)
-      out_ << "  " << struck.fate.what << "  " << to_string(struck.candidate) << ", " << struck.problem << ": " << struck.fate.why
-           << '\n';
+      if (!spills(struck))
+        out_ << "  " << struck.fate.what << "  " << to_string(struck.candidate) << ", " << struck.problem << ": "
+             << struck.fate.why << '\n';
     if (const auto count = static_cast<double>(ratios_.size()); count > 0) {
       const double mean = std::exp(log_sum_ / count);
       out_ << "The planner's choices over the best: at least " << number(least_) << ", geometric mean " << number(mean) << '\n';
@@ -225,11 +234,11 @@ class Tuner {
     } catch (const WorkerLost& lost) {
       worker_.reset();
       current_ = nullptr;
-      return Fate{lost.hung() ? "hang" : "crash", lost.what(), 0};
+      return Fate{lost.hung() ? "hang" : "crash", lost.what()};
     } catch (const DeviceGone&) {
       throw;
     } catch (const std::runtime_error& error) {
-      return Fate{"refused", error.what(), 0};
+      return Fate{"refused", error.what()};
     }
   }
 
@@ -241,14 +250,15 @@ class Tuner {
           race = worker.race(candidate, best ? &before.candidate : nullptr, before.ms, false, limit);
         }))
       return *bad;
+    if (!race.spills.empty()) return {"spills", race.spills, 0, race.statistics};
     const double ms = median(race.candidate);
     if (best && !race.best.empty()) best->ms = median(race.best);
-    if (best && !wins(race)) return {"lost", "", ms};
+    if (best && !wins(race)) return {"lost", "", ms, race.statistics};
     Verdict verdict;
     if (auto bad = guarded(problem, [&](Worker& worker) { verdict = worker.check(candidate, limit); })) return *bad;
-    if (!verdict.passed) return {"wrong", verdict.summary, ms};
-    best = {candidate, ms};
-    return {"won", "", ms};
+    if (!verdict.passed) return {"wrong", verdict.summary, ms, race.statistics};
+    best = {candidate, ms, race.statistics};
+    return {"won", "", ms, race.statistics};
   }
 
   bool tune(const TuneProblem& problem) {
@@ -287,6 +297,7 @@ class Tuner {
         first.insert(first.begin(), candidate);
       }
 
+    planned_statistics_ = "{}";
     std::int64_t resumed = 0, measured = 0;
     const auto total = static_cast<std::int64_t>(space.size());
     const auto one = [&](const Candidate& candidate) {
@@ -298,9 +309,11 @@ class Tuner {
       if (is_struck(problem, candidate)) return false;
       const Fate* const known = journal_->find(problem, candidate);
       resumed += known ? 1 : 0;
+      if (known && candidate == planned) planned_statistics_ = known->statistics;
       if (known && known->struck()) strike(name, problem, candidate, *known);
       if (known && known->what != "won") return false;
       const Fate fate = attempt(problem, candidate, best);
+      if (candidate == planned) planned_statistics_ = fate.statistics;
       if (!known) journal_->add(problem, candidate, fate);
       if (fate.struck()) strike(name, problem, candidate, fate);
       if (fate.what == "refused") struck_.push_back({name, candidate, fate});
@@ -346,7 +359,7 @@ class Tuner {
     if (same) outcome.planned_ms = outcome.best_ms;
     if (versus && !race.best.empty()) outcome.planned_ms = median(race.best);
     if (versus && is_asked_for(planned) && outcome.planned_ms > 0 && outcome.planned_ms <= outcome.best_ms) {
-      best.candidate = planned;
+      best = {planned, outcome.planned_ms, planned_statistics_};
       outcome.best_ms = outcome.planned_ms;
     }
     return outcome;
@@ -381,7 +394,8 @@ class Tuner {
                 {"kernel", best.candidate.kernel},
                 {"split_k", best.candidate.split_k},
                 {"ms", outcome.best_ms},
-                {"gflops", gflops(problem, outcome.best_ms)}};
+                {"gflops", gflops(problem, outcome.best_ms)},
+                {"statistics", Json::parse(best.statistics)}};
     if (outcome.planned_ms > 0) {
       const double share = outcome.best_ms / outcome.planned_ms;
       ratios_.push_back({{"name", "auto over tuned, " + to_string(problem)},
@@ -425,6 +439,7 @@ class Tuner {
   const TuneProblem* current_ = nullptr;  ///< what the worker has loaded
   int served_ = 0;                        ///< candidates of this worker
   Space space_;
+  std::string planned_statistics_;  ///< of the planner's choice, as Race::statistics
   std::optional<CandidateJournal> journal_;
   Progress* progress_ = nullptr;
   double done_ = 0;

@@ -184,7 +184,8 @@ Race Worker::race(const Candidate& candidate, const Candidate* best, double best
   Json request{{"do", "race"}, {"candidate", to_json(candidate)}, {"best_ms", best_ms}, {"thorough", thorough}};
   if (best) request["best"] = to_json(*best);
   const Json answer = answer_of(ask(line_of(request), limit));
-  return {answer.at("candidate").get<std::vector<double>>(), answer.at("best").get<std::vector<double>>()};
+  return {answer.at("candidate").get<std::vector<double>>(), answer.at("best").get<std::vector<double>>(),
+          answer.at("statistics").dump(), answer.at("spills").get<std::string>()};
 }
 
 Verdict Worker::check(const Candidate& candidate, Seconds limit) {

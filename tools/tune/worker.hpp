@@ -2,9 +2,9 @@
 //
 // The two talk over a socket: a line of JSON there, a line of JSON back.
 //
-// For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL", KERNEL as to_string() writes it, each
-// as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that one element of C
-// is wrong.
+// For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL", KERNEL as to_string()
+// writes it, each as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that
+// one element of C is wrong, or says that the driver reports it to spill.
 #pragma once
 
 #include <chrono>

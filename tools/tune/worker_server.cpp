@@ -23,9 +23,11 @@
 
 #include <glgemm/error.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/program_report.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
+#include "files/driver_reports.hpp"
 #include "files/npy.hpp"
 #include "files/product.hpp"
 #include "tune/worker.hpp"
@@ -129,19 +131,31 @@ class TypedBout final : public Bout {
   Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
     const PlanOptions options = options_for(candidate);
     const Problem problem = problem_.problem();
+    Race result;
+    for (const ProgramReport& report : engine_.compile(engine_.plan(problem, options))) {
+      if (report.stage == Stage::multiply) result.statistics = json_of(report.statistics).dump();
+      if (spills(report.statistics)) result.spills = to_string(report.program) + ": " + to_string(report.statistics);
+    }
+    if (!result.spills.empty()) return result;
     engine_.prepare(std::span(&problem, 1), options);
     Times ours, theirs;
     constexpr double slack_ms = 0.5;  // of short runs, where the host's noise is large
     run(options, ours);
     const auto slow = [&](double factor) { return best && ours.host.back() > factor * best_ms + slack_ms; };
-    if (slow(3)) return {{ours.host.back()}, {}};
+    if (slow(3)) {
+      result.candidate = {ours.host.back()};
+      return result;
+    }
     const PlanOptions best_options = best ? options_for(*best) : options;
     Times warm;
     const auto begin = Clock::now();
     for (int i = 0; i < 50 && Milliseconds(Clock::now() - begin).count() < 20; ++i) run(best ? best_options : options, warm);
     ours = {};
     run(options, ours);
-    if (slow(2)) return {{ours.host.back()}, {}};
+    if (slow(2)) {
+      result.candidate = {ours.host.back()};
+      return result;
+    }
     if (best) run(best_options, theirs);
     const int least = thorough ? 5 : 3, most = thorough ? 61 : 31;
     const double budget_ms = thorough ? 800 : 250;
@@ -151,7 +165,9 @@ class TypedBout final : public Bout {
     }
     // One clock for both.
     const bool gpu = plausible(ours) && (!best || plausible(theirs));
-    return {gpu ? ours.gpu : ours.host, gpu ? theirs.gpu : theirs.host};
+    result.candidate = gpu ? ours.gpu : ours.host;
+    result.best = gpu ? theirs.gpu : theirs.host;
+    return result;
   }
 
   Verdict check(const Candidate& candidate) override {
@@ -274,6 +290,11 @@ class Server {
       return {{"passed", verdict.passed}, {"summary", verdict.summary}};
     }
     if (what != "race") throw std::runtime_error("'" + what + "' is not known");
+    if (injected_.count({"spill", candidate.kernel}))
+      return {{"candidate", Json::array()},
+              {"best", Json::array()},
+              {"statistics", {{"spills", 3}}},
+              {"spills", candidate.kernel + ": spills 3"}};
     if (injected_.count({"hang", candidate.kernel}))
       for (;;) pause();
     if (injected_.count({"crash", candidate.kernel})) {
@@ -283,7 +304,10 @@ class Server {
     const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
     const Race race =
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
-    return {{"candidate", race.candidate}, {"best", race.best}};
+    return {{"candidate", race.candidate},
+            {"best", race.best},
+            {"statistics", Json::parse(race.statistics)},
+            {"spills", race.spills}};
   }
 
  private:
@@ -347,6 +371,7 @@ void serve_tuner(const std::string& device) {
   setrlimit(RLIMIT_CORE, &no_core);  // a crash is nothing unexpected here
   std::signal(SIGINT, SIG_IGN);      // from the terminal it reaches both; the tuner decides
   const Injected defects = injected();
+  ask_drivers_to_tell();
   try {
     HeadlessOptions headless;
     headless.device = device;

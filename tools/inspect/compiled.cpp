@@ -1,0 +1,107 @@
+// glgemm inspect --compiled: what the driver says of the programs that it made.
+#include "inspect/compiled.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include <glgemm/headless.hpp>
+#include <nlohmann/json.hpp>
+
+#include "files/driver_reports.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string role(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce"};
+  return std::string(names.at(static_cast<std::size_t>(stage)));
+}
+
+std::string right_aligned(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+void print_message(const std::string& message, std::ostream& out) {
+  constexpr int most = 4;  // lines: of assembly there are hundreds
+  std::string_view rest = message;
+  for (int i = 0; i < most && !rest.empty(); ++i) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    out << "    " << line << '\n';
+  }
+  if (!rest.empty()) out << "    ... and " << std::count(rest.begin(), rest.end(), '\n') << " more lines; --json has them\n";
+}
+
+}  // namespace
+
+Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options) {
+  ask_drivers_to_tell();
+  HeadlessOptions headless;
+  headless.device = device;
+  headless.debug = true;
+  const HeadlessContext context(headless);
+  EngineOptions engine_options;
+  engine_options.program_cache = "";  // a driver may tell less of a program that it need not compile
+  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  Compiled compiled{engine.device(), {}};
+  for (const Problem& problem : problems) {
+    const std::string shape = std::to_string(problem.m) + "," + std::to_string(problem.n) + "," + std::to_string(problem.k);
+    for (ProgramReport& report : engine.compile(engine.plan(problem, options))) {
+      auto found = std::find_if(compiled.programs.begin(), compiled.programs.end(),
+                                [&](const auto& other) { return other.report.program == report.program; });
+      if (found == compiled.programs.end()) found = compiled.programs.insert(found, {std::move(report), {}});
+      if (found->shapes.empty() || found->shapes.back() != shape) found->shapes.push_back(shape);
+    }
+  }
+  engine.release();
+  return compiled;
+}
+
+void print(const Compiled& compiled, std::ostream& out) {
+  const DeviceInfo& device = compiled.device;
+  out << "device        " << device.renderer << ", OpenGL " << device.version << "\n\n"
+      << "role   ";
+  for (const StatisticsColumn& column : statistics_columns) out << "  " << column.heading;
+  out << "  program\n";
+  bool silent = true;
+  for (const auto& [report, shapes] : compiled.programs) {
+    std::string name = role(report.stage);
+    name.resize(7, ' ');
+    out << name;
+    for (const StatisticsColumn& column : statistics_columns) {
+      const std::optional<std::int64_t> value = report.statistics.*column.value;
+      out << "  " << right_aligned(value ? std::to_string(*value) : "-", std::string_view(column.heading).size());
+    }
+    out << "  " << to_string(report.program) << '\n';
+    for (const std::string& message : report.messages) print_message(message, out);
+    silent = silent && report.statistics == ProgramStatistics{};
+  }
+  if (silent)
+    out << "\nThis driver tells nothing of these programs. These variables were set: MESA_SHADER_CACHE_DISABLE=true, and "
+           "shaderdb in "
+           "ZINK_DEBUG, AGX_MESA_DEBUG, FD_MESA_DEBUG and V3D_DEBUG; the drivers for AMD and Intel, and nouveau, need none.\n";
+}
+
+std::string json_of(const Compiled& compiled) {
+  const DeviceInfo& device = compiled.device;
+  Json json{
+      {"device",
+       {{"vendor", device.vendor}, {"renderer", device.renderer}, {"version", device.version}, {"software", device.software}}},
+      {"programs", Json::array()}};
+  for (const auto& [report, shapes] : compiled.programs) {
+    json["programs"].push_back({{"program", to_string(report.program)},
+                                {"role", role(report.stage)},
+                                {"shapes", shapes},
+                                {"statistics", json_of(report.statistics)},
+                                {"messages", report.messages}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace glgemm::tools
