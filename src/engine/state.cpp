@@ -102,7 +102,7 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
     made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' +
                      std::to_string(gl::context_flags(api)) + '\n' + text;
   }
-  if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on());
+  if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on() || listens);
   return programs.emplace(key, std::move(made)).first->second;
 }
 
@@ -200,8 +200,9 @@ std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
     program(key);
     std::optional<std::vector<std::string>>& messages = programs.at(key).messages;
     if (!messages) {
-      gl::Program again(api, to_string(key), text_of(key), true);
+      gl::Program again;
       messages = listen(key, [&]() -> gl::Program& {
+        again = gl::Program(api, to_string(key), text_of(key), true);
         again.check(api, to_string(key), workgroup(key.kernel));
         return again;
       });
@@ -265,7 +266,8 @@ Scope::~Scope() {
   if (!state_) return;
   state_->engine->scoped = false;
   state_->engine->sizes.clear();
-  if (!state_->engine->abandoned) gl::release_image(state_->engine->api, state_->engine->image_a);
+  if (!state_->engine->abandoned)
+    for (gl::BufferImage& image : state_->engine->operand_images) gl::release_image(state_->engine->api, image);
   if (state_->engine->abandoned && state_->guard) state_->guard->forget();
 }
 

@@ -536,6 +536,34 @@ TEST_CASE("inspect shows the plan for a device") {
   CHECK(plan["source"].get<std::string>().find("#version 430") != std::string::npos);
 }
 
+TEST_CASE("inspect --compiled has each program once, with the products that run it") {
+  const std::string inspect =
+      "inspect --compiled --shape 64,64,512 --shape 96,96,512 --split-k 2 --kernel "
+      "blocked:panels=1,block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4";
+  const ToolRun run = run_tool(inspect + " --json");
+  REQUIRE_MESSAGE(run.status == 0, run.err);
+  const json all = json::parse(run.out);
+  CHECK(all["device"]["renderer"] == test::engine().device().renderer);
+  CHECK(all["device"]["version"] == test::engine().device().version);
+  std::vector<std::string> roles;
+  for (const json& program : all["programs"]) {
+    roles.push_back(program["role"]);
+    CHECK(program["shapes"] == json{"64,64,512", "96,96,512"});
+    CHECK(program["statistics"].is_object());
+    CHECK(program["messages"].is_array());
+    // Where the driver says something, it is understood.
+    CHECK(program["statistics"].empty() == program["messages"].empty());
+  }
+  CHECK(roles == std::vector<std::string>{"pack", "product", "reduce"});
+  CHECK(all["programs"][1]["program"].get<std::string>().find("blocked:block_m=32,block_n=32,block_k=8,") == 0);
+  const ToolRun text = run_tool(inspect);
+  REQUIRE(text.status == 0);
+  CHECK(text.out.find("role     registers  spills  fills") != std::string::npos);
+  CHECK(text.out.find("\nproduct ") != std::string::npos);
+  const bool silent = all["programs"][1]["messages"].empty();
+  CHECK((text.out.find("This driver tells nothing of these programs.") != std::string::npos) == silent);
+}
+
 TEST_CASE("inspect goes by the tuning table") {
   const TemporaryFolder folder;
   const DeviceInfo& device = test::engine().device();

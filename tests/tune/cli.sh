@@ -63,6 +63,30 @@ rm table.json
 grep -q '5 of 5 candidates, [2-4] of them before' stdout || fail "going on, it says: $(cat stdout)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
 
+# What the driver reports to spill is skipped, and counted. A journal of an older version has no statistics.
+rm table.json
+GLGEMM_TUNE_INJECT="spill=$hang;spill=$crash;hang=$hang;crash=$crash" "$glgemm" $small --output table.json --json report.json \
+  >stdout 2>stderr </dev/null || fail "with spills: status $?: $(cat stderr)"
+grep -q '^Skipped 2 kernels that the driver reports to spill, such as tiled:tile=[0-9]*: spills 3$' stdout ||
+  fail "with spills, it says: $(cat stdout)"
+grep -q 'Struck off' stdout && fail "spills are struck off: $(cat stdout)"
+[ "$(grep -c '"fate": "spills"' report.json)" -eq 2 ] || fail "the JSON does not have two that spill: $(cat report.json)"
+grep -q '"statistics": {' report.json || fail "the JSON has no statistics of the best: $(cat report.json)"
+rm table.json
+GLGEMM_TUNE_INJECT="hang=$hang" "$glgemm" $small --output table.json --time-limit 100 >stdout 2>stderr </dev/null &
+tuner=$!
+for _ in $(seq 400); do
+  measured=$(grep -c '"fate"' table.json.journal 2>/dev/null)
+  [ "${measured:-0}" -ge 2 ] && sleep 0.3 && break
+  sleep 0.05
+done
+kill -TERM $tuner
+wait $tuner 2>/dev/null
+grep -q '"statistics":{' table.json.journal || fail "the journal has no statistics: $(cat table.json.journal)"
+sed -i 's/,"statistics":{[^}]*}//' table.json.journal
+"$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "an older journal: status $?: $(cat stderr)"
+grep -q '5 of 5 candidates, [2-4] of them before' stdout || fail "with an older journal, it says: $(cat stdout)"
+
 # bad NAME EXPECTED-PART ARGUMENTS...: status 2, one line on stderr with that part in it, nothing on stdout.
 bad() {
   local name=$1 part=$2 status

@@ -83,9 +83,9 @@ void print(const Compiled& compiled, std::ostream& out) {
     silent = silent && report.statistics == ProgramStatistics{};
   }
   if (silent)
-    out << "\nThis driver tells nothing of its programs, with these variables set: MESA_SHADER_CACHE_DISABLE=true, and shaderdb "
-           "in "
-           "ZINK_DEBUG, AGX_MESA_DEBUG, FD_MESA_DEBUG and V3D_DEBUG. Those of AMD and Intel and nouveau tell without one.\n";
+    out << "\nThis driver tells nothing of these programs. These variables were set: MESA_SHADER_CACHE_DISABLE=true, and "
+           "shaderdb in "
+           "ZINK_DEBUG, AGX_MESA_DEBUG, FD_MESA_DEBUG and V3D_DEBUG; the drivers for AMD and Intel, and nouveau, need none.\n";
 }
 
 std::string json_of(const Compiled& compiled) {

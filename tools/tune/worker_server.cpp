@@ -290,17 +290,17 @@ class Server {
       return {{"passed", verdict.passed}, {"summary", verdict.summary}};
     }
     if (what != "race") throw std::runtime_error("'" + what + "' is not known");
+    if (injected_.count({"spill", candidate.kernel}))
+      return {{"candidate", Json::array()},
+              {"best", Json::array()},
+              {"statistics", {{"spills", 3}}},
+              {"spills", candidate.kernel + ": spills 3"}};
     if (injected_.count({"hang", candidate.kernel}))
       for (;;) pause();
     if (injected_.count({"crash", candidate.kernel})) {
       std::signal(SIGSEGV, SIG_DFL);  // a sanitizer handles it otherwise
       raise(SIGSEGV);
     }
-    if (injected_.count({"spill", candidate.kernel}))
-      return {{"candidate", Json::array()},
-              {"best", Json::array()},
-              {"statistics", {{"spills", 3}}},
-              {"spills", candidate.kernel + ": spills 3"}};
     const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
     const Race race =
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
@@ -390,7 +390,11 @@ void serve_tuner(const std::string& device) {
     {
       Server server(engine, defects);
       const DeviceInfo& info = engine.device();
-      send_line({{"vendor", info.vendor}, {"renderer", info.renderer}, {"version", info.version}, {"software", info.software}});
+      send_line({{"vendor", info.vendor},
+                 {"renderer", info.renderer},
+                 {"version", info.version},
+                 {"software", info.software},
+                 {"processor", info.processor}});
       std::string received;
       while (const auto line = receive_line(received)) {
         Json answer;
