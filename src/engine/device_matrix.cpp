@@ -12,6 +12,9 @@ namespace {
 
 /// The size of a band and the number of them, unless EngineOptions::max_buffer_bytes is set.
 constexpr std::int64_t min_band_bytes = std::int64_t{64} << 20, max_bands = 256;
+/// The number of them where it is set. Buffers smaller than any driver's limit are given one by one until the memory is full, and
+/// how much that is a GPU's driver need not say.
+constexpr std::int64_t max_small_bands = 1 << 20;
 
 /// The most bytes of a matrix. A driver that computes on the CPU gives more memory than the machine has, and the system then ends
 /// the process.
@@ -94,7 +97,8 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
     band_rows_ = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(band_rows_ - 1)));
     const std::int64_t band_bytes = band_rows_ * row_bytes;
     if (band_bytes > max_buffer.value_or(band_bytes)) continue;
-    if (!max_buffer && (band_bytes < min_band_bytes || rows / band_rows_ >= max_bands)) break;
+    if (!max_buffer && band_bytes < min_band_bytes) break;
+    if (rows / band_rows_ >= (max_buffer ? max_small_bands : max_bands)) break;
     buffers_ = make_bands(api, rows, row_bytes, band_rows_);
   }
   if (buffers_.empty())

@@ -75,7 +75,7 @@ void visit(GLenum pending, Messages& messages) {
   const Matrix<float> host_a = random_integer_matrix(20, 30, 5, 1), host_b = random_integer_matrix(30, 10, 5, 2);
   const Matrix<float> host_c = multiply_serial(host_a, host_b);
   std::optional<Engine> made;
-  alone("Engine", [&] { made.emplace(HeadlessContext::get_proc_address, test::engine_options()); });
+  alone("Engine", [&] { made.emplace(test::get_proc_address, test::engine_options()); });
   Engine& engine = *made;
   std::optional<DeviceMatrix> a, b, c, bias, a16, b16, c16, space;
   alone("DeviceMatrix", [&] {
@@ -164,7 +164,7 @@ void visit(GLenum pending, Messages& messages) {
     watch.start();
     engine.gemm(plain);
     watch.stop();
-    CHECK(watch.elapsed().count() >= 0);
+    CHECK_RESULT(watch.elapsed().count() >= 0);
   });
   alone("the products again", [&] {
     engine.gemm(plain);
@@ -176,7 +176,7 @@ void visit(GLenum pending, Messages& messages) {
   });
   alone("release", [&] { engine.release(); });
   alone("~Engine", [&] { made.reset(); });
-  std::optional<Engine> forgotten(std::in_place, HeadlessContext::get_proc_address, test::engine_options());
+  std::optional<Engine> forgotten(std::in_place, test::get_proc_address, test::engine_options());
   alone("~Engine without release", [&] { forgotten.reset(); });
 }
 
@@ -364,7 +364,7 @@ TEST_CASE("in a scope: matrices come and go, and may have the names of those bef
 TEST_CASE("no texture keeps a workspace of the caller's alive") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  Engine engine(HeadlessContext::get_proc_address, test::engine_options());
+  Engine engine(test::get_proc_address, test::engine_options());
   const PlanOptions packed = from_image(engine.limits());
   const auto shown = [&] {  // the buffers behind buffer textures
     std::vector<GLuint> buffers;
@@ -447,7 +447,7 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
     CHECK(engine.fence().wait());
   });
   alone("Engine", [&] {
-    Engine other(HeadlessContext::get_proc_address, test::engine_options());
+    Engine other(test::get_proc_address, test::engine_options());
     other.release();
   });
   api.PauseTransformFeedback();

@@ -234,7 +234,7 @@ TEST_CASE("moved engines and matrices") {
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
   {
-    Engine first(HeadlessContext::get_proc_address, test::engine_options());
+    Engine first(test::get_proc_address, test::engine_options());
     DeviceMatrix a(first, two);
     Engine second(std::move(first));
     DeviceMatrix b(std::move(a));
@@ -254,9 +254,9 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
   Everything all;
   all.c->upload(Matrix<float>{{-1}});
   HeadlessContext stranger;
-  Engine engine_of_stranger(HeadlessContext::get_proc_address, test::engine_options());
+  Engine engine_of_stranger(test::get_proc_address, test::engine_options());
   HeadlessContext relative({.device = "", .share = &own});
-  Engine engine_of_relative(HeadlessContext::get_proc_address, test::engine_options());
+  Engine engine_of_relative(test::get_proc_address, test::engine_options());
   for (HeadlessContext* context : {&stranger, &relative, static_cast<HeadlessContext*>(nullptr)}) {
     if (context)
       context->make_current();
@@ -307,7 +307,7 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
     const Matrix<float> host_a = random_integer_matrix(60, 70, 5, 1), host_b = random_integer_matrix(70, 50, 5, 2);
     const Matrix<float> expected = multiply_serial(host_a, host_b);
     first.make_current();
-    Engine owner(HeadlessContext::get_proc_address, test::engine_options());
+    Engine owner(test::get_proc_address, test::engine_options());
     const DeviceMatrix common(owner, host_b);
     CHECK(owner.fence().wait());
     first.release_current();
@@ -316,7 +316,7 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
       try {
         context.make_current();
         {
-          Engine engine(HeadlessContext::get_proc_address, test::engine_options());
+          Engine engine(test::get_proc_address, test::engine_options());
           std::optional<DeviceMatrix> own;
           if (!shared) own.emplace(engine, host_b);
           const BufferView b = shared ? common.view() : own->view();
@@ -351,9 +351,9 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
   HeadlessContext first;
   HeadlessContext second({.device = "", .share = &first});
   first.make_current();
-  Engine one(HeadlessContext::get_proc_address, test::engine_options());
+  Engine one(test::get_proc_address, test::engine_options());
   second.make_current();
-  Engine other(HeadlessContext::get_proc_address, test::engine_options());
+  Engine other(test::get_proc_address, test::engine_options());
   Matrix<float> expected{{1, 1}, {0, 1}};
   first.make_current();
   std::optional<DeviceMatrix> x(std::in_place, one, expected), y(std::in_place, one, 2, 2);
@@ -416,7 +416,7 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
     CHECK(test::count_objects() == objects);
     const std::int64_t grown = resident_bytes() - memory;
 #if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed for a while, and looks for leaks itself
-    CHECK(grown < 4 << 20);
+    CHECK_RESULT(grown < 4 << 20);  // on a shim the device's memory counts as well
 #else
     MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
 #endif
@@ -428,7 +428,7 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
 TEST_CASE("engines, matrices and fences made and freed again and again leave nothing") {
   HeadlessContext context;
   const auto round = [] {
-    Engine engine(HeadlessContext::get_proc_address, test::engine_options());
+    Engine engine(test::get_proc_address, test::engine_options());
     CHECK_RESULT(engine.multiply(two, three) == six);
     for (int i = 0; i < 20; ++i) {
       const DeviceMatrix matrix(engine, Matrix<float>(100, 100));

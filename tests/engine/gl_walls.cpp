@@ -18,7 +18,7 @@ namespace {
 /// An engine whose device matrices lie in bands of at most that many bytes.
 class SmallBuffers {
  public:
-  explicit SmallBuffers(std::int64_t bytes) : engine_((test::context(), HeadlessContext::get_proc_address), options(bytes)) {}
+  explicit SmallBuffers(std::int64_t bytes) : engine_((test::context(), test::get_proc_address), options(bytes)) {}
   SmallBuffers(const SmallBuffers&) = delete;
   SmallBuffers& operator=(const SmallBuffers&) = delete;
   ~SmallBuffers() { engine_.release(); }
@@ -60,7 +60,7 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
   test::context();
   EngineOptions options = test::engine_options();
   options.self_check = false;
-  Engine engine(HeadlessContext::get_proc_address, options);
+  Engine engine(test::get_proc_address, options);
   Limits limits = engine.limits();
   limits.storage_block_bytes = 4096;
   limits.groups = {4, 4, 4};
@@ -105,10 +105,11 @@ TEST_CASE("more than 65535 groups along x, y and z") {
       .kernel = parse_kernel("naive:workgroup_x=1,workgroup_y=1"), .slice_columns = 1 << 20, .slice_rows = 1 << 20};
   const std::int64_t many = 65535 + 9;
   const Matrix<float> tall = random_integer_matrix(many, 1, 9, 1), flat = random_integer_matrix(1, many, 9, 2), one{{3}};
+  const auto fits = [&](std::size_t dimension) { return many <= engine.limits().groups[dimension]; };  // GPUs have more along x
   Report report;
   Matrix<float> c = engine.multiply(one, flat, options, &report);
   CHECK_RESULT(check_full(one, flat, c).passed);
-  CHECK(report.dispatches > 1);
+  CHECK((report.dispatches > 1) == !fits(0));
   CHECK_RESULT(check_full(tall, one, engine.multiply(tall, one, options)).passed);
   // Items of 1 x 1.
   const DeviceMatrix a(engine, flat), b(engine, one), d(engine, 1, many);
@@ -119,7 +120,7 @@ TEST_CASE("more than 65535 groups along x, y and z") {
   };
   engine.gemm({.a = item(a), .b = item(b), .c = item(d), .batch = {.count = many, .stride_a = 1, .stride_c = 1}}, options,
               &report);
-  CHECK(report.dispatches > 1);
+  CHECK((report.dispatches > 1) == !fits(2));
   CHECK_RESULT(d.download() == c);
 }
 

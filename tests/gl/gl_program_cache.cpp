@@ -56,7 +56,7 @@ EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
 /// Multiplies with each of the kernels, in an engine of its own that keeps its programs in the folder.
 Outcome multiply_all(const std::string& folder) {
   Outcome outcome;
-  Engine engine(HeadlessContext::get_proc_address, with_cache(folder, outcome));
+  Engine engine(test::get_proc_address, with_cache(folder, outcome));
   Matrix<float> a(5, 7), b(7, 6), c(5, 6);
   for (int i = 0; i < 5; ++i)
     for (int j = 0; j < 6; ++j)
@@ -132,7 +132,7 @@ TEST_CASE("program cache: the variable says where where the application does not
     options.rewrite_source = [&](const ProgramKey&, std::string source) {
       return source.replace(source.rfind("column, sum)"), 12, "column, sum + " + std::to_string(plus) + ")");
     };
-    Engine engine(HeadlessContext::get_proc_address, options);
+    Engine engine(test::get_proc_address, options);
     PlanOptions naive;
     naive.kernel = kernels[0];
     CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
@@ -345,5 +345,6 @@ TEST_CASE("program cache: a second process makes its programs in less than 0.3 o
   MESSAGE("programs made: " << median(made[0]) << " ms, then " << median(made[1]) << " ms, ratio " << ratio
                             << "; a small one made and dispatched: " << median(dispatched[0]) << " ms, then "
                             << median(dispatched[1]) << " ms");
-  CHECK(ratio < 0.3);
+  // Binaries of Mesa's drivers for GPUs hold no machine code: on shims the ratio is 0.5 to 1, but for AMD's 0.2.
+  CHECK_RESULT(ratio < 0.3);
 }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "support/context.hpp"
+#include "support/gemm_cases.hpp"
 
 using namespace glgemm;
 
@@ -23,6 +24,11 @@ float value_of(std::uint16_t bits) {
 
 template <class T>
 constexpr std::uint16_t infinity_of = std::is_same_v<T, half> ? 0x7c00 : 0x7f80;
+
+/// Whether the device keeps x: a subnormal float may be flushed.
+bool keeps(float x) {
+  return x == 0 || std::abs(x) >= 0x1p-126f || std::isnan(x) || !test::flushes_subnormals(Type::f32);
+}
 
 /// Floats on, between and beside the values of T, and any others.
 template <class T>
@@ -43,9 +49,9 @@ std::vector<float> floats() {
     for (const float x : {low, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e38f)})
       result.push_back(i % 2 ? x : -x);
     const auto any = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
-    if (std::isfinite(any) && std::abs(any) >= 0x1p-126f) result.push_back(any);  // subnormal floats may be flushed
+    if (std::isfinite(any)) result.push_back(any);
   }
-  std::erase_if(result, [](float x) { return x != 0 && std::abs(x) < 0x1p-126f; });
+  std::erase_if(result, [](float x) { return !keeps(x); });
   return result;
 }
 
@@ -105,7 +111,7 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
             CAPTURE(i);
             if (std::isnan(x))
               REQUIRE(std::isnan(got.data()[i]));
-            else if (x == 0 || std::abs(x) >= 0x1p-126f)  // others a driver may flush
+            else if (keeps(x))
               REQUIRE(got.data()[i] == x);
           }
         };
@@ -130,4 +136,45 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         check(sums, "16 bytes at a time");
       }
     });
+}
+
+TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device keeps them, and else become 0", T, float,
+                   double) {
+  Engine& engine = test::engine();
+  const Type type = type_of<T>();
+  if (type == Type::f64 && !engine.limits().f64) return;
+  const bool flushes = test::flushes_subnormals(type);
+  MESSAGE(to_string(type), ": subnormal numbers ", flushes ? "become 0" : "are kept", " here");
+  using Limits = std::numeric_limits<T>;
+  const T root = std::sqrt(Limits::min());
+  const T values[] = {0,
+                      1,
+                      -3,
+                      Limits::denorm_min(),
+                      -Limits::min() / 4,
+                      Limits::min() * T(0.7),
+                      Limits::min(),
+                      root / 16,
+                      -root / 3,
+                      root,
+                      1 / root,
+                      std::ldexp(T(1), Limits::max_exponent / 2)};
+  constexpr auto count = static_cast<std::int64_t>(std::size(values));
+  const Matrix<T> b(1, count, {std::begin(values), std::end(values)}), a = transpose(b);
+  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
+    const Problem problem{.m = count, .n = count, .k = 1, .type = type, .c_type = type};
+    if (!why_not(problem, kernel, engine.limits()).empty()) continue;
+    CAPTURE(to_string(kernel));
+    PlanOptions options;
+    options.kernel = kernel;
+    const Matrix<T> c = engine.multiply(a, b, options);
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t j = 0; j < count; ++j) {
+        const T x = values[i], y = values[j], exact = x * y;
+        CAPTURE(x);
+        CAPTURE(y);
+        const bool normal = std::isnormal(exact) && std::isnormal(x) && std::isnormal(y);
+        CHECK((c(i, j) == exact || (c(i, j) == 0 && flushes && !normal)));
+      }
+  }
 }

@@ -18,6 +18,10 @@ Engine& engine();
 /// says that the device is one; where it then computes after all, that ends the program with 1.
 bool computes();
 
+/// For Engine: HeadlessContext's functions. On a shim a query's result may never arrive, and a driver waits for it without end:
+/// glGetQueryObjectui64v then gives 0 at once.
+void (*get_proc_address(const char* name))();
+
 /// The defaults. Where nothing is computed: without the self-check, which no program passes.
 EngineOptions engine_options();
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/context.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
@@ -85,7 +86,7 @@ constexpr std::array<void (*)(), sizeof...(I)> unknown_functions(std::index_sequ
 }  // namespace
 
 void (*counting_loader(const char* name))() {
-  const auto found = HeadlessContext::get_proc_address(name);
+  const auto found = get_proc_address(name);
   if (!found) return nullptr;
 #define WRAP(function)                                                    \
   if (std::strcmp(name, "gl" #function) == 0) {                           \

@@ -45,6 +45,20 @@ long double unit_roundoff(Type type) {
   });
 }
 
+/// What a product or a sum may lose by underflow: less than the least number that the device keeps.
+long double least_result(Type type) {
+  return with_type(type, [type]<class T>(T x) -> long double {
+    if constexpr (SmallFloat<T>)
+      return 0;  // nothing is computed in it
+    else if constexpr (requires { x.real(); })
+      return least_result(type == Type::c128 ? Type::f64 : Type::f32);
+    else if constexpr (std::is_integral_v<T>)
+      return 0;
+    else
+      return flushes_subnormals(type) ? std::numeric_limits<T>::min() : std::numeric_limits<T>::denorm_min();
+  });
+}
+
 /// How far an error in x may be carried.
 long double slope(const Activation& activation) {
   const ActivationKind kind = activation.kind();
@@ -177,6 +191,22 @@ std::string hex_seed(std::uint64_t seed) {
 }
 
 }  // namespace
+
+bool flushes_subnormals(Type type) {
+  const auto flushes = []<class T>(T) {
+    constexpr T least = std::numeric_limits<T>::min();
+    const T root = std::sqrt(least) / 16;  // whose square is subnormal
+    PlanOptions naive;
+    naive.kernel = parse_kernel("naive");
+    const Matrix<T> a{{least / 4, 0}, {0, root}}, b{{8, 0}, {0, root}};
+    const Matrix<T> c = engine().multiply(a, b, naive);
+    return c(0, 0) == 0 || c(1, 1) == 0;
+  };
+  static const bool in_f32 = flushes(0.0f);
+  if (type != Type::f64 && type != Type::c128) return in_f32;
+  static const bool in_f64 = flushes(0.0);
+  return in_f64;
+}
 
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes) {
   for (const char byte : bytes) digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
@@ -603,6 +633,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
                         std::int64_t j) { return load(bytes.data() + at(view, item, i, j), view.type); };
   const auto apply = [](Op op, Number x) { return op == Op::conjugate_transpose ? std::conj(x) : x; };
   const std::vector<std::byte>&a_bytes = memory[memory_of(gemm.a)], &b_bytes = memory[memory_of(gemm.b)];
+  const long double underflow = exact ? 0 : least_result(acc);
   for (std::int64_t z = 0; z < batch; ++z) {
     const auto item = [&](int role) { return offsets[role][static_cast<std::size_t>(z)]; };
     for (std::int64_t i = 0; i < m; ++i)
@@ -627,7 +658,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
         if (has_d) add(read(d_is_c ? gemm.c : d, d_is_c ? before : memory[memory_of(d)], item(3), i, j));
         if (has_bias) add(read(bias, memory[memory_of(bias)], 0, 0, bias_kind == Bias::for_each_row ? i : j));
         const long double u = unit_roundoff(acc);
-        long double bound = static_cast<long double>(k + 8) * u * size * (is_complex(type) ? 4 : 1) + 0x1p-126L;
+        long double bound = static_cast<long double>(k + 8) * (u * size + underflow) * (is_complex(type) ? 4 : 1);
         if (epilogue.activation.kind() != ActivationKind::none) {
           const long double x = sum.real();
           sum = activation_value(epilogue.activation, x);

@@ -25,6 +25,10 @@ std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits);
 std::vector<Kernel> quick_kernels(const Limits& limits);
 std::vector<Kernel> all_kernels(const Limits& limits);
 
+/// Whether the shared engine's device takes subnormal numbers for 0, as an input, a product or a sum of f32, or of f64 for types
+/// that are computed in it. OpenGL permits it, and devices differ: it is found out by two products.
+bool flushes_subnormals(Type type);
+
 /// FNV-1a: the digest of what was folded before, and of these bytes.
 constexpr std::uint64_t empty_digest = 0xcbf29ce484222325u;
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes);
