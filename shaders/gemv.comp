@@ -42,10 +42,15 @@
 #define A_AS_IT_LIES
 #include "gemm.glsl"
 
+// A step along k: what 16 bytes of a row of A hold, or one element.
 #if WIDE
 #define STEP PER_16_BYTES
+#define LOAD_A(i) uvec4 as = BITS_A(a[i] + p);
+#define ELEMENT_A(e) element_a(as, e)
 #else
 #define STEP 1
+#define LOAD_A(i) ACC as = load_a(a[i] + p * a_at.z);
+#define ELEMENT_A(e) as
 #endif
 #define ROWS TM
 #define TEXELS TN
@@ -55,6 +60,7 @@
 layout(local_size_x = WORKGROUP) in;
 
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
+const int elements = TM * TN * turn;   // of C for each workgroup
 #if PANELS
 const int panel_texels = (TN + PER_TEXEL - 1) / PER_TEXEL;
 // Column j of this invocation's, of one p's texels; a texel may hold more columns than TN.
@@ -64,9 +70,10 @@ const int panel_texels = (TN + PER_TEXEL - 1) / PER_TEXEL;
 #define OF_TEXELS(texels, j) element(texels[(j) / PER_TEXEL], (j) % PER_TEXEL)
 #endif
 #endif
-#if LANES_K > 1
-shared ACC sums_of_lanes[WORKGROUP];
-#endif
+
+// The sums of lane 0 along k, column after column, then those of lane 1, and so on. The end runs through them by a run-time index, which
+// would have most GPUs keep an array of the invocation's own in memory.
+shared ACC sums[LANES_K * elements];
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -75,86 +82,59 @@ void main() {
   bool along_k = WIDE > 0 || a_at.z == 1;
   int lane_k = along_k ? lane % LANES_K : lane / turn;
   int lane_m = along_k ? lane / LANES_K : lane % turn;
-  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn) + lane_m;
+  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn);
   int column = x0 + int(gl_WorkGroupID.x) * TN;
 
   int a[TM];
-#define PLACE(i) a[i] = a_row(z, min(row + i * turn, size.x - 1));
+#define PLACE(i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
   FOR_ROWS(PLACE)
 #if PANELS
   int panels = panels_at.y + z * panels_at.w + column / (panel_texels * PER_TEXEL) * size.z * panel_texels;
   int shift = column % (panel_texels * PER_TEXEL);
 #else
   int b[TN];
-  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(column + j, size.y - 1));
-#define LOAD_B(j, p) load_b(b[j] + (p) * b_at.y)
+#define PLACE_B(i, j) b[j] = b_column(z, min(column + j, size.y - 1));
+  FOR_TEXELS(PLACE_B, 0)
 #endif
 
   ACC sum[TM][TN];
 #define CLEAR(i, j) sum[i][j] = ZERO;
 #define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
   FOR_ROWS(CLEAR_ROW)
-  int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer);
-#if WIDE
-  for (; p + STEP <= end; p += LANES_K * STEP) {
+  // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
+  for (int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer); p < end; p += LANES_K * STEP) {
     ACC bs[TN][STEP];
 #if PANELS
     TEXEL texels[STEP][panel_texels];
     for (int e = 0; e < STEP; ++e)
       for (int j = 0; j < panel_texels; ++j) texels[e][j] = panel(panels + (p + e) * panel_texels + j);
-#define LOAD(i, j, e) bs[j][e] = OF_TEXELS(texels[e], j);
+#define LOAD_B(i, j, e) bs[j][e] = OF_TEXELS(texels[e], j);
 #else
-#define LOAD(i, j, e) bs[j][e] = LOAD_B(j, p + e);
+    int at = p * b_at.y;
+#define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + at + (e) * b_at.y);
 #endif
-#define LOAD_COLUMN(i, j) FOR_STEPS(LOAD, i, j)
+#define LOAD_COLUMN(i, j) FOR_STEPS(LOAD_B, i, j)
     FOR_TEXELS(LOAD_COLUMN, 0)
-#define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], element_a(as, e), bs[j][e]);
+#define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], ELEMENT_A(e), bs[j][e]);
 #define MULTIPLY_ELEMENT(i, j) FOR_STEPS(MULTIPLY, i, j)
-#define MULTIPLY_ROW(i) { uvec4 as = BITS_A((a[i] + p) / STEP); FOR_TEXELS(MULTIPLY_ELEMENT, i) }
+#define MULTIPLY_ROW(i) { LOAD_A(i) FOR_TEXELS(MULTIPLY_ELEMENT, i) }
     FOR_ROWS(MULTIPLY_ROW)
   }
-  // The rest of less than 16 bytes is one lane's.
-#define TURN 1
-#else
-#define TURN LANES_K
-#endif
-  for (; p < end; p += TURN) {
-    ACC bs[TN];
-#if PANELS
-    TEXEL texels[panel_texels];
-    for (int j = 0; j < panel_texels; ++j) texels[j] = panel(panels + p * panel_texels + j);
-#define LOAD_ONE(i, j) bs[j] = OF_TEXELS(texels, j);
-#else
-#define LOAD_ONE(i, j) bs[j] = LOAD_B(j, p);
-#endif
-    FOR_TEXELS(LOAD_ONE, 0)
-#define MULTIPLY_ONE(i, j) sum[i][j] = multiply_add(sum[i][j], as, bs[j]);
-#define MULTIPLY_ONE_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_TEXELS(MULTIPLY_ONE, i) }
-    FOR_ROWS(MULTIPLY_ONE_ROW)
-  }
 
-  // Through an array that is indexed at run time, so that finish() is compiled once.
-  ACC sums[TM * TN];
-#define COPY(i, j) sums[(i) * TN + j] = sum[i][j];
+#define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
 #define COPY_ROW(i) FOR_TEXELS(COPY, i)
   FOR_ROWS(COPY_ROW)
-  for (int q = 0; q < TM * TN; ++q) {
-    ACC all = sums[q];
 #if LANES_K > 1
-    int slot = lane_m * LANES_K + lane_k;
-    sums_of_lanes[slot] = all;
-    for (int half_way = LANES_K / 2; half_way > 0; half_way /= 2) {
-      memoryBarrierShared();
-      barrier();
-      if (lane_k < half_way) sums_of_lanes[slot] += sums_of_lanes[slot + half_way];
-    }
+  for (int lanes = LANES_K / 2; lanes > 0; lanes /= 2) {
     memoryBarrierShared();
     barrier();
-    all = sums_of_lanes[slot];
-    memoryBarrierShared();
-    barrier();
+    for (int q = lane; q < lanes * elements; q += WORKGROUP) sums[q] += sums[q + lanes * elements];
+  }
+  memoryBarrierShared();
+  barrier();
 #endif
-    int r = row + q / TN * turn, c = column + q % TN;
-    if (lane_k == 0 && r < size.x && c < size.y) finish(layer, r, c, all);
+  for (int q = lane; q < elements; q += WORKGROUP) {
+    int r = row + q % (TM * turn), c = column + q / (TM * turn);
+    if (r < size.x && c < size.y) finish(layer, r, c, sums[q]);
   }
 }

@@ -107,13 +107,13 @@ void main() {
 #endif
   for (int i = row; i < end; ++i) {
     MULTIPLY_ROW(i)
-    // Through an array that is indexed at run time, so that finish() is compiled once.
-    TEXEL sums[TEXELS];
-#define COPY(i, j) sums[j] = sum[j];
-    FOR_TEXELS(COPY, 0)
+    // finish() is compiled once. The sums move up each turn: most GPUs keep an array that is indexed at run time in memory.
+    ACC sums[TN];
+    for (int q = 0; q < TN; ++q) sums[q] = element(sum[q / PER_TEXEL], q % PER_TEXEL);
     for (int q = 0; q < TN; ++q) {
       int its = COLUMN(q / PER_TEXEL) + q % PER_TEXEL;
-      if (its < size.y) finish(z, i, its, element(sums[q / PER_TEXEL], q % PER_TEXEL));
+      if (its < size.y) finish(z, i, its, sums[0]);
+      for (int s = 1; s < TN; ++s) sums[s - 1] = sums[s];
     }
   }
 }

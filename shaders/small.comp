@@ -60,7 +60,14 @@ void main() {
     return;
   }
 #endif
-  for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; ++j)
-      if (row + i < size.x && column + j < size.y) finish(z, row + i, column + j, sum[i][j]);
+  // finish() is compiled once. The rows move up each turn, and so do the sums of a row: most GPUs keep an array that is indexed at run
+  // time in memory.
+  for (int r = row; r < min(row + TM, size.x); ++r) {
+    ACC of_row[TN] = sum[0];
+    for (int c = column; c < min(column + TN, size.y); ++c) {
+      finish(z, r, c, of_row[0]);
+      for (int j = 1; j < TN; ++j) of_row[j - 1] = of_row[j];
+    }
+    for (int i = 1; i < TM; ++i) sum[i - 1] = sum[i];
+  }
 }

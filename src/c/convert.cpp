@@ -7,6 +7,8 @@
 
 #include <glgemm/error.hpp>
 
+#include "base/activation.hpp"
+
 namespace glgemm::c_api {
 
 namespace {
@@ -38,25 +40,7 @@ Activation to_activation(const Arguments& in, const glgemm_activation& given) {
     in.refuse("activation.kind is " + std::to_string(given.kind) + ", which has " + std::to_string(count) +
               " parameters, and activation.parameter_count is " + std::to_string(given.parameter_count) +
               ": make it by glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...");
-  switch (kind) {
-    case ActivationKind::none:
-      break;
-    case ActivationKind::relu:
-      return Activation::relu();
-    case ActivationKind::leaky_relu:
-      return Activation::leaky_relu(given.parameters[0]);
-    case ActivationKind::gelu_erf:
-      return Activation::gelu_erf();
-    case ActivationKind::gelu_tanh:
-      return Activation::gelu_tanh();
-    case ActivationKind::sigmoid:
-      return Activation::sigmoid();
-    case ActivationKind::tanh:
-      return Activation::tanh();
-    case ActivationKind::clamp:
-      return Activation::clamp(given.parameters[0], given.parameters[1]);
-  }
-  return {};
+  return activation_of(kind, given.parameters[0], given.parameters[1]);
 }
 
 Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {

@@ -44,7 +44,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
   bool packs_items() const override { return false; }
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const Gemv k = read(kernel);
-    return k.lanes_k > 1 ? element_bytes(accumulator(type)) * k.workgroup : 0;
+    return element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n;
   }
   std::int64_t registers(const Kernel&, Type) const override { return 0; }
 
@@ -65,9 +65,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
 
   std::int64_t k_step(const Kernel&) const override { return 16; }  // what 16 bytes may hold
   Loops loops(const Kernel& kernel) const override {
-    // A step is 16 products, one by one where they fill 16 bytes each, and loads by loops.
+    // A step is 16 products, one by one where they fill 16 bytes each, and loads by loops. Outside, the lanes along k add up
+    // their sums in at most 8 turns, and each invocation ends its elements.
     const Gemv k = read(kernel);
-    return {.outside = k.tile_n + k.tile_m * k.tile_n * 10, .of_a_step = 16 * (2 + k.tile_n)};
+    return {.outside = 16 + k.tile_m * k.tile_n * 10, .of_a_step = 16 * (2 + k.tile_n)};
   }
   bool can_split() const override { return true; }
 
@@ -100,7 +101,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
       for (const int rows : {1, 4, 8})
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
-      for (const int lanes : {1, 4, 32}) result.push_back(make({lanes == 1 ? 1 : 4, few, lanes, 128, 0}));
+      for (const int lanes : {1, 4, 32}) result.push_back(make({lanes == 1 ? 1 : few > 4 ? 2 : 4, few, lanes, 128, 0}));
     }
     return result;
   }

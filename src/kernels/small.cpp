@@ -1,4 +1,6 @@
 // small.comp: many items of a batch to a workgroup, a block of one item's C for each invocation.
+#include <algorithm>
+
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
 
@@ -24,7 +26,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
     const Small k = read(kernel);
     const std::int64_t blocks = ceil_div(problem.m, k.tile_m) * ceil_div(problem.n, k.tile_n);
-    const std::int64_t most = limits.groups[0] * k.workgroup;
+    const std::int64_t most = std::min(limits.groups[0], limits.groups_product) * k.workgroup;
     if (blocks <= most) return {};
     return to_string(kernel) + " needs " + std::to_string(blocks) + " invocations for an item; the driver allows " +
            std::to_string(most) + " in one dispatch";

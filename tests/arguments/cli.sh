@@ -124,7 +124,7 @@ ended() {
   local signal=$1 name=$2 tool children= folders
   shift 2
   rm -rf temporary && mkdir temporary
-  TMPDIR=$work/temporary env --default-signal=INT "$glgemm" "$@" >stdout 2>stderr </dev/null &
+  TMPDIR=$work/temporary env --default-signal=INT,HUP "$glgemm" "$@" >stdout 2>stderr </dev/null &
   tool=$!
   for _ in $(seq 400); do
     children=$(cat "/proc/$tool/task/$tool/children" 2>/dev/null)
@@ -145,6 +145,7 @@ ended() {
 }
 ended TERM 'bench --first' bench --first --size 512 --kernel naive --repeats 100
 ended INT 'bench --first' bench --first --size 512 --kernel naive --repeats 100
+ended HUP 'bench --first' bench --first --size 512 --kernel naive --repeats 100
 ended TERM 'report' report --quick --no-tune --peer none --output report
 ended INT 'tune' tune --size 512 --kernel naive --output table.json
 if "$glgemm" bench --size 8 --kernel naive --repeats 1 --peer openblas >/dev/null 2>&1; then

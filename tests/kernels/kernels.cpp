@@ -102,6 +102,17 @@ TEST_CASE("every parameter has a name, a meaning and legal values, among them it
   }
 }
 
+TEST_CASE("small refuses an item of more invocations than one dispatch may have") {
+  const Kernel kernel = parse_kernel("small:tile_m=4,tile_n=4,workgroup=64");
+  const Problem problem{.m = 64, .n = 64, .k = 8};  // 256 invocations
+  const auto reason = [&](std::int64_t along_x, std::int64_t altogether) {
+    return why_not(problem, kernel, {.groups = {along_x, 1000, 1000}, .groups_product = altogether});
+  };
+  CHECK(reason(4, 4).empty());
+  CHECK(reason(3, 1000) == to_string(kernel) + " needs 256 invocations for an item; the driver allows 192 in one dispatch");
+  CHECK(reason(1000, 3) == to_string(kernel) + " needs 256 invocations for an item; the driver allows 192 in one dispatch");
+}
+
 TEST_CASE("what a family offers to the planner, the tuner and the tests can run, and fits together") {
   for (const kernels::ProductFamily* family : kernels::product_families()) {
     const std::string its_name(family->name());

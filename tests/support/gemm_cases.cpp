@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/activation.hpp"
 #include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -213,28 +214,6 @@ std::uint64_t fold(std::uint64_t digest, std::string_view bytes) {
   return digest;
 }
 
-Activation activation_of(ActivationKind kind, double slope, double low, double high) {
-  switch (kind) {
-    case ActivationKind::none:
-      break;
-    case ActivationKind::relu:
-      return Activation::relu();
-    case ActivationKind::leaky_relu:
-      return Activation::leaky_relu(slope);
-    case ActivationKind::gelu_erf:
-      return Activation::gelu_erf();
-    case ActivationKind::gelu_tanh:
-      return Activation::gelu_tanh();
-    case ActivationKind::sigmoid:
-      return Activation::sigmoid();
-    case ActivationKind::tanh:
-      return Activation::tanh();
-    case ActivationKind::clamp:
-      return Activation::clamp(low, high);
-  }
-  return {};
-}
-
 long double activation_value(const Activation& activation, long double x) {
   const long double low = activation.low(), high = activation.high();
   switch (activation.kind()) {
@@ -416,7 +395,7 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
       using Kind = ActivationKind;
       const Kind kind =
           exact ? random.pick({Kind::none, Kind::relu, Kind::leaky_relu, Kind::clamp}) : static_cast<Kind>(random.below(8));
-      epilogue.activation = activation_of(kind, 0.5, -5, 7);
+      epilogue.activation = activation_of(kind, kind == Kind::leaky_relu ? 0.5 : -5, 7);
       if (kind == Kind::none && bias_kind == Bias::none && !d_is_c && (d.type != c_type || d.rows == 0))
         bias_kind = Bias::for_each_column;
     }

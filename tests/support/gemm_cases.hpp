@@ -66,9 +66,6 @@ struct Seen {
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
 std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr, const Way& way = {});
 
-/// The activation of that kind, with these parameters where it has some.
-Activation activation_of(ActivationKind kind, double slope, double low, double high);
-
 /// act(x) by its formula.
 long double activation_value(const Activation& activation, long double x);
 
