@@ -8,21 +8,22 @@
 // each pair of texels read, and the squares lie as far apart as the workgroup has texels side by side, so that neighbours read
 // neighbouring texels.
 //
-// PANELS 0  reads A and B as they lie, along whichever index is contiguous; rows and columns beyond the edge repeat the last one and
-//           are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the block: neighbours then load, and store
-//           in C, neighbouring elements. With WIDE 16 bytes are read at a time, and texel r holds PER_TEXEL successive rows
+// PANELS 0  reads A and B as they lie: along k if A_ALONG_K (for B: B_ALONG_K) says so, else along the rows (columns). Rows and columns
+//           beyond the edge repeat the last one and are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the
+//           block: neighbours then load, and store in C, neighbouring elements. With WIDE 16 bytes are read at a time, and texel r holds
+//           PER_TEXEL successive rows
 // PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
 //              then a multiple of BK. Texel r holds PER_TEXEL successive rows
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; parts
 //           of k begin at multiples of BK
 // Shared    16 * (1 + DOUBLE_BUFFER) * BK * ((BM + BN) / PER_TEXEL + 2 * PAD) bytes
-// Loops     1 + BK / STEP_K turns for each BK of k, begun ones and with PREFETCH one more counted; at the end TM * TN turns
+// Loops     1 + BK / STEP_K turns for each BK of k, begun ones counted; at the end up to 2 * TM * TN turns
 // Macros    BM, BN: a power of two from 16 to 256; BK: 8, 16 or 32; TM, TN: 4, 8 or 16; STEP_K: a power of two up to 16 and BK, the
 //           products of a sum that are written out; WORKGROUP: (BM / TM) * (BN / TN), from 16 to 1024
-//           PAD: 1 if a texel lies unused after those of one p in shared memory; PREFETCH: 1 if the next step is loaded into registers
-//           while this one is multiplied; DOUBLE_BUFFER: 1 if steps take turns in two pieces of shared memory, with one barrier each
-//           instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums, are an invocation's
+//           PAD: 1 if a texel lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two pieces of
+//           shared memory, with one barrier each instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums,
+//           are an invocation's
 //           Buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef BM
@@ -49,11 +50,14 @@
 #ifndef PAD
 #define PAD 1
 #endif
-#ifndef PREFETCH
-#define PREFETCH 1
-#endif
 #ifndef DOUBLE_BUFFER
 #define DOUBLE_BUFFER 0
+#endif
+#ifndef A_ALONG_K
+#define A_ALONG_K 1
+#endif
+#ifndef B_ALONG_K
+#define B_ALONG_K 0
 #endif
 #if BM < 16 || BM > 256 || (BM & (BM - 1)) != 0 || BN < 16 || BN > 256 || (BN & (BN - 1)) != 0
 #error "blocked: BM and BN must be powers of two from 16 to 256"
@@ -70,14 +74,14 @@
 #if WORKGROUP != (BM / TM) * (BN / TN) || WORKGROUP < 16 || WORKGROUP > 1024
 #error "blocked: WORKGROUP must be (BM / TM) * (BN / TN), from 16 to 1024"
 #endif
-#if (PAD != 0 && PAD != 1) || (PREFETCH != 0 && PREFETCH != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
-#error "blocked: PAD, PREFETCH and DOUBLE_BUFFER must be 0 or 1"
+#if (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
+#error "blocked: PAD and DOUBLE_BUFFER must be 0 or 1"
 #endif
 
 #define READS_B_WIDE
 #include "gemm.glsl"
 
-#if WIDE > 1 || WIDE && (PANELS || IS_COMPLEX || WORD_SHIFT > 0)
+#if WIDE && (PANELS || IS_COMPLEX || WORD_SHIFT > 0)
 #error "blocked: with WIDE, 1, elements are read as they lie, of 4 or 8 bytes, and no complex ones"
 #endif
 #if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP
@@ -145,10 +149,10 @@ void main() {
   // Workgroups that run at the same time share what they read of A and B if together they cover a square rather than a row of blocks:
   // they go down strips of a few blocks of rows, column by column.
   int across = int(gl_NumWorkGroups.x), group = int(gl_WorkGroupID.y) * across + int(gl_WorkGroupID.x);
-  int first = group / (strip * across) * strip;
-  int height = min(strip, int(gl_NumWorkGroups.y) - first);
-  group -= first * across;
-  int row = y0 + (first + group % height) * BM;
+  int top = group / (strip * across) * strip;
+  int height = min(strip, int(gl_NumWorkGroups.y) - top);
+  group -= top * across;
+  int row = y0 + (top + group % height) * BM;
   int column = x0 + group / height * BN;
 
   // So do the invocations of a subgroup, whatever its size, if their number's bits go to column and row in turn; pairs and pairs of
@@ -165,6 +169,8 @@ void main() {
   FOR_ROWS(CLEAR_ROW)
 
   int begin = BEGIN_K(layer), end = END_K(layer);
+  // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
+  int first = (end - begin - 1) % BK + 1;
   TEXEL next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
   // A small step may have fewer texels than the workgroup invocations.
 #define MINE_A (LOADS_A > 0 || lane < texels_a * BK)
@@ -173,18 +179,14 @@ void main() {
 #if PANELS
   int from_a = panels_at.x + z * panels_at.z + (row / BM * size.z + begin) * texels_a + lane;
   int from_b = panels_at.y + z * panels_at.w + (column / BN * size.z + begin) * texels_b + lane;
+  int last_a = from_a + (end - begin - BK) * texels_a, last_b = from_b + (end - begin - BK) * texels_b;
 #define TO(t, texels) ((t) * WORKGROUP + lane + ((t) * WORKGROUP + lane) / texels * PAD)
 #define TO_A(t) TO(t, texels_a)
 #define TO_B(t) TO(t, texels_b)
-#define LOAD_A(t) next_a[t] = panel(from_a + (t) * WORKGROUP);
-#define LOAD_B(t) next_b[t] = panel(from_b + (t) * WORKGROUP);
-#define LOAD_STEP(p)                                                                  \
-  {                                                                                   \
-    if (MINE_A) { FOR_LOADS_A(LOAD_A) }                                               \
-    if (MINE_B) { FOR_LOADS_B(LOAD_B) }                                               \
-    from_a += (p) + BK < end ? texels_a * BK : 0;                                     \
-    from_b += (p) + BK < end ? texels_b * BK : 0;                                     \
-  }
+#define LOAD_A(t) next_a[t] = panel(min(from_a, last_a) + (t) * WORKGROUP);
+#define LOAD_B(t) next_b[t] = panel(min(from_b, last_b) + (t) * WORKGROUP);
+#define NEXT_A texels_a
+#define NEXT_B texels_b
 #define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
 #else
   // An invocation's loads are those of number lane, lane + WORKGROUP, ...; they are numbered along p if neighbours along p are neighbours
@@ -197,47 +199,43 @@ void main() {
 #define SPAN 1
 #define ELEMENT(texel, e, texels) ((texel) + (e) * texels)
 #endif
-#define P(number, along_p, texels) (along_p ? (number) % (BK / SPAN) * SPAN : (number) / texels)
-#define R(number, along_p, texels) (along_p ? (number) / (BK / SPAN) : (number) % texels * SPAN)
-  bool along_p_a = a_at.z == 1, along_p_b = b_at.y == 1;
-  int p_a = P(lane, along_p_a, texels_a), r_a = R(lane, along_p_a, texels_a);
-  int p_b = P(lane, along_p_b, texels_b), r_b = R(lane, along_p_b, texels_b);
-#define P_A(t) (p_a + P((t) * WORKGROUP, along_p_a, texels_a))
-#define P_B(t) (p_b + P((t) * WORKGROUP, along_p_b, texels_b))
+#define P(number, along_k, texels) ((along_k) != 0 ? (number) % (BK / SPAN) * SPAN : (number) / texels)
+#define R(number, along_k, texels) ((along_k) != 0 ? (number) / (BK / SPAN) : (number) % texels * SPAN)
+  int p_a = P(lane, A_ALONG_K, texels_a), r_a = R(lane, A_ALONG_K, texels_a);
+  int p_b = P(lane, B_ALONG_K, texels_b), r_b = R(lane, B_ALONG_K, texels_b);
+#define P_A(t) P((t) * WORKGROUP, A_ALONG_K, texels_a)
+#define P_B(t) P((t) * WORKGROUP, B_ALONG_K, texels_b)
+#define R_A(t) R((t) * WORKGROUP, A_ALONG_K, texels_a)
+#define R_B(t) R((t) * WORKGROUP, B_ALONG_K, texels_b)
   // Where the loads go, in texels; with WIDE in elements.
   int to_a = p_a * pitch_a * SPAN + r_a, to_b = p_b * pitch_b * SPAN + r_b;
-#define TO_A(t) (to_a + P((t) * WORKGROUP, along_p_a, texels_a) * pitch_a * SPAN + R((t) * WORKGROUP, along_p_a, texels_a))
-#define TO_B(t) (to_b + P((t) * WORKGROUP, along_p_b, texels_b) * pitch_b * SPAN + R((t) * WORKGROUP, along_p_b, texels_b))
+#define TO_A(t) (to_a + P_A(t) * pitch_a * SPAN + R_A(t))
+#define TO_B(t) (to_b + P_B(t) * pitch_b * SPAN + R_B(t))
   // Where they come from. Beyond an edge anything will do that can be read: sums of such rows and columns are not stored, and products
   // beyond the end of k are made zeros. Unsigned, since a sum may be more than an int holds.
   int from_a = a_row(z, row + r_a) + (begin + p_a) * a_at.z, from_b = b_column(z, column + r_b) + (begin + p_b) * b_at.y;
   uint last_a = uint(a_row(z, size.x - 1) + (end - 1) * a_at.z), last_b = uint(b_column(z, size.y - 1) + (end - 1) * b_at.y);
-#define FROM_A(t) (from_a + R((t) * WORKGROUP, along_p_a, texels_a) * a_at.y + P((t) * WORKGROUP, along_p_a, texels_a) * a_at.z)
-#define FROM_B(t) (from_b + R((t) * WORKGROUP, along_p_b, texels_b) * b_at.z + P((t) * WORKGROUP, along_p_b, texels_b) * b_at.y)
+#define FROM_A(t) (from_a + R_A(t) * a_at.y + P_A(t) * a_at.z)
+#define FROM_B(t) (from_b + R_B(t) * b_at.z + P_B(t) * b_at.y)
 #if WIDE
-#define LOAD_A(t) next_a[t] = texel_of_bits(A[min(uint(FROM_A(t)), last_a) / PER_TEXEL]);
-#define LOAD_B(t) next_b[t] = texel_of_bits(B[min(uint(FROM_B(t)), last_b) / PER_TEXEL]);
+#define LOAD_A(t) next_a[t] = texel_of_bits(BITS_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL)));
+#define LOAD_B(t) next_b[t] = texel_of_bits(BITS_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL)));
 #else
 #define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
 #define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))
 #define LOAD_A(t) { int at = FROM_A(t); next_a[t] = TEXEL_OF(GET_A); }
 #define LOAD_B(t) { int at = FROM_B(t); next_b[t] = TEXEL_OF(GET_B); }
 #endif
-#define BEYOND_A(t) if (P_A(t) >= left) next_a[t] = TEXEL(0);
-#define BEYOND_B(t) if (P_B(t) >= left) next_b[t] = TEXEL(0);
-#define LOAD_STEP(p)                           \
-  {                                            \
-    if (MINE_A) { FOR_LOADS_A(LOAD_A) }        \
-    if (MINE_B) { FOR_LOADS_B(LOAD_B) }        \
-    from_a += BK * a_at.z;                     \
-    from_b += BK * b_at.y;                     \
-  }
+#define BEYOND_A(t) if (p_a + P_A(t) >= first) next_a[t] = TEXEL(0);
+#define BEYOND_B(t) if (p_b + P_B(t) >= first) next_b[t] = TEXEL(0);
+#define NEXT_A a_at.z
+#define NEXT_B b_at.y
 #endif
 #define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
 #define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
 
-#if WIDE
-// Along p each element goes to a texel of its own.
+#if PANELS == 0 && WIDE
+// Along p each element of a load goes to a texel of its own.
 #define KEEP_ONE(s, e, value, to, pitch) s[uint(to) / PER_TEXEL + e * pitch][uint(to) % PER_TEXEL] = value[e];
 #if PER_TEXEL == 4
 #define KEEP_EACH(s, value, to, pitch)                                                       \
@@ -246,13 +244,13 @@ void main() {
 #else
 #define KEEP_EACH(s, value, to, pitch) KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)
 #endif
-#define KEEP(s, value, tile, to, pitch, along_p)                                             \
+#define KEEP(s, value, tile, to, pitch, along_k)                                             \
   {                                                                                          \
     int at = (tile) * (BK * pitch * PER_TEXEL) + to;                                         \
-    if (along_p) { KEEP_EACH(s, value, at, pitch) } else s[uint(at) / PER_TEXEL] = value;    \
+    if ((along_k) != 0) { KEEP_EACH(s, value, at, pitch) } else s[uint(at) / PER_TEXEL] = value; \
   }
-#define KEEP_A(t) KEEP(As, next_a[t], tile, TO_A(t), pitch_a, along_p_a)
-#define KEEP_B(t) KEEP(Bs, next_b[t], tile, TO_B(t), pitch_b, along_p_b)
+#define KEEP_A(t) KEEP(As, next_a[t], tile, TO_A(t), pitch_a, A_ALONG_K)
+#define KEEP_B(t) KEEP(Bs, next_b[t], tile, TO_B(t), pitch_b, B_ALONG_K)
 #else
 #define KEEP_A(t) As[tile * (BK * pitch_a) + TO_A(t)] = next_a[t];
 #define KEEP_B(t) Bs[tile * (BK * pitch_b) + TO_B(t)] = next_b[t];
@@ -270,42 +268,49 @@ void main() {
     FOR_ROWS(MULTIPLY_ROW)                                             \
   }
 
+#define LOAD                                   \
+  if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
+  if (MINE_B) { FOR_LOADS_B(LOAD_B) }
+#define KEEP_STEP                              \
+  if (MINE_A) { FOR_LOADS_A(KEEP_A) }          \
+  if (MINE_B) { FOR_LOADS_B(KEEP_B) }          \
+  memoryBarrierShared();                       \
+  barrier();
   int tile = 0;
-#define MULTIPLY_BLOCK                                                                                      \
-  {                                                                                                         \
-    int read_a = tile * (BK * pitch_a) + lane_m, read_b = tile * (BK * pitch_b) + lane_n;                   \
-    for (int turn = 0; turn < BK / STEP_K; ++turn) {                                                        \
-      FOR_STEPS(MULTIPLY_STEP, 0, 0)                                                                        \
-      read_a += STEP_K * pitch_a;                                                                           \
-      read_b += STEP_K * pitch_b;                                                                           \
-    }                                                                                                       \
+  if (begin < end) {
+    LOAD
+#if PANELS == 0
+    FOR_LOADS_A(BEYOND_A)
+    FOR_LOADS_B(BEYOND_B)
+#endif
+    from_a += first * NEXT_A;
+    from_b += first * NEXT_B;
+    KEEP_STEP
   }
-  // With PREFETCH the last turn loads in vain: under a condition, some compilers wait for the loads at once instead of after the
-  // products.
-  int stop = begin < end ? end + PREFETCH * BK : begin;
-  for (int next = begin; next < stop; next += BK) {
-    LOAD_STEP(next)
-#if PREFETCH
-    // Never so; it keeps compilers from moving the loads behind the products.
-    if (size.x < 0) { FOR_LOADS_A(KEEP_A) FOR_LOADS_B(KEEP_B) }
-    if (next > begin) MULTIPLY_BLOCK
+  // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
+  int turns = max(BK / STEP_K, -size.z);
+  for (int p = begin; p < end; p += BK) {
+    // The loads come before the products and are waited for after them, so nothing between may depend on a condition. The last ones are
+    // in vain.
+    LOAD
+    from_a += BK * NEXT_A;
+    from_b += BK * NEXT_B;
+    int read_a = tile * (BK * pitch_a) + lane_m, read_b = tile * (BK * pitch_b) + lane_n;
+#if STEP_K == BK
+    FOR_STEPS(MULTIPLY_STEP, 0, 0)
+#else
+    for (int turn = 0; turn < turns; ++turn) {
+      FOR_STEPS(MULTIPLY_STEP, 0, 0)
+      read_a += STEP_K * pitch_a;
+      read_b += STEP_K * pitch_b;
+    }
 #endif
 #if DOUBLE_BUFFER
-    tile = 1 - tile;  // what was read from here two steps ago all have read: they came to the last barrier since
+    tile = 1 - tile;  // all have read what was here two steps ago: they came to the last barrier since
 #else
     barrier();  // all have read
 #endif
-#if PANELS == 0
-    int left = end - next;
-    if (left < BK) { FOR_LOADS_A(BEYOND_A) FOR_LOADS_B(BEYOND_B) }
-#endif
-    if (MINE_A) { FOR_LOADS_A(KEEP_A) }
-    if (MINE_B) { FOR_LOADS_B(KEEP_B) }
-    memoryBarrierShared();
-    barrier();
-#if PREFETCH == 0
-    MULTIPLY_BLOCK
-#endif
+    KEEP_STEP
   }
 
 #if HAS_PLAIN
@@ -326,13 +331,17 @@ void main() {
   }
 #endif
 
-  // Through an array that is indexed at run time, so that finish() is compiled once.
-  TEXEL sums[TM * TEXELS];
-#define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
-#define COPY_ROW(i) FOR_TEXELS(COPY, i)
-  FOR_ROWS(COPY_ROW)
-  for (int q = 0; q < TM * TN; ++q) {
-    int r = ROW(q / TN), c = COLUMN(q % TN / PER_TEXEL, q % PER_TEXEL);
-    if (r < size.x && c < size.y) finish(layer, r, c, element(sums[q / PER_TEXEL], q % PER_TEXEL));
+  // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
+  // memory, in the loop above too.
+#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
+#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+  for (int q = 0; q < TM * TEXELS; ++q) {
+    TEXEL texel = sum[0][0];
+    FOR_ROWS(ADVANCE_ROW)
+    int r = ROW(q / TEXELS);
+    for (int e = 0; e < PER_TEXEL; ++e) {
+      int c = COLUMN(q % TEXELS, e);
+      if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
+    }
   }
 }

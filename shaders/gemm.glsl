@@ -6,7 +6,7 @@
 //           EPILOGUE: 1 if D, a bias or an activation may apply; ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
 //           WIDE: A, or with READS_B_WIDE defined A and B, are read 16 bytes at a time, for which their lines begin and end at
-//           multiples of that: 1 from their buffers, 2 A from image unit 1
+//           multiples of that: 1 from their buffers, 2 A from image unit 1 and B from image unit 0
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 
 #define F32 0
@@ -125,8 +125,12 @@ layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
 #endif
 #endif
 #if READS_B
-#if WIDE && defined READS_B_WIDE
+#if WIDE == 1 && defined READS_B_WIDE
 layout(std430, binding = 1) readonly buffer BufferB { uvec4 B[]; };
+#define BITS_B(index) B[index]
+#elif WIDE == 2 && defined READS_B_WIDE
+layout(rgba32ui, binding = 0) readonly uniform uimageBuffer B;
+#define BITS_B(index) imageLoad(B, index)
 #else
 layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
 #endif

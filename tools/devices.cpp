@@ -27,6 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Found {
   HeadlessDevice device;
   std::optional<Limits> limits;  ///< none where the device cannot be used
+  std::string processor;         ///< as DeviceInfo::processor
   Probes probes;
 };
 
@@ -36,13 +37,14 @@ std::vector<Found> find_devices() {
   Progress progress(static_cast<double>(devices.size()));
   for (HeadlessDevice& device : devices) {
     progress.show(static_cast<double>(found.size()), device.renderer);
-    found.push_back({std::move(device), std::nullopt, {}});
+    found.push_back({std::move(device), std::nullopt, {}, {}});
     if (!found.back().device.failure.empty()) continue;
     HeadlessOptions options;
     options.device = std::to_string(found.back().device.index);
     const HeadlessContext context(options);
     Engine engine(HeadlessContext::get_proc_address);
     found.back().limits = engine.limits();
+    found.back().processor = engine.device().processor;
     engine.release();
     found.back().probes = probe(HeadlessContext::get_proc_address);
   }
@@ -84,6 +86,8 @@ void print(const Found& found) {
   if (!found.limits) return line("CANNOT BE USED", device.failure);
   const Limits& limits = *found.limits;
   line("computes on", device.software ? "the CPU (a software driver)" : "a GPU");
+  line("class", std::string(to_string(limits.device_class)));
+  if (device.software) line("processor", found.processor.empty() ? "not known" : found.processor);
   line("storage block", bytes_text(limits.storage_block_bytes) + ", at offsets that are multiples of " +
                             bytes_text(limits.storage_offset_alignment));
   line("workgroups", times(limits.groups) + ", " + std::to_string(limits.groups_product) + " in all");
@@ -140,13 +144,9 @@ void print(const Found& found) {
 
 Json to_json(const Found& found) {
   const HeadlessDevice& device = found.device;
-  Json json{{"index", device.index},
-            {"platform", device.platform},
-            {"vendor", device.vendor},
-            {"renderer", device.renderer},
-            {"version", device.version},
-            {"software", device.software},
-            {"usable", found.limits.has_value()}};
+  Json json{{"index", device.index},        {"platform", device.platform},       {"vendor", device.vendor},
+            {"renderer", device.renderer},  {"version", device.version},         {"software", device.software},
+            {"processor", found.processor}, {"usable", found.limits.has_value()}};
   if (!found.limits) {
     json["failure"] = device.failure;
     return json;
@@ -162,7 +162,8 @@ Json to_json(const Found& found) {
                     {"loop_iterations", limits.loop_iterations},
                     {"f64", limits.f64},
                     {"image_buffer_bytes", limits.image_buffer_bytes},
-                    {"concurrent_groups", limits.concurrent_groups}};
+                    {"concurrent_groups", limits.concurrent_groups},
+                    {"device_class", to_string(limits.device_class)}};
   const Probes& probes = found.probes;
   json["probes"] = {{"extensions", probes.extensions},
                     {"program_binary_formats", probes.program_binary_formats},

@@ -33,6 +33,8 @@ struct DeviceInfo {
   std::string version;
   /// A driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe.
   bool software = false;
+  /// Of such a driver, the CPU: "amd-zen4", "intel-sapphire-rapids"; empty where it is not known.
+  std::string processor{};
 };
 
 class Fence;           // fence.hpp

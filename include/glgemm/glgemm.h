@@ -219,8 +219,10 @@ typedef struct glgemm_limits {
   int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
   int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
   int64_t image_buffer_bytes;        ///< the most bytes of a buffer that shaders can read as an image, 0: they cannot
+  int32_t splits_storage_loads;      ///< whether the driver makes a load of 16 bytes from a storage buffer into four, 1 or 0
   int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
   int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
+  const char* device_class;          ///< maker and generation: "nvidia-ampere", ...; NULL: "unknown"
 } glgemm_limits;
 
 /// What the caller decides of how a product is run; everything else the planner does.
@@ -252,7 +254,8 @@ typedef struct glgemm_device_info {
   const char* vendor;
   const char* renderer;
   const char* version;
-  int32_t software;  ///< 1 for a driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe; 0 else
+  int32_t software;       ///< 1 for a driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe; 0 else
+  const char* processor;  ///< of such a driver, the CPU: "amd-zen4", ...; "" where it is not known, and for GPUs
 } glgemm_device_info;
 
 /// How an engine works, beyond what the context decides. Callbacks are called inside of calls to the engine, must not call it,

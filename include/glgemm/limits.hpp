@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include <glgemm/device_class.hpp>
+
 namespace glgemm {
 
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
@@ -30,10 +32,15 @@ struct Limits {
   /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
   /// all.
   std::int64_t image_buffer_bytes = 0;
+  /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it is
+  /// one load. Mesa's NVK does so.
+  bool splits_storage_loads = false;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;
   /// Workgroups that run at the same time, as far as known: a CPU's threads.
   std::int64_t concurrent_groups = 256;
+  /// The maker and generation: what the planner knows of registers and rates beyond OpenGL's own limits.
+  DeviceClass device_class = DeviceClass::unknown;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 

@@ -48,13 +48,15 @@ struct TuningEntry {
   std::string shape_class;  ///< what the tuner calls such shapes: "square"; for people
   TunedChoice choice;
   std::string date;  ///< of the measurement: "2026-01-31"
+  /// DeviceInfo::processor; empty for a GPU, and in tables that do not say it.
+  std::string processor{};
 };
 
 /// What tuners found on any number of devices.
 ///
 /// As JSON: {"format": "glgemm tuning 1", "entries": [{"device", "driver", "class", "m", "n", "k", "batch", "type", "c_type",
-/// "op": "NN" (see MemoryOrder), "kernel": as `parse_kernel` reads it, "split_k", "gflops", "date"}]}. "class", "batch" (1),
-/// "c_type" (the accumulator), "split_k" (0) and "gflops" may be left out.
+/// "op": "NN" (see MemoryOrder), "kernel": as `parse_kernel` reads it, "split_k", "gflops", "date", "processor"}]}. "class",
+/// "batch" (1), "c_type" (the accumulator), "split_k" (0) and "gflops" may be left out, and "processor", which GPUs do not have.
 class GLGEMM_EXPORT TuningTable {
  public:
   /// Reads JSON. Entries that are malformed, or name what this version does not know, are left out, each with a line in `notes`
@@ -82,7 +84,9 @@ class GLGEMM_EXPORT TuningTable {
   /// same name and major version (Mesa 22, say): within one, a driver's compiler changes little, and no kernel runs unchecked.
   /// Others are stale: left out, and where `notes` is given, with a line for each driver that says so.
   ///
-  /// Two renderers' names that differ in versions alone ("LLVM 15.0.6", of the kernel) are the same device.
+  /// Two renderers' names that differ in versions alone ("LLVM 15.0.6", of the kernel) are the same device. A driver that
+  /// computes on a CPU is so only on the same processor: entries of another one are left out, with a line in `notes`. Where
+  /// either processor is not known, the entry holds, but after those of this very one.
   std::vector<TunedChoice> choices_for(const DeviceInfo& device, std::vector<std::string>* notes = nullptr) const;
 
  private:

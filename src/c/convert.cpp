@@ -182,8 +182,10 @@ glgemm_limits from_limits(const Limits& limits) {
   result.loop_iterations = limits.loop_iterations;
   result.f64 = limits.f64;
   result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.splits_storage_loads = limits.splits_storage_loads;
   result.cpu = limits.cpu;
   result.concurrent_groups = limits.concurrent_groups;
+  result.device_class = to_string(limits.device_class).data();
   return result;
 }
 
@@ -198,8 +200,10 @@ Limits to_limits(const glgemm_limits& limits) {
           .loop_iterations = limits.loop_iterations,
           .f64 = limits.f64 != 0,
           .image_buffer_bytes = limits.image_buffer_bytes,
+          .splits_storage_loads = limits.splits_storage_loads != 0,
           .cpu = limits.cpu != 0,
-          .concurrent_groups = limits.concurrent_groups};
+          .concurrent_groups = limits.concurrent_groups,
+          .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown};
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {

@@ -196,7 +196,7 @@ glgemm_status glgemm_report_init(glgemm_report* report, size_t size) {
   return call(__func__, [&](const Arguments& in) { in.initialise(report, size, glgemm_report{}, "report"); });
 }
 glgemm_status glgemm_device_info_init(glgemm_device_info* info, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(info, size, {0, "", "", "", 0}, "info"); });
+  return call(__func__, [&](const Arguments& in) { in.initialise(info, size, {0, "", "", "", 0, ""}, "info"); });
 }
 glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t size) {
   return call(__func__, [&](const Arguments& in) {
@@ -248,7 +248,10 @@ void glgemm_engine_destroy(glgemm_engine* engine) {
 glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_info* info) {
   return call(__func__, [&](const Arguments& in) {
     const DeviceInfo& device = in.need(engine, "engine").engine.device();
-    in.write(info, {0, device.vendor.c_str(), device.renderer.c_str(), device.version.c_str(), device.software}, "info");
+    in.write(
+        info,
+        {0, device.vendor.c_str(), device.renderer.c_str(), device.version.c_str(), device.software, device.processor.c_str()},
+        "info");
   });
 }
 glgemm_status glgemm_engine_limits(const glgemm_engine* engine, glgemm_limits* limits) {

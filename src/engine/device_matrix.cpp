@@ -113,7 +113,8 @@ DeviceMatrix::~DeviceMatrix() {
   const auto is_mine = [&](unsigned buffer) { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); };
   // Other buffers may get the names while a scope or an image remembers them.
   std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });
-  if (is_mine(state_->image_a.buffer)) state_->image_a.begin = -1;
+  for (gl::BufferImage& image : state_->operand_images)
+    if (is_mine(image.buffer)) image.begin = -1;
   delete_buffers(state_->api, buffers_);
 }
 

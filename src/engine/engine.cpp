@@ -28,7 +28,7 @@ void delete_objects(Engine::State& state) noexcept {
   for (auto& [key, entry] : state.programs) entry.program.destroy(api);
   state.work.destroy(api);
   state.clock.destroy(api);
-  gl::destroy_image(api, state.image_a);
+  for (gl::BufferImage& image : state.operand_images) gl::destroy_image(api, image);
   gl::delete_buffer(api, state.scratch);
   state.staging.destroy(api);
   state.mark.destroy(api);

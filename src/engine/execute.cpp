@@ -90,13 +90,14 @@ class Dispatch {
             static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
   }
 
-  /// The same for A as an image.
-  std::array<int, 4> place_image() {
-    const BufferView& a = call_.product.a;
-    const Strides stride = strides(plan_.problem, Role::a);
-    const Place from = place_of(a, stride, step_.a.offset_bytes);
-    const std::int64_t begin = gl::bind_image(state_.api, 1, state_.image_a, from.buffer, from.offset, step_.a.size_bytes);
-    return {static_cast<int>(begin / element_bytes(a.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
+  /// The same for A or B as an image.
+  std::array<int, 4> place_image(Role role, unsigned unit, Window window) {
+    const BufferView& view = view_of(call_.product, role);
+    const Strides stride = strides(plan_.problem, role);
+    const Place from = place_of(view, stride, window.offset_bytes);
+    gl::BufferImage& image = state_.operand_images[role == Role::a ? 0 : 1];
+    const std::int64_t begin = gl::bind_image(state_.api, unit, image, from.buffer, from.offset, window.size_bytes);
+    return {static_cast<int>(begin / element_bytes(view.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
             static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
   }
 
@@ -105,7 +106,9 @@ class Dispatch {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + part.offset_bytes, part.size_bytes) / unit);
   }
 
-  bool a_is_image() const { return plan_.wide == Panels::image; }
+  bool is_image(Role role) const {
+    return plan_.wide == Panels::image && (role == Role::a || kernels::wide_reads(plan_.kernel) == kernels::WideReads::a_and_b);
+  }
   /// The distance in texels from one item's panels to the next's.
   int panel_stride(Role role) const;
 
@@ -215,8 +218,12 @@ void Dispatch::multiply(gl::Program& program) {
   program.set(api, at_size,
               std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
                          static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
-  if (!plan_.packs(Role::a)) program.set(api, at_a, a_is_image() ? place_image() : place(Role::a, gl::binding_a, step_.a));
-  if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
+  if (!plan_.packs(Role::a))
+    program.set(api, at_a,
+                is_image(Role::a) ? place_image(Role::a, gl::unit_a, step_.a) : place(Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::b))
+    program.set(api, at_b,
+                is_image(Role::b) ? place_image(Role::b, gl::unit_b, step_.b) : place(Role::b, gl::binding_b, step_.b));
   if (from != Panels::none) {
     const WorkspaceLayout& workspace = plan_.workspace;
     const std::int64_t b_offset = workspace.panels_b.offset_bytes;
@@ -224,7 +231,9 @@ void Dispatch::multiply(gl::Program& program) {
     if (from == Panels::storage)
       first = bind_workspace(gl::binding_b, {0, b_offset + workspace.panels_b.size_bytes}, 16);
     else
-      first = gl::bind_image(api, 0, call_.work->panels, workspace_.buffer, workspace_.offset, workspace.sums.offset_bytes) / 16;
+      first = gl::bind_image(api, gl::unit_panels, call_.work->panels, workspace_.buffer, workspace_.offset,
+                             workspace.sums.offset_bytes) /
+              16;
     program.set(api, at_panels,
                 std::array{static_cast<int>(first), static_cast<int>(first + b_offset / 16), panel_stride(Role::a),
                            panel_stride(Role::b)});
@@ -280,7 +289,7 @@ void Dispatch::run(gl::Program& program) {
       break;
   }
   bind_unused(plan_.program(step_.stage));
-  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || a_is_image());
+  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || is_image(Role::a));
   gl::dispatch(api, step_.groups);
 }
 
@@ -380,7 +389,7 @@ Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, 
 gl::Bindings bindings_of(const Plan& plan) {
   gl::Bindings result = gl::product_bindings;
   if (panels(plan.kernel) == Panels::image) result |= gl::image_panels;
-  if (plan.wide == Panels::image) result |= gl::image_a;
+  if (plan.wide == Panels::image) result |= gl::image_a | gl::image_b;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (unsigned i = 0; i < gl::storage_bindings; ++i)
@@ -438,7 +447,7 @@ bool passes(Engine::State& state, const Plan& plan) {
   const auto end = [&] {
     state.checking = false;
     state.sizes.clear();  // other buffers may get the names of its buffers
-    state.image_a.begin = -1;
+    state.forget_images();
   };
   try {
     wrong = self_check(state, plan);
@@ -511,7 +520,8 @@ Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call
 Enqueuer::~Enqueuer() {
   // The textures would keep the caller's buffers alive.
   if (call_.product.workspace) gl::release_image(state_.api, call_.work->panels);
-  if (!state_.scoped) gl::release_image(state_.api, state_.image_a);
+  if (!state_.scoped)
+    for (gl::BufferImage& image : state_.operand_images) gl::release_image(state_.api, image);
 }
 
 void Enqueuer::upload_items() {

@@ -80,8 +80,10 @@ class Buffers {
   std::vector<unsigned> names_;
 };
 
-/// Checks one product, with A and B as they are or both transposed.
-std::string self_check(Engine::State& state, const Plan& plan, Op op) {
+}  // namespace
+
+/// Checks one product, of which A and B lie as the program has them.
+std::string self_check(Engine::State& state, const Plan& plan) {
   const Problem& like = plan.problem;
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
@@ -95,13 +97,14 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   const std::int64_t m = std::min(block.rows + (b_wide ? 16 : 1), max.m), n = std::min(block.columns + (b_wide ? 16 : 1), max.n);
   const std::int64_t k = std::min(kernels::k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
-  const bool turned = op != Op::none;
-  const std::int64_t width_a = turned ? m : k, width_b = turned ? k : n;
+  const bool one_layout = kernels::is_for_one_layout(plan.kernel) && panels(plan.kernel) == Panels::none;
+  const bool turned_a = one_layout && !key.a_along_k, turned_b = one_layout && key.b_along_k;
+  const std::int64_t width_a = turned_a ? m : k, width_b = turned_b ? k : n;
   const std::int64_t ld_a = a_wide ? round_up(width_a, 16) : (width_a | 1) + 2,
                      ld_b = b_wide ? round_up(width_b, 16) : width_b + 1;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  Sample a(like.type, turned ? k : m, width_a, ld_a, items, 1, spoils),
-      b(like.type, turned ? n : k, width_b, ld_b, items, 2, spoils), c(like.c_type, m, n, n + 3, items, 3, shows),
+  Sample a(like.type, turned_a ? k : m, width_a, ld_a, items, 1, spoils),
+      b(like.type, turned_b ? n : k, width_b, ld_b, items, 2, spoils), c(like.c_type, m, n, n + 3, items, 3, shows),
       d(like.c_type, m, n, n, items, 4, spoils), bias(like.c_type, 1, n, n, 1, 5, spoils);
 
   const gl::Api& api = state.api;
@@ -109,7 +112,8 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   Gemm product;
   product.alpha = 2;
   product.beta = 2;  // shows whether the kernel added to a gap
-  product.op_a = product.op_b = op;
+  product.op_a = turned_a ? Op::transpose : Op::none;
+  product.op_b = turned_b ? Op::transpose : Op::none;
   product.a = a.view(buffers.make(a));
   product.b = b.view(buffers.make(b));
   product.c = c.view(buffers.make(c));
@@ -138,7 +142,7 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         Number sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += (turned ? a(z, p, i) * b(z, j, p) : a(z, i, p) * b(z, p, j));
+        for (std::int64_t p = 0; p < k; ++p) sum += (turned_a ? a(z, p, i) : a(z, i, p)) * (turned_b ? b(z, j, p) : b(z, p, j));
         Number value = 2.0 * sum + 2.0 * c(z, i, j);
         if (last.epilogue) value += d(z, i, j) + bias(0, 0, j);
         if (relu && value.real() < 0) value = 0;
@@ -153,16 +157,6 @@ std::string self_check(Engine::State& state, const Plan& plan, Op op) {
   return "a product of " + std::to_string(m) + "x" + std::to_string(k) + " by " + std::to_string(k) + "x" + std::to_string(n) +
          " in integers is wrong from element (" + std::to_string(in_item / (n + 3)) + ", " + std::to_string(in_item % (n + 3)) +
          ") of item " + std::to_string(element / c.stride()) + " on";
-}
-
-}  // namespace
-
-std::string self_check(Engine::State& state, const Plan& plan) {
-  std::string wrong = self_check(state, plan, Op::none);
-  // A program that reads 16 bytes at a time takes other branches where lines are along k.
-  if (wrong.empty() && plan.wide != Panels::none && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b)
-    wrong = self_check(state, plan, Op::transpose);
-  return wrong;
 }
 
 }  // namespace glgemm

@@ -266,7 +266,8 @@ Scope::~Scope() {
   if (!state_) return;
   state_->engine->scoped = false;
   state_->engine->sizes.clear();
-  if (!state_->engine->abandoned) gl::release_image(state_->engine->api, state_->engine->image_a);
+  if (!state_->engine->abandoned)
+    for (gl::BufferImage& image : state_->engine->operand_images) gl::release_image(state_->engine->api, image);
   if (state_->engine->abandoned && state_->guard) state_->guard->forget();
 }
 

@@ -61,7 +61,11 @@ struct GLGEMM_HIDDEN Engine::State {
   gl::ContextMark mark;     ///< of the engine's context
   WorkBuffers work;         ///< of products without a workspace of the caller's; grows as needed
   unsigned scratch = 0;     ///< bound by run_on_nothing()
-  gl::BufferImage image_a;  ///< of an operand that a kernel reads as an image
+  std::array<gl::BufferImage, 2> operand_images;  ///< A and B, where a kernel reads them as images
+  /// Has the images look for their buffers again: others may have got the names.
+  void forget_images() {
+    for (gl::BufferImage& image : operand_images) image.begin = -1;
+  }
   SliceClock clock;         ///< of long products
   bool scoped = false;
   /// The sizes of the buffers that this scope has asked for.

@@ -2,12 +2,14 @@
 #include <glgemm/tuning.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -91,6 +93,7 @@ TuningEntry read_entry(const Json& json) {
   TuningEntry entry;
   entry.device = text_field(json, "device", true);
   entry.driver = text_field(json, "driver", true);
+  entry.processor = text_field(json, "processor", false);
   entry.shape_class = text_field(json, "class", false);
   entry.date = text_field(json, "date", true);
   if (!is_date(entry.date)) throw Malformed("its \"date\" is " + in_quotes(entry.date) + ", not of the form 2026-01-31");
@@ -130,6 +133,7 @@ OrderedJson to_json(const TuningEntry& entry) {
   const auto letter = [](char c) { return std::string(1, c == 'T' ? 'T' : 'N'); };
   return {{"device", entry.device},
           {"driver", entry.driver},
+          {"processor", entry.processor},
           {"class", entry.shape_class},
           {"m", size.m},
           {"n", size.n},
@@ -146,7 +150,7 @@ OrderedJson to_json(const TuningEntry& entry) {
 
 /// Whether two entries are about the same.
 bool same_place(const TuningEntry& x, const TuningEntry& y) {
-  if (x.device != y.device || x.driver != y.driver) return false;
+  if (x.device != y.device || x.driver != y.driver || x.processor != y.processor) return false;
   const Problem &p = x.choice.problem, &q = y.choice.problem;
   if (p.type != q.type || p.c_type != q.c_type || p.k != q.k || p.batch != q.batch) return false;
   const MemoryOrder order_p = memory_order(p), order_q = memory_order(q);
@@ -293,29 +297,27 @@ void TuningTable::merge(const TuningTable& newer) {
 }
 
 std::vector<TunedChoice> TuningTable::choices_for(const DeviceInfo& device, std::vector<std::string>* notes) const {
-  std::vector<TunedChoice> exact, alike;
-  std::vector<std::pair<std::string, int>> stale;
+  // In the order in which they hold: of this very processor before an unknown one, then of the very driver before a like one.
+  std::array<std::vector<TunedChoice>, 4> found;
+  std::map<std::string, int> stale;  // how many, by what is said of them
   const std::string name = device_name(device.renderer);
   for (const TuningEntry& entry : entries_) {
     if (device_name(entry.device) != name) continue;
-    if (entry.driver == device.version) {
-      exact.push_back(entry.choice);
-    } else if (driver_family(entry.driver) == driver_family(device.version)) {
-      alike.push_back(entry.choice);
-    } else {
-      const auto known = std::find_if(stale.begin(), stale.end(), [&](const auto& x) { return x.first == entry.driver; });
-      if (known == stale.end())
-        stale.emplace_back(entry.driver, 1);
-      else
-        ++known->second;
-    }
+    const bool same_processor = entry.processor == device.processor, same_driver = entry.driver == device.version;
+    if (!same_processor && !entry.processor.empty() && !device.processor.empty())
+      ++stale["for another processor: measured on " + in_quotes(entry.processor) + ", and this is " +
+              in_quotes(device.processor)];
+    else if (!same_driver && driver_family(entry.driver) != driver_family(device.version))
+      ++stale["stale: measured with the driver " + in_quotes(entry.driver) + ", and this is " + in_quotes(device.version)];
+    else
+      found[(same_processor ? 0U : 2U) + (same_driver ? 0U : 1U)].push_back(entry.choice);
   }
   if (notes)
-    for (const auto& [driver, count] : stale)
-      notes->push_back(std::to_string(count) + (count == 1 ? " entry is" : " entries are") + " stale: measured with the driver " +
-                       in_quotes(driver) + ", and this is " + in_quotes(device.version));
-  exact.insert(exact.end(), alike.begin(), alike.end());
-  return exact;
+    for (const auto& [what, count] : stale)
+      notes->push_back(std::to_string(count) + (count == 1 ? " entry is " : " entries are ") + what);
+  std::vector<TunedChoice> choices;
+  for (const std::vector<TunedChoice>& part : found) choices.insert(choices.end(), part.begin(), part.end());
+  return choices;
 }
 
 std::vector<TunedChoice> tuning_for(const DeviceInfo& device, const std::optional<std::string>& path,

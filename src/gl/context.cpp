@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/processor.hpp"
 #include "gl/api.hpp"
 
 namespace glgemm::gl {
@@ -55,6 +56,7 @@ DeviceInfo device_info(const Api& api) {
   DeviceInfo info{text(api, GL_VENDOR), text(api, GL_RENDERER), text(api, GL_VERSION), false};
   for (const char* software : {"llvmpipe", "softpipe", "swrast", "SwiftShader"})
     if (info.renderer.find(software) != std::string::npos) info.software = true;
+  if (info.software) info.processor = processor_name();
   return info;
 }
 
@@ -75,7 +77,10 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
     limits.image_buffer_bytes = 0;
   limits.cpu = device.software;
-  if (device.software) limits.concurrent_groups = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  limits.splits_storage_loads = device.renderer.find("NVK") != std::string::npos;
+  limits.device_class = device_class_of(device.vendor, device.renderer, limits);
+  limits.concurrent_groups = device.software ? std::max<std::int64_t>(1, std::thread::hardware_concurrency())
+                                             : usual_limits(limits.device_class).concurrent_groups;
   // llvmpipe before Mesa 25.0 ends loops after 65535 iterations; so does zink on it. The version of a driver below zink can't be
   // asked for, so the limit holds for newer ones too: one more window of k for each 60,000 costs nothing that can be measured.
   if (device.renderer.find("llvmpipe") != std::string::npos) limits.loop_iterations = 60000;

@@ -30,7 +30,8 @@ constexpr Bindings bit(Binding binding) {
 constexpr Bindings all_storage = (1u << storage_bindings) - 1;
 /// Image units 0 and 1, through which kernels read panels and A.
 constexpr unsigned image_units = 2;
-constexpr Bindings image_panels = 1u << storage_bindings, image_a = image_panels << 1;
+constexpr unsigned unit_panels = 0, unit_b = 0, unit_a = 1;  // what has panels does not read B itself
+constexpr Bindings image_panels = 1u << storage_bindings, image_b = image_panels, image_a = image_panels << 1;
 /// The current program; the storage-buffer binding without an index; copy-read and copy-write.
 constexpr Bindings program_binding = image_a << 1, storage_binding = program_binding << 1, copy_bindings = storage_binding << 1;
 /// The active texture unit's buffer texture; where queries' results go; the framebuffer that is drawn to.

@@ -14,7 +14,6 @@ struct Blocked {
   int tile_n = 8;
   int step_k = 4;
   int pad = 1;
-  int prefetch = 1;
   int double_buffer = 0;
   int panels = 0;
 };
@@ -26,14 +25,57 @@ constexpr Parameter<Blocked> list[] = {
     {"tile_n", "TN", &Blocked::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
     {"step_k", "STEP_K", &Blocked::step_k, powers_of_two(1, 16), "products of a sum that are written out"},
     {"pad", "PAD", &Blocked::pad, flag, "1: a texel of padding after each row of shared memory"},
-    {"prefetch", "PREFETCH", &Blocked::prefetch, flag,
-     "1: the next block of k is loaded into registers while this one is multiplied"},
     {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
      "1: two blocks of k in shared memory, and one barrier for each instead of two"},
     {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning}};
 
 int invocations(const Blocked& k) {
   return k.tile_m > 0 && k.tile_n > 0 ? (k.block_m / k.tile_m) * (k.block_n / k.tile_n) : 0;
+}
+
+/// What the compilers of a class of devices keep in registers.
+struct Fit {
+  std::int64_t sums;     ///< the most words of sums for each invocation; with 16 elements they may be more
+  int block_k_of_large;  ///< block_k with 32 sums and more; 0: the usual one
+  int turns;             ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
+};
+/// By Mesa's compilers for these GPUs; tests/kernels/gpu_code.cpp holds the kernels against them. An unknown device gets what all
+/// of them take.
+Fit fit_of(DeviceClass device) {
+  switch (device) {
+    case DeviceClass::amd_gcn:
+    case DeviceClass::amd_vega:
+    case DeviceClass::amd_rdna1:
+    case DeviceClass::amd_rdna2:
+    case DeviceClass::amd_rdna3:
+    case DeviceClass::amd_rdna4:
+      return {128, 0, 1};
+    case DeviceClass::nvidia_kepler:
+    case DeviceClass::nvidia_maxwell:
+    case DeviceClass::nvidia_pascal:
+    case DeviceClass::nvidia_volta:
+    case DeviceClass::nvidia_turing:
+    case DeviceClass::nvidia_ampere:
+    case DeviceClass::nvidia_ada:
+    case DeviceClass::nvidia_hopper:
+    case DeviceClass::nvidia_blackwell:
+    case DeviceClass::apple_m1:
+    case DeviceClass::adreno_7xx:
+    case DeviceClass::adreno_8xx:
+      return {64, 0, 1};
+    case DeviceClass::adreno_6xx:
+      return {64, 8, 1};
+    case DeviceClass::intel_gen7:
+    case DeviceClass::intel_gen8:
+    case DeviceClass::intel_gen9:
+    case DeviceClass::intel_gen11:
+    case DeviceClass::intel_gen12:
+    case DeviceClass::intel_xe_hpg:
+    case DeviceClass::intel_xe2:
+      return {32, 32, 2};
+    default:
+      return {32, 0, 2};
+  }
 }
 
 class BlockedFamily final : public FamilyOf<ProductFamily, list> {
@@ -77,8 +119,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
     const std::int64_t texels = loads(k.block_m) + loads(k.block_n);
     constexpr std::int64_t others = 24;
-    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + 4 * k.prefetch * texels + (k.panels == 0 ? 2 * texels : 0) +
-           others;
+    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + 4 * texels + (k.panels == 0 ? 2 * texels : 0) + others;
   }
 
   Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
@@ -93,7 +134,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Limits& limits) const override { return limits.splits_storage_loads; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
@@ -108,7 +149,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   Loops loops(const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     const std::int64_t of_a_step = 1 + k.block_k / k.step_k;
-    return {.outside = k.prefetch * of_a_step + k.tile_m * k.tile_n, .of_a_step = of_a_step};
+    return {.outside = 2 * k.tile_m * k.tile_n, .of_a_step = of_a_step};
   }
   bool can_split() const override { return true; }
 
@@ -130,13 +171,22 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = elements * b.step_k};
   }
-  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (limits.cpu) return result;
+    const Fit fit = fit_of(limits.device_class);
+    const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
     for (const int panels : {0, 1})
-      for (const Blocked& k : {Blocked{128, 128, 8, 8, 8, 8, 0, 1, 1, panels}, Blocked{64, 64, 16, 8, 8, 4, 1, 1, 0, panels},
-                               Blocked{64, 64, 16, 4, 8, 4, 1, 1, 0, panels}, Blocked{32, 32, 32, 4, 4, 4, 1, 1, 0, panels}})
+      for (Blocked k : {Blocked{128, 128, 16, 16, 8, 16, 0, 0, 0}, Blocked{128, 128, 16, 8, 8, 16, 0, 0, 0},
+                        Blocked{64, 128, 16, 4, 8, 16, 0, 0, 0}, Blocked{64, 64, 16, 4, 8, 16, 1, 0, 0},
+                        Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
+        const std::int64_t sums = k.tile_m * k.tile_n;
+        if (sums > 16 && sums * words > fit.sums) continue;
+        if (sums >= 32 && fit.block_k_of_large != 0) k.block_k = fit.block_k_of_large;
+        k.step_k = std::min(16, k.block_k / fit.turns);
+        k.panels = panels;
         result.push_back(make(k));
+      }
     return result;
   }
   std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
@@ -147,10 +197,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
       for (const int k : {8, 16, 32})
         for (const auto& [tm, tn] :
              {std::array{4, 4}, std::array{4, 8}, std::array{8, 4}, std::array{8, 8}, std::array{8, 16}, std::array{16, 8}})
-          for (const int step : {4, 8})
+          for (const int step : {4, 8, 16})
             for (const int pad : {0, 1})
               for (const int twice : {0, 1})
-                for (const int panels : {0, 1}) result.push_back(make({m, n, k, tm, tn, step, pad, 1, twice, panels}));
+                for (const int panels : {0, 1}) result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels}));
     return result;
   }
 

@@ -81,7 +81,7 @@ struct MaxSizes {
   std::int64_t m, n, k;
 };
 
-/// Which operands a family reads 16 bytes at a time where they lie so.
+/// Which operands a family reads 16 bytes at a time where they lie so. A program that reads both is compiled for how they lie.
 enum class WideReads { none, a, a_and_b };
 
 /// The kernels of a family that tests run.
@@ -122,7 +122,7 @@ class ProductFamily : public Family {
   virtual WideReads wide_reads() const = 0;
   /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
   virtual bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const = 0;
-  /// Whether it reads A as an image then, where A is large enough.
+  /// Whether it reads them as images then, where A is large enough.
   virtual bool reads_wide_as_image(const Limits& limits) const = 0;
   /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
   virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;

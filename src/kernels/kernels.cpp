@@ -166,6 +166,8 @@ std::string to_string(const ProgramKey& key) {
   if (key.items) text += " items";
   if (key.parts) text += " parts";
   if (key.wide != Panels::none) text += key.wide == Panels::image ? " wide image" : " wide";
+  if (key.a_along_k) text += " A along k";
+  if (key.b_along_k) text += " B along k";
   return text;
 }
 
@@ -208,6 +210,10 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("ITEMS", key.items ? 1 : 0);
   result.emplace_back("PARTS", key.parts ? 1 : 0);
   result.emplace_back("WIDE", static_cast<int>(key.wide));
+  if (is_for_one_layout(key.kernel)) {
+    result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
+    result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
+  }
   if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
     result.emplace_back("PANELS", 0);
   return result;
@@ -249,7 +255,7 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned binding) const {
     case 0:
       return !packs_a && key.wide != Panels::image;
     case 1:
-      return from != Panels::image;
+      return from != Panels::image && !(key.wide == Panels::image && wide_reads() == WideReads::a_and_b);
     case 2:
       return writes_c;
     case 3:
@@ -293,6 +299,11 @@ bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, st
 
 WideReads wide_reads(const Kernel& kernel) {
   return product_family(kernel).wide_reads();
+}
+
+bool is_for_one_layout(const Kernel& kernel) {
+  const auto index = static_cast<std::size_t>(Family::index(kernel));
+  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b;
 }
 
 bool reads_wide_as_image(const Kernel& kernel, const Limits& limits) {

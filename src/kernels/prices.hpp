@@ -3,12 +3,17 @@
 // Every kernel is counted in the same coin: what one step along k takes a group of invocations that run in step (a CPU's vector
 // of 8, a GPU's of 32), from the loads, multiply-adds and barriers that its inner loop is made of. The CPU's prices are
 // nanoseconds measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over
-// the invocations and one from an image is not. The GPU's are rough ones in the proportions of a data-centre GPU. What a device
-// really likes is for the tuner to find out; the model decides where there is no tuning. Only ratios matter, but for the costs
-// of dispatches and compilation, which decide small products.
+// the invocations and one from an image is not. The GPU's are rough ones for a device whose compute units read a byte of shared
+// memory, and whose memory gives a twentieth of one, in the time of a multiply-add; other classes of devices scale them. What a
+// device really likes is for the tuner to find out; the model decides where there is no tuning. Only ratios matter, but for the
+// costs of dispatches and compilation, which decide small products.
 #pragma once
 
+#include <algorithm>
+
 #include <glgemm/plan.hpp>
+
+#include "base/device_class.hpp"
 
 namespace glgemm::kernels {
 
@@ -29,6 +34,24 @@ struct Prices {
 
 inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
 inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1e8, 4e5};
+
+/// The prices of a device, by its class.
+inline Prices prices(const Limits& limits) {
+  if (limits.cpu) return cpu_prices;
+  const DeviceTraits& device = traits(limits);
+  // Caches give a part of what memory cannot, so that memory's rate counts within limits.
+  const double memory = std::clamp(0.05 / device.memory_bytes, 0.5, 2.0);
+  Prices result = gpu_prices;
+  for (double* const price : {&result.storage_load, &result.storage_texel, &result.image_texel}) *price *= memory;
+  for (double* const price : {&result.shared_load, &result.shared_texel}) *price /= device.shared_bytes;
+  return result;
+}
+
+/// A multiply-add of a type's accumulator, in multiply-adds of f32.
+inline double multiply_adds(Type type, const Limits& limits) {
+  const bool doubles = needs_f64(type);
+  return (is_complex(type) ? 4 : 1) * (doubles ? 1 / traits(limits).f64_rate : 1);
+}
 
 /// What a family counts with: the device's prices, and what the problem's type makes of them.
 struct CostTerms {

@@ -9,7 +9,7 @@
 namespace glgemm {
 
 double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs) {
-  const kernels::Prices& price = limits.cpu ? kernels::cpu_prices : kernels::gpu_prices;
+  const kernels::Prices price = kernels::prices(limits);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = number(problem.m), n = number(problem.n), k = number(problem.k), batch = number(problem.batch);
   const double wide = number(element_bytes(accumulator(problem.type))) / 4;
@@ -19,14 +19,22 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const double vectors = std::ceil(invocations / price.lanes);
   const kernels::Cost cost = kernels::cost(problem, kernel, limits,
                                            {.price = price,
-                                            .multiply_add = price.multiply_add * (is_complex(problem.type) ? 4 * wide / 2 : wide),
+                                            .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
                                             .per_texel = per_texel,
                                             .texel = panels(kernel) == Panels::image ? price.image_texel : price.storage_texel,
                                             .invocations = invocations});
+  // A register that the device does not have is stored and loaded in each turn of the loop along k. One that it has, but that
+  // keeps other invocations from running meanwhile, makes for waiting.
+  const DeviceTraits& device = traits(limits);
+  const std::int64_t registers = limits.cpu ? 0 : kernels::registers(kernel, problem.type);
+  const double spills = number(std::max<std::int64_t>(0, registers - device.max_registers)) * 2 * price.storage_load /
+                        number(kernels::k_step(kernel));
+  const double waiting = 1 + 0.25 * std::max(0.0, number(registers) / device.registers - 1);
   const Tile block = tile(kernel);
   double groups = std::ceil(m / number(block.rows)) * std::ceil(n / number(block.columns)) * batch;
   if (kernels::packs_items(kernel)) groups = std::ceil(groups / invocations);
-  const double group_time = price.group + vectors * (k / number(parts) * cost.step + cost.elements * cost.finish);
+  const double group_time =
+      price.group + vectors * (k / number(parts) * (cost.step + spills) + cost.elements * cost.finish) * waiting;
   const double running = number(std::max<std::int64_t>(1, limits.concurrent_groups));
   double time = price.dispatch + group_time * std::ceil(groups * number(parts) / running);
   double programs = 1;

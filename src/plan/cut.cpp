@@ -245,9 +245,10 @@ void PieceCutter::place_panels_b(WorkspaceLayout& layout) const {
 /// How the kernel reads what it can read 16 bytes at a time.
 Panels PieceCutter::how_wide() const {
   if (!kernels::reads_wide(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return Panels::none;
-  const std::int64_t window_bytes = extent(problem_, Role::a, piece_) * element_bytes(problem_.type);
-  return kernels::reads_wide_as_image(kernel_, limits_) && window_bytes >= kernels::min_image_bytes &&
-                 window_bytes <= limits_.image_buffer_bytes - 256
+  const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
+  const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
+  const bool b_fits = kernels::wide_reads(kernel_) == kernels::WideReads::a || window_bytes(Role::b) <= max_bytes;
+  return kernels::reads_wide_as_image(kernel_, limits_) && a_bytes >= kernels::min_image_bytes && a_bytes <= max_bytes && b_fits
              ? Panels::image
              : Panels::storage;
 }

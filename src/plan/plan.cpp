@@ -26,15 +26,25 @@ ProgramKey Plan::program(Stage stage) const {
   }
   // Panels have the accumulator's type already.
   const Type type = panels(kernel) != Panels::none && packs(Role::a) ? acc : problem.type;
+  const bool lies = kernels::is_for_one_layout(kernel) && panels(kernel) == Panels::none;
+  const bool a_along_k = lies && strides(problem, Role::a).column == 1, b_along_k = lies && strides(problem, Role::b).row == 1;
   if (parts > 1)
-    return {
-        .kernel = kernel, .type = type, .c_type = acc, .items = items_in_buffer && !packs(Role::a), .parts = true, .wide = wide};
+    return {.kernel = kernel,
+            .type = type,
+            .c_type = acc,
+            .items = items_in_buffer && !packs(Role::a),
+            .parts = true,
+            .wide = wide,
+            .a_along_k = a_along_k,
+            .b_along_k = b_along_k};
   return {.kernel = kernel,
           .type = type == acc && problem.c_type != acc ? problem.type : type,
           .c_type = problem.c_type,
           .epilogue = epilogue,
           .items = items_in_buffer,
-          .wide = wide};
+          .wide = wide,
+          .a_along_k = a_along_k,
+          .b_along_k = b_along_k};
 }
 
 std::vector<Stage> Plan::stages() const {

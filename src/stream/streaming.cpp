@@ -245,7 +245,7 @@ void Streamer::make_buffers() {
 void Streamer::destroy() noexcept {
   const gl::Api& api = state_.api;
   state_.sizes.clear();  // a scope remembers them by names that new buffers may get
-  state_.image_a.begin = -1;
+  state_.forget_images();
   for (StripBuffer& strip : strips_) {
     strip.in_use.destroy(api);
     gl::delete_buffer(api, strip.buffer);

@@ -39,6 +39,28 @@ bad 'two ways to say it' 'glgemm bench: --size excludes --shape (--help explains
 bad 'no product' 'glgemm inspect: --shape M,N,K or --size N says which product' inspect --no-device
 bad 'JSON to nowhere' "glgemm inspect: cannot write 'missing/x.json': there is no folder 'missing'" inspect --no-device --size 8 --json missing/x.json
 
+bad 'a device that is there and not' 'glgemm inspect: --device excludes --as (--help explains)' inspect --size 8 --as cpu --device 0
+bad 'no device, and one' 'glgemm inspect: --as excludes --no-device (--help explains)' inspect --size 8 --as cpu --no-device
+bad 'a misspelt class' "glgemm inspect: --as: no device 'nvidia-amper' is known; the nearest: nvidia-ampere ('--as list' shows all)" \
+  inspect --size 8 --as nvidia-amper
+bad 'a maker without such a class' \
+  "glgemm inspect: --as: no device 'adreno-31415926' is known; the nearest: adreno-6xx, adreno-7xx, adreno-8xx ('--as list' shows all)" \
+  inspect --size 8 --as adreno-31415926
+bad 'no device at all' "glgemm inspect: --as: no device 'frobnicator 3000' is known ('--as list' shows all)" \
+  inspect --size 8 --as 'frobnicator 3000'
+
+# Plans for devices that are not there.
+"$glgemm" inspect --as list >classes 2>stderr || fail "inspect --as list: $(cat stderr)"
+"$glgemm" inspect --as list --json >classes.json 2>stderr || fail "inspect --as list --json: $(cat stderr)"
+[ "$(wc -l <classes)" -ge 20 ] && [ "$(grep -c '"class":' classes.json)" = "$(wc -l <classes)" ] || fail "the classes are: $(cat classes)"
+for class in $(awk '{ print $1 }' classes); do
+  "$glgemm" inspect --size 512 --as $class --json >plan 2>stderr || fail "inspect --as $class: $(cat stderr)"
+  grep -qF "\"device_class\": \"$class\"" plan && grep -qF '"device_is_there": false' plan || fail "as $class: $(head -n 4 plan)"
+done
+"$glgemm" inspect --size 512 --as 'NVIDIA GeForce RTX 3070/PCIe/SSE2' >plan 2>stderr || fail "inspect --as NAME: $(cat stderr)"
+grep -qE '^device +none; as on a usual nvidia-ampere: ' plan || fail "as a GeForce: $(head -n 1 plan)"
+"$glgemm" inspect --size 8 --no-device --json | grep -qF '"device_is_there": true' && fail 'no device is there'
+
 # One spelling for all verbs.
 "$glgemm" inspect --no-device --size 8 --json >here 2>stderr || fail "inspect --json: $(cat stderr)"
 "$glgemm" inspect --no-device --size 8 --json - >dash 2>stderr || fail "inspect --json -: $(cat stderr)"
@@ -69,6 +91,8 @@ completes 'f32,bf16' tune --type f32,b
 completes probe bench --check p
 completes full bench --check = f
 completes 'tiled' inspect --kernel t
+completes 'nvidia-ampere nvidia-ada' inspect --as nvidia-a
+completes 'list' inspect --as l
 completes 'auto,tiled' bench --kernel auto,t
 completes 'gemv' tune --class g
 completes '' tune --seed ''

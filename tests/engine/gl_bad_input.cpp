@@ -72,7 +72,7 @@ struct Wrong {
 TEST_CASE("gemm: every wrong argument") {
   test::context();
   const test::Application application;
-  EngineOptions engine_options;
+  EngineOptions engine_options = test::engine_options();
   engine_options.check_context = false;
   engine_options.self_check = false;  // whose dispatches would be counted
   Engine engine(test::counting_loader, engine_options);
@@ -88,7 +88,7 @@ TEST_CASE("gemm: every wrong argument") {
         .epilogue = {BufferView{.buffer = d.name(), .rows = 4, .columns = 5}, BiasView::for_each_column(bias.name())}};
     engine.gemm(good);
     const std::vector<std::byte> right = c.read();
-    REQUIRE(right != before);
+    CHECK_RESULT(right != before);
     const auto type_all = [](Gemm& g, Type type) {
       g.a.type = g.b.type = g.c.type = type;
       g.epilogue = {};
@@ -214,9 +214,9 @@ TEST_CASE("gemm: every wrong argument") {
     Gemm next = good;
     next.c.buffer = fresh.name();
     engine.gemm(next);
-    CHECK(fresh.read() == right);
-    CHECK(c.read() == right);
-    CHECK(large.read() == large_before);
+    CHECK_RESULT(fresh.read() == right);
+    CHECK_RESULT(c.read() == right);
+    CHECK_RESULT(large.read() == large_before);
   }
   engine.release();
 }
@@ -224,7 +224,7 @@ TEST_CASE("gemm: every wrong argument") {
 TEST_CASE("gemm: wrong options and workspaces") {
   test::context();
   const test::Application application;
-  EngineOptions engine_options;
+  EngineOptions engine_options = test::engine_options();
   engine_options.self_check = false;
   Engine engine(test::counting_loader, engine_options);
   {
@@ -295,13 +295,13 @@ TEST_CASE("gemm: wrong options and workspaces") {
       o.limits->f64 = false;
       g.a.type = g.b.type = g.c.type = Type::f64;
     });
-    CHECK(c.read() == before);
+    CHECK_RESULT(c.read() == before);
     engine.gemm(good, short_k);
     const std::vector<std::byte> right = c.read();
-    CHECK(right != before);
+    CHECK_RESULT(right != before);
     good.workspace.reset();
     engine.gemm(good, short_k);
-    CHECK(c.read() == right);
+    CHECK_RESULT(c.read() == right);
   }
   engine.release();
 }
@@ -309,7 +309,7 @@ TEST_CASE("gemm: wrong options and workspaces") {
 TEST_CASE("every other function: wrong arguments") {
   test::context();
   const test::Application application;
-  EngineOptions engine_options;
+  EngineOptions engine_options = test::engine_options();
   engine_options.self_check = false;
   Engine engine(test::counting_loader, engine_options);
   {
@@ -381,16 +381,16 @@ TEST_CASE("every other function: wrong arguments") {
       invalid("alive already", [&] { const Scope second = engine.scope(); });
     }
     CHECK_NOTHROW(engine.scope());
-    CHECK(a.download() == host);
+    CHECK_RESULT(a.download() == host);
     a.copy(b, 0, 0, 2, 2, 1, 1);
-    CHECK(a.download()(2, 2) == host(1, 1));
+    CHECK_RESULT(a.download()(2, 2) == host(1, 1));
   }
   engine.release();
 }
 
 TEST_CASE("memory that the driver refuses: the engine's own buffers, with the bytes, all or nothing") {
   test::context();
-  EngineOptions engine_options;
+  EngineOptions engine_options = test::engine_options();
   engine_options.self_check = false;
   Engine engine(test::counting_loader, engine_options);
   {
@@ -418,16 +418,16 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
     CHECK(contains(refusal([&] { engine.gemm(items); }), "memory: the driver cannot give a buffer of 72 bytes"));
     const Gemm group[] = {plain, items};
     CHECK(contains(refusal([&] { engine.gemm(group); }), "memory: "));
-    CHECK(c.read() == before);
-    CHECK(y.read() == y_before);
+    CHECK_RESULT(c.read() == before);
+    CHECK_RESULT(y.read() == y_before);
     test::limit_buffers(most);
     engine.gemm(windows, short_k);
     engine.gemm(group);
     const std::vector<std::byte> right = c.read();
-    CHECK(right != before);
+    CHECK_RESULT(right != before);
     engine.gemm(windows, packed);
-    CHECK(c.read() == right);  // all sums alike: 300 times one square, in any order
-    CHECK(y.read() != y_before);
+    CHECK_RESULT(c.read() == right);  // all sums alike: 300 times one square, in any order
+    CHECK_RESULT(y.read() != y_before);
   }
   engine.release();
 }

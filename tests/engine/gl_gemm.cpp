@@ -130,6 +130,39 @@ TEST_CASE("limits made small on a real driver: many pieces, many slices") {
   }
 }
 
+TEST_CASE("A and B as images, where a driver splits loads from storage buffers, give the same bits however they lie") {
+  Engine& engine = test::engine();
+  PlanOptions options;
+  options.kernel = parse_kernel("blocked:block_m=64,block_n=16,block_k=8,tile_m=8,tile_n=4,step_k=4");
+  constexpr std::int64_t m = 4096, n = 20, k = 68;  // A has more than a MiB
+  for (const Op op_a : {Op::none, Op::transpose})
+    for (const Op op_b : {Op::none, Op::transpose}) {
+      CAPTURE(op_a == Op::none);
+      CAPTURE(op_b == Op::none);
+      const auto given = [&](Op op, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+        return DeviceMatrix(engine, op == Op::none ? random_integer_matrix(rows, columns, 9, seed)
+                                                   : random_integer_matrix(columns, rows, 9, seed));
+      };
+      const DeviceMatrix a = given(op_a, m, k, 1), b = given(op_b, k, n, 2);
+      std::vector<Matrix<float>> results;
+      for (const bool splits : {false, true}) {
+        options.limits = engine.limits();
+        options.limits->splits_storage_loads = splits;
+        const DeviceMatrix c(engine, m, n);
+        const Gemm product{.op_a = op_a, .op_b = op_b, .a = a.view(), .b = b.view(), .c = c.view()};
+        CHECK(make_plan(Engine::problem(product), engine.limits(), options).wide ==
+              (splits && engine.limits().image_buffer_bytes > 0 ? Panels::image : Panels::storage));
+        engine.gemm(product, options);
+        results.push_back(c.download());
+      }
+      CHECK(results[0] == results[1]);
+      const auto as_multiplied = [](const DeviceMatrix& x, Op op) {
+        return op == Op::none ? x.download() : transpose(x.download());
+      };
+      CHECK(check_full(as_multiplied(a, op_a), as_multiplied(b, op_b), results[1]).passed);
+    }
+}
+
 TEST_CASE("NaN and infinities arrive where they belong") {
   Matrix<float> a = random_matrix(40, 50, 1), b = random_matrix(50, 45, 2);
   a(7, 3) = std::numeric_limits<float>::quiet_NaN();

@@ -75,7 +75,7 @@ void visit(GLenum pending, Messages& messages) {
   const Matrix<float> host_a = random_integer_matrix(20, 30, 5, 1), host_b = random_integer_matrix(30, 10, 5, 2);
   const Matrix<float> host_c = multiply_serial(host_a, host_b);
   std::optional<Engine> made;
-  alone("Engine", [&] { made.emplace(HeadlessContext::get_proc_address); });
+  alone("Engine", [&] { made.emplace(HeadlessContext::get_proc_address, test::engine_options()); });
   Engine& engine = *made;
   std::optional<DeviceMatrix> a, b, c, bias, a16, b16, c16, space;
   alone("DeviceMatrix", [&] {
@@ -92,12 +92,12 @@ void visit(GLenum pending, Messages& messages) {
   Problem problem = Engine::problem(plain);
   alone("prepare", [&] { engine.prepare({&problem, 1}); });
   alone("gemm", [&] { engine.gemm(plain); });
-  alone("download", [&] { CHECK(c->download() == host_c); });
-  alone("download of a section", [&] { CHECK(c->download(2, 3, 4, 5)(1, 1) == host_c(3, 4)); });
+  alone("download", [&] { CHECK_RESULT(c->download() == host_c); });
+  alone("download of a section", [&] { CHECK_RESULT(c->download(2, 3, 4, 5)(1, 1) == host_c(3, 4)); });
   alone("upload of a section", [&] { c->upload(Matrix<float>(2, 3), 4, 5); });
   alone("copy", [&] { c->copy(*a, 0, 0, 5, 5, 1, 1); });
   alone("prepack", [&] { engine.prepack(b->view()); });
-  alone("multiply", [&] { CHECK(engine.multiply(host_a, host_b) == host_c); });
+  alone("multiply", [&] { CHECK_RESULT(engine.multiply(host_a, host_b) == host_c); });
   Report report;
   alone("gemm with a report", [&] { engine.gemm(plain, {}, &report); });
   Gemm epilogue = plain;
@@ -135,7 +135,7 @@ void visit(GLenum pending, Messages& messages) {
   alone("gemm from panels, again", [&] { engine.gemm(plain, packed); });
   alone("gemm from panels in a workspace of the caller's", [&] { engine.gemm(in_space, packed); });
   alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
-  alone("its download", [&] { CHECK(c->download() == host_c); });
+  alone("its download", [&] { CHECK_RESULT(c->download() == host_c); });
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
@@ -168,7 +168,7 @@ void visit(GLenum pending, Messages& messages) {
   });
   alone("the products again", [&] {
     engine.gemm(plain);
-    CHECK(c->download() == host_c);
+    CHECK_RESULT(c->download() == host_c);
   });
   alone("~DeviceMatrix", [&] {
     a.reset();
@@ -176,7 +176,7 @@ void visit(GLenum pending, Messages& messages) {
   });
   alone("release", [&] { engine.release(); });
   alone("~Engine", [&] { made.reset(); });
-  std::optional<Engine> forgotten(std::in_place, HeadlessContext::get_proc_address);
+  std::optional<Engine> forgotten(std::in_place, HeadlessContext::get_proc_address, test::engine_options());
   alone("~Engine without release", [&] { forgotten.reset(); });
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a full stack of debug groups is left alone") {
   api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &most);
   for (GLint depth = 1; depth < most; ++depth) api.PushDebugGroup(GL_DEBUG_SOURCE_APPLICATION, 0, -1, "deep");
   Messages messages;
-  leaves_alone("multiply", GL_NO_ERROR, messages, [&] { CHECK(engine.multiply({{2}}, {{3}}) == Matrix<float>{{6}}); });
+  leaves_alone("multiply", GL_NO_ERROR, messages, [&] { CHECK_RESULT(engine.multiply({{2}}, {{3}}) == Matrix<float>{{6}}); });
   for (GLint depth = 1; depth < most; ++depth) api.PopDebugGroup();
   CHECK(api.GetError() == GL_NO_ERROR);
 }
@@ -259,7 +259,7 @@ TEST_CASE("what cannot be bound again: a program flagged for deletion leaves non
   api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
   CHECK(current == 0);
   CHECK(api.GetError() == GL_NO_ERROR);
-  CHECK(c.download() == Matrix<float>{{6}});
+  CHECK_RESULT(c.download() == Matrix<float>{{6}});
 }
 
 TEST_CASE("what cannot be bound again: buffers that a sharing context deleted leave their bindings empty and no error") {
@@ -281,7 +281,7 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
   api.DeleteBuffers(1, &gone);
   first.make_current();
   engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()});
-  CHECK(c.download() == Matrix<float>{{6}});
+  CHECK_RESULT(c.download() == Matrix<float>{{6}});
   CHECK(api.GetError() == GL_NO_ERROR);
   for (const GLenum binding :
        Enums{GL_SHADER_STORAGE_BUFFER_BINDING, GL_COPY_READ_BUFFER_BINDING, GL_COPY_WRITE_BUFFER_BINDING}) {
@@ -342,7 +342,7 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
       if (!by_another || own_workspace) CHECK(bound == 0);
       api.BindTexture(GL_TEXTURE_BUFFER, 0);
       CHECK(api.GetError() == GL_NO_ERROR);
-      CHECK(c.download() == Matrix<float>{{6}});
+      CHECK_RESULT(c.download() == Matrix<float>{{6}});
     }
 }
 
@@ -356,7 +356,7 @@ TEST_CASE("in a scope: matrices come and go, and may have the names of those bef
     for (std::int64_t m = 1; m < 40; m += 6) {
       const Matrix<float> a = random_integer_matrix(m, 64, 5, static_cast<std::uint64_t>(m)),
                           b = random_integer_matrix(64, 1, 5, 7);
-      CHECK(engine.multiply(a, b, options) == multiply_serial(a, b));
+      CHECK_RESULT(engine.multiply(a, b, options) == multiply_serial(a, b));
     }
   }
 }
@@ -364,7 +364,7 @@ TEST_CASE("in a scope: matrices come and go, and may have the names of those bef
 TEST_CASE("no texture keeps a workspace of the caller's alive") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  Engine engine(HeadlessContext::get_proc_address);
+  Engine engine(HeadlessContext::get_proc_address, test::engine_options());
   const PlanOptions packed = from_image(engine.limits());
   const auto shown = [&] {  // the buffers behind buffer textures
     std::vector<GLuint> buffers;
@@ -401,7 +401,7 @@ TEST_CASE("no texture keeps a workspace of the caller's alive") {
       engine.gemm(product, packed);
       scope.reset();
       CHECK(shown().size() == (image ? 1 : 0));
-      CHECK(c.download() == Matrix<float>{{6}});
+      CHECK_RESULT(c.download() == Matrix<float>{{6}});
     }
   }
   engine.release();
@@ -438,22 +438,22 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   alone("scope", [&] { CHECK_THROWS_AS(engine.scope(), Unsupported); });
   alone("prepare", [&] { CHECK_THROWS_AS(engine.prepare({&problem, 1}), Unsupported); });
   alone("transfers", [&] {
-    CHECK(c.download() == Matrix<float>{{-1}});  // nothing was enqueued
+    CHECK_RESULT(c.download() == Matrix<float>{{-1}});  // nothing was enqueued
     c.upload(Matrix<float>{{-2}});
     c.copy(a, 0, 0, 1, 1);
     DeviceMatrix other(engine, 3, 3);
     other.upload(Matrix<float>(2, 2), 1, 1);
-    CHECK(other.download(1, 1, 2, 2) == Matrix<float>(2, 2));
+    CHECK_RESULT(other.download(1, 1, 2, 2) == Matrix<float>(2, 2));
     CHECK(engine.fence().wait());
   });
   alone("Engine", [&] {
-    Engine other(HeadlessContext::get_proc_address);
+    Engine other(HeadlessContext::get_proc_address, test::engine_options());
     other.release();
   });
   api.PauseTransformFeedback();
   alone("gemm while paused", [&] {
     engine.gemm(product);
-    CHECK(c.download() == Matrix<float>{{6}});
+    CHECK_RESULT(c.download() == Matrix<float>{{6}});
   });
   api.ResumeTransformFeedback();
   CHECK(api.GetError() == GL_NO_ERROR);
@@ -462,7 +462,7 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   CHECK(api.GetError() == GL_NO_ERROR);
   float values[12] = {};
   api.GetBufferSubData(GL_TRANSFORM_FEEDBACK_BUFFER, 0, sizeof values, values);
-  CHECK(values[8] == 2);  // the third vertex was captured
+  CHECK_RESULT(values[8] == 2);  // the third vertex was captured
   api.UseProgram(0);
   api.DeleteProgram(program);
   api.DeleteVertexArrays(1, &array);
@@ -483,9 +483,9 @@ TEST_CASE("conditional rendering drops a product's dispatches without a word, as
   Messages messages;
   leaves_alone("gemm", GL_NO_ERROR, messages, [&] { engine.gemm(product); });
   api.EndConditionalRender();
-  CHECK(c.download() == Matrix<float>{{-1}});
+  CHECK_RESULT(c.download() == Matrix<float>{{-1}});
   engine.gemm(product);
-  CHECK(c.download() == Matrix<float>{{6}});
+  CHECK_RESULT(c.download() == Matrix<float>{{6}});
   api.DeleteQueries(1, &query);
 }
 
@@ -557,7 +557,7 @@ std::string text(const Calls& calls) {
 
 TEST_CASE("a repeated product makes the declared calls and no other") {
   test::context();
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.check_context = false;  // which adds two calls
   Engine engine(test::counting_loader, options);
   {

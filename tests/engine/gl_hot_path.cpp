@@ -89,7 +89,7 @@ struct Repeated {
 };
 
 Engine counting_engine() {
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.check_context = false;
   return Engine(test::counting_loader, options);
 }

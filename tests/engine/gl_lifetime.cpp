@@ -33,7 +33,7 @@ struct Everything {
   std::vector<std::string> lines;
 
   Everything() {
-    EngineOptions options;
+    EngineOptions options = test::engine_options();
     options.check_context = true;
     options.log = [this](std::string_view line) { lines.emplace_back(line); };
     engine.emplace(test::counting_loader, options);
@@ -101,11 +101,11 @@ TEST_CASE("release with the context current leaves no object behind; the rest ma
     CHECK(test::all_calls() == 0);
     // Device matrices and fences go on.
     CHECK(all.fence->wait());
-    CHECK(all.c->download() == six);
+    CHECK_RESULT(all.c->download() == six);
     all.c->upload(three);
-    CHECK(all.c->download() == three);
+    CHECK_RESULT(all.c->download() == three);
     all.c->copy(*all.a, 0, 0, 1, 1);
-    CHECK(all.c->download() == two);
+    CHECK_RESULT(all.c->download() == two);
     CHECK(all.lines.size() == all.compiled());  // nothing to complain about
     CHECK(all.compiled() >= 3);
   }
@@ -126,9 +126,9 @@ TEST_CASE("the destructor without release calls nothing and says what it leaves;
           "an engine was destroyed without release(): its " + std::to_string(all.compiled()) + " programs stay with the context");
     context.make_current();
     CHECK(all.fence->wait());
-    CHECK(all.c->download() == six);
+    CHECK_RESULT(all.c->download() == six);
     all.c->upload(three);
-    CHECK(all.c->download() == three);
+    CHECK_RESULT(all.c->download() == three);
     test::reset_calls();
     all.c.reset();
     CHECK(test::calls() == std::map<std::string, std::int64_t>{{"glDeleteBuffers", 1}});
@@ -141,14 +141,14 @@ TEST_CASE("with release_on_destruction an exception that passes leaves no object
   struct Passing {};
   std::vector<std::string> complaints;
   const auto multiply_and_throw = [&](bool release) {
-    EngineOptions options;
+    EngineOptions options = test::engine_options();
     options.release_on_destruction = release;
     options.log = [&](std::string_view line) {
       if (line.find("destroyed") != std::string_view::npos) complaints.emplace_back(line);
     };
     Engine engine(test::counting_loader, options);
     const DeviceMatrix matrix(engine, two);
-    CHECK(engine.multiply(two, three) == six);
+    CHECK_RESULT(engine.multiply(two, three) == six);
     CHECK(test::count_objects() != before);
     throw Passing();
   };
@@ -164,11 +164,11 @@ TEST_CASE("with release_on_destruction an exception that passes leaves no object
 TEST_CASE("with release_on_destruction an engine whose context is not current is abandoned, and says so") {
   HeadlessContext context;
   std::vector<std::string> lines;
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.release_on_destruction = true;
   options.log = [&](std::string_view line) { lines.emplace_back(line); };
   std::optional<Engine> engine(std::in_place, test::counting_loader, options);
-  CHECK(engine->multiply(two, three) == six);
+  CHECK_RESULT(engine->multiply(two, three) == six);
   const std::vector<std::int64_t> before = test::count_objects();
   {
     HeadlessContext other;
@@ -223,7 +223,7 @@ TEST_CASE("the context is gone: the destructor calls nothing, release is refused
   CHECK(test::all_calls() == 0);
 
   context.emplace();
-  std::optional<Engine> alone(std::in_place, test::counting_loader);
+  std::optional<Engine> alone(std::in_place, test::counting_loader, test::engine_options());
   context.reset();
   test::reset_calls();
   alone.reset();
@@ -234,15 +234,15 @@ TEST_CASE("moved engines and matrices") {
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
   {
-    Engine first(HeadlessContext::get_proc_address);
+    Engine first(HeadlessContext::get_proc_address, test::engine_options());
     DeviceMatrix a(first, two);
     Engine second(std::move(first));
     DeviceMatrix b(std::move(a));
-    CHECK(second.multiply(two, three) == six);
+    CHECK_RESULT(second.multiply(two, three) == six);
     a = DeviceMatrix(second, three);
     std::swap(a, b);
-    CHECK(a.download() == two);
-    CHECK(b.download() == three);
+    CHECK_RESULT(a.download() == two);
+    CHECK_RESULT(b.download() == three);
     first = std::move(second);
     first.release();
   }
@@ -254,9 +254,9 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
   Everything all;
   all.c->upload(Matrix<float>{{-1}});
   HeadlessContext stranger;
-  Engine engine_of_stranger(HeadlessContext::get_proc_address);
+  Engine engine_of_stranger(HeadlessContext::get_proc_address, test::engine_options());
   HeadlessContext relative({.device = "", .share = &own});
-  Engine engine_of_relative(HeadlessContext::get_proc_address);
+  Engine engine_of_relative(HeadlessContext::get_proc_address, test::engine_options());
   for (HeadlessContext* context : {&stranger, &relative, static_cast<HeadlessContext*>(nullptr)}) {
     if (context)
       context->make_current();
@@ -286,15 +286,15 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
     if (context) CHECK(gl_functions().GetError() == GL_NO_ERROR);
   }
   own.make_current();
-  CHECK(all.c->download() == Matrix<float>{{-1}});
+  CHECK_RESULT(all.c->download() == Matrix<float>{{-1}});
   all.engine->gemm(all.product());
-  CHECK(all.c->download() == six);
+  CHECK_RESULT(all.c->download() == six);
   all.engine->release();
   all.a.reset(), all.b.reset(), all.c.reset(), all.fence.reset();
   relative.make_current();
   engine_of_relative.release();
   stranger.make_current();
-  CHECK(engine_of_stranger.multiply(two, three) == six);
+  CHECK_RESULT(engine_of_stranger.multiply(two, three) == six);
   engine_of_stranger.release();
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
     const Matrix<float> host_a = random_integer_matrix(60, 70, 5, 1), host_b = random_integer_matrix(70, 50, 5, 2);
     const Matrix<float> expected = multiply_serial(host_a, host_b);
     first.make_current();
-    Engine owner(HeadlessContext::get_proc_address);
+    Engine owner(HeadlessContext::get_proc_address, test::engine_options());
     const DeviceMatrix common(owner, host_b);
     CHECK(owner.fence().wait());
     first.release_current();
@@ -316,15 +316,16 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
       try {
         context.make_current();
         {
-          Engine engine(HeadlessContext::get_proc_address);
+          Engine engine(HeadlessContext::get_proc_address, test::engine_options());
           std::optional<DeviceMatrix> own;
           if (!shared) own.emplace(engine, host_b);
           const BufferView b = shared ? common.view() : own->view();
           const DeviceMatrix a(engine, host_a), c(engine, 60, 50);
           for (int i = 0; i < 50 && failure.empty(); ++i) {
             engine.gemm({.a = a.view(), .b = b, .c = c.view()});
-            if (c.download() != expected) failure = "product " + std::to_string(i) + " on the device's matrices is wrong";
-            if (engine.multiply(host_a, host_b) != expected)
+            if (!test::accept(c.download() == expected))
+              failure = "product " + std::to_string(i) + " on the device's matrices is wrong";
+            if (!test::accept(engine.multiply(host_a, host_b) == expected))
               failure = "product " + std::to_string(i) + " of host matrices is wrong";
           }
           if (gl_functions().GetError() != GL_NO_ERROR) failure += "; a GL error";
@@ -350,9 +351,9 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
   HeadlessContext first;
   HeadlessContext second({.device = "", .share = &first});
   first.make_current();
-  Engine one(HeadlessContext::get_proc_address);
+  Engine one(HeadlessContext::get_proc_address, test::engine_options());
   second.make_current();
-  Engine other(HeadlessContext::get_proc_address);
+  Engine other(HeadlessContext::get_proc_address, test::engine_options());
   Matrix<float> expected{{1, 1}, {0, 1}};
   first.make_current();
   std::optional<DeviceMatrix> x(std::in_place, one, expected), y(std::in_place, one, 2, 2);
@@ -370,7 +371,7 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
   second.make_current();
   other.release();
   first.make_current();
-  CHECK(x->download() == expected);
+  CHECK_RESULT(x->download() == expected);
   CHECK(expected(0, 1) == 21);
   one.release();
 }
@@ -378,7 +379,7 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
 TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory more") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.check_context = false;
   Engine engine(test::counting_loader, options);
   {
@@ -419,7 +420,7 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
 #else
     MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
 #endif
-    CHECK(c.download() == six);
+    CHECK_RESULT(c.download() == six);
   }
   engine.release();
 }
@@ -427,11 +428,11 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
 TEST_CASE("engines, matrices and fences made and freed again and again leave nothing") {
   HeadlessContext context;
   const auto round = [] {
-    Engine engine(HeadlessContext::get_proc_address);
-    CHECK(engine.multiply(two, three) == six);
+    Engine engine(HeadlessContext::get_proc_address, test::engine_options());
+    CHECK_RESULT(engine.multiply(two, three) == six);
     for (int i = 0; i < 20; ++i) {
       const DeviceMatrix matrix(engine, Matrix<float>(100, 100));
-      CHECK(matrix.download(10, 10, 20, 20) == Matrix<float>(20, 20));
+      CHECK_RESULT(matrix.download(10, 10, 20, 20) == Matrix<float>(20, 20));
       engine.fence().wait();
       Stopwatch watch(engine);
     }
@@ -446,13 +447,13 @@ TEST_CASE("engines, matrices and fences made and freed again and again leave not
 TEST_CASE("a staging buffer that the driver refuses is an OutOfMemory, and the engine lives on") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  Engine engine(test::counting_loader);
+  Engine engine(test::counting_loader, test::engine_options());
   if (api.BufferStorage) {
     test::limit_buffers(1 << 20);
     CHECK_THROWS_AS(engine.multiply(two, three), OutOfMemory);
     CHECK(api.GetError() == GL_NO_ERROR);
   }
   test::limit_buffers(std::int64_t{1} << 62);
-  CHECK(engine.multiply(two, three) == six);
+  CHECK_RESULT(engine.multiply(two, three) == six);
   engine.release();
 }

@@ -290,6 +290,34 @@ TEST_CASE("tuning: a table is for its device and its driver's major version") {
             .empty());
 }
 
+TEST_CASE("tuning: what one CPU's table says is not served to another") {
+  TuningTable table;
+  const auto add = [&](const char* kernel, const char* processor) {
+    TuningEntry one = entry(product(256, 256, 256), kernel);
+    one.processor = processor;
+    table.add(one);
+  };
+  add("tiled:tile=2", "");  // from before tables named it
+  add("tiled:tile=4", "amd-zen4");
+  add("tiled:tile=8", "intel-sapphire-rapids");
+  REQUIRE(table.entries().size() == 3);
+  std::vector<std::string> notes;
+  CHECK(TuningTable::parse(table.to_json(), notes).to_json() == table.to_json());
+  const auto tiles = [&](const char* processor) {
+    DeviceInfo info = device();
+    info.processor = processor;
+    std::vector<int> result;
+    for (const TunedChoice& choice : table.choices_for(info, &notes)) result.push_back(parameter(choice.kernel, "tile"));
+    return result;
+  };
+  CHECK(tiles("amd-zen4") == std::vector{4, 2});
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front() == "1 entry is for another processor: measured on \"intel-sapphire-rapids\", and this is \"amd-zen4\"");
+  CHECK(tiles("intel-sapphire-rapids") == std::vector{8, 2});
+  CHECK(tiles("intel-haswell") == std::vector{2});
+  CHECK(tiles("") == std::vector{2, 4, 8});
+}
+
 TEST_CASE("tuning: an entry that is malformed or not known is left out, and said so; the others stay") {
   const std::string good = json_of({entry(product(512, 256, 128)), entry(product(64, 64, 64))});
   CHECK(notes_of(good).empty());
@@ -321,6 +349,7 @@ TEST_CASE("tuning: an entry that is malformed or not known is left out, and said
       {"2026-01-02", "today", "not of the form"},
       {"\"device\":\"llvmpipe (LLVM 15.0.6, 256 bits)\"", "\"device\":\"\"", "\"device\" has 0 bytes"},
       {"\"driver\":", "\"drivers\":", "it has no \"driver\""},
+      {"\"processor\":\"\"", "\"processor\":4", "\"processor\" is no text"},
       {"{\"device\"", "3, {\"device\"", "it is no object"},
   };
   for (const Case& c : cases) {

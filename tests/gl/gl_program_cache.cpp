@@ -41,7 +41,7 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
 
 /// The options of an engine that keeps its programs in the folder and counts what it says of them.
 EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.program_cache = folder;
   options.log = [&outcome](std::string_view line) {
     const auto count = [&](const char* begin, int& number) { number += line.starts_with(begin); };
@@ -69,7 +69,7 @@ Outcome multiply_all(const std::string& folder) {
     CAPTURE(to_string(kernel));
     PlanOptions options;
     options.kernel = kernel;
-    CHECK(engine.multiply(a, b, options) == c);
+    CHECK_RESULT(engine.multiply(a, b, options) == c);
   }
   engine.release();
   return outcome;
@@ -135,7 +135,7 @@ TEST_CASE("program cache: the variable says where where the application does not
     Engine engine(HeadlessContext::get_proc_address, options);
     PlanOptions naive;
     naive.kernel = kernels[0];
-    CHECK(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
+    CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
     engine.release();
   }
   setenv("GLGEMM_PROGRAM_CACHE", "", 1);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <glgemm/error.hpp>
 #include <glgemm/plan.hpp>
 #include <limits>
@@ -498,6 +499,49 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   CHECK(name(choice(batch, cpu).kernel) == "small");
   // On a device that is no CPU nothing is chosen that only a CPU likes.
   CHECK(name(choice(make_problem(1024, 1024, 1024), Limits{.image_buffer_bytes = 1 << 30}).kernel) != "register");
+}
+
+TEST_CASE("the cost model knows the class of a device: its registers, and what its memory and doubles cost") {
+  const auto seconds = [](const char* kernel, const Limits& limits, Type type = Type::f32) {
+    Problem problem = make_problem(4096, 4096, 4096);
+    problem.type = problem.c_type = type;
+    Explanation why;
+    make_plan(problem, limits, {.kernel = parse_kernel(kernel), .split_k = 1}, &why);
+    return why.expected_seconds;
+  };
+  Limits few, many;
+  few.device_class = DeviceClass::nvidia_kepler;
+  many.device_class = DeviceClass::nvidia_ampere;
+  few.concurrent_groups = many.concurrent_groups;
+  const char* const large = "blocked:block_m=128,block_n=128,block_k=8,tile_m=8,tile_n=8";
+  const char* const small = "blocked:block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4";
+  CHECK(seconds(large, many) < seconds(small, many));
+  CHECK(seconds(large, few) > seconds(small, few));
+  Limits doubles = many;
+  doubles.device_class = DeviceClass::nvidia_hopper;
+  CHECK(seconds(large, many, Type::f64) / seconds(large, many) >
+        2 * seconds(large, doubles, Type::f64) / seconds(large, doubles));
+  // What a CPU's driver plans does not depend on the class.
+  Limits cpu{.image_buffer_bytes = std::int64_t{2} << 30, .cpu = true, .concurrent_groups = 2};
+  const double before = seconds("register", cpu);
+  cpu.device_class = DeviceClass::cpu;
+  CHECK(seconds("register", cpu) == before);
+}
+
+TEST_CASE("each class of devices has a plan for every type and for awkward shapes") {
+  for (const DeviceClassInfo& info : device_classes()) {
+    CAPTURE(info.name);
+    Limits limits = usual_limits(info.device_class);
+    limits.f64 = true;
+    for (const Type type : all_types)
+      for (const auto& [m, n, k] :
+           {std::array{4096, 4096, 4096}, std::array{4096, 1, 4096}, std::array{7, 5, 3}, std::array{16, 4096, 100000}}) {
+        Problem problem = make_problem(m, n, k);
+        problem.type = type;
+        problem.c_type = accumulator(type);
+        CHECK_NOTHROW(make_plan(problem, limits));
+      }
+  }
 }
 
 TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {

@@ -13,4 +13,25 @@ HeadlessContext& context();
 /// The engine in it, with it current.
 Engine& engine();
 
+/// Whether the device computes. On a shim, which is a GPU's driver without the GPU, it does not: contexts, limits, errors,
+/// programs and their binaries are the driver's own, and dispatches, copies and draws do nothing. The variable GLGEMM_TEST_SHIM
+/// says that the device is one; where it then computes after all, that ends the program with 1.
+bool computes();
+
+/// The defaults. Where nothing is computed: without the self-check, which no program passes.
+EngineOptions engine_options();
+
+/// Whether a result is right. Where nothing is computed: true, and counted; the program says at its end how many were not
+/// compared.
+bool accept(bool right);
+
+/// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
+#define CHECK_RESULT(...)                                          \
+  do {                                                             \
+    if (glgemm::test::computes())                                  \
+      CHECK(__VA_ARGS__);                                          \
+    else                                                           \
+      CHECK(glgemm::test::accept(static_cast<bool>(__VA_ARGS__))); \
+  } while (false)
+
 }  // namespace glgemm::test

@@ -26,6 +26,8 @@ void add_values(Completion& completion, const std::string& values, const std::st
       for (const Type type : all_types) add(std::string(to_string(type)));
     else if (value == "KERNEL")
       for (const Kernel& kernel : kernel_table()) add(std::string(name(kernel)));
+    else if (value == "CLASS")
+      for (const DeviceClassInfo& info : device_classes()) add(std::string(info.name));
     else if (std::none_of(value.begin(), value.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       add(value);
   }

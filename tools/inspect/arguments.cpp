@@ -28,6 +28,7 @@ struct Arguments {
   std::string memory_limit;
   std::string device_memory_limit;
   std::string device;
+  std::string as;
   bool no_device = false;
   bool compiled = false;
   double runs = 1000;
@@ -37,6 +38,7 @@ struct Arguments {
 };
 
 Device find_device(const Arguments& arguments) {
+  if (!arguments.as.empty()) return absent_device(arguments.as);
   if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
   HeadlessOptions options;
   options.device = arguments.device;
@@ -51,7 +53,7 @@ Device find_device(const Arguments& arguments) {
   Engine engine(HeadlessContext::get_proc_address);
   std::vector<std::string> notes;  // of tables: 'glgemm tune --check-table' says what is wrong with one
   Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
-                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes()};
+                tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes(), true};
   engine.release();
   return device;
 }
@@ -89,7 +91,14 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
   return problems;
 }
 
+void list_device_classes(Arguments& arguments) {
+  arguments.json.open();
+  if (!arguments.json.to_standard_output()) print_device_classes();
+  arguments.json.write(device_classes_json());
+}
+
 void inspect(Arguments& arguments) {
+  if (arguments.as == "list") return list_device_classes(arguments);
   const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options;
   options.runs = arguments.runs;
@@ -169,13 +178,19 @@ void add_inspect(CLI::App& app, int& status) {
       verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
           ->type_name("BYTES");
   auto* device = add_device(*verb, arguments->device);
-  auto* no_device =
-      verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")->excludes(device);
+  auto* as = verb->add_option("--as", arguments->as,
+                              "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
+                              "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
+                 ->type_name("list|CLASS|NAME")
+                 ->excludes(device);
+  auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
+                        ->excludes(device)
+                        ->excludes(as);
   auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
   auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
   verb->add_flag("--compiled", arguments->compiled,
                  "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
-      ->excludes(memory, device_memory, no_device, all, source);
+      ->excludes(memory, device_memory, as, no_device, all, source);
   verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
       ->type_name("COUNT")
       ->check(CLI::Range(0, 1000000))
@@ -185,6 +200,7 @@ void add_inspect(CLI::App& app, int& status) {
       "Examples:\n"
       "  glgemm inspect --size 1024\n"
       "  glgemm inspect --shape 4096,1,4096 --all\n"
+      "  glgemm inspect --size 4096 --as nvidia-ampere\n"
       "  glgemm inspect --size 4096 --compiled\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
   verb->callback([arguments, &status] {

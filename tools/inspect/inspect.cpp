@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,6 +21,7 @@
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/help.hpp"
 #include "files/shapes.hpp"
 
 namespace glgemm::tools {
@@ -198,6 +200,41 @@ void print(const StreamPlan& plan) {
 
 }  // namespace
 
+Device absent_device(const std::string& name) {
+  const std::string maker = name.substr(0, name.find('-') + 1);
+  std::vector<std::string> names;
+  std::string of_maker;
+  for (const DeviceClassInfo& info : device_classes()) {
+    names.emplace_back(info.name);
+    if (!maker.empty() && info.name.starts_with(maker)) of_maker += (of_maker.empty() ? "" : ", ") + names.back();
+  }
+  const bool is_class = std::find(names.begin(), names.end(), name) != names.end();
+  // What begins as a class does is no renderer's name, but a class that was misspelt.
+  const DeviceClass device_class = is_class           ? parse_device_class(name)
+                                   : of_maker.empty() ? device_class_of("", name, {})
+                                                      : DeviceClass::unknown;
+  if (device_class == DeviceClass::unknown && !is_class) {
+    const std::string nearest = closest(name, names);
+    const std::string meant = nearest.empty() ? of_maker : nearest;
+    throw std::invalid_argument("--as: no device '" + name + "' is known" + (meant.empty() ? "" : "; the nearest: " + meant) +
+                                " ('--as list' shows all)");
+  }
+  const DeviceClassInfo& info = device_classes()[static_cast<std::size_t>(device_class)];
+  return {.name = "none; as on a usual " + std::string(info.name) + ": " + std::string(info.devices),
+          .limits = usual_limits(device_class),
+          .tuning = {}};
+}
+
+void print_device_classes() {
+  for (const DeviceClassInfo& info : device_classes()) line(info.name, "  " + std::string(info.devices));
+}
+
+std::string device_classes_json() {
+  Json json = Json::array();
+  for (const DeviceClassInfo& info : device_classes()) json.push_back({{"class", info.name}, {"devices", info.devices}});
+  return json.dump(2) + "\n";
+}
+
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
@@ -219,6 +256,7 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   };
 
   line("device", device.name);
+  line("  class", std::string(to_string(device.limits.device_class)));
   const auto factor = [](char name, Op op) { return op == Op::none ? std::string(1, name) : "op(" + std::string(1, name) + ")"; };
   line("product", "C = " + factor('A', p.a.op) + " " + factor('B', p.b.op) + " in " + std::string(to_string(p.type)) +
                       (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " + decimal(work / 1e9) + " GFLOP");
@@ -332,6 +370,8 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const Traffic t = traffic(plan.problem, plan.kernel);
   const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
   Json json{{"device", device.name},
+            {"device_class", to_string(device.limits.device_class)},
+            {"device_is_there", device.there},
             {"m", p.m},
             {"n", p.n},
             {"k", p.k},

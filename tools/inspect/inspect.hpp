@@ -18,6 +18,7 @@ struct Device {
   Limits limits;
   std::vector<TunedChoice> tuning;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
+  bool there = false;  ///< else nothing runs here, and the limits are those of a device that could be
 };
 
 /// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
@@ -37,6 +38,14 @@ struct Shown {
   bool source = false;             ///< the GLSL of each stage
   std::int64_t steps = 8;          ///< so many dispatches
 };
+
+/// A device that is not there: of this class, or of the class of a renderer of this name.
+/// @throws std::invalid_argument  no such class is known; the message has the nearest names
+Device absent_device(const std::string& name);
+/// The classes and the devices that they stand for, on the standard output.
+void print_device_classes();
+/// The same as a JSON array, with a line feed at its end.
+std::string device_classes_json();
 
 /// For people, on the standard output.
 void print(const Planned& planned, const Device& device, const Shown& shown);

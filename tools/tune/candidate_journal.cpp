@@ -45,6 +45,7 @@ const Fate* CandidateJournal::find(const TuneProblem& problem, const Candidate& 
 void CandidateJournal::add(const TuneProblem& problem, const Candidate& candidate, const Fate& fate) {
   append(Json{{"device", device_.renderer},
               {"driver", device_.version},
+              {"processor", device_.processor},
               {"problem", key(problem)},
               {"kernel", candidate.kernel},
               {"split_k", candidate.split_k},
@@ -67,7 +68,9 @@ CandidateJournal::Known CandidateJournal::read() const {
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const Json json = Json::parse(line, nullptr, false);
     try {
-      if (!json.is_object() || json.at("device") != device_.renderer || json.at("driver") != device_.version) continue;
+      if (!json.is_object() || json.at("device") != device_.renderer || json.at("driver") != device_.version ||
+          json.value("processor", "") != device_.processor)
+        continue;
       known[{json.at("problem").get<std::string>(),
              {json.at("kernel").get<std::string>(), json.at("split_k").get<std::int64_t>()}}] = {
           json.at("fate").get<std::string>(), json.at("why").get<std::string>(), json.at("ms").get<double>(),

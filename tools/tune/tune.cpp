@@ -193,6 +193,7 @@ class Tuner {
     TuningEntry entry;
     entry.device = device_.renderer;
     entry.driver = device_.version;
+    entry.processor = device_.processor;
     entry.shape_class = problem.shape_class;
     entry.choice.problem = problem.problem();
     if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);

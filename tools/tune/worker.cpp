@@ -90,7 +90,7 @@ Worker::Worker(const std::string& device) {
     const Json hello = Json::parse(ask("", Seconds(120)));
     if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
     info_ = {hello.at("vendor").get<std::string>(), hello.at("renderer").get<std::string>(),
-             hello.at("version").get<std::string>(), hello.at("software").get<bool>()};
+             hello.at("version").get<std::string>(), hello.at("software").get<bool>(), hello.at("processor").get<std::string>()};
   } catch (...) {
     stop();
     throw;

@@ -390,7 +390,11 @@ void serve_tuner(const std::string& device) {
     {
       Server server(engine, defects);
       const DeviceInfo& info = engine.device();
-      send_line({{"vendor", info.vendor}, {"renderer", info.renderer}, {"version", info.version}, {"software", info.software}});
+      send_line({{"vendor", info.vendor},
+                 {"renderer", info.renderer},
+                 {"version", info.version},
+                 {"software", info.software},
+                 {"processor", info.processor}});
       std::string received;
       while (const auto line = receive_line(received)) {
         Json answer;

@@ -1,0 +1,73 @@
+// What kind of device computes: the maker of a GPU and its generation. Any thread. No OpenGL.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <glgemm/export.hpp>
+
+namespace glgemm {
+
+struct Limits;
+
+/// The maker and generation of a device, as far apart as the planner treats them: devices of one class have the same instruction
+/// set, registers and shared memory, or nearly so. `device_classes` lists them with the devices that they stand for.
+enum class DeviceClass {
+  unknown,  ///< the planner then takes kernels that every compiler keeps in registers
+  cpu,      ///< a driver that computes on a CPU
+  amd_gcn,
+  amd_vega,
+  amd_rdna1,
+  amd_rdna2,
+  amd_rdna3,
+  amd_rdna4,
+  nvidia_kepler,
+  nvidia_maxwell,
+  nvidia_pascal,
+  nvidia_volta,
+  nvidia_turing,
+  nvidia_ampere,
+  nvidia_ada,
+  nvidia_hopper,
+  nvidia_blackwell,
+  intel_gen7,
+  intel_gen8,
+  intel_gen9,
+  intel_gen11,
+  intel_gen12,
+  intel_xe_hpg,
+  intel_xe2,
+  apple_m1,
+  adreno_6xx,
+  adreno_7xx,
+  adreno_8xx,
+  arm_mali,
+  broadcom_v3d,
+};
+
+/// "nvidia-ampere" and so on, as on the command line.
+GLGEMM_EXPORT std::string_view to_string(DeviceClass device_class) noexcept;
+/// Reads what `to_string` writes.
+/// @throws std::invalid_argument  there is no such class; the message lists the known ones
+GLGEMM_EXPORT DeviceClass parse_device_class(std::string_view name);
+
+/// Finds the class of a device from GL_VENDOR, GL_RENDERER and its limits. It knows the names that Mesa's drivers and the makers'
+/// own give; where a driver runs on another one (zink, D3D12, virgl), the class is that of the device below. What it does not
+/// know is `unknown`; a device of a known maker whose name it does not know gets a generation whose kernels suit the maker's
+/// others.
+GLGEMM_EXPORT DeviceClass device_class_of(std::string_view vendor, std::string_view renderer, const Limits& limits);
+
+/// A class, for lists.
+struct DeviceClassInfo {
+  DeviceClass device_class;
+  std::string_view name;     ///< as of `to_string`
+  std::string_view devices;  ///< "GeForce RTX 30, RTX A, ..."
+};
+/// All classes, each at the index that is its value.
+GLGEMM_EXPORT std::span<const DeviceClassInfo> device_classes() noexcept;
+
+/// The limits that a usual device of the class has with Mesa's driver: what to plan for where no such device is at hand.
+GLGEMM_EXPORT Limits usual_limits(DeviceClass device_class);
+
+}  // namespace glgemm

@@ -1,0 +1,37 @@
+// What is known of each class of device beyond OpenGL's limits.
+#pragma once
+
+#include <string_view>
+
+#include <glgemm/limits.hpp>
+
+namespace glgemm {
+
+/// A row of the table of classes in device_class.cpp, which names the source of each number.
+struct DeviceTraits {
+  DeviceClassInfo info;
+  /// The fewest and the most invocations that its compiler lets run in step (a warp, a wave, a SIMD width).
+  int min_subgroup;
+  int max_subgroup;
+  /// Registers of 32 bits that an invocation can have at the fewest invocations in step; beyond them the compiler spills.
+  int max_registers;
+  /// Those with which enough run at a time to hide the latency of loads: what a fast kernel keeps to.
+  int registers;
+  /// How many bytes of shared memory a compute unit can read in the time of one f32 multiply-add, for each that it does at a
+  /// time: 1 where 128 lanes read 128 bytes a clock.
+  double shared_bytes;
+  /// The same of the device's memory.
+  double memory_bytes;
+  /// Multiply-adds of doubles for each of floats.
+  double f64_rate;
+  /// Compute units (NVIDIA: SM; AMD: CU; Intel: subslice, dual subslice or Xe core; Apple: core; Adreno: SP) of a usual device.
+  int compute_units;
+};
+
+const DeviceTraits& traits(DeviceClass device_class) noexcept;
+/// The same for a device: `cpu` goes before its class.
+inline const DeviceTraits& traits(const Limits& limits) noexcept {
+  return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
+}
+
+}  // namespace glgemm

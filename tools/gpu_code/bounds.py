@@ -1,0 +1,101 @@
+"""The most of a GPU's peak rate of f32 that a program's machine code allows, by what makers publish of their GPUs.
+
+A unit (a multiprocessor, compute unit, core or subslice) has so many lanes, each of which multiplies and adds once a clock. A
+program cannot reach that peak where its other instructions take the place of multiply-adds, or where its shared memory is read
+more slowly than the lanes use what is read. Time that is lost in waiting is not seen.
+"""
+import dataclasses
+
+CUDA = "CUDA C++ Programming Guide, arithmetic instructions; 32 banks of 4 bytes"
+GCN = "AMD, Graphics Core Next whitepaper, 2012"
+RDNA = "AMD, RDNA whitepaper, 2019; RDNA 3 ISA guide: two multiply-adds for each lane at once"
+XE_LP = "Intel, oneAPI GPU optimization guide, Xe-LP"
+GEN9 = "Intel, The Compute Architecture of Intel Processor Graphics Gen9, 2015"
+NO_SHARED = "; the rate of shared memory is not published"
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    name: str
+    lanes: int  # of a unit
+    shared_bytes: int  # that a unit reads or writes a clock; 0 where it is not published
+    takes: str  # what takes the place of a multiply-add: every instruction that is "issued", or those for the "vector" units
+    source: str
+    clocks: int = 1  # that a multiply-add keeps its lanes busy for while one instruction a clock is issued
+
+
+GPUS = {
+    "nvidia-turing": Gpu("GeForce RTX 2080", 64, 128, "issued", CUDA, 2),
+    "nvidia-ampere": Gpu("GeForce RTX 3070", 128, 128, "issued", CUDA),
+    "nvidia-ada": Gpu("GeForce RTX 4090", 128, 128, "issued", CUDA),
+    "nvidia-blackwell": Gpu("GeForce RTX 5090", 128, 128, "issued", CUDA),
+    "amd-gcn4": Gpu("Radeon RX 580", 64, 128, "vector", GCN),
+    "amd-vega": Gpu("Radeon RX Vega", 64, 128, "vector", GCN),
+    "amd-rdna2": Gpu("Radeon RX 6800", 64, 128, "vector", RDNA),
+    "amd-rdna3": Gpu("Radeon RX 7900 XTX", 128, 128, "vector", RDNA),
+    "amd-rdna4": Gpu("Radeon RX 9070 XT", 128, 128, "vector", RDNA),
+    "apple-m1": Gpu("Apple M1", 128, 0, "issued", "P. Turner, metal-benchmarks, measured" + NO_SHARED),
+    "adreno-660": Gpu("Adreno 660", 0, 0, "issued", "one instruction a clock is assumed" + NO_SHARED),
+    "adreno-740": Gpu("Adreno 740", 0, 0, "issued", "one instruction a clock is assumed" + NO_SHARED),
+    "intel-skylake": Gpu("HD Graphics 530", 64, 64, "vector", GEN9),
+    "intel-tigerlake": Gpu("Iris Xe", 128, 128, "vector", XE_LP),
+    "intel-dg2": Gpu("Arc A770M", 128, 0, "vector", XE_LP + ", taken for Xe-HPG" + NO_SHARED),
+}
+# ggml's Vulkan mul_mm for f32, blocks of 128 x 128 x 16: the share of multiply-adds in its main loop, by the same compilers.
+GGML = {"nvidia-ampere": 0.873, "amd-rdna3": 0.831}
+
+
+def bound(device, loop):
+    """{"share", "limit"}: of the peak rate, and what limits it; None for a GPU that the table does not have.
+
+    `loop` is what machine_code.describe counts.
+    """
+    gpu = GPUS.get(device)
+    if not gpu:
+        return None
+    limits = {"instructions": min(1.0, gpu.clocks * loop[gpu.takes + "_share"])}
+    moved = loop["shared_bytes"] + loop["shared_store_bytes"]
+    if gpu.shared_bytes and moved:
+        limits["shared memory"] = min(1.0, gpu.shared_bytes / (gpu.lanes * moved))
+    limit = min(limits, key=limits.get)
+    return {"share": limits[limit], "limit": limit}
+
+
+def kernel_of(row):
+    """The kernel in short: "blocked 128 x 128 x 8, 8 x 8"."""
+    family, _, rest = row["kernel"].partition(":")
+    parameters = dict(part.split("=") for part in rest.split(","))
+    sizes = [" x ".join(parameters[name] for name in names if name in parameters) for names in
+             (("block_m", "block_n", "block_k"), ("tile_m", "tile_n"))]
+    return f"{family} {', '.join(size for size in sizes if size)}"
+
+
+def table_of_code(rows):
+    """What the machine code is, as Markdown."""
+    lines = ["| device of the lab | kernel | multiply-adds | waits after | spills, local accesses | registers | w | shared loads | global loads |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        loop = row.get("loop")
+        if not loop:
+            continue
+        loads = [f"{loop[name + '_loads']:.3f} of {loop[name + '_bytes'] / loop[name + '_loads']:.0f} bytes" if loop[name + "_loads"] else "-"
+                 for name in ("shared", "global")]
+        overlap = "-" if loop["overlap"] is None else f"{loop['overlap']:.2f}"
+        lines.append(f"| {row['device']} | {kernel_of(row)} | {100 * loop['share']:.1f} % | {overlap} | {row.get('spills', '-')}, "
+                     f"{row['local_accesses']} | {row.get('registers', '-')} | {row.get('subgroup_width', '-')} | {loads[0]} | {loads[1]} |")
+    return "\n".join(lines)
+
+
+def table_of_bounds(rows):
+    """What the machine code allows, as Markdown."""
+    lines = ["| GPU | multiply-adds | ggml's | bytes of shared memory, read + written | occupancy | bound | by | rates from |",
+             "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        gpu, loop = GPUS.get(row["device"]), row.get("loop")
+        if not gpu or not loop:
+            continue
+        ggml = GGML.get(row["device"])
+        lines.append(f"| {gpu.name} | {100 * loop['share']:.1f} % "
+                     f"| {f'{100 * ggml:.1f} %' if ggml else '-'} | {loop['shared_bytes']:.2f} + {loop['shared_store_bytes']:.2f} "
+                     f"| {row.get('occupancy', '-')} | {100 * row['bound']['share']:.0f} % | {row['bound']['limit']} | {gpu.source} |")
+    return "\n".join(lines)
