@@ -467,6 +467,22 @@ TEST_CASE("C: contexts, and what the device says") {
     CHECK(info.vendor == test::engine().device().vendor);
     CHECK(info.version == test::engine().device().version);
     CHECK((info.software == 1) == test::engine().device().software);
+    CHECK(info.processor == test::engine().device().processor);
+    glgemm_limits limits = initialised(glgemm_limits_init);
+    CHECK(limits.device_class == std::string("unknown"));
+    CHECK(glgemm_headless_make_current(parent) == GLGEMM_OK);
+    REQUIRE(glgemm_engine_limits(engine, &limits) == GLGEMM_OK);
+    CHECK(limits.device_class == to_string(test::engine().limits().device_class));
+    // A plan within these limits, and within those of a class that there is not.
+    CHECK(glgemm_headless_make_current(parent) == GLGEMM_OK);
+    glgemm_options within = initialised(glgemm_options_init);
+    within.limits = &limits;
+    float one[1] = {1};
+    CHECK(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, one, one, one, &within, nullptr) == GLGEMM_OK);
+    limits.device_class = "nvidia-amper";
+    refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, one, one, one, &within, nullptr),
+            "unknown class of devices \"nvidia-amper\"");
+    (void)test::engine();
     // test::engine() made another context current.
     float x[1] = {2};
     refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, x, x, x, nullptr, nullptr), "context is not current");
