@@ -218,8 +218,8 @@ void main() {
 #define FROM_A(t) (from_a + R_A(t) * a_at.y + P_A(t) * a_at.z)
 #define FROM_B(t) (from_b + R_B(t) * b_at.z + P_B(t) * b_at.y)
 #if WIDE
-#define LOAD_A(t) next_a[t] = texel_of_bits(BITS_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL)));
-#define LOAD_B(t) next_b[t] = texel_of_bits(BITS_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL)));
+#define LOAD_A(t) next_a[t] = texel_of_bits(TEXEL_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL)));
+#define LOAD_B(t) next_b[t] = texel_of_bits(TEXEL_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL)));
 #else
 #define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
 #define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))

@@ -114,10 +114,12 @@
 #if READS_A
 #if WIDE == 1
 layout(std430, binding = 0) readonly buffer BufferA { uvec4 A[]; };
+#define TEXEL_A(at) A[at]
 #define BITS_A(index) A[uint(index) / PER_16_BYTES]
 #elif WIDE == 2
 layout(rgba32ui, binding = 1) readonly uniform uimageBuffer A;
 // The drivers that read A so compute on the CPU; llvmpipe takes 1.5 times as long with an unsigned quotient here.
+#define TEXEL_A(at) imageLoad(A, at)
 #define BITS_A(index) imageLoad(A, (index) / PER_16_BYTES)
 #elif WIDE != 0
 #error "gemm: WIDE must be 0, 1 or 2"
@@ -128,10 +130,10 @@ layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
 layout(std430, binding = 1) readonly buffer BufferB { uvec4 B[]; };
-#define BITS_B(index) B[index]
+#define TEXEL_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
 layout(rgba32ui, binding = 0) readonly uniform uimageBuffer B;
-#define BITS_B(index) imageLoad(B, index)
+#define TEXEL_B(at) imageLoad(B, at)
 #else
 layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
 #endif
