@@ -7,6 +7,7 @@
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
 //           WIDE: A, or with READS_B_WIDE defined A and B, are read 16 bytes at a time, for which their lines begin and end at
 //           multiples of that: 1 from their buffers, 2 A from image unit 1 and B from image unit 0
+//           HALVES_BY_INTEGERS: 1 if halves are decoded by integers, for drivers that do not compile unpackHalf2x16
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 
 #define F32 0
@@ -41,6 +42,9 @@
 #endif
 #ifndef WIDE
 #define WIDE 0
+#endif
+#ifndef HALVES_BY_INTEGERS
+#define HALVES_BY_INTEGERS 0
 #endif
 
 // Sums are made in the type SUM, in GLSL ACC. A buffer of A or B is made of elements, or of words of 1 << WORD_SHIFT elements of 16 or 8
@@ -283,10 +287,22 @@ ACC conjugate_if(int flag, ACC value) {
   return value;
 }
 
+// The half of these 16 bits as a float.
+float from_half(uint bits) {
+#if HALVES_BY_INTEGERS
+  uint magnitude = bits & 0x7fffu;
+  uint exponent = magnitude < 0x7c00u ? 0x38000000u : 0x70000000u;  // what a float's has more; infinity and NaN have the last one
+  float value = magnitude < 0x400u ? float(magnitude) * 5.9604644775390625e-8 : uintBitsToFloat((magnitude << 13) + exponent);
+  return uintBitsToFloat(floatBitsToUint(value) | (bits & 0x8000u) << 16);
+#else
+  return unpackHalf2x16(bits).x;
+#endif
+}
+
 // The 16 bits of element `index`, of the word that holds it, as a float.
 float from_16_bits(uint word, int index, bool brain) {
   uint bits = (word >> ((index & 1) * 16)) & 0xffffu;
-  return brain ? uintBitsToFloat(bits << 16) : unpackHalf2x16(bits).x;
+  return brain ? uintBitsToFloat(bits << 16) : from_half(bits);
 }
 
 #if WORD_SHIFT > 0
@@ -297,7 +313,7 @@ ACC from_word(uint word, int index) {
 #elif TYPE == F8E4M3
   // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
-  float value = unpackHalf2x16((bits & 0x80u) << 8 | (bits & 0x7fu) << 7).x * 256.0;
+  float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0;
   return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
 #elif TYPE == F8E5M2
   return from_16_bits(bitfieldExtract(word, (index & 3) * 8, 8) << 8, 0, false);  // the upper bits of a half

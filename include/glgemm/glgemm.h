@@ -219,6 +219,7 @@ typedef struct glgemm_limits {
   int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
   int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
   int64_t image_buffer_bytes;        ///< the most bytes of a buffer that shaders can read as an image, 0: they cannot
+  int32_t unpacks_halves;            ///< whether shaders can use unpackHalf2x16, 1 or 0
   int32_t splits_storage_loads;      ///< whether the driver makes a load of 16 bytes from a storage buffer into four, 1 or 0
   int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
   int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known

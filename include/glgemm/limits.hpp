@@ -32,6 +32,8 @@ struct Limits {
   /// The most bytes of a buffer that shaders can read as an image, and what its offset must be a multiple of; 0 bytes: not at
   /// all.
   std::int64_t image_buffer_bytes = 0;
+  /// Shaders can use unpackHalf2x16. Mesa's nouveau links programs with it, but does not run them.
+  bool unpacks_halves = true;
   /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it is
   /// one load. Mesa's NVK does so.
   bool splits_storage_loads = false;

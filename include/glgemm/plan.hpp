@@ -79,6 +79,7 @@ struct Plan {
   bool items_in_buffer = false;
   /// As in ProgramKey.
   Panels wide = Panels::none;
+  bool halves_by_integers = false;
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
   std::int64_t part_k = 0;

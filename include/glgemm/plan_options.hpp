@@ -29,6 +29,8 @@ struct ProgramKey {
   /// along k.
   bool a_along_k = false;
   bool b_along_k = false;
+  /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
+  bool halves_by_integers = false;
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
 };
 

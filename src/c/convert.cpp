@@ -166,6 +166,7 @@ glgemm_limits from_limits(const Limits& limits) {
   result.loop_iterations = limits.loop_iterations;
   result.f64 = limits.f64;
   result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.unpacks_halves = limits.unpacks_halves;
   result.splits_storage_loads = limits.splits_storage_loads;
   result.cpu = limits.cpu;
   result.concurrent_groups = limits.concurrent_groups;
@@ -184,6 +185,7 @@ Limits to_limits(const glgemm_limits& limits) {
           .loop_iterations = limits.loop_iterations,
           .f64 = limits.f64 != 0,
           .image_buffer_bytes = limits.image_buffer_bytes,
+          .unpacks_halves = limits.unpacks_halves != 0,
           .splits_storage_loads = limits.splits_storage_loads != 0,
           .cpu = limits.cpu != 0,
           .concurrent_groups = limits.concurrent_groups,

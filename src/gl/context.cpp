@@ -77,6 +77,10 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
     limits.image_buffer_bytes = 0;
   limits.cpu = device.software;
+  // nouveau calls a device NV and the number of its chip.
+  const std::string_view renderer = device.renderer;
+  limits.unpacks_halves = !(renderer.starts_with("NV") && renderer.size() > 2 &&
+                            renderer.find_first_not_of("0123456789ABCDEF", 2) == std::string_view::npos);
   limits.splits_storage_loads = device.renderer.find("NVK") != std::string::npos;
   limits.device_class = device_class_of(device.vendor, device.renderer, limits);
   limits.concurrent_groups = device.software ? std::max<std::int64_t>(1, std::thread::hardware_concurrency())

@@ -35,21 +35,21 @@ int invocations(const Blocked& k) {
 
 /// What the compilers of a class of devices keep in registers.
 struct Fit {
-  std::int64_t sums;     ///< the most words of sums for each invocation; with 16 elements they may be more
-  int block_k_of_large;  ///< block_k with 32 sums and more; 0: the usual one
-  int turns;             ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
+  std::int64_t sums;  ///< the most words of sums for each invocation; with 16 elements they may be more
+  int large_block_k;  ///< block_k with 32 sums and more for each of 256 invocations; 0: the usual one
+  int turns;          ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
 };
 /// By Mesa's compilers for these GPUs; tests/kernels/gpu_code.cpp holds the kernels against them. An unknown device gets what all
 /// of them take.
 Fit fit_of(DeviceClass device) {
   switch (device) {
-    case DeviceClass::amd_gcn:
-    case DeviceClass::amd_vega:
     case DeviceClass::amd_rdna1:
     case DeviceClass::amd_rdna2:
     case DeviceClass::amd_rdna3:
     case DeviceClass::amd_rdna4:
       return {128, 0, 1};
+    case DeviceClass::amd_gcn:
+    case DeviceClass::amd_vega:
     case DeviceClass::nvidia_kepler:
     case DeviceClass::nvidia_maxwell:
     case DeviceClass::nvidia_pascal:
@@ -182,7 +182,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                         Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
         const std::int64_t sums = k.tile_m * k.tile_n;
         if (sums > 16 && sums * words > fit.sums) continue;
-        if (sums >= 32 && fit.block_k_of_large != 0) k.block_k = fit.block_k_of_large;
+        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
+        if (sums == 64 && k.block_m == 128 && 128 * words <= fit.sums) continue;
+        if (sums >= 32 && invocations(k) >= 256 && fit.large_block_k != 0) k.block_k = fit.large_block_k;
         k.step_k = std::min(16, k.block_k / fit.turns);
         k.panels = panels;
         result.push_back(make(k));

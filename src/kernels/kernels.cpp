@@ -166,6 +166,7 @@ std::string to_string(const ProgramKey& key) {
   if (key.items) text += " items";
   if (key.parts) text += " parts";
   if (key.wide != Panels::none) text += key.wide == Panels::image ? " wide image" : " wide";
+  if (key.halves_by_integers) text += " halves by integers";
   if (key.a_along_k) text += " A along k";
   if (key.b_along_k) text += " B along k";
   return text;
@@ -210,6 +211,7 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("ITEMS", key.items ? 1 : 0);
   result.emplace_back("PARTS", key.parts ? 1 : 0);
   result.emplace_back("WIDE", static_cast<int>(key.wide));
+  result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
   if (is_for_one_layout(key.kernel)) {
     result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
     result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
@@ -299,6 +301,10 @@ bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, st
 
 WideReads wide_reads(const Kernel& kernel) {
   return product_family(kernel).wide_reads();
+}
+
+bool unpacks_halves(Type type) {
+  return type == Type::f16 || type == Type::f8e4m3 || type == Type::f8e5m2;
 }
 
 bool is_for_one_layout(const Kernel& kernel) {

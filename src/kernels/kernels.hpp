@@ -65,6 +65,8 @@ bool can_split(const Kernel& kernel);
 bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k);
 /// Which operands these are.
 WideReads wide_reads(const Kernel& kernel);
+/// Whether shaders decode elements of the type by way of halves.
+bool unpacks_halves(Type type);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
 /// Whether it reads them as images then, where A is large enough.

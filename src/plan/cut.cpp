@@ -270,6 +270,7 @@ void PieceCutter::finish(Plan& plan) const {
   plan.piece_batch = piece_.batch;
   plan.items_in_buffer = items_in_buffer_;
   plan.wide = how_wide();
+  plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
   const std::int64_t k = padded_k(kernel_, piece_.k);
   plan.part_k = parts_ > 1 ? round_up(ceil_div(k, parts_), k_step_) : piece_.k;
   plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;

@@ -14,13 +14,18 @@ ProgramKey Plan::program(Stage stage) const {
   switch (stage) {
     case Stage::pack_a:
     case Stage::pack_b:
-      return {.kernel = kernels::pack(), .type = problem.type, .c_type = acc, .items = items_in_buffer};
+      return {.kernel = kernels::pack(),
+              .type = problem.type,
+              .c_type = acc,
+              .items = items_in_buffer,
+              .halves_by_integers = halves_by_integers};
     case Stage::reduce:
       return {.kernel = kernels::reduce(),
               .type = problem.type,
               .c_type = problem.c_type,
               .epilogue = epilogue,
-              .items = items_in_buffer};
+              .items = items_in_buffer,
+              .halves_by_integers = halves_by_integers};
     case Stage::multiply:
       break;
   }
@@ -36,7 +41,8 @@ ProgramKey Plan::program(Stage stage) const {
             .parts = true,
             .wide = wide,
             .a_along_k = a_along_k,
-            .b_along_k = b_along_k};
+            .b_along_k = b_along_k,
+            .halves_by_integers = halves_by_integers};
   return {.kernel = kernel,
           .type = type == acc && problem.c_type != acc ? problem.type : type,
           .c_type = problem.c_type,
@@ -44,7 +50,8 @@ ProgramKey Plan::program(Stage stage) const {
           .items = items_in_buffer,
           .wide = wide,
           .a_along_k = a_along_k,
-          .b_along_k = b_along_k};
+          .b_along_k = b_along_k,
+          .halves_by_integers = halves_by_integers};
 }
 
 std::vector<Stage> Plan::stages() const {

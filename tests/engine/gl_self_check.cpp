@@ -87,9 +87,8 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
   for (const Fault& fault : {Fault{"tiled", "tiled:tile=8", "column < size.y", "column <= size.y", 0},
                              Fault{"pack", "register:tile_m=4,tile_n=4,step_k=2", "p < size.z ?", "p <= size.z ?", 0},
                              Fault{"reduce", "gemv:tile_m=1", "part < parts.z", "part < parts.z - 1", 2},
-                             Fault{"small", "small", "row + i < size.x && column + j < size.y) finish",
-                                   "row + i <= size.x && column + j < size.y) finish", 0},
-                             Fault{"gemv", "gemv:tile_m=2", "lane_k == 0 && r < size.x", "lane_k == 0 && r < size.x - 1", 0},
+                             Fault{"small", "small", "min(column + TN, size.y)", "column + TN", 0},
+                             Fault{"gemv", "gemv:tile_m=2", "if (r < size.x && c", "if (r < size.x - 1 && c", 0},
                              Fault{"naive", "naive", "row >= size.x", "row >= size.x - 1", 0}}) {
     CAPTURE(std::string(fault.family));
     Engine engine = broken(fault.family, fault.from, fault.to, true);

@@ -125,12 +125,17 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         check(engine.multiply(all, one, with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")), "A from panels");
         check(engine.multiply(one, transpose(all), with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")),
               "B from panels");
+        PlanOptions by_integers = with("naive");
+        by_integers.limits = engine.limits();
+        by_integers.limits->unpacks_halves = false;
+        Report report;
+        check(engine.multiply(all, one, by_integers, &report), "halves by integers");
+        CHECK(report.plan->halves_by_integers == (type != Type::bf16));
         // 16 bytes at a time: each row is one number and zeros.
         constexpr std::int64_t group = 16 / sizeof(T);
         Matrix<T> rows(count, group), ones(group, 1);
         for (T& x : ones.elements()) x = T(1.0f);
         for (std::int64_t i = 0; i < count; ++i) rows(i, i % group) = all(i, 0);
-        Report report;
         const Matrix<float> sums = engine.multiply(rows, ones, with("gemv:tile_m=1,tile_n=1"), &report);
         CHECK(report.plan->wide != Panels::none);
         check(sums, "16 bytes at a time");
