@@ -36,7 +36,7 @@ int invocations(const Blocked& k) {
 /// What the compilers of a class of devices keep in registers.
 struct Fit {
   std::int64_t sums;  ///< the most words of sums for each invocation; with 16 elements they may be more
-  int large_block_k;  ///< block_k with 32 sums and more for each of 256 invocations; 0: the usual one
+  int large_block_k;  ///< the most of block_k with 32 sums and more, taken by 256 invocations; 0: the usual one
   int turns;          ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
 };
 /// By Mesa's compilers for these GPUs; tests/kernels/gpu_code.cpp holds the kernels against them. An unknown device gets what all
@@ -66,6 +66,7 @@ Fit fit_of(DeviceClass device) {
     case DeviceClass::adreno_6xx:
       return {64, 8, 1};
     case DeviceClass::intel_gen7:
+      return {16, 0, 2};
     case DeviceClass::intel_gen8:
     case DeviceClass::intel_gen9:
     case DeviceClass::intel_gen11:
@@ -184,7 +185,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
         if (sums > 16 && sums * words > fit.sums) continue;
         // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         if (sums == 64 && k.block_m == 128 && 128 * words <= fit.sums) continue;
-        if (sums >= 32 && invocations(k) >= 256 && fit.large_block_k != 0) k.block_k = fit.large_block_k;
+        if (sums >= 32 && fit.large_block_k != 0)
+          k.block_k = invocations(k) >= 256 ? fit.large_block_k : std::min(k.block_k, fit.large_block_k);
         k.step_k = std::min(16, k.block_k / fit.turns);
         k.panels = panels;
         result.push_back(make(k));
