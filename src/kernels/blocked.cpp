@@ -39,7 +39,7 @@ struct Fit {
   int large_block_k;  ///< the most of block_k with 32 sums and more, taken by 256 invocations; 0: the usual one
   int turns;          ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
 };
-/// By Mesa's compilers for these GPUs; tests/kernels/gpu_code.cpp holds the kernels against them. An unknown device gets what all
+/// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
 Fit fit_of(DeviceClass device) {
   switch (device) {
