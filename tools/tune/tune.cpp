@@ -245,7 +245,8 @@ class Tuner {
   Fate attempt(const TuneProblem& problem, const Candidate& candidate, std::optional<Best>& best) {
     const Seconds limit(options_.time_limit);
     Race race;
-    const Best before = best.value_or(Best{});
+    Best before;
+    if (best) before = *best;
     if (auto bad = guarded(problem, [&](Worker& worker) {
           race = worker.race(candidate, best ? &before.candidate : nullptr, before.ms, false, limit);
         }))
