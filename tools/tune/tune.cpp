@@ -183,7 +183,7 @@ class Tuner {
 
   bool has(const TuningTable& table, const TuneProblem& problem) const {
     TuningTable one = table;
-    TuningEntry entry = entry_for(problem, {}, 0);
+    TuningEntry entry = entry_for(problem, Best(), 0);
     entry.date = "0000-00-00";  // older than any
     one.add(entry);
     return one.entries().size() == table.entries().size();
