@@ -335,11 +335,12 @@ void main() {
   // memory, in the loop above too.
 #define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
 #define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+  int elements = max(PER_TEXEL, -size.z);  // as above: else it is compiled PER_TEXEL times
   for (int q = 0; q < TM * TEXELS; ++q) {
     TEXEL texel = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
     int r = ROW(q / TEXELS);
-    for (int e = 0; e < PER_TEXEL; ++e) {
+    for (int e = 0; e < elements; ++e) {
       int c = COLUMN(q % TEXELS, e);
       if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
     }
