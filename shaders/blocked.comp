@@ -24,6 +24,7 @@
 //           PAD: 1 if a texel lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two pieces of
 //           shared memory, with one barrier each instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
+//           IMAGES: whether the host may make WIDE an image's: 0 no, 1 yes, 2 where that is faster
 //           Buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef BM
@@ -53,6 +54,9 @@
 #ifndef DOUBLE_BUFFER
 #define DOUBLE_BUFFER 0
 #endif
+#ifndef IMAGES
+#define IMAGES 2
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -76,6 +80,9 @@
 #endif
 #if (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
 #error "blocked: PAD and DOUBLE_BUFFER must be 0 or 1"
+#endif
+#if IMAGES < 0 || IMAGES > 2
+#error "blocked: IMAGES must be 0, 1 or 2"
 #endif
 
 #define READS_B_WIDE

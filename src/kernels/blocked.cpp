@@ -2,6 +2,7 @@
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "kernels/family.hpp"
+#include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
 namespace {
@@ -16,6 +17,7 @@ struct Blocked {
   int pad = 1;
   int double_buffer = 0;
   int panels = 0;
+  int images = 2;
 };
 constexpr Parameter<Blocked> list[] = {
     {"block_m", "BM", &Blocked::block_m, powers_of_two(16, 256), "rows of C for each workgroup"},
@@ -27,7 +29,10 @@ constexpr Parameter<Blocked> list[] = {
     {"pad", "PAD", &Blocked::pad, flag, "1: a texel of padding after each row of shared memory"},
     {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
      "1: two blocks of k in shared memory, and one barrier for each instead of two"},
-    {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning}};
+    {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning},
+    {"images", "IMAGES", &Blocked::images, integers(0, 2),
+     "A and B, read 16 bytes at a time: 0: from storage buffers; 1: as images; 2: as images where the driver splits loads from "
+     "storage buffers and A has a MiB or more"}};
 
 int invocations(const Blocked& k) {
   return k.tile_m > 0 && k.tile_n > 0 ? (k.block_m / k.tile_m) * (k.block_n / k.tile_n) : 0;
@@ -135,7 +140,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
-  bool reads_wide_as_image(const Limits& limits) const override { return limits.splits_storage_loads; }
+  bool reads_wide_as_image(const Kernel& kernel, const Limits& limits, std::int64_t a_bytes) const override {
+    const int images = read(kernel).images;
+    return images == 1 || (images == 2 && limits.splits_storage_loads && a_bytes >= min_image_bytes);
+  }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
@@ -196,6 +204,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (limits.cpu) return result;
+    // Mesa's compiler for NVIDIA's GPUs splits loads from storage buffers; what NVIDIA's own does is for measurements to say.
+    const std::vector<int> ways = to_string(limits.device_class).starts_with("nvidia") ? std::vector{0, 1} : std::vector{2};
     for (const auto& [m, n] : {std::array{32, 32}, std::array{32, 64}, std::array{64, 32}, std::array{64, 64},
                                std::array{128, 64}, std::array{64, 128}, std::array{128, 128}, std::array{256, 128}})
       for (const int k : {8, 16, 32})
@@ -204,7 +214,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
           for (const int step : {4, 8, 16})
             for (const int pad : {0, 1})
               for (const int twice : {0, 1})
-                for (const int panels : {0, 1}) result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels}));
+                for (const int panels : {0, 1})
+                  for (const int images : panels == 0 ? ways : std::vector{2})
+                    result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels, images}));
     return result;
   }
 
