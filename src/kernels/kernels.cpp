@@ -309,7 +309,7 @@ bool unpacks_halves(Type type) {
 
 bool is_for_one_layout(const Kernel& kernel) {
   const auto index = static_cast<std::size_t>(Family::index(kernel));
-  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b;
+  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b && panels(kernel) == Panels::none;
 }
 
 bool reads_wide_as_image(const Kernel& kernel, const Limits& limits, std::int64_t a_bytes) {
