@@ -124,8 +124,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     const std::int64_t words = element_bytes(accumulator(type)) / 4;
     const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
     const std::int64_t texels = loads(k.block_m) + loads(k.block_n);
+    const std::int64_t held = k.panels == 0 && type != accumulator(type) ? element_bytes(type) : 4;  // as it is read
     constexpr std::int64_t others = 24;
-    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + 4 * texels + (k.panels == 0 ? 2 * texels : 0) + others;
+    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * texels + (k.panels == 0 ? 2 * texels : 0) + others;
   }
 
   Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
@@ -136,11 +137,13 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   WideReads wide_reads() const override { return WideReads::a_and_b; }
   bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const override {
     const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
-    return read(kernel).panels == 0 && !is_complex(problem.type) && problem.type == accumulator(problem.type) &&
+    return read(kernel).panels == 0 && !is_complex(problem.type) &&
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
-  bool reads_wide_as_image(const Kernel& kernel, const Limits& limits, std::int64_t a_bytes) const override {
+  bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
+                           std::int64_t a_bytes) const override {
+    if (problem.type != accumulator(problem.type)) return false;  // a texel's elements are fewer than 16 bytes
     const int images = read(kernel).images;
     return images == 1 || (images == 2 && limits.splits_storage_loads && a_bytes >= min_image_bytes);
   }
@@ -173,7 +176,12 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     // Texels of one p that an invocation brings.
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_texel;
     const bool by_texel = b.panels != 0 || reads_wide(kernel, problem, problem.m, problem.n, problem.k);
-    const double load = by_texel ? terms.texel : terms.per_texel * price.storage_load;
+    // Elements as they lie are decoded once by each workgroup: a conversion, for 8-bit floats by about 8 instructions (machine
+    // code).
+    const bool decodes = b.panels == 0 && problem.type != accumulator(problem.type);
+    const double decode = !decodes ? 0 : is_integer(problem.type) || element_bytes(problem.type) > 1 ? 1 : 8;
+    const double load =
+        by_texel ? terms.texel + terms.per_texel * decode * terms.multiply_add : terms.per_texel * price.storage_load;
     return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_texel * price.shared_texel +
                     loads * (load + price.shared_texel) + (2 - b.double_buffer) * price.barrier / b.block_k,
             .elements = elements,

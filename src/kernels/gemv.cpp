@@ -56,7 +56,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
   bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
-  bool reads_wide_as_image(const Kernel&, const Limits& limits, std::int64_t a_bytes) const override {
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
     return limits.cpu && a_bytes >= min_image_bytes;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
@@ -82,7 +82,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
     const double elements = g.tile_m * g.tile_n;
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image =
-        reads_wide_as_image(kernel, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
+        reads_wide_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =

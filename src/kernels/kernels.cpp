@@ -312,8 +312,8 @@ bool is_for_one_layout(const Kernel& kernel) {
   return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b && panels(kernel) == Panels::none;
 }
 
-bool reads_wide_as_image(const Kernel& kernel, const Limits& limits, std::int64_t a_bytes) {
-  return product_family(kernel).reads_wide_as_image(kernel, limits, a_bytes);
+bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits, std::int64_t a_bytes) {
+  return product_family(kernel).reads_wide_as_image(kernel, problem, limits, a_bytes);
 }
 
 MaxSizes max_sizes(const Kernel& kernel) {

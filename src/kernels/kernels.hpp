@@ -70,7 +70,7 @@ bool unpacks_halves(Type type);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
 /// Whether it reads them as images then, if a piece of A has so many bytes.
-bool reads_wide_as_image(const Kernel& kernel, const Limits& limits, std::int64_t a_bytes);
+bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits, std::int64_t a_bytes);
 
 /// The largest sizes that the kernel takes.
 MaxSizes max_sizes(const Kernel& kernel);

@@ -614,7 +614,10 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.items = true, p.batch = 2; }));
   CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f64, p.n = 38; }));
   CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::c64; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16, p.n = 44; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32; }));
+  CHECK(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32, p.n = 48, p.k = 16; }));
   // A's windows of 10 rows, by bands of as many, begin in the middle of 16 bytes where lines are along them.
   CHECK(changed([](Problem& p) { p.c.band = 10; }));
   CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));
