@@ -57,8 +57,8 @@ void parse_parameters(std::string_view text, Kernel& kernel) {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc{} || end != value.data() + value.size())
-      throw std::invalid_argument("kernel " + std::string(name(kernel)) + ": " + std::string(key) + " is \"" +
-                                  std::string(value) + "\", which is not a whole number");
+      throw std::invalid_argument("kernel " + std::string(name(kernel)) + ": \"" + std::string(value) + "\" is not a value for " +
+                                  std::string(key) + ", which is " + list[*found].legal_text);
     Family::set(kernel, *found, number);
   }
 }

@@ -41,7 +41,7 @@ bad 'an unknown kernel' 'glgemm inspect: unknown kernel "fastest"; known kernels
   inspect --no-device --size 8 --kernel fastest
 bad 'an unknown parameter' 'glgemm inspect: kernel naive has no parameter "tile"; it has workgroup_x, workgroup_y' \
   inspect --no-device --size 8 --kernel naive:tile=8
-bad 'a parameter without a value' 'glgemm inspect: kernel tiled: tile is "", which is not a whole number' \
+bad 'a parameter without a value' 'glgemm inspect: kernel tiled: "" is not a value for tile, which is 2, 4, 8, 16 or 32' \
   inspect --no-device --size 8 --kernel tiled:tile
 bad 'a folder of tests that is not there' "glgemm report: --checks: 'missing' is not a folder" report --checks missing
 bad 'a word too many' "glgemm bench: '8' is one argument too many (--help explains)" bench 8
