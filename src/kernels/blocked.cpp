@@ -65,10 +65,10 @@ Fit fit_of(DeviceClass device) {
     case DeviceClass::nvidia_hopper:
     case DeviceClass::nvidia_blackwell:
     case DeviceClass::apple_m1:
-    case DeviceClass::adreno_7xx:
-    case DeviceClass::adreno_8xx:
       return {64, 0, 1};
     case DeviceClass::adreno_6xx:
+    case DeviceClass::adreno_7xx:
+    case DeviceClass::adreno_8xx:
       return {64, 8, 1};
     case DeviceClass::intel_gen7:
       return {16, 0, 2};
