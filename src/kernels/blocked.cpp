@@ -84,6 +84,15 @@ Fit fit_of(DeviceClass device) {
   }
 }
 
+/// About how many instructions an element costs that is not as it is summed, by the same compilers. Adreno's moves registers for
+/// halves.
+double decoding(Type type, DeviceClass device) {
+  if (type == accumulator(type)) return 0;
+  if (!unpacks_halves(type)) return 1;
+  const bool moves = device == DeviceClass::adreno_6xx || device == DeviceClass::adreno_7xx || device == DeviceClass::adreno_8xx;
+  return element_bytes(type) == 1 || moves ? 8 : 1;
+}
+
 class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   std::string_view name() const noexcept override { return "blocked"; }
   std::string_view summary() const noexcept override { return "for GPUs: blocks in shared memory, tiles in registers"; }
@@ -169,17 +178,14 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
   }
   std::int64_t default_slice() const override { return 0; }
-  Cost cost(const Problem& problem, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+  Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Blocked b = read(kernel);
     const Prices& price = terms.price;
     const double elements = b.tile_m * b.tile_n;
     // Texels of one p that an invocation brings.
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_texel;
     const bool by_texel = b.panels != 0 || reads_wide(kernel, problem, problem.m, problem.n, problem.k);
-    // Elements as they lie are decoded once by each workgroup: a conversion, for 8-bit floats by about 8 instructions (machine
-    // code).
-    const bool decodes = b.panels == 0 && problem.type != accumulator(problem.type);
-    const double decode = !decodes ? 0 : is_integer(problem.type) || element_bytes(problem.type) > 1 ? 1 : 8;
+    const double decode = b.panels == 0 ? decoding(problem.type, limits.device_class) : 0;
     const double load =
         by_texel ? terms.texel + terms.per_texel * decode * terms.multiply_add : terms.per_texel * price.storage_load;
     return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_texel * price.shared_texel +
