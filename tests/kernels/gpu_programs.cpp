@@ -12,7 +12,7 @@
 //
 // Standard output has a line "@@ index {...}" before each product; "@@ begin {...}" before each program is compiled, and after it
 // what the driver prints by itself; "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported
-// {...}" or "@@ failure {...}". Products whose programs take over two minutes end the process by SIGALRM.
+// {...}" or "@@ failure {...}". Products whose programs take two minutes of the processor end the process by SIGPROF.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -133,6 +133,12 @@ Engine make_engine(const std::string& source) {
   return Engine(HeadlessContext::get_proc_address, options);
 }
 
+/// Ends the process once it has taken two minutes of the processor from here on: a machine may be busy with others.
+void limit_time() {
+  const itimerval two_minutes{.it_interval = {}, .it_value = {.tv_sec = 120, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &two_minutes, nullptr);
+}
+
 /// Has the driver compile the programs of the plan, but for those that were `made` before, and tells of them.
 void compile(Engine& engine, const Plan& plan, const Json& what, std::set<ProgramKey>& made) {
   for (const ProgramReport& report : engine.compile(plan)) {
@@ -149,13 +155,13 @@ void compile(Engine& engine, const Plan& plan, const Json& what, std::set<Progra
 /// The same of the product's plan, and if so wanted of the plans with what the planner passes over.
 void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made) {
   Json what{{"product", product.name}};
-  alarm(120);
+  limit_time();
   try {
     Explanation why;
     compile(engine, make_plan(product.problem, engine.limits(), product.options, &why), what, made);
     for (const Explanation::PassedOver& other : why.passed_over) {
       if (!product.candidates || !why_not(product.problem, other.kernel, engine.limits()).empty()) continue;
-      alarm(120);
+      limit_time();
       compile(engine, make_plan(product.problem, engine.limits(), {.kernel = other.kernel}), what, made);
     }
   } catch (const Unsupported& error) {
