@@ -102,7 +102,7 @@ struct TiledReport {
   std::int64_t bytes_received = 0;
   std::chrono::nanoseconds compute_time{};  ///< in tasks, all accelerators of the rank together, transfers to them included
   std::chrono::nanoseconds total_time{};
-  std::string kernel;  ///< of the last task; empty without one
+  std::string kernel;  ///< of the largest tile of C; empty without one
 };
 
 struct ClusterOptions {
@@ -146,6 +146,11 @@ class GLGEMM_EXPORT Cluster {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Calls f on all ranks and throws on all of them what it throws on the first rank on which it does, with that rank and its host
+/// in the message: so that no rank goes on to wait for one that has given up. Types that are not glgemm's nor
+/// std::invalid_argument become std::runtime_error. Collective.
+GLGEMM_EXPORT void on_all_ranks(MPI_Comm communicator, const std::function<void()>& f);
 
 /// One product, with a Cluster for it alone: see Cluster and TiledGemm. Collective.
 GLGEMM_EXPORT void distributed_multiply(MPI_Comm communicator, const TiledGemm& product, const TiledOptions& options = {},

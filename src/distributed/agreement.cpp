@@ -8,13 +8,14 @@
 #include <new>
 #include <stdexcept>
 
+#include <glgemm/distributed.hpp>
 #include <glgemm/error.hpp>
 
-namespace glgemm::distributed {
+namespace glgemm {
 namespace {
 
 /// The types of exceptions that pass from rank to rank.
-enum class Failure : int { none, invalid_argument, unsupported, out_of_memory, device_lost, no_memory, other };
+enum class Failure : int { none, invalid_argument, unsupported, out_of_memory, device_lost, gl_error, other };
 
 struct Caught {
   Failure kind = Failure::none;
@@ -34,8 +35,10 @@ Caught call(const std::function<void()>& f) {
     return {Failure::out_of_memory, error.what(), error.bytes()};
   } catch (const DeviceLost& error) {
     return {Failure::device_lost, error.what()};
+  } catch (const GlError& error) {
+    return {Failure::gl_error, error.what()};
   } catch (const std::bad_alloc&) {
-    return {Failure::no_memory, "not enough main memory"};
+    return {Failure::other, "not enough main memory"};
   } catch (const std::exception& error) {
     return {Failure::other, error.what()};
   } catch (...) {
@@ -53,8 +56,10 @@ Caught call(const std::function<void()>& f) {
       throw OutOfMemory(caught.message, caught.bytes);
     case Failure::device_lost:
       throw DeviceLost(caught.message);
-    default:
+    case Failure::gl_error:
       throw GlError(caught.message);
+    default:
+      throw std::runtime_error(caught.message);
   }
 }
 
@@ -65,6 +70,29 @@ std::string host_name() {
 }
 
 }  // namespace
+
+void on_all_ranks(MPI_Comm communicator, const std::function<void()>& f) {
+  Caught caught = call(f);
+  int rank = 0, size = 1;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &size);
+  const int mine = caught.kind == Failure::none ? size : rank;
+  int first = size;
+  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, communicator);
+  if (first == size) return;
+  if (rank == first && size > 1)
+    caught.message += " (on rank " + std::to_string(rank) + " of " + std::to_string(size) + ", host " + host_name() + ")";
+  std::array<std::int64_t, 3> header{static_cast<int>(caught.kind), caught.bytes,
+                                     static_cast<std::int64_t>(caught.message.size())};
+  MPI_Bcast(header.data(), 3, MPI_INT64_T, first, communicator);
+  caught.kind = static_cast<Failure>(header[0]);
+  caught.bytes = header[1];
+  caught.message.resize(static_cast<std::size_t>(header[2]));
+  MPI_Bcast(caught.message.data(), static_cast<int>(header[2]), MPI_CHAR, first, communicator);
+  raise(caught);
+}
+
+namespace distributed {
 
 Communicator::~Communicator() {
   int ended = 0;
@@ -84,28 +112,10 @@ int Communicator::size() const {
   return size;
 }
 
-void on_all_ranks(const Communicator& communicator, const std::function<void()>& f) {
-  Caught caught = call(f);
-  const int rank = communicator.rank(), size = communicator.size(), mine = caught.kind == Failure::none ? size : rank;
-  int first = size;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, communicator.get());
-  if (first == size) return;
-  if (rank == first && size > 1)
-    caught.message += " (on rank " + std::to_string(rank) + " of " + std::to_string(size) + ", host " + host_name() + ")";
-  std::array<std::int64_t, 3> header{static_cast<int>(caught.kind), caught.bytes,
-                                     static_cast<std::int64_t>(caught.message.size())};
-  MPI_Bcast(header.data(), 3, MPI_INT64_T, first, communicator.get());
-  caught.kind = static_cast<Failure>(header[0]);
-  caught.bytes = header[1];
-  caught.message.resize(static_cast<std::size_t>(header[2]));
-  MPI_Bcast(caught.message.data(), static_cast<int>(header[2]), MPI_CHAR, first, communicator.get());
-  raise(caught);
-}
-
-void require_agreement(const Communicator& communicator, const NamedValues& values) {
+void require_agreement(MPI_Comm communicator, const NamedValues& values) {
   std::vector<std::int64_t> first;
   for (const auto& [name, value] : values) first.push_back(value);
-  MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_INT64_T, 0, communicator.get());
+  MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_INT64_T, 0, communicator);
   on_all_ranks(communicator, [&] {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i].second != first[i])
@@ -114,4 +124,5 @@ void require_agreement(const Communicator& communicator, const NamedValues& valu
   });
 }
 
-}  // namespace glgemm::distributed
+}  // namespace distributed
+}  // namespace glgemm

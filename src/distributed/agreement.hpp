@@ -1,10 +1,9 @@
-// What goes wrong on one rank is thrown on all of them; values that must be equal on all ranks are compared.
+// Values that must be equal on all ranks are compared.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,14 +26,10 @@ class Communicator {
   MPI_Comm communicator_ = MPI_COMM_NULL;
 };
 
-/// Calls f on all ranks and throws on all of them what it throws on the first rank on which it does, with that rank and its host
-/// in the message. An exception that is none of glgemm's or the standard library's becomes a GlError. Collective.
-void on_all_ranks(const Communicator& communicator, const std::function<void()>& f);
-
 /// Numbers with names for messages.
 using NamedValues = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// Collective.  @throws std::invalid_argument  on all ranks: one of them has another number than rank 0; the message names it
-void require_agreement(const Communicator& communicator, const NamedValues& values);
+void require_agreement(MPI_Comm communicator, const NamedValues& values);
 
 }  // namespace glgemm::distributed

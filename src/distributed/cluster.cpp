@@ -106,15 +106,15 @@ using namespace distributed;
 Cluster::Cluster(MPI_Comm communicator, const ClusterOptions& options) {
   require_threads();
   state_ = std::make_unique<State>(communicator);
-  const Communicator& all = state_->communicator;
+  const MPI_Comm all = state_->communicator.get();
   require_agreement(all, {{"the grid's number of rows", options.grid.rows},
                           {"the grid's number of columns", options.grid.columns},
                           {"the grid's order", static_cast<int>(options.grid.order)}});
   on_all_ranks(all, [&] {
-    state_->grid = settle_grid(options.grid, all.size());
+    state_->grid = settle_grid(options.grid, state_->size);
     state_->sources = headless_accelerators(options.accelerators);
   });
-  on_all_ranks(all, [&] { state_->starpu = std::make_unique<Starpu>(all.get(), static_cast<int>(state_->sources.size())); });
+  on_all_ranks(all, [&] { state_->starpu = std::make_unique<Starpu>(all, static_cast<int>(state_->sources.size())); });
   on_all_ranks(all, [&] {
     state_->workers = std::make_unique<Workers>();
     state_->workers->start(state_->sources, options.engine);

@@ -54,6 +54,7 @@ struct Run {
   std::atomic<std::int64_t> compute_ns = 0;
   std::mutex mutex{};  ///< of what follows
   std::string kernel{};
+  std::int64_t largest = -1;  ///< the size of the task that it computed
   Failures failures{};
 };
 
@@ -75,7 +76,10 @@ void compute(void* buffers[], const TaskArguments& arguments) {
   std::string kernel = run_task(task, run.options.plan);
   run.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
   const std::lock_guard lock(run.mutex);
-  run.kernel = std::move(kernel);
+  if (const std::int64_t size = task.c.rows * task.c.columns; size > run.largest) {
+    run.largest = size;
+    run.kernel = std::move(kernel);
+  }
   const std::int64_t done = ++run.done;
   if (run.options.progress) run.options.progress(static_cast<double>(done) / static_cast<double>(run.tasks));
 }
@@ -344,9 +348,9 @@ using namespace distributed;
 void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, TiledReport* report) {
   const auto begin = Clock::now();
   State& cluster = *state_;
-  const Communicator& all = cluster.communicator;
+  const MPI_Comm all = cluster.communicator.get();
   require_agreement(all, values_of(product, options));
-  const int sharers = ranks_of_machine(all.get());
+  const int sharers = ranks_of_machine(all);
   Operands operands;
   std::unique_ptr<Tasks> tasks;
   std::int64_t run_k = 0;
