@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <thread>
 
 #include <glgemm/distributed.hpp>
 #include <glgemm/error.hpp>
@@ -63,6 +65,17 @@ Caught call(const std::function<void()>& f) {
   }
 }
 
+/// The least of all ranks' numbers. A wait of MPI's own takes a core, and another rank, or a driver that computes on the CPU, may
+/// need it.
+int least(int mine, MPI_Comm communicator) {
+  int result = 0, done = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_MIN, communicator, &request);
+  for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return result;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
@@ -76,9 +89,7 @@ void on_all_ranks(MPI_Comm communicator, const std::function<void()>& f) {
   int rank = 0, size = 1;
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &size);
-  const int mine = caught.kind == Failure::none ? size : rank;
-  int first = size;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, communicator);
+  const int first = least(caught.kind == Failure::none ? size : rank, communicator);
   if (first == size) return;
   if (rank == first && size > 1)
     caught.message += " (on rank " + std::to_string(rank) + " of " + std::to_string(size) + ", host " + host_name() + ")";

@@ -60,9 +60,13 @@ StarpuFolder::StarpuFolder() {
 
 StarpuFolder::~StarpuFolder() {
   if (path_.empty()) return;
+  remove();
   unsetenv("STARPU_HOME");
+}
+
+void StarpuFolder::remove() noexcept {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 Starpu::Starpu(MPI_Comm communicator, int workers) {
@@ -77,6 +81,7 @@ Starpu::Starpu(MPI_Comm communicator, int workers) {
   conf.ncuda = conf.nopencl = conf.nmic = conf.nmpi_ms = 0;
   if (starpu_mpi_init_conf(nullptr, nullptr, 0, communicator, &conf) != 0)
     throw std::runtime_error("Cluster: StarPU with MPI does not start");
+  folder_.remove();  // a rank that is killed leaves nothing then
 }
 
 Starpu::~Starpu() {

@@ -18,6 +18,7 @@ class StarpuFolder {
  public:
   StarpuFolder();
   ~StarpuFolder();
+  void remove() noexcept;
   StarpuFolder(const StarpuFolder&) = delete;
   StarpuFolder& operator=(const StarpuFolder&) = delete;
 

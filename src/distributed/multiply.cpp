@@ -251,7 +251,8 @@ void Tasks::submit(Run& shared) {
     }
     starpu_task_wait_for_n_submitted(own);
   }
-  starpu_mpi_wait_for_all(all);
+  // Not starpu_mpi_wait_for_all(), whose barrier takes a core while it waits. What is still sent holds its handle.
+  starpu_task_wait_for_all();
 }
 
 /// Bytes of main memory that are to be had now.
