@@ -50,6 +50,7 @@ struct Run {
   const TiledGemm& product;
   const TiledOptions& options;
   std::int64_t tasks = 0;  ///< that this rank computes
+  std::chrono::nanoseconds submit_time{};
   std::atomic<std::int64_t> done = 0;
   std::atomic<std::int64_t> compute_ns = 0;
   std::mutex mutex{};  ///< of what follows
@@ -242,6 +243,7 @@ void Tasks::submit(Run& shared) {
   Handles a(m_.a, 0, cluster_.rank, all), b(m_.b, tags_a, cluster_.rank, all), c(m_.c, tags_a + tags_b, cluster_.rank, all);
   const auto own = static_cast<unsigned>(count() / runs());
   for (std::int64_t run = 0; run < runs(); ++run) {
+    const auto begin = Clock::now();
     for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
       for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i)
         if (takes_part(run, i, j)) submit_one(shared, run, i, j, a, b, c);
@@ -249,6 +251,7 @@ void Tasks::submit(Run& shared) {
       for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) a.forget(a_tile(i, t).first, a_tile(i, t).second);
       for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j) b.forget(b_tile(t, j).first, b_tile(t, j).second);
     }
+    shared.submit_time += Clock::now() - begin;
     starpu_task_wait_for_n_submitted(own);
   }
   // Not starpu_mpi_wait_for_all(), whose barrier takes a core while it waits. What is still sent holds its handle.
@@ -373,6 +376,7 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   report->tasks = run.tasks;
   report->run_k = run_k;
   for (std::int64_t r = 0; r < tasks->runs(); ++r) report->bytes_received += tasks->bytes_received(r);
+  report->submit_time = run.submit_time;
   report->compute_time = std::chrono::nanoseconds(run.compute_ns);
   report->kernel = run.kernel;
   report->total_time = Clock::now() - begin;

@@ -3,7 +3,7 @@
 //   exact     integers, in all types and ops, ragged tiles and other grids: each element against its sum
 //   bits      prints a number of the bits of each product, which is the same on any number of ranks
 //   refusals  what is not taken, with the message
-//   rate N    milliseconds of an N x N x N product in f32, the best of three
+//   rate N    milliseconds of an N x N x N product in f32, the best of three; N/T: with tiles of T x T rather than a quarter of N
 //   wait      multiplies for a minute, to be killed
 //
 // Ends with 1 if a product is wrong.
@@ -254,8 +254,10 @@ void all_refusals(Cluster& cluster) {
   exact<float>(cluster, {20, 20, 20, 8, 8, 8});  // and it works as before
 }
 
-void rate(Cluster& cluster, std::int64_t size) {
-  const auto tile = static_cast<int>(size / 4);
+void rate(Cluster& cluster, const std::string& sizes) {
+  const std::int64_t size = std::stoll(sizes);
+  const std::size_t slash = sizes.find('/');
+  const int tile = slash == std::string::npos ? static_cast<int>(size / 4) : std::stoi(sizes.substr(slash + 1));
   Problem<float> p(cluster, {size, size, size, tile, tile, tile}, false);
   double best = 1e30, best_cpu = 0;
   TiledReport report, one;
@@ -277,7 +279,8 @@ void rate(Cluster& cluster, std::int64_t size) {
   MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   if (cluster.rank() == 0)
     std::cout << "ms " << best << ", CPU time of all ranks " << best_cpu << " ms, rank 0 in tasks "
-              << static_cast<double>(report.compute_time.count()) / 1e6 << " ms, bytes between ranks " << received << ", "
+              << static_cast<double>(report.compute_time.count()) / 1e6 << " ms, describing tasks "
+              << static_cast<double>(report.submit_time.count()) / 1e6 << " ms, bytes between ranks " << received << ", "
               << report.kernel << std::endl;
 }
 
@@ -295,7 +298,7 @@ void run(int argc, char** argv) {
     if (verb == "exact") all_exact(cluster);
     if (verb == "bits") all_bits(cluster);
     if (verb == "refusals") all_refusals(cluster);
-    if (verb == "rate") rate(cluster, std::atoll(argv[++i]));
+    if (verb == "rate") rate(cluster, argv[++i]);
     if (verb == "wait") wait(cluster);
   }
 }
