@@ -4,6 +4,7 @@
 "$glgemm" multiply A.npy B.npy -o C.npy --distributed >stdout 2>stderr
 status=$?
 [ $status -eq 2 ] && [ "$(wc -l <stderr)" -eq 1 ] && grep -q 'built without it.*libstarpu-dev' stderr || fail "status $status: $(cat stderr)"
-[ $failures -eq 0 ] && echo "LEFT OUT: distributed products, since MPI or StarPU is not here; the tool says so"
-[ $failures -eq 0 ] && [ -z "${CI:-}" ] && exit 77
-exit $((failures > 0))
+[ $failures -gt 0 ] && exit 1
+echo "LEFT OUT: distributed products, since MPI or StarPU is not here; the tool says so"
+[ -n "${CI:-}" ] && exit 1
+exit 77
