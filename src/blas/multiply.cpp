@@ -39,7 +39,8 @@ Stored stored_b(const Product& p) {
 }
 
 /// Copies `columns` columns of `bytes` bytes.
-void copy_columns(const void* from, std::int64_t from_step, void* to, std::int64_t to_step, std::int64_t bytes, std::int64_t columns) {
+void copy_columns(const void* from, std::int64_t from_step, void* to, std::int64_t to_step, std::int64_t bytes,
+                  std::int64_t columns) {
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
   for (std::int64_t j = 0; j < columns; ++j)
@@ -184,8 +185,8 @@ Way multiply_by_opengl(const Batch& batch) {
     const std::size_t count = batch.c.size();
     const Staged staged(shape, count);
     std::size_t at_once = 0;
-    Way way = run(needs_f64(shape.type),
-                  [&](Engine& engine) { at_once = static_cast<std::size_t>(items_at_once(engine, shape)); });
+    Way way =
+        run(needs_f64(shape.type), [&](Engine& engine) { at_once = static_cast<std::size_t>(items_at_once(engine, shape)); });
     for (std::size_t first = 0; way == Way::opengl && first < count;) {
       if (at_once == 0) {
         Product item = shape;

@@ -106,11 +106,12 @@ bool multiply_by_next(const Product& p) {
   // The plain name may belong to a BLAS with 32- or with 64-bit integers. A pointer to a 64-bit one is right for both.
   static_assert(std::endian::native == std::endian::little);
   using Integer = const std::int64_t*;
-  using Fortran = void(const char*, const char*, Integer, Integer, Integer, const void*, const void*, Integer, const void*, Integer,
-                       const void*, void*, Integer, std::size_t, std::size_t);
+  using Fortran = void(const char*, const char*, Integer, Integer, Integer, const void*, const void*, Integer, const void*,
+                       Integer, const void*, void*, Integer, std::size_t, std::size_t);
   const char op_a = letter(p.op_a), op_b = letter(p.op_b);
   const InsideNext inside;
-  reinterpret_cast<Fortran*>(function)(&op_a, &op_b, &p.m, &p.n, &p.k, p.alpha, p.a, &p.lda, p.b, &p.ldb, p.beta, p.c, &p.ldc, 1, 1);
+  reinterpret_cast<Fortran*>(function)(&op_a, &op_b, &p.m, &p.n, &p.k, p.alpha, p.a, &p.lda, p.b, &p.ldb, p.beta, p.c, &p.ldc, 1,
+                                       1);
   return true;
 }
 

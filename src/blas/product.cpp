@@ -2,6 +2,7 @@
 #include "blas/product.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 
 namespace glgemm::blas {
@@ -19,8 +20,8 @@ bool is_value(Type type, const void* scalar, float value) noexcept {
 }  // namespace
 
 double flops(const Product& product) noexcept {
-  return flops_of_one(product.type) * static_cast<double>(product.m) * static_cast<double>(product.n) *
-         static_cast<double>(product.k);
+  return flops_of_one(product.type) *
+         std::abs(static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k));
 }
 
 std::optional<Op> op_of_letter(char letter) noexcept {

@@ -43,6 +43,7 @@ constexpr std::size_t index_of(Type type) noexcept {
 constexpr double flops_of_one(Type type) noexcept {
   return is_complex(type) ? 8 : 2;
 }
+/// Of sizes that may be wrong, the size.
 double flops(const Product& product) noexcept;
 
 /// The op that a letter of Fortran's BLAS means (N, T, C, in either case), or one of CBLAS's numbers. Others are nullopt.

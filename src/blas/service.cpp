@@ -85,8 +85,8 @@ class Device {
   bool is_usable_ = true;
 };
 
-/// As the process ends: no product begins, and the one that runs is waited for, since drivers take down what it uses. A driver that
-/// hangs must not hang the end.
+/// As the process ends: no product begins, and the one that runs is waited for, since drivers take down what it uses. A driver
+/// that hangs must not hang the end.
 void end() {
   if (owner.load() != ::getpid()) return;
   Shared& all = shared();
@@ -163,8 +163,8 @@ void start_thread() {
 }  // namespace
 
 const char* reason(Way way) noexcept {
-  constexpr const char* reasons[ways] = {"OpenGL",         "too small to gain", "no doubles",      "no device",
-                                         "conjugate only", "forked",            "process's end", "error"};
+  constexpr const char* reasons[ways] = {"OpenGL", "too small to gain", "no doubles", "no device", "conjugate only",
+                                         "forked", "process's end",     "error"};
   return reasons[static_cast<int>(way)];
 }
 

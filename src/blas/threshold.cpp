@@ -54,6 +54,8 @@ class Thresholds {
       else
         say("GLGEMM_BLAS_MIN_FLOPS=" + std::string(text) + " is not a number of 0 or more, and is not used");
     }
+    if (next_file() == "none")
+      for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, 0, "there is no other BLAS");
   }
 
   Known& operator[](std::size_t index) { return known_[index]; }
@@ -68,7 +70,8 @@ class Thresholds {
     watched_ = watched_ || all;
     for (std::size_t i = 0; i < blas_types.size(); ++i) {
       const double size = known_[i].decided ? known_[i].min_flops / flops_of_one(blas_types[i]) : cube(smallest_size);
-      slow_size[i].store(watched_ ? 0 : size, std::memory_order_relaxed);
+      // Wrong sizes may be negative.
+      slow_size[i].store(watched_ || size == 0 ? -never : size, std::memory_order_relaxed);
     }
   }
 
@@ -194,8 +197,6 @@ void find_threshold(Type type) {
   const std::optional<DeviceInfo> found = device();
   if (!found) {
     all.decide(index, never, "no device");
-  } else if (next_file() == "none") {
-    all.decide(index, 0, "there is no other BLAS");
   } else {
     const fs::path path = file_path();
     const std::string key = key_of(type, *found);
@@ -237,6 +238,10 @@ bool goes_to_opengl(Type type, double flops) {
     if (!known.decided) find_threshold(type);
   }
   return flops >= known.min_flops;
+}
+
+void start_thresholds() {
+  static_cast<void>(thresholds());
 }
 
 void watch_all_calls() noexcept {
