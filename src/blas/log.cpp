@@ -45,7 +45,7 @@ class Log {
     const std::optional<DeviceInfo> device = device_so_far();
     say(process + "OpenGL: " + (device ? device->renderer + ", " + device->version : "not used") + "; next BLAS: " + next_file());
     for (std::size_t i = 0; i < blas_types.size(); ++i)
-      say(process + "type " + "sdcz"[i] + ": to OpenGL goes " + threshold_text(blas_types[i]));
+      say(process + "type " + "sdcz"[i] + ": to OpenGL: " + threshold_text(blas_types[i]));
     for (const Routine* routine = first_; routine; routine = routine->following_) {
       std::string line;
       for (int way = 0; way < ways; ++way) {

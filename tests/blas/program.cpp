@@ -243,10 +243,12 @@ void check_products() {
   const Long sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 65, 17}, {130, 70, 129}, {4, 3, 0}, {0, 3, 2}, {3, 0, 2}};
   for (const auto& [m, n, k] : sizes)
     for (int way = 0; way < ways; ++way) {
+      // Large ones in fewer ways: drivers compile long.
       const bool is_small = m * n * k < 1000;
+      if (!is_small && way != fortran && way != row_major_64_) continue;
       for (const char op_a : {'N', 'T', 'C'})
         for (const char op_b : {'N', 'T', 'C'}) {
-          if (!is_small && (op_a == 'C' || op_b == 'C') && std::is_floating_point_v<T>) continue;
+          if (!is_small && op_a != 'N' && (op_b != 'N' || std::is_floating_point_v<T>)) continue;
           for (const float alpha : {1.0f, 0.0f, -2.0f})
             for (const float beta : {0.0f, 1.0f, 3.0f})
               if (is_small || alpha * beta == -6 || (alpha == 1 && beta == 0))
@@ -505,10 +507,6 @@ void end(const std::string& kind) {
   }
   if (kind == "busy_quick") std::quick_exit(0);
   if (kind == "busy_now") _exit(0);
-  if (kind == "main_thread") {
-    std::thread([] { multiply_some(2); }).detach();
-    pthread_exit(nullptr);
-  }
 }
 
 // ---- What a call that is handed on costs
