@@ -538,6 +538,44 @@ int overhead(const char* library) {
   return best_ours <= 1.3 * best_direct ? 0 : 1;
 }
 
+/// What a product of host matrices through this library costs against the BLAS of `library`, by size.
+int compare(const char* library, int count, char** sizes) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::printf("%s\n", dlerror());
+    return 2;
+  }
+  auto* const direct = reinterpret_cast<Fortran<float, Plain>*>(dlsym(handle, "sgemm_"));
+  std::printf("     N    OpenGL GFLOP/s    BLAS GFLOP/s    ratio\n");
+  for (int i = 0; i < count; ++i) {
+    const auto n = static_cast<Plain>(std::atoll(sizes[i]));
+    const auto size = static_cast<std::size_t>(n * n);
+    std::vector<float> a(size), b(size), c(size);
+    std::uint32_t seed = 5;
+    for (std::size_t j = 0; j < size; ++j) {
+      a[j] = integer<float>(seed);
+      b[j] = integer<float>(seed);
+    }
+    const float one = 1, zero = 0;
+    const auto seconds = [&](auto* function) {
+      double best = 1e9, sum = 0;
+      for (int round = 0; round < 50 && (round < 3 || sum < 1); ++round) {
+        const auto begin = std::chrono::steady_clock::now();
+        function("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
+        const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        best = std::min(best, time);
+        sum += time;
+      }
+      return best;
+    };
+    const double ours = seconds(&sgemm_), theirs = seconds(direct),
+                 flops = 2.0 * static_cast<double>(n) * static_cast<double>(size);
+    std::printf("%6ld %17.2f %15.2f %8.3f\n", static_cast<long>(n), flops / ours / 1e9, flops / theirs / 1e9, theirs / ours);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 /// N x N x N products, for thresholds.
 void square(Long n, int times) {
   std::vector<float> a(static_cast<std::size_t>(n * n), 1.0f), c = a;
@@ -592,6 +630,8 @@ int main(int argc, char** argv) {
     end(argv[2]);
   } else if (command == "overhead" && argc > 2) {
     return overhead(argv[2]);
+  } else if (command == "compare" && argc > 3) {
+    return compare(argv[2], argc - 3, argv + 3);
   } else if (command == "square" && argc > 3) {
     square(std::atoll(argv[2]), std::atoi(argv[3]));
   } else {
