@@ -24,13 +24,14 @@ void c_slow(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, con
             I ldb, CScalar<T> beta, CElement<T>* c, I ldc) {
   auto& entry = c_entry<Name, T, I>;
   auto* const next = entry.next();
-  if (report_of_options(entry.routine.name(), layout, op_a, op_b)) return;
   const bool is_row_major = layout == row_major_number;
+  const auto pass = [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); };
+  const auto report = [&](int parameter, int value) { refuse(entry.routine.name(), next, parameter, is_row_major, value, pass); };
+  if (const int wrong = wrong_option(layout, op_a, op_b)) return report(wrong, wrong == 1 ? layout : wrong == 2 ? op_a : op_b);
   const Product product = product_of(type_of<T>(), is_row_major, op_a, op_b, m, n, k, CTypes<T>::pointer(alpha), a, lda, b, ldb,
                                      CTypes<T>::pointer(beta), c, ldc);
-  const auto pass = [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); };
-  const auto report = [&](int parameter) { report_to_cblas_xerbla(entry.routine.name(), parameter + 1, is_row_major); };
-  multiply(entry.routine, next, op_of_number(op_a) && op_of_number(op_b), product, pass, report);
+  multiply(entry.routine, next, op_of_number(op_a) && op_of_number(op_b), product, pass,
+           [&](int parameter) { report(parameter + 1, 0); });
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <type_traits>
 
 #include "blas/next.hpp"
@@ -30,19 +32,25 @@ using CElement = typename CTypes<T>::Element;
 
 constexpr int row_major_number = 101, column_major_number = 102;
 
-/// Reports what reference CBLAS finds before it looks at sizes; false if there is nothing. A conjugate without a transpose is no
-/// fault here: `op` is then nothing.
-inline bool report_of_options(const char* routine, int layout, int op_a, int op_b) {
-  const bool is_row_major = layout == row_major_number;
-  if (!is_row_major && layout != column_major_number)
-    report_to_cblas_xerbla(routine, 1, false, "Illegal layout setting, %d\n", layout);
-  else if (!op_of_number(op_a) && !is_conjugate_alone(op_a))
-    report_to_cblas_xerbla(routine, 2, is_row_major, "Illegal TransA setting, %d\n", op_a);
-  else if (!op_of_number(op_b) && !is_conjugate_alone(op_b))
-    report_to_cblas_xerbla(routine, 3, is_row_major, "Illegal TransB setting, %d\n", op_b);
-  else
-    return false;
-  return true;
+/// The number of the first parameter that reference CBLAS refuses before it looks at sizes; 0 if there is none. A conjugate
+/// without a transpose is no fault here.
+inline int wrong_option(int layout, int op_a, int op_b) noexcept {
+  if (layout != row_major_number && layout != column_major_number) return 1;
+  if (!op_of_number(op_a) && !is_conjugate_alone(op_a)) return 2;
+  if (!op_of_number(op_b) && !is_conjugate_alone(op_b)) return 3;
+  return 0;
+}
+
+/// Reports a wrong parameter to cblas_xerbla. Where there is none, `pass` calls the next BLAS's function, which finds it as well.
+template <class Pass>
+void refuse(const char* routine, bool has_next, int parameter, bool row_major, int value, Pass&& pass) {
+  if (report_to_cblas_xerbla(routine, parameter, row_major, value)) return;
+  if (!has_next) {
+    say("parameter " + std::to_string(parameter) + " to routine " + routine + " was incorrect");
+    std::exit(EXIT_FAILURE);
+  }
+  const InsideNext inside;
+  pass();
 }
 
 /// The column-major product that a call means.

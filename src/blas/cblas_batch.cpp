@@ -77,23 +77,25 @@ void c_batch(int layout, const int* op_a, const int* op_b, const I* m, const I* 
   auto* const next = entry.next();
   const char* const name = entry.routine.name();
   const bool is_row_major = layout == row_major_number;
-  if (group_count < 0) return report_to_cblas_xerbla(name, 15, false);
+  const auto pass = [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size); };
+  const auto report = [&](int parameter, int value = 0) { refuse(name, next, parameter, is_row_major, value, pass); };
+  if (group_count < 0) return report(15);
   Groups all;
   std::size_t first = 0;
   for (std::size_t g = 0; g < static_cast<std::size_t>(group_count); ++g) {
-    if (report_of_options(name, layout, op_a[g], op_b[g])) return;
+    if (const int wrong = wrong_option(layout, op_a[g], op_b[g]))
+      return report(wrong, wrong == 1 ? layout : wrong == 2 ? op_a[g] : op_b[g]);
     const Product shape = product_of(type_of<T>(), is_row_major, op_a[g], op_b[g], m[g], n[g], k[g], &alpha[g], nullptr, lda[g],
                                      nullptr, ldb[g], &beta[g], nullptr, ldc[g]);
     const bool is_conjugate = !op_of_number(op_a[g]) || !op_of_number(op_b[g]);
-    if (const int wrong = is_conjugate ? 0 : first_wrong(shape)) return report_to_cblas_xerbla(name, wrong + 1, is_row_major);
-    if (group_size[g] < 0) return report_to_cblas_xerbla(name, 16, false);
+    if (const int wrong = is_conjugate ? 0 : first_wrong(shape)) return report(wrong + 1);
+    if (group_size[g] < 0) return report(16);
     const auto count = static_cast<std::size_t>(group_size[g]);
     all.has_conjugates = all.has_conjugates || is_conjugate;
     all.groups.push_back(exchanged_if<T>(is_row_major, shape, a + first, b + first, c + first, count));
     first += count;
   }
-  multiply(entry.routine, type_of<T>(), next, all,
-           [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size); });
+  multiply(entry.routine, type_of<T>(), next, all, pass);
 }
 
 template <class T, class I>
@@ -114,25 +116,27 @@ void c_strided(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, 
   static constinit Entry<CStridedFunction<T, I>> entry{Name::text, nullptr};
   auto* const next = entry.next();
   const char* const name = entry.routine.name();
-  if (report_of_options(name, layout, op_a, op_b)) return;
   const bool is_row_major = layout == row_major_number;
+  const auto pass = [&] {
+    next(layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, count);
+  };
+  const auto report = [&](int parameter, int value = 0) { refuse(name, next, parameter, false, value, pass); };
+  if (const int wrong = wrong_option(layout, op_a, op_b)) return report(wrong, wrong == 1 ? layout : wrong == 2 ? op_a : op_b);
   const Product shape = product_of(type_of<T>(), is_row_major, op_a, op_b, m, n, k, CTypes<T>::pointer(alpha), nullptr, lda,
                                    nullptr, ldb, CTypes<T>::pointer(beta), nullptr, ldc);
   Groups all;
   all.has_conjugates = !op_of_number(op_a) || !op_of_number(op_b);
-  if (const int wrong = all.has_conjugates ? 0 : first_wrong(shape))
-    return report_to_cblas_xerbla(name, strided_parameter(wrong, is_row_major), false);
-  if (count < 0) return report_to_cblas_xerbla(name, 18, false);
+  if (const int wrong = all.has_conjugates ? 0 : first_wrong(shape)) return report(strided_parameter(wrong, is_row_major));
+  if (count < 0) return report(18);
   std::vector<const CElement<T>*> all_a, all_b;
   std::vector<CElement<T>*> all_c;
-  for (I i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     all_a.push_back(static_cast<const T*>(a) + i * stride_a);
     all_b.push_back(static_cast<const T*>(b) + i * stride_b);
     all_c.push_back(static_cast<T*>(c) + i * stride_c);
   }
   all.groups.push_back(exchanged_if<T>(is_row_major, shape, all_a.data(), all_b.data(), all_c.data(), all_c.size()));
-  multiply(entry.routine, type_of<T>(), next, all,
-           [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, count); });
+  multiply(entry.routine, type_of<T>(), next, all, pass);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void Routine::count(Way way, double flops) noexcept {
 
 void start_log() {
   static const bool once = [] {
-    const char* text = std::getenv("GLGEMM_BLAS_LOG");
+    const char* text = variable("GLGEMM_BLAS_LOG");
     if (!text || std::string_view(text) != "1") return false;
     watch_all_calls();
     std::atexit(Log::tell);

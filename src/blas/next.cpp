@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
-#include <utility>
 
 namespace glgemm::blas {
 namespace {
@@ -24,7 +23,7 @@ struct Library {
 
 const Library& library() noexcept {
   static const Library found = [] {
-    const char* path = std::getenv("GLGEMM_BLAS_NEXT");
+    const char* path = variable("GLGEMM_BLAS_NEXT");
     if (path && *path) {
       void* handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
       if (handle) return Library{true, handle};
@@ -59,6 +58,22 @@ std::array<AnyFunction, 4> find_all(const std::array<const char*, 4>& names) noe
   std::array<AnyFunction, 4> found{};
   std::transform(names.begin(), names.end(), found.begin(), [](const char* name) { return find_next(name); });
   return found;
+}
+
+/// A parameter of CBLAS's gemm in the call with A and B exchanged: m and n, lda and ldb.
+constexpr int exchanged(int parameter) noexcept {
+  switch (parameter) {
+    case 4:
+      return 5;
+    case 5:
+      return 4;
+    case 9:
+      return 11;
+    case 11:
+      return 9;
+    default:
+      return parameter;
+  }
 }
 
 constexpr char letter(Op op) noexcept {
@@ -131,30 +146,28 @@ void report_to_xerbla(const char* routine, int parameter) {
   std::exit(EXIT_FAILURE);
 }
 
-void report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, const char* form, int value) {
+bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, int value) {
+  AnyFunction function = find_first("cblas_xerbla");
+  if (!function) function = find_next("cblas_xerbla");
+  if (!function) return false;
   // Reference CBLAS sets these two for the time of a call, and its cblas_xerbla exchanges what a row-major call has exchanged.
   int* const is_row_major = reinterpret_cast<int*>(find_first("RowMajorStrg"));
   int* const is_from_c = reinterpret_cast<int*>(find_first("CBLAS_CallFromC"));
-  if (row_major && !is_row_major) {
-    constexpr std::pair<int, int> exchanged[] = {{4, 5}, {5, 4}, {9, 11}, {11, 9}};
-    for (const auto& [there, here] : exchanged)
-      if (parameter == there) {
-        parameter = here;
-        break;
-      }
-  }
-  AnyFunction function = find_first("cblas_xerbla");
-  if (!function) function = find_next("cblas_xerbla");
-  if (!function) {
-    say("parameter " + std::to_string(parameter) + " to routine " + routine + " was incorrect");
-    std::exit(EXIT_FAILURE);
-  }
+  if (row_major && !is_row_major) parameter = exchanged(parameter);
+  constexpr const char* forms[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
+                                   "Illegal TransB setting, %d\n"};
   if (is_row_major) *is_row_major = row_major;
   if (is_from_c) *is_from_c = 1;
   // An integer of either size is right in a register.
-  reinterpret_cast<void (*)(std::int64_t, const char*, const char*, ...)>(function)(parameter, routine, form, value);
+  reinterpret_cast<void (*)(std::int64_t, const char*, const char*, ...)>(function)(
+      parameter, routine, parameter <= 3 ? forms[parameter - 1] : "", value);
   if (is_row_major) *is_row_major = 0;
   if (is_from_c) *is_from_c = 0;
+  return true;
+}
+
+const char* variable(const char* name) noexcept {
+  return ::secure_getenv(name);
 }
 
 void say(const std::string& line) noexcept {

@@ -27,9 +27,10 @@ bool multiply_by_next(const Product& product);
 /// Reports a wrong parameter as reference BLAS does: by the program's own xerbla_ if it has one. It may not return.
 void report_to_xerbla(const char* routine, int parameter);
 
-/// The same by cblas_xerbla. `parameter` counts as in the column-major call with A and B exchanged that a row-major call makes in
-/// reference BLAS.
-void report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, const char* form = "", int value = 0);
+/// The same by cblas_xerbla; false if there is none, as in OpenBLAS, whose CBLAS reports by xerbla_. `parameter` counts as in the
+/// column-major call with A and B exchanged that a row-major call makes in reference BLAS. `value` is that of a wrong layout or
+/// op.
+bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, int value = 0);
 
 /// While it lives, this thread is in the BLAS below, which may call our routines again. They then hand the call on.
 class InsideNext {
@@ -44,6 +45,9 @@ class InsideNext {
   bool before_;
   static thread_local bool inside_;
 };
+
+/// An environment variable; null if it isn't set, and in a program that has more rights than its user.
+const char* variable(const char* name) noexcept;
 
 /// A line on stderr, in one piece: "glgemm_blas: ...".
 void say(const std::string& line) noexcept;

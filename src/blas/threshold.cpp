@@ -46,7 +46,7 @@ struct Known {
 class Thresholds {
  public:
   Thresholds() {
-    if (const char* text = std::getenv("GLGEMM_BLAS_MIN_FLOPS")) {
+    if (const char* text = variable("GLGEMM_BLAS_MIN_FLOPS")) {
       char* end = nullptr;
       const double value = std::strtod(text, &end);
       if (end != text && *end == '\0' && value >= 0)
@@ -95,11 +95,11 @@ Thresholds& thresholds() {
 
 /// $XDG_CACHE_HOME/glgemm/blas-thresholds.txt or $HOME/.cache/...; GLGEMM_BLAS_THRESHOLDS names another, or none if it is empty.
 fs::path file_path() {
-  if (const char* given = std::getenv("GLGEMM_BLAS_THRESHOLDS")) return given;
+  if (const char* given = variable("GLGEMM_BLAS_THRESHOLDS")) return given;
   const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/blas-thresholds.txt"},
                                                         {"HOME", ".cache/glgemm/blas-thresholds.txt"}};
   for (const auto& [name, rest] : places)
-    if (const char* home = std::getenv(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
+    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
   return {};
 }
 

@@ -42,9 +42,11 @@ grep -q 'next BLAS, forked: ' out || fail "no child's product went to the next B
 GLGEMM_BLAS_MIN_FLOPS=inf GLGEMM_BLAS_LOG=1 "$program" batches >out 2>&1 || fail "batches on the next BLAS: $(tail -n 5 out)"
 grep -q 'OpenGL: not used' out || fail "OpenGL was used without need: $(cat out)"
 
-for kind in return early late busy busy_quick busy_now from_thread; do
-  for time in 1 2 3; do
-    GLGEMM_BLAS_MIN_FLOPS=0 timeout 60 "$program" end $kind >out 2>&1 || fail "end $kind: $? $(tail -n 3 out)"
+# On the reference BLAS, which has nothing to take down: OpenBLAS crashes at times where threads still call it at the end.
+[ -e $reference/libblas.so.3 ] || missing "the reference BLAS (libblas3)"
+for kind in return early late busy busy busy busy busy busy_quick busy_now from_thread; do
+  for time in 1 2; do
+    GLGEMM_BLAS_MIN_FLOPS=0 GLGEMM_BLAS_NEXT=$reference/libblas.so.3 timeout 60 "$program" end $kind >out 2>&1 || fail "end $kind: $? $(tail -n 3 out)"
   done
 done
 
