@@ -24,6 +24,30 @@ constexpr Parameter<Gemv> list[] = {
     {"panels", "PANELS", &Gemv::panels, any_panels,
      "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"}};
 
+/// The most elements of B that an invocation reads of a step. The compilers for Adreno load all of them ahead, however few the
+/// text keeps at a time.
+int max_step_of_b(const Limits& limits) {
+  switch (limits.device_class) {
+    case DeviceClass::adreno_6xx:
+      return 32;
+    case DeviceClass::adreno_7xx:
+    case DeviceClass::adreno_8xx:
+      return 64;
+    default:
+      return 128;
+  }
+}
+
+/// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
+Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
+  if (emulates_doubles(problem.type, limits)) return {1, 1, lanes, 128, 0};
+  const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
+  const int columns = std::min(few, max_step_of_b(limits) / static_cast<int>(16 / element_bytes(problem.type)));
+  int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
+  while (rows > 1 && rows * columns * words * 3 > traits(limits).max_registers) rows /= 2;
+  return {rows, columns, lanes, 128, 0};
+}
+
 class GemvFamily final : public FamilyOf<ProductFamily, list> {
   std::string_view name() const noexcept override { return "gemv"; }
   std::string_view summary() const noexcept override { return "a C of few columns or few rows: reads the large operand once"; }
@@ -102,7 +126,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
       for (const int rows : {1, 4, 8})
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
-      for (const int lanes : {1, 4, 32}) result.push_back(make({lanes == 1 ? 1 : few > 4 ? 2 : 4, few, lanes, 128, 0}));
+      for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
     }
     return result;
   }

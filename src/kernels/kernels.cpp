@@ -199,7 +199,8 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
 std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
   std::vector<Kernel> result;
   for (const ProductFamily* each : kernels::product_families())
-    for (const Kernel& kernel : each->space(problem, limits))
+    for (const Kernel& kernel :
+         kernels::emulates_doubles(problem.type, limits) ? each->candidates(problem, limits) : each->space(problem, limits))
       if (why_not(problem, kernel, limits).empty() && each->registers(kernel, problem.type) <= kernels::max_registers)
         result.push_back(kernel);
   return result;

@@ -84,7 +84,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
-    if (problem.k > 4) return {};
+    if (problem.k > 4 || emulates_doubles(problem.type, limits)) return {};
     const int max_k = max_k_for(problem);
     if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
     return {make({8, 4, max_k, 128}), make({16, 4, max_k, 64})};

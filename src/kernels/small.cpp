@@ -73,9 +73,13 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
             .finish = terms.price.finish,
             .written_out = elements};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits&) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (problem.batch <= 1) return {};
-    return {make({.tile_m = 4, .tile_n = 4}), make({.tile_m = 8, .tile_n = 8})};
+    if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
+    std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
+    if (limits.cpu || 16 * element_bytes(accumulator(problem.type)) < traits(limits).max_registers)  // words of 64 sums
+      result.push_back(make({.tile_m = 8, .tile_n = 8}));
+    return result;
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;

@@ -65,7 +65,8 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = 1};
   }
-  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+    if (emulates_doubles(problem.type, limits)) return {make({16})};
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
