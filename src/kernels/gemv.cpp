@@ -44,7 +44,9 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
   const int columns = std::min(few, max_step_of_b(limits) / static_cast<int>(16 / element_bytes(problem.type)));
   int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
-  while (rows > 1 && rows * columns * words * 3 > traits(limits).max_registers) rows /= 2;
+  // Haswell's compiler spills where those for later GPUs with as many registers do not.
+  const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;
+  while (rows > 1 && rows * columns * words * 3 > registers) rows /= 2;
   return {rows, columns, lanes, 128, 0};
 }
 

@@ -544,6 +544,29 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
   }
 }
 
+TEST_CASE("where the driver emulates doubles, an invocation has one sum of them") {
+  for (const std::string name : {"apple-m1", "adreno-7xx", "intel-gen12"}) {
+    Limits limits = usual_limits(parse_device_class(name));
+    limits.f64 = true;
+    for (const Type type : {Type::f64, Type::c128, Type::f32})
+      for (const auto& [m, n, k, batch] : {std::array{4096, 4096, 4096, 1}, std::array{4096, 4, 4096, 1},
+                                           std::array{4096, 4096, 4, 1}, std::array{16, 16, 16, 1000}}) {
+        Problem problem = make_problem(m, n, k);
+        problem.type = problem.c_type = type;
+        problem.batch = batch;
+        problem.a.batch_stride = m * k;
+        problem.b.batch_stride = k * n;
+        problem.c.batch_stride = m * n;
+        const std::string kernel = to_string(make_plan(problem, limits).kernel);
+        CAPTURE(name);
+        CAPTURE(kernel);
+        const bool one =
+            kernel.starts_with("tiled") || kernel.starts_with("naive") || kernel.find("tile_m=1,tile_n=1,") != std::string::npos;
+        CHECK(one == (type != Type::f32));
+      }
+  }
+}
+
 TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {
   const Problem problem = make_problem(200, 200, 200);
   const std::vector tuned{TunedChoice{make_problem(256, 256, 256), parse_kernel("tiled:tile=16"), 0, 2.0},
