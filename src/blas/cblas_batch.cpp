@@ -10,7 +10,7 @@
 namespace glgemm::blas {
 namespace {
 
-/// How a batched call begins and ends: what is left of it after the wrong ones were reported.
+/// The groups of a batched call whose parameters are right.
 struct Groups {
   std::vector<Batch> groups{};
   bool has_conjugates = false;  ///< only the next BLAS has them
@@ -33,7 +33,7 @@ void multiply_by_fortran(const Routine& routine, const Batch& batch) {
   }
 }
 
-/// The groups of a call whose parameters are right, of which `pass` calls the next BLAS's function.
+/// Multiplies the groups of a call, for which `pass` calls the next BLAS's function.
 template <class Pass>
 void multiply(Routine& routine, Type type, bool has_next, const Groups& all, Pass&& pass) {
   const double flops = all.flops();
@@ -54,6 +54,7 @@ void multiply(Routine& routine, Type type, bool has_next, const Groups& all, Pas
   }
 }
 
+/// `count` products; a row-major call's A and B are exchanged, as in `shape`.
 template <class T>
 Batch exchanged_if(bool is_row_major, Product shape, const CElement<T>* const* a, const CElement<T>* const* b,
                    CElement<T>* const* c, std::size_t count) {

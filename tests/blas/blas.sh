@@ -21,11 +21,12 @@ missing() {
   exit 77
 }
 
-# Ends the script: with 1 if anything failed.
+# finish [FOLDER]: ends the script, with 1 if anything failed. Where a log in the folder says that there is no device, that is why.
 finish() {
   echo "$failures failures"
-  [ $failures = 0 ]
-  exit
+  [ $failures = 0 ] && exit
+  [ -n "${1:-}" ] && grep -rqs "glgemm_blas: OpenGL can't be used" "$1" && missing "no OpenGL device"
+  exit 1
 }
 
 libraries=/usr/lib/$(uname -m)-linux-gnu

@@ -60,4 +60,4 @@ wait $second
 failures=$((failures + $?))
 cat first second
 [ -n "$(cat first)" ] && [ -n "$(cat second)" ] || fail "nothing ran"
-finish
+finish "$work"

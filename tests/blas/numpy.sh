@@ -15,4 +15,4 @@ for routine in cblas_sgemm cblas_dgemm cblas_cgemm cblas_zgemm dgemm_ zgemm_; do
   [ "${done:-0}" -ge 4 ] && [ -z "$(other_calls log $routine)" ] || fail "$routine: $(grep "$routine" log)"
 done
 cat out
-finish
+finish "$work"

@@ -449,8 +449,10 @@ void check_threads() {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) threads.emplace_back([] { multiply_some(10); });
   for (std::thread& thread : threads) thread.join();
+#ifdef _OPENMP
 #pragma omp parallel for num_threads(4)
   for (int i = 0; i < 16; ++i) multiply_some(2);
+#endif
 }
 
 /// The child multiplies and ends as a program does, with all that the driver does then.

@@ -9,6 +9,8 @@ cd "$work" || exit 2
 GLGEMM_BLAS_MIN_FLOPS=0 GLGEMM_BLAS_LOG=1 "$program" some >out 2>&1 || fail "the first products: $(cat out)"
 grep -q 'OpenGL can.t be used' out && { cat out; missing "no OpenGL device"; }
 
+is_mesa=$(grep -q 'OpenGL: .*Mesa.*; next' out && echo yes) # which can be told to be less than it is
+
 # run COMMAND...: with everything on OpenGL, and its whole output in the file `out`.
 run() { GLGEMM_BLAS_MIN_FLOPS=0 GLGEMM_BLAS_LOG=1 timeout 120 "$program" "$@" >out 2>&1 || fail "$*: $? $(tail -n 5 out)"; }
 
@@ -37,6 +39,16 @@ run threads
 [ -z "$(other_calls out '[a-z_]*')" ] || fail "not all of the threads' products went to OpenGL: $(cat out)"
 run forks
 grep -q 'next BLAS, forked: ' out || fail "no child's product went to the next BLAS: $(cat out)"
+
+# Where the driver has no doubles, types d and z go to the next BLAS, and nothing is told but in the log.
+if [ "$is_mesa" = yes ]; then
+  MESA_GL_VERSION_OVERRIDE=4.5 MESA_EXTENSION_OVERRIDE=-GL_ARB_gpu_shader_fp64 run batches
+  for type in d z; do
+    [ "$(grep -c "cblas_${type}gemm_batch.*next BLAS, no doubles" out)" = 4 ] || fail "no doubles, $type: $(cat out)"
+  done
+  [ "$(opengl_calls out cblas_sgemm_batch)" = 8 ] && [ "$(opengl_calls out cblas_cgemm_batch)" = 8 ] || fail "no doubles: $(cat out)"
+  grep -vqE '^glgemm_blas: pid |failures$' out && fail "no doubles: $(cat out)"
+fi
 
 # Batches where all goes to the next BLAS.
 GLGEMM_BLAS_MIN_FLOPS=inf GLGEMM_BLAS_LOG=1 "$program" batches >out 2>&1 || fail "batches on the next BLAS: $(tail -n 5 out)"

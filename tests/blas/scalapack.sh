@@ -30,4 +30,4 @@ for count in 1 2 4; do
   [ "$calls" -le 8 ] || fail "$count ranks: $calls calls of sgemm_ on one"
   echo "$count ranks: $calls calls of sgemm_ on one"
 done
-finish
+finish "$work"
