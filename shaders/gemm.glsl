@@ -115,9 +115,22 @@
 #define WRITES_C (PARTS == 0)
 #endif
 
+// With WIDE, one read of A takes 16 bytes. A kernel that reads B so too (READS_B_WIDE) reads the elements of one texel instead: 4 of
+// them have 8 bytes or 4 where they have 16 bits or 8. It holds them as they are until it needs them.
+#if defined READS_B_WIDE && WORD_SHIFT == 1
+#define BITS uvec2
+#elif defined READS_B_WIDE && WORD_SHIFT == 2
+#define BITS uint
+#else
+#define BITS uvec4
+#endif
+#if WIDE == 2 && defined READS_B_WIDE && WORD_SHIFT > 0
+#error "gemm: with WIDE 2 A and B are images of 16 bytes, and no kernel reads elements of 8 or 16 bits of both so"
+#endif
+
 #if READS_A
 #if WIDE == 1
-layout(std430, binding = 0) readonly buffer BufferA { uvec4 A[]; };
+layout(std430, binding = 0) readonly buffer BufferA { BITS A[]; };
 #define TEXEL_A(at) A[at]
 #define BITS_A(index) A[uint(index) / PER_16_BYTES]
 #elif WIDE == 2
@@ -133,7 +146,7 @@ layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
 #endif
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
-layout(std430, binding = 1) readonly buffer BufferB { uvec4 B[]; };
+layout(std430, binding = 1) readonly buffer BufferB { BITS B[]; };
 #define TEXEL_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
 layout(rgba32ui, binding = 0) readonly uniform uimageBuffer B;
@@ -323,6 +336,21 @@ ACC from_word(uint word, int index) {
 }
 #endif
 
+#if WIDE && defined READS_B_WIDE
+// The texel of those bits.
+#if WORD_SHIFT == 2
+TEXEL texel_of_read(uint word) {
+  return TEXEL(from_word(word, 0), from_word(word, 1), from_word(word, 2), from_word(word, 3));
+}
+#elif WORD_SHIFT == 1
+TEXEL texel_of_read(uvec2 words) {
+  return TEXEL(from_word(words.x, 0), from_word(words.x, 1), from_word(words.y, 0), from_word(words.y, 1));
+}
+#else
+TEXEL texel_of_read(uvec4 bits) { return texel_of_bits(bits); }
+#endif
+#endif
+
 #if READS_A
 #if WIDE
 // The elements in 16 bytes, and element e of those. BITS_A(index) are those that begin with element `index`.
@@ -445,7 +473,13 @@ layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
 ACC expm1_small(ACC y) {
   ACC sum = ACC(0.0);
-  for (int i = 18; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
+#if TYPE == F64
+  // Compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
+  const int turns = max(18, -size.z);
+#else
+  const int turns = 18;
+#endif
+  for (int i = turns; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
   return sum;
 }
 
@@ -463,28 +497,25 @@ ACC exponential(ACC x) {
 #endif
 }
 
-// 1 - erf(x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued fraction of erfc above
-// (7.1.14).
-ACC erfc_positive(ACC x) {
+// 1 - erf(x), from e = exp(-x * x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued
+// fraction of erfc above (7.1.14).
+ACC erfc_positive(ACC x, ACC e) {
   ACC square = x * x;
   if (x < ACC(2.5)) {
     ACC sum = ACC(0.0);
     for (int i = 60; i > 0; --i) sum = ACC(2.0) * square / ACC(2 * i + 1) * (ACC(1.0) + sum);
-    return ACC(1.0) - ACC(1.1283791670955126LF) * exponential(-square) * x * (ACC(1.0) + sum);
+    return ACC(1.0) - ACC(1.1283791670955126LF) * e * x * (ACC(1.0) + sum);
   }
   ACC fraction = x;
   for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
-  return exponential(-square) / (fraction * ACC(1.7724538509055160LF));
+  return e / (fraction * ACC(1.7724538509055160LF));
 }
 
-ACC hyperbolic_tangent(ACC x) {
-  ACC size = abs(x);
-  if (size >= ACC(0.3)) {
-    ACC e = exponential(ACC(-2.0) * size);
-    return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e));
-  }
-  ACC e = expm1_small(ACC(2.0) * x);
-  return e / (e + ACC(2.0));
+// tanh(x), from e = exp(-2 * abs(x)).
+ACC hyperbolic_tangent(ACC x, ACC e) {
+  if (abs(x) >= ACC(0.3)) return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e));
+  ACC less_one = expm1_small(ACC(2.0) * x);
+  return less_one / (less_one + ACC(2.0));
 }
 
 // By its bits: drivers turn comparisons with NaN into minima and maxima that lose it.
@@ -502,18 +533,25 @@ ACC activate(ACC x) {
   switch (activation) {
     case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
     case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
-    case GELU_ERF: {
-      ACC z = abs(x) * ACC(0.7071067811865476LF);
-      ACC tail = ACC(0.5) * erfc_positive(z);
-      return x * (x < ACC(0.0) ? tail : ACC(1.0) - tail);
-    }
-    case GELU_TANH:
-      return ACC(0.5) * x * (ACC(1.0) + hyperbolic_tangent(ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x)));
-    case SIGMOID: return ACC(1.0) / (ACC(1.0) + exponential(-x));
-    case TANH: return hyperbolic_tangent(x);
     case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
+    case GELU_ERF:
+    case GELU_TANH:
+    case SIGMOID:
+    case TANH: break;
+    default: return x;
   }
-  return x;
+  // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
+  // instructions of it.
+  ACC z = abs(x) * ACC(0.7071067811865476LF);
+  ACC y = activation == GELU_TANH ? ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x) : x;
+  ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
+  if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
+  if (activation == GELU_ERF) {
+    ACC tail = ACC(0.5) * erfc_positive(z, e);
+    return x * (x < ACC(0.0) ? tail : ACC(1.0) - tail);
+  }
+  ACC t = hyperbolic_tangent(y, e);
+  return activation == TANH ? t : ACC(0.5) * x * (ACC(1.0) + t);
 }
 #else
 ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers

@@ -42,19 +42,24 @@
 #define A_AS_IT_LIES
 #include "gemm.glsl"
 
-// A step along k: what 16 bytes of a row of A hold, or one element.
+// A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
+// them at a time.
 #if WIDE
 #define STEP PER_16_BYTES
-#define LOAD_A(i) uvec4 as = BITS_A(a[i] + p);
-#define ELEMENT_A(e) element_a(as, e)
+#define LOAD_A(i) as[i] = BITS_A(a[i] + p);
+#define ELEMENT_A(i, e) element_a(as[i], e)
 #else
 #define STEP 1
-#define LOAD_A(i) ACC as = load_a(a[i] + p * a_at.z);
-#define ELEMENT_A(e) as
+#define LOAD_A(i) as[i] = load_a(a[i] + p * a_at.z);
+#define ELEMENT_A(i, e) as[i]
+#endif
+#if WIDE && WORD_SHIFT > 0
+#define STEPS 4
+#else
+#define STEPS STEP
 #endif
 #define ROWS TM
 #define TEXELS TN
-#define STEPS STEP
 #include "unroll.glsl"
 
 layout(local_size_x = WORKGROUP) in;
@@ -103,22 +108,46 @@ void main() {
   FOR_ROWS(CLEAR_ROW)
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
   for (int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer); p < end; p += LANES_K * STEP) {
-    ACC bs[TN][STEP];
+#if WIDE
+    uvec4 as[TM];
+#else
+    ACC as[TM];
+#endif
 #if PANELS
-    TEXEL texels[STEP][panel_texels];
-    for (int e = 0; e < STEP; ++e)
-      for (int j = 0; j < panel_texels; ++j) texels[e][j] = panel(panels + (p + e) * panel_texels + j);
+#define LOAD_TEXELS                                 \
+  TEXEL texels[STEPS][panel_texels];                \
+  for (int e = 0; e < STEPS; ++e)                   \
+    for (int j = 0; j < panel_texels; ++j) texels[e][j] = panel(panels + (p + first + e) * panel_texels + j);
 #define LOAD_B(i, j, e) bs[j][e] = OF_TEXELS(texels[e], j);
 #else
-    int at = p * b_at.y;
+#define LOAD_TEXELS int at = (p + first) * b_at.y;
 #define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + at + (e) * b_at.y);
 #endif
 #define LOAD_COLUMN(i, j) FOR_STEPS(LOAD_B, i, j)
-    FOR_TEXELS(LOAD_COLUMN, 0)
-#define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], ELEMENT_A(e), bs[j][e]);
+#define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], ELEMENT_A(i, first + (e)), bs[j][e]);
 #define MULTIPLY_ELEMENT(i, j) FOR_STEPS(MULTIPLY, i, j)
-#define MULTIPLY_ROW(i) { LOAD_A(i) FOR_TEXELS(MULTIPLY_ELEMENT, i) }
-    FOR_ROWS(MULTIPLY_ROW)
+#if STEP == STEPS
+#define MULTIPLY_ROW(i) LOAD_A(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
+#else
+#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
+    FOR_ROWS(LOAD_A)
+#endif
+#define PART(number)                                \
+  {                                                 \
+    const int first = (number) * STEPS;             \
+    ACC bs[TN][STEPS];                              \
+    LOAD_TEXELS                                     \
+    FOR_TEXELS(LOAD_COLUMN, 0)                      \
+    FOR_ROWS(MULTIPLY_ROW)                          \
+  }
+    PART(0)
+#if STEP > STEPS
+    PART(1)
+#endif
+#if STEP > 2 * STEPS
+    PART(2)
+    PART(3)
+#endif
   }
 
 #define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
@@ -133,7 +162,12 @@ void main() {
   memoryBarrierShared();
   barrier();
 #endif
+#if TM * TN <= LANES_K  // one element at most for each invocation
+  int q = lane;
+  if (q < elements) {
+#else
   for (int q = lane; q < elements; q += WORKGROUP) {
+#endif
     int r = row + q % (TM * turn), c = column + q / (TM * turn);
     if (r < size.x && c < size.y) finish(layer, r, c, sums[q]);
   }

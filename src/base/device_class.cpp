@@ -26,10 +26,10 @@ using enum DeviceClass;
 //             Guide for later ones: 128 registers of 32 bytes (Xe2: 64 bytes) for a thread of 8, 16 or 32 invocations; shared
 //             local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for later ones of 128.
 //   Apple     Mesa's agx_compile.c: 256 registers of 16 bits for an invocation, of which 208 leave half of a core's 1024
-//             invocations running. Shared memory: P. Turner's metal-benchmarks, 64 bytes for each clock and core of 128 lanes.
+//             invocations running. For shared memory no figure is published;
+//             it is taken as that of a core's data cache, 64 bytes for each clock (P. Turner's metal-benchmarks).
 //   Adreno    Mesa's ir3 and freedreno_devices.py: 48 registers of four words, half as many in a wave of 128. For shared memory
-//   no
-//             figure is published; it is taken as that of Apple's.
+//             no figure is published; it is taken as that of Apple's.
 //   Mali      Mesa's Bifrost and Valhall compilers: 64 registers, 32 where all threads run. Shared memory is cached memory.
 //   Broadcom  Mesa's v3d compiler: 64 registers with one thread on a core's lanes, 32 with two. Shared memory as Mali's.
 //   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.

@@ -28,6 +28,9 @@ struct DeviceTraits {
   int compute_units;
 };
 
+/// Where doubles are so slow, the driver emulates them: each operation takes hundreds of instructions.
+inline constexpr double emulated_f64_rate = 0.01;
+
 const DeviceTraits& traits(DeviceClass device_class) noexcept;
 /// The same for a device: `cpu` goes before its class.
 inline const DeviceTraits& traits(const Limits& limits) noexcept {

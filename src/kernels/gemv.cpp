@@ -24,6 +24,32 @@ constexpr Parameter<Gemv> list[] = {
     {"panels", "PANELS", &Gemv::panels, any_panels,
      "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"}};
 
+/// The most elements of B that an invocation reads of a step. The compilers for Adreno load all of them ahead, however few the
+/// text keeps at a time.
+int max_step_of_b(const Limits& limits) {
+  switch (limits.device_class) {
+    case DeviceClass::adreno_6xx:
+      return 32;
+    case DeviceClass::adreno_7xx:
+    case DeviceClass::adreno_8xx:
+      return 64;
+    default:
+      return 128;
+  }
+}
+
+/// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
+Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
+  if (emulates_doubles(problem.type, limits)) return {1, 1, lanes, 128, 0};
+  const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
+  const int columns = std::min(few, max_step_of_b(limits) / static_cast<int>(16 / element_bytes(problem.type)));
+  int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
+  // Haswell's compiler spills where those for later GPUs with as many registers do not.
+  const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;
+  while (rows > 1 && rows * columns * words * 3 > registers) rows /= 2;
+  return {rows, columns, lanes, 128, 0};
+}
+
 class GemvFamily final : public FamilyOf<ProductFamily, list> {
   std::string_view name() const noexcept override { return "gemv"; }
   std::string_view summary() const noexcept override { return "a C of few columns or few rows: reads the large operand once"; }
@@ -56,7 +82,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
   bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
-  bool reads_wide_as_image(const Limits& limits) const override { return limits.cpu; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
+    return limits.cpu && a_bytes >= min_image_bytes;
+  }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, k.tile_n)),
@@ -78,10 +106,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
-    const double m = static_cast<double>(problem.m), k = static_cast<double>(problem.k);
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image =
-        limits.cpu && m * k * static_cast<double>(element_bytes(problem.type)) >= static_cast<double>(min_image_bytes);
+        reads_wide_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =
@@ -101,7 +128,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
       for (const int rows : {1, 4, 8})
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
-      for (const int lanes : {1, 4, 32}) result.push_back(make({lanes == 1 ? 1 : few > 4 ? 2 : 4, few, lanes, 128, 0}));
+      for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
     }
     return result;
   }

@@ -50,7 +50,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Each invocation reads all rows of its workgroup.
     const Tile block = tile(kernel);
@@ -84,7 +84,9 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
-    if (problem.k > 4) return {};
+    if (problem.k > 4 || emulates_doubles(problem.type, limits)) return {};
+    // Beside the columns of B, the epilogue of doubles needs more registers than some GPUs have.
+    if (!limits.cpu && needs_f64(problem.type) && has_epilogue(problem) && traits(limits).max_registers <= 128) return {};
     const int max_k = max_k_for(problem);
     if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
     return {make({8, 4, max_k, 128}), make({16, 4, max_k, 64})};
@@ -107,10 +109,12 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
   }
 
  private:
+  static bool has_epilogue(const Problem& problem) {
+    return problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
+  }
   /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
   static bool writes_texels(const Problem& problem, std::int64_t per_texel) {
-    return problem.c_type == accumulator(problem.type) && !problem.residual && problem.bias == Bias::none &&
-           problem.activation == ActivationKind::none && strides(problem, Role::c).column == 1 &&
+    return problem.c_type == accumulator(problem.type) && !has_epilogue(problem) && strides(problem, Role::c).column == 1 &&
            strides(problem, Role::c).row % per_texel == 0;
   }
 };

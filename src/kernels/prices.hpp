@@ -53,6 +53,12 @@ inline double multiply_adds(Type type, const Limits& limits) {
   return (is_complex(type) ? 4 : 1) * (doubles ? 1 / traits(limits).f64_rate : 1);
 }
 
+/// Whether the driver emulates the doubles of the type. Each multiply-add that is written out is compiled for seconds then, and
+/// more than one sum for an invocation does not stay in registers.
+inline bool emulates_doubles(Type type, const Limits& limits) {
+  return needs_f64(type) && !limits.cpu && traits(limits).f64_rate <= emulated_f64_rate;
+}
+
 /// What a family counts with: the device's prices, and what the problem's type makes of them.
 struct CostTerms {
   const Prices& price;

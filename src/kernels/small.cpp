@@ -45,7 +45,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
     const Small k = read(kernel);
@@ -73,9 +73,13 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
             .finish = terms.price.finish,
             .written_out = elements};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits&) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (problem.batch <= 1) return {};
-    return {make({.tile_m = 4, .tile_n = 4}), make({.tile_m = 8, .tile_n = 8})};
+    if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
+    std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
+    if (limits.cpu || 16 * element_bytes(accumulator(problem.type)) < traits(limits).max_registers)  // words of 64 sums
+      result.push_back(make({.tile_m = 8, .tile_n = 8}));
+    return result;
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;

@@ -96,7 +96,7 @@ bad shapes 'the inner sizes 110 and 150 differ' 2 A.npy A.npy -o C.npy
 bad 'no folder' 'there is no folder' 2 A.npy B.npy -o missing/C.npy
 bad 'too little memory' 'bytes, and it may have 20000: more ranks take less each (on rank 0 of 2' 2 A.npy B.npy -o C.npy --memory-limit 20000
 bad 'no room for a run' 'a smaller run_k' 2 A.npy B.npy -o C.npy --tile 32 --memory-limit 64000
-bad batch '--batch needs the matrices in memory' 2 A.npy B.npy -o C.npy --batch 2
+bad batch '--batch needs the whole matrices in memory' 2 A.npy B.npy -o C.npy --batch 2
 bad resume '--resume is for one process' 2 A.npy B.npy -o C.npy --resume
 
 # A rank without a device: that rank and its host are named, all end.

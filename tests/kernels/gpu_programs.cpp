@@ -1,17 +1,18 @@
 // Makes the programs of products on the device at hand, many in one process, and tells what its driver says of each. Run by
 // tools/gpu-code on drivers of GPUs that are not there; those compute nothing, so no result is looked at.
 //
-//   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [batch=COUNT] [kernel=KERNEL] [file=FILE.comp]", as in
-//                                     "f32 nt 4096 4096 4096 kernel=naive"; FILE replaces the source of its programs
-//   glgemm_gpu_programs --space TYPE FIRST  every kernel of the tuner's space that can run, with every op, aligned and ragged;
-//   from
-//                                           the product with that index on
+//   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive"
+//   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
+//   the
+//                                                product with index FIRST, and of the following ones each EACH'th
 //
-// Standard output has a line "@@ begin {...}" before each program is compiled, and after it what the driver prints by itself; a
-// line
-// "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported {...}" or "@@ failure {...}". Of a
-// space the line "@@ index {...}" comes before each product. Products whose programs take over two minutes end the process by
-// SIGALRM.
+// Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, epilogue (a residual), kernel=KERNEL in place
+// of the planner's pick, candidates (also what the planner passes over), file=FILE.comp (replaces the source of all of its
+// programs).
+//
+// Standard output has a line "@@ index {...}" before each product; "@@ begin {...}" before each program is compiled, and after it
+// what the driver prints by itself; "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported
+// {...}" or "@@ failure {...}". Products whose programs take two minutes of the processor end the process by SIGPROF.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -45,45 +46,54 @@ struct Product {
   std::string name;
   Problem problem{};
   PlanOptions options{};
-  std::string source{};  ///< in place of the kernel's own; empty: that
+  std::string source{};     ///< in place of the kernel's own; empty: that
+  bool candidates = false;  ///< also what the planner passes over
 };
 
-Problem problem_of(Type type, std::string_view ops, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+Problem problem_of(Type type, std::string_view ops, std::int64_t m, std::int64_t n, std::int64_t k) {
   Problem problem{.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)};
   if (ops.size() != 2) throw std::invalid_argument("ops are two letters, as in nt");
   problem.a.op = ops[0] == 't' ? Op::transpose : Op::none;
   problem.b.op = ops[1] == 't' ? Op::transpose : Op::none;
-  if (batch > 1) {
-    problem.batch = batch;
-    problem.a.batch_stride = m * k;
-    problem.b.batch_stride = k * n;
-    problem.c.batch_stride = m * n;
-  }
-  validate(problem);
   return problem;
+}
+
+/// What a word after the sizes says.
+void add_word(Product& product, const std::string& word) {
+  const std::string value = word.substr(word.find('=') + 1);
+  Problem& problem = product.problem;
+  if (word.starts_with("batch=")) {
+    problem.batch = std::stoll(value);
+    problem.a.batch_stride = problem.m * problem.k;
+    problem.b.batch_stride = problem.k * problem.n;
+    problem.c.batch_stride = problem.m * problem.n;
+  } else if (word == "items") {
+    problem.items = true;
+  } else if (word.starts_with("c=")) {
+    problem.c_type = parse_type(value);
+  } else if (word == "epilogue") {
+    problem.residual = true;
+  } else if (word.starts_with("kernel=")) {
+    product.options.kernel = parse_kernel(value);
+  } else if (word == "candidates") {
+    product.candidates = true;
+  } else if (word.starts_with("file=")) {
+    std::ifstream file(value);
+    product.source = {std::istreambuf_iterator<char>(file), {}};
+    if (product.source.empty()) throw std::invalid_argument(value + " cannot be read");
+  } else {
+    throw std::invalid_argument("no part of a product: " + word);
+  }
 }
 
 Product parse_product(const std::string& text) {
   std::istringstream words(text);
   std::string type, ops, word;
-  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::int64_t m = 0, n = 0, k = 0;
   if (!(words >> type >> ops >> m >> n >> k)) throw std::invalid_argument("no product: " + text);
-  Product product{.name = text};
-  while (words >> word) {
-    const std::string value = word.substr(word.find('=') + 1);
-    if (word.starts_with("batch=")) {
-      batch = std::stoll(value);
-    } else if (word.starts_with("kernel=")) {
-      product.options.kernel = parse_kernel(value);
-    } else if (word.starts_with("file=")) {
-      std::ifstream file(value);
-      product.source = {std::istreambuf_iterator<char>(file), {}};
-      if (product.source.empty()) throw std::invalid_argument(value + " cannot be read");
-    } else {
-      throw std::invalid_argument("no part of a product: " + word);
-    }
-  }
-  product.problem = problem_of(parse_type(type), ops, m, n, k, batch);
+  Product product{.name = text, .problem = problem_of(parse_type(type), ops, m, n, k)};
+  while (words >> word) add_word(product, word);
+  validate(product.problem);
   return product;
 }
 
@@ -123,20 +133,36 @@ Engine make_engine(const std::string& source) {
   return Engine(HeadlessContext::get_proc_address, options);
 }
 
-/// Has the driver compile the programs of the product's plan, but for those that were `made` before, and tells of them.
+/// Ends the process once it has taken two minutes of the processor from here on: a machine may be busy with others.
+void limit_time() {
+  const itimerval two_minutes{.it_interval = {}, .it_value = {.tv_sec = 120, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &two_minutes, nullptr);
+}
+
+/// Has the driver compile the programs of the plan, but for those that were `made` before, and tells of them.
+void compile(Engine& engine, const Plan& plan, const Json& what, std::set<ProgramKey>& made) {
+  for (const ProgramReport& report : engine.compile(plan)) {
+    if (!made.insert(report.program).second) continue;
+    Json program = what;
+    program.update({{"program", to_string(report.program)},
+                    {"kernel", to_string(report.program.kernel)},
+                    {"statistics", tools::json_of(report.statistics)},
+                    {"messages", report.messages}});
+    tell("program", program);
+  }
+}
+
+/// The same of the product's plan, and if so wanted of the plans with what the planner passes over.
 void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made) {
   Json what{{"product", product.name}};
-  alarm(120);
+  limit_time();
   try {
-    const Plan plan = make_plan(product.problem, engine.limits(), product.options);
-    for (const ProgramReport& report : engine.compile(plan)) {
-      if (!made.insert(report.program).second) continue;
-      Json program = what;
-      program.update({{"program", to_string(report.program)},
-                      {"kernel", to_string(report.program.kernel)},
-                      {"statistics", tools::json_of(report.statistics)},
-                      {"messages", report.messages}});
-      tell("program", program);
+    Explanation why;
+    compile(engine, make_plan(product.problem, engine.limits(), product.options, &why), what, made);
+    for (const Explanation::PassedOver& other : why.passed_over) {
+      if (!product.candidates || !why_not(product.problem, other.kernel, engine.limits()).empty()) continue;
+      limit_time();
+      compile(engine, make_plan(product.problem, engine.limits(), {.kernel = other.kernel}), what, made);
     }
   } catch (const Unsupported& error) {
     what["why"] = error.what();
@@ -147,27 +173,25 @@ void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made)
   }
 }
 
-void run(const std::vector<std::string_view>& arguments) {
+void run(const std::vector<std::string>& arguments) {
   Engine engine = make_engine({});
   tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}});
+  std::vector<Product> products;
+  if (arguments.size() == 4 && arguments[0] == "--space") {
+    const std::vector<Product> all = space(parse_type(arguments[1]), engine.limits());
+    for (std::size_t i = std::stoul(arguments[2]); i < all.size(); i += std::stoul(arguments[3])) products.push_back(all[i]);
+  } else {
+    for (const std::string& argument : arguments) products.push_back(parse_product(argument));
+  }
   std::set<ProgramKey> made;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--space" && i + 2 < arguments.size()) {
-      const std::vector<Product> products = space(parse_type(arguments[i + 1]), engine.limits());
-      for (std::size_t index = std::stoul(std::string(arguments[i + 2])); index < products.size(); ++index) {
-        tell("index", {{"index", index}, {"of", products.size()}});
-        compile(engine, products[index], made);
-      }
-      i += 2;
-      continue;
-    }
-    const Product product = parse_product(std::string(arguments[i]));
-    if (product.source.empty()) {
-      compile(engine, product, made);
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    tell("index", {{"index", i}, {"of", products.size()}});
+    if (products[i].source.empty()) {
+      compile(engine, products[i], made);
     } else {
-      Engine own = make_engine(product.source);
+      Engine own = make_engine(products[i].source);
       std::set<ProgramKey> none;
-      compile(own, product, none);
+      compile(own, products[i], none);
     }
   }
 }
@@ -182,7 +206,7 @@ int main(int count, char** arguments) try {
   HeadlessOptions options;
   options.debug = true;
   const HeadlessContext context(options);
-  run({arguments + 1, arguments + count});
+  run(std::vector<std::string>(arguments + 1, arguments + count));
   tell("done", Json::object());
   std::_Exit(0);  // what was submitted to a GPU that is not there never ends, so neither would an orderly end
 } catch (const std::exception& error) {

@@ -544,6 +544,29 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
   }
 }
 
+TEST_CASE("where the driver emulates doubles, an invocation has one sum of them") {
+  for (const std::string name : {"apple-m1", "adreno-7xx", "intel-gen12"}) {
+    Limits limits = usual_limits(parse_device_class(name));
+    limits.f64 = true;
+    for (const Type type : {Type::f64, Type::c128, Type::f32})
+      for (const auto& [m, n, k, batch] : {std::array{4096, 4096, 4096, 1}, std::array{4096, 4, 4096, 1},
+                                           std::array{4096, 4096, 4, 1}, std::array{16, 16, 16, 1000}}) {
+        Problem problem = make_problem(m, n, k);
+        problem.type = problem.c_type = type;
+        problem.batch = batch;
+        problem.a.batch_stride = m * k;
+        problem.b.batch_stride = k * n;
+        problem.c.batch_stride = m * n;
+        const std::string kernel = to_string(make_plan(problem, limits).kernel);
+        CAPTURE(name);
+        CAPTURE(kernel);
+        const bool one =
+            kernel.starts_with("tiled") || kernel.starts_with("naive") || kernel.find("tile_m=1,tile_n=1,") != std::string::npos;
+        CHECK(one == (type != Type::f32));
+      }
+  }
+}
+
 TEST_CASE("what was tuned goes before the model, unless it cannot run or is struck off") {
   const Problem problem = make_problem(200, 200, 200);
   const std::vector tuned{TunedChoice{make_problem(256, 256, 256), parse_kernel("tiled:tile=16"), 0, 2.0},
@@ -562,6 +585,26 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
                     [](const auto& passed) { return passed.reason == "tiled:tile=16 failed its self-check"; }));
   make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}, &why);
   CHECK(why.chosen_by == Explanation::By::model);
+}
+
+TEST_CASE("blocked reads A and B as images if it is told to, or where a driver splits loads and A is large") {
+  const auto read_as = [](std::int64_t n, const char* kernel, bool splits, std::int64_t image_bytes = std::int64_t{1} << 27) {
+    Limits limits;
+    limits.splits_storage_loads = splits;
+    limits.image_buffer_bytes = image_bytes;
+    return make_plan({.m = n, .n = n, .k = n}, limits, {.kernel = parse_kernel(kernel), .split_k = 1}).wide;
+  };
+  for (const bool splits : {false, true}) {
+    CHECK(read_as(1024, "blocked", splits) == (splits ? Panels::image : Panels::storage));
+    CHECK(read_as(64, "blocked", splits) == Panels::storage);
+    for (const std::int64_t n : {64, 1024}) {
+      CHECK(read_as(n, "blocked:images=0", splits) == Panels::storage);
+      CHECK(read_as(n, "blocked:images=1", splits) == Panels::image);
+      CHECK(read_as(n, "blocked:images=1", splits, 0) == Panels::storage);
+      CHECK(read_as(n, "blocked:images=1,panels=1", splits) == Panels::none);
+    }
+    CHECK(read_as(63, "blocked:images=1", splits) == Panels::none);
+  }
 }
 
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
@@ -594,7 +637,10 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.items = true, p.batch = 2; }));
   CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f64, p.n = 38; }));
   CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::c64; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16, p.n = 44; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32; }));
+  CHECK(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32, p.n = 48, p.k = 16; }));
   // A's windows of 10 rows, by bands of as many, begin in the middle of 16 bytes where lines are along them.
   CHECK(changed([](Problem& p) { p.c.band = 10; }));
   CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));

@@ -6,17 +6,29 @@ more slowly than the lanes use what is read. Time that is lost in waiting is not
 """
 import dataclasses
 
-CUDA = "CUDA C++ Programming Guide, arithmetic instructions; 32 banks of 4 bytes"
-GCN = "AMD, Graphics Core Next whitepaper, 2012"
-RDNA = "AMD, RDNA whitepaper, 2019; RDNA 3 ISA guide: two multiply-adds for each lane at once"
-XE_LP = "Intel, oneAPI GPU optimization guide, Xe-LP"
-GEN9 = "Intel, The Compute Architecture of Intel Processor Graphics Gen9, 2015"
-NO_SHARED = "; the rate of shared memory is not published"
+# Where the rates are from. The CUDA guide's table of "results per clock cycle per multiprocessor" has the multiply-adds, and its chapters
+# on compute capabilities the banks of shared memory. P. Turner's metal-benchmarks (github.com/philipturner/metal-benchmarks, "On-Chip
+# Memory") has lanes and bytes of shared memory for each clock of all makers but Qualcomm, and says of Apple's shared memory that it is
+# not known. AMD's pages on the performance model of RDNA 3.5 (rocm.docs.amd.com, ROCm Compute Profiler, "Workgroup processor") give 128
+# multiply-adds for each clock and compute unit, of which half need instructions that are issued in pairs or subgroups of 64; those of
+# CDNA the four units of 16 lanes that GCN has. Intel's occupancy calculator (oneAPI samples) has 16 execution units for each subslice of
+# Xe-LP and Xe-HPG, of 8 lanes each.
+CUDA = "CUDA C++ Programming Guide: multiply-adds, 32 banks of 4 bytes"
+GCN = "AMD, Graphics Core Next whitepaper, 2012; metal-benchmarks"
+RDNA2 = "AMD, RDNA whitepaper, 2019; metal-benchmarks"
+RDNA3 = "AMD, ROCm Compute Profiler, RDNA 3.5: 128 multiply-adds, if all are issued in pairs or for 64; metal-benchmarks: shared memory"
+RDNA4 = RDNA3 + "; none found of RDNA 4, taken as RDNA 3"
+GEN9 = "Intel, The Compute Architecture of Intel Processor Graphics Gen9, 2015; metal-benchmarks"
+XE = "Intel, oneAPI occupancy calculator: 16 units of 8 lanes"
+APPLE = "P. Turner, metal-benchmarks, measured"
+ADRENO = "no source: one instruction a clock is assumed"
+NO_SHARED = "; no source for the rate of shared memory, which is left out"
 
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
     name: str
+    device_class: str  # of glgemm's: all of them have the same units
     lanes: int  # of a unit
     shared_bytes: int  # that a unit reads or writes a clock; 0 where it is not published
     takes: str  # what takes the place of a multiply-add: every instruction that is "issued", or those for the "vector" units
@@ -25,21 +37,21 @@ class Gpu:
 
 
 GPUS = {
-    "nvidia-turing": Gpu("GeForce RTX 2080", 64, 128, "issued", CUDA, 2),
-    "nvidia-ampere": Gpu("GeForce RTX 3070", 128, 128, "issued", CUDA),
-    "nvidia-ada": Gpu("GeForce RTX 4090", 128, 128, "issued", CUDA),
-    "nvidia-blackwell": Gpu("GeForce RTX 5090", 128, 128, "issued", CUDA),
-    "amd-gcn4": Gpu("Radeon RX 580", 64, 128, "vector", GCN),
-    "amd-vega": Gpu("Radeon RX Vega", 64, 128, "vector", GCN),
-    "amd-rdna2": Gpu("Radeon RX 6800", 64, 128, "vector", RDNA),
-    "amd-rdna3": Gpu("Radeon RX 7900 XTX", 128, 128, "vector", RDNA),
-    "amd-rdna4": Gpu("Radeon RX 9070 XT", 128, 128, "vector", RDNA),
-    "apple-m1": Gpu("Apple M1", 128, 0, "issued", "P. Turner, metal-benchmarks, measured" + NO_SHARED),
-    "adreno-660": Gpu("Adreno 660", 0, 0, "issued", "one instruction a clock is assumed" + NO_SHARED),
-    "adreno-740": Gpu("Adreno 740", 0, 0, "issued", "one instruction a clock is assumed" + NO_SHARED),
-    "intel-skylake": Gpu("HD Graphics 530", 64, 64, "vector", GEN9),
-    "intel-tigerlake": Gpu("Iris Xe", 128, 128, "vector", XE_LP),
-    "intel-dg2": Gpu("Arc A770M", 128, 0, "vector", XE_LP + ", taken for Xe-HPG" + NO_SHARED),
+    "nvidia-turing": Gpu("GeForce RTX 2080", "nvidia-turing", 64, 128, "issued", CUDA, 2),
+    "nvidia-ampere": Gpu("GeForce RTX 3070", "nvidia-ampere", 128, 128, "issued", CUDA),
+    "nvidia-ada": Gpu("GeForce RTX 4090", "nvidia-ada", 128, 128, "issued", CUDA),
+    "nvidia-blackwell": Gpu("GeForce RTX 5090", "nvidia-blackwell", 128, 128, "issued", CUDA),
+    "amd-gcn4": Gpu("Radeon RX 580", "amd-gcn", 64, 128, "vector", GCN),
+    "amd-vega": Gpu("Radeon RX Vega", "amd-vega", 64, 128, "vector", GCN),
+    "amd-rdna2": Gpu("Radeon RX 6800", "amd-rdna2", 64, 128, "vector", RDNA2),
+    "amd-rdna3": Gpu("Radeon RX 7900 XTX", "amd-rdna3", 128, 128, "vector", RDNA3),
+    "amd-rdna4": Gpu("Radeon RX 9070 XT", "amd-rdna4", 128, 128, "vector", RDNA4),
+    "apple-m1": Gpu("Apple M1", "apple-m1", 128, 0, "issued", APPLE + NO_SHARED),
+    "adreno-660": Gpu("Adreno 660", "adreno-6xx", 0, 0, "issued", ADRENO + NO_SHARED),
+    "adreno-740": Gpu("Adreno 740", "adreno-7xx", 0, 0, "issued", ADRENO + NO_SHARED),
+    "intel-skylake": Gpu("HD Graphics 530", "intel-gen9", 64, 64, "vector", GEN9),
+    "intel-tigerlake": Gpu("Iris Xe", "intel-gen12", 128, 128, "vector", XE + "; no source for shared memory, taken as two subslices of Gen9"),
+    "intel-dg2": Gpu("Arc A770M", "intel-xe-hpg", 128, 0, "vector", XE + NO_SHARED),
 }
 # ggml's Vulkan mul_mm for f32, blocks of 128 x 128 x 16: the share of multiply-adds in its main loop, by the same compilers.
 GGML = {"nvidia-ampere": 0.873, "amd-rdna3": 0.831}

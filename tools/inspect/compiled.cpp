@@ -49,7 +49,7 @@ Compiled compile(const std::string& device, std::span<const Problem> problems, c
   EngineOptions engine_options;
   engine_options.program_cache = "";  // a driver may tell less of a program that it need not compile
   Engine engine(HeadlessContext::get_proc_address, engine_options);
-  Compiled compiled{engine.device(), {}};
+  Compiled compiled{engine.device(), engine.limits().device_class, {}};
   for (const Problem& problem : problems) {
     const std::string shape = std::to_string(problem.m) + "," + std::to_string(problem.n) + "," + std::to_string(problem.k);
     for (ProgramReport& report : engine.compile(engine.plan(problem, options))) {
@@ -90,10 +90,13 @@ void print(const Compiled& compiled, std::ostream& out) {
 
 std::string json_of(const Compiled& compiled) {
   const DeviceInfo& device = compiled.device;
-  Json json{
-      {"device",
-       {{"vendor", device.vendor}, {"renderer", device.renderer}, {"version", device.version}, {"software", device.software}}},
-      {"programs", Json::array()}};
+  Json json{{"device",
+             {{"vendor", device.vendor},
+              {"renderer", device.renderer},
+              {"version", device.version},
+              {"software", device.software},
+              {"class", to_string(compiled.device_class)}}},
+            {"programs", Json::array()}};
   for (const auto& [report, shapes] : compiled.programs) {
     json["programs"].push_back({{"program", to_string(report.program)},
                                 {"role", role(report.stage)},

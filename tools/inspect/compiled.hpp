@@ -19,6 +19,7 @@ struct Compiled {
     std::vector<std::string> shapes;  ///< of the products that run it: "4096,4096,4096"
   };
   DeviceInfo device;
+  DeviceClass device_class;
   std::vector<Program> programs;
 };
 

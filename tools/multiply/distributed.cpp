@@ -191,7 +191,7 @@ class SharedOutput {
 
 void require_distributable(const MultiplyArguments& arguments, const FileProduct& product) {
   if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
-    throw std::invalid_argument(reason + ": a distributed product has not");
+    throw std::invalid_argument("--distributed: " + reason);
   if (arguments.resume) throw std::invalid_argument("--resume is for one process: a distributed product begins anew");
   if (arguments.device_memory_limit)
     throw std::invalid_argument("--device-memory-limit: with --distributed, --tile and --run say it");

@@ -25,6 +25,7 @@
 
 #include "multiply/multiply.hpp"
 
+#include "arguments/options.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "files/image.hpp"
@@ -179,15 +180,19 @@ int multiply(const Arguments& arguments) {
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument("the product is " + size_text(product.m, product.n) + " and has no elements to draw");
 
-  const bool asked = arguments.memory_limit || arguments.device_memory_limit || arguments.accelerators || arguments.resume;
+  const char* const asked = arguments.memory_limit          ? "--memory-limit"
+                            : arguments.device_memory_limit ? "--device-memory-limit"
+                            : arguments.accelerators        ? "--accelerators"
+                            : arguments.resume              ? "--resume"
+                                                            : nullptr;
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;
   if (streamed) {
-    const std::string why = asked ? "a streamed product"
-                                  : "a product of " + gigabytes(needed) + " with its copies, of " + gigabytes(available) +
-                                        " of main memory to be had, is streamed, and";
+    const std::string why = asked ? std::string(asked) + " streams the product"
+                                  : "the product takes " + gigabytes(needed) + " with its copies, more than the " +
+                                        gigabytes(available) + " of main memory to be had, and is streamed";
     if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
-      throw std::invalid_argument(reason + ": " + why + " has not");
+      throw std::invalid_argument(why + ": " + reason);
   }
   product.settle_integers();
   for (const std::string& text : product.notes) multiply_note(text);
@@ -208,21 +213,18 @@ void require_usable(const MultiplyArguments& arguments) {
   }
 }
 
-/// What --memory-limit and its like cannot do.
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
   for (const std::string& path : {arguments.a, arguments.b, product.c0 ? arguments.c : std::string(), arguments.output})
     if (!parse_matrix_path(path).is_seekable())
-      return path == "-"
-                 ? "'-' is a pipe, which is read or written as a whole, and needs the matrices in memory"
-                 : "'" + path + "' is no .npy file, so that it is read or written as a whole, and needs the matrices in memory";
-  if (product.integers)
-    return "a product of " + to_string(*product.integers) + " needs the matrices in memory as a whole, or --type";
+      return (path == "-" ? "'-' is a pipe" : "'" + path + "' is not a .npy file") +
+             ", and only .npy files can be read and written in parts";
+  if (product.integers) return "a product of " + to_string(*product.integers) + " can only be made in parts with --type";
   const char* const whole = arguments.batch                  ? "--batch"
                             : !arguments.image.empty()       ? "--image"
                             : !arguments.error_image.empty() ? "--error-image"
                             : arguments.check == "full"      ? "--check full"
                                                              : nullptr;
-  return whole ? std::string(whole) + " needs the matrices in memory as a whole" : "";
+  return whole ? std::string(whole) + " needs the whole matrices in memory" : "";
 }
 
 void multiply_note(const std::string& text) {
@@ -297,7 +299,7 @@ void add_multiply(CLI::App& app, int& status) {
       ->type_name("FILE");
   verb->add_option("--check", arguments->check,
                    "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
-      ->check(CLI::IsMember({"none", "probe", "full"}))
+      ->check(one_of({"none", "probe", "full"}))
       ->type_name("none|probe|full")
       ->capture_default_str();
   verb->add_option("--kernel", arguments->kernel,
@@ -320,7 +322,7 @@ void add_multiply(CLI::App& app, int& status) {
           "--budget", arguments->budget_ms,
           "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
           "get their turn and no watchdog strikes")
-      ->check(CLI::Range(0.01, 1e6))
+      ->check(in_range(0.01, 1e6))
       ->type_name("MS")
       ->capture_default_str();
   verb->add_option(
