@@ -100,7 +100,8 @@ struct TiledReport {
   std::int64_t run_k = 0;
   /// Bytes of tiles that came from other ranks.
   std::int64_t bytes_received = 0;
-  std::chrono::nanoseconds submit_time{};   ///< describing tasks to StarPU, those of other ranks that need this one's tiles included
+  std::chrono::nanoseconds
+      submit_time{};  ///< describing tasks to StarPU, those of other ranks that need this one's tiles included
   std::chrono::nanoseconds compute_time{};  ///< in tasks, all accelerators of the rank together, transfers to them included
   std::chrono::nanoseconds total_time{};
   std::string kernel;  ///< of the largest tile of C; empty without one

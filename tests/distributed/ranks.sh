@@ -53,6 +53,9 @@ refused 'other alpha' 'the ranks disagree: .*alpha'
 refused 'other type' "the ranks disagree: the type's number is 0 on rank 0 and 4 here"
 refused memory 'and the rank may have 1000'
 
+# What is sent is what tools/distributed-model says, to the byte.
+python3 "$tests/../tools/distributed-model" --check "$program" --size 256 >stdout 2>stderr || fail "the model: $(cat stdout stderr)"
+
 # ---- The tool
 
 multiply() { # multiply RANKS OPTIONS...

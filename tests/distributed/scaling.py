@@ -15,7 +15,7 @@ import sys
 
 COUNT = """
 import time
-end = time.monotonic() + 4
+end = time.monotonic() + 2
 n = 0
 while time.monotonic() < end:
     for _ in range(1000): pass
