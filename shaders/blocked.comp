@@ -10,8 +10,8 @@
 //
 // PANELS 0  reads A and B as they lie: along k if A_ALONG_K (for B: B_ALONG_K) says so, else along the rows (columns). Rows and columns
 //           beyond the edge repeat the last one and are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the
-//           block: neighbours then load, and store in C, neighbouring elements. With WIDE 16 bytes are read at a time, and texel r holds
-//           PER_TEXEL successive rows
+//           block: neighbours then load, and store in C, neighbouring elements. With WIDE a texel's elements are read at a time, and
+//           texel r holds PER_TEXEL successive rows
 // PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
 //              then a multiple of BK. Texel r holds PER_TEXEL successive rows
 //
@@ -24,6 +24,7 @@
 //           PAD: 1 if a texel lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two pieces of
 //           shared memory, with one barrier each instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
+//           IMAGES: whether the host may make WIDE an image's: 0 no, 1 yes, 2 where that is faster
 //           Buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef BM
@@ -53,6 +54,9 @@
 #ifndef DOUBLE_BUFFER
 #define DOUBLE_BUFFER 0
 #endif
+#ifndef IMAGES
+#define IMAGES 2
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -77,12 +81,15 @@
 #if (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
 #error "blocked: PAD and DOUBLE_BUFFER must be 0 or 1"
 #endif
+#if IMAGES < 0 || IMAGES > 2
+#error "blocked: IMAGES must be 0, 1 or 2"
+#endif
 
 #define READS_B_WIDE
 #include "gemm.glsl"
 
-#if WIDE && (PANELS || IS_COMPLEX || WORD_SHIFT > 0)
-#error "blocked: with WIDE, 1, elements are read as they lie, of 4 or 8 bytes, and no complex ones"
+#if WIDE && (PANELS || IS_COMPLEX)
+#error "blocked: with WIDE elements are read as they lie, and no complex ones"
 #endif
 #if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP
 #error "blocked: BM * BK and BN * BK must be at most 16 texels for each invocation"
@@ -171,7 +178,12 @@ void main() {
   int begin = BEGIN_K(layer), end = END_K(layer);
   // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
   int first = (end - begin - 1) % BK + 1;
-  TEXEL next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
+#if WIDE
+#define NEXT BITS
+#else
+#define NEXT TEXEL
+#endif
+  NEXT next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
   // A small step may have fewer texels than the workgroup invocations.
 #define MINE_A (LOADS_A > 0 || lane < texels_a * BK)
 #define MINE_B (LOADS_B > 0 || lane < texels_b * BK)
@@ -218,16 +230,16 @@ void main() {
 #define FROM_A(t) (from_a + R_A(t) * a_at.y + P_A(t) * a_at.z)
 #define FROM_B(t) (from_b + R_B(t) * b_at.z + P_B(t) * b_at.y)
 #if WIDE
-#define LOAD_A(t) next_a[t] = texel_of_bits(TEXEL_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL)));
-#define LOAD_B(t) next_b[t] = texel_of_bits(TEXEL_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL)));
+#define LOAD_A(t) next_a[t] = TEXEL_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL));
+#define LOAD_B(t) next_b[t] = TEXEL_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL));
 #else
 #define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
 #define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))
 #define LOAD_A(t) { int at = FROM_A(t); next_a[t] = TEXEL_OF(GET_A); }
 #define LOAD_B(t) { int at = FROM_B(t); next_b[t] = TEXEL_OF(GET_B); }
 #endif
-#define BEYOND_A(t) if (p_a + P_A(t) >= first) next_a[t] = TEXEL(0);
-#define BEYOND_B(t) if (p_b + P_B(t) >= first) next_b[t] = TEXEL(0);
+#define BEYOND_A(t) if (p_a + P_A(t) >= first) next_a[t] = NEXT(0);
+#define BEYOND_B(t) if (p_b + P_B(t) >= first) next_b[t] = NEXT(0);
 #define NEXT_A a_at.z
 #define NEXT_B b_at.y
 #endif
@@ -247,10 +259,11 @@ void main() {
 #define KEEP(s, value, tile, to, pitch, along_k)                                             \
   {                                                                                          \
     int at = (tile) * (BK * pitch * PER_TEXEL) + to;                                         \
-    if ((along_k) != 0) { KEEP_EACH(s, value, at, pitch) } else s[uint(at) / PER_TEXEL] = value; \
+    TEXEL texel = value;                                                                     \
+    if ((along_k) != 0) { KEEP_EACH(s, texel, at, pitch) } else s[uint(at) / PER_TEXEL] = texel; \
   }
-#define KEEP_A(t) KEEP(As, next_a[t], tile, TO_A(t), pitch_a, A_ALONG_K)
-#define KEEP_B(t) KEEP(Bs, next_b[t], tile, TO_B(t), pitch_b, B_ALONG_K)
+#define KEEP_A(t) KEEP(As, texel_of_read(next_a[t]), tile, TO_A(t), pitch_a, A_ALONG_K)
+#define KEEP_B(t) KEEP(Bs, texel_of_read(next_b[t]), tile, TO_B(t), pitch_b, B_ALONG_K)
 #else
 #define KEEP_A(t) As[tile * (BK * pitch_a) + TO_A(t)] = next_a[t];
 #define KEEP_B(t) Bs[tile * (BK * pitch_b) + TO_B(t)] = next_b[t];
@@ -335,11 +348,12 @@ void main() {
   // memory, in the loop above too.
 #define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
 #define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+  int elements = max(PER_TEXEL, -size.z);  // as above: else it is compiled PER_TEXEL times
   for (int q = 0; q < TM * TEXELS; ++q) {
     TEXEL texel = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
     int r = ROW(q / TEXELS);
-    for (int e = 0; e < PER_TEXEL; ++e) {
+    for (int e = 0; e < elements; ++e) {
       int c = COLUMN(q % TEXELS, e);
       if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
     }

@@ -115,9 +115,22 @@
 #define WRITES_C (PARTS == 0)
 #endif
 
+// With WIDE, one read of A takes 16 bytes. A kernel that reads B so too (READS_B_WIDE) reads the elements of one texel instead: 4 of
+// them have 8 bytes or 4 where they have 16 bits or 8. It holds them as they are until it needs them.
+#if defined READS_B_WIDE && WORD_SHIFT == 1
+#define BITS uvec2
+#elif defined READS_B_WIDE && WORD_SHIFT == 2
+#define BITS uint
+#else
+#define BITS uvec4
+#endif
+#if WIDE == 2 && defined READS_B_WIDE && WORD_SHIFT > 0
+#error "gemm: with WIDE 2 A and B are images of 16 bytes, and no kernel reads elements of 8 or 16 bits of both so"
+#endif
+
 #if READS_A
 #if WIDE == 1
-layout(std430, binding = 0) readonly buffer BufferA { uvec4 A[]; };
+layout(std430, binding = 0) readonly buffer BufferA { BITS A[]; };
 #define TEXEL_A(at) A[at]
 #define BITS_A(index) A[uint(index) / PER_16_BYTES]
 #elif WIDE == 2
@@ -133,7 +146,7 @@ layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
 #endif
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
-layout(std430, binding = 1) readonly buffer BufferB { uvec4 B[]; };
+layout(std430, binding = 1) readonly buffer BufferB { BITS B[]; };
 #define TEXEL_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
 layout(rgba32ui, binding = 0) readonly uniform uimageBuffer B;
@@ -321,6 +334,21 @@ ACC from_word(uint word, int index) {
   return from_16_bits(word, index, TYPE == BF16);
 #endif
 }
+#endif
+
+#if WIDE && defined READS_B_WIDE
+// The texel of those bits.
+#if WORD_SHIFT == 2
+TEXEL texel_of_read(uint word) {
+  return TEXEL(from_word(word, 0), from_word(word, 1), from_word(word, 2), from_word(word, 3));
+}
+#elif WORD_SHIFT == 1
+TEXEL texel_of_read(uvec2 words) {
+  return TEXEL(from_word(words.x, 0), from_word(words.x, 1), from_word(words.y, 0), from_word(words.y, 1));
+}
+#else
+TEXEL texel_of_read(uvec4 bits) { return texel_of_bits(bits); }
+#endif
 #endif
 
 #if READS_A

@@ -12,6 +12,7 @@
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/options.hpp"
 #include "files/file_product.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
@@ -136,7 +137,7 @@ void add_verify(CLI::App& app, int& status) {
   verb->add_option("C", arguments->product, "The matrix that should be their product")->required()->type_name("FILE");
   verb->add_option("--check", arguments->check,
                    "full: compute all of C; probe: a sample of it, and random vectors; auto: full where that takes seconds")
-      ->check(CLI::IsMember({"auto", "full", "probe"}))
+      ->check(one_of({"auto", "full", "probe"}))
       ->type_name("auto|full|probe")
       ->capture_default_str();
   verb->add_option("--json", arguments->json,

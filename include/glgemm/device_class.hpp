@@ -11,8 +11,8 @@ namespace glgemm {
 
 struct Limits;
 
-/// The maker and generation of a device, as far apart as the planner treats them: devices of one class have the same instruction
-/// set, registers and shared memory, or nearly so. `device_classes` lists them with the devices that they stand for.
+/// The maker and generation of a device. Devices of one class have the same instruction set, registers and shared memory, or
+/// nearly so, and the planner treats them alike. `device_classes` lists the classes with their devices.
 enum class DeviceClass {
   unknown,  ///< the planner then takes kernels that every compiler keeps in registers
   cpu,      ///< a driver that computes on a CPU
@@ -53,9 +53,8 @@ GLGEMM_EXPORT std::string_view to_string(DeviceClass device_class) noexcept;
 GLGEMM_EXPORT DeviceClass parse_device_class(std::string_view name);
 
 /// Finds the class of a device from GL_VENDOR, GL_RENDERER and its limits. It knows the names that Mesa's drivers and the makers'
-/// own give; where a driver runs on another one (zink, D3D12, virgl), the class is that of the device below. What it does not
-/// know is `unknown`; a device of a known maker whose name it does not know gets a generation whose kernels suit the maker's
-/// others.
+/// own give; where a driver runs on another one (zink, D3D12, virgl), the class is that of the device below. A device of a known
+/// maker whose name is not known gets a class whose kernels suit that maker's other devices; any other device is `unknown`.
 GLGEMM_EXPORT DeviceClass device_class_of(std::string_view vendor, std::string_view renderer, const Limits& limits);
 
 /// A class, for lists.

@@ -61,16 +61,15 @@ struct EngineOptions {
   /// Gets every program's source before the driver does, and returns the source that is compiled instead. For people who try
   /// changed shaders. The workgroup's size, the uniforms and the buffers must stay as they are.
   std::function<std::string(const ProgramKey& key, std::string source)> rewrite_source;
-  /// Whether a product whose planned program is not compiled yet runs with another kernel whose program is, rather than wait.
-  /// prepare() compiles the planned program; so does the driver in the background, where it can (KHR_parallel_shader_compile).
+  /// Whether a product takes a kernel that is compiled already, rather than wait until the planned one is. prepare() compiles the
+  /// planned one; so does the driver in the background, where it can (KHR_parallel_shader_compile).
   bool use_ready_programs = false;
-  /// Gets a line for what a developer may want to know: programs compiled, programs that the driver reports to spill (see
-  /// Engine::compile for what makes it report), objects left behind. With a log, each program that is compiled runs once on
-  /// nothing and is waited for, unless `use_ready_programs` asks for no waits: the driver then is not listened to. Must not throw
-  /// or call the engine.
+  /// Gets lines for developers: programs compiled, programs that spill registers to memory (where the driver tells, see
+  /// Engine::compile), objects left behind. To hear of spills, the engine runs each program that it compiles once on nothing and
+  /// waits for it; with `use_ready_programs` it does not, and hears of none. Must not throw or call the engine.
   std::function<void(std::string_view message)> log;
-  /// Whether each call finds out that the engine's context is current, and throws std::invalid_argument if another or none is.
-  /// By default debug builds of glgemm do.
+  /// Whether each call asks if the engine's context is current, and throws std::invalid_argument if it is not. By default debug
+  /// builds of glgemm do.
   std::optional<bool> check_context{};
   /// The folder that keeps compiled programs for later processes, where the driver gives their binaries. It is made when a
   /// program is first needed. Empty: no program is kept. By default the variable GLGEMM_PROGRAM_CACHE (empty: none), else
@@ -90,13 +89,13 @@ struct EngineOptions {
   /// the GPU, a few milliseconds at most. prepare() does it ahead, and the program cache remembers it.
   bool self_check = true;
   /// The longest time that a dispatch is planned to take. Drivers end a context whose work holds the device up for a few
-  /// seconds, and a picture waits for what was enqueued ahead of it. A longer product is enqueued in slices of about that time,
-  /// see Engine::gemm.
+  /// seconds, and a frame waits for what was enqueued before it. A longer product is enqueued in slices of about that time, see
+  /// Engine::gemm.
   std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
   /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default the largest that the driver gives.
   /// Meant for drivers that give more than they can handle, and for trying bands on small matrices.
   std::optional<std::int64_t> max_buffer_bytes{};
-  /// The engine's destructor does what release() does, so that an exception that passes leaves no OpenGL object behind. The
+  /// Whether the destructor does what release() does, so that an exception that passes leaves no OpenGL object behind. The
   /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
   /// destructor asks OpenGL whether it is; where another context or none is current, it abandons the objects and tells `log`.
   bool release_on_destruction = false;
@@ -115,8 +114,8 @@ struct StruckOff {
 /// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored
 /// when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic), image units 0 and
 /// 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object that was deleted while it
-/// was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; the one of
-/// glgemm's own, GL_OUT_OF_MEMORY, is cleared. Programs are compiled when first needed and kept.
+/// was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; a GL_OUT_OF_MEMORY
+/// that glgemm caused is cleared. Programs are compiled when first needed and kept.
 ///
 /// Barriers: a product sees what shaders wrote to A, B, C, D or a bias as storage buffers before. After writes by other means,
 /// issue what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform
@@ -142,8 +141,9 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(). fp32 arithmetic for float and for
-  /// floats of 16 and 8 bits: |C - A B| <= gamma_k |A| |B| componentwise.
+  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(). Floats of 16 and 8 bits are summed in
+  /// f32. The error of each element of C is at most k u / (1 - k u) times the element of |A| |B|, with u = 2^-24 for sums in f32
+  /// and 2^-53 in f64; verify.hpp has the bound for complex numbers.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes
@@ -161,12 +161,11 @@ class GLGEMM_EXPORT Engine {
   /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
   ///
   /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha
-  /// = 0, A and B are not. The gaps that C's ld leaves are not written. For barriers see
-  /// the class comment.
+  /// = 0, A and B are not. The gaps that C's ld leaves are not written. For barriers see the class comment.
   ///
   /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace; prepare()
-  /// does so ahead. A product whose like ran before makes these OpenGL calls and no others; none waits or asks for errors, and
-  /// nothing is allocated (but for what a batch that gives its items one by one needs):
+  /// does so ahead. A later product of that kind makes these OpenGL calls and no others. None waits or asks for errors, and
+  /// nothing is allocated, except for a batch that gives its items one by one. plan.hpp explains panels, parts and pieces.
   /// - for each dispatch (one; with panels a pack of A, or of B, or both before; with parts of k a reduction after):
   ///   glUseProgram, glBindBufferRange for each buffer, glBindImageTexture for panels (on CPU drivers), glProgramUniform* for
   ///   what differs from the last dispatch of the program, glMemoryBarrier (not where only pieces of C that are apart are in
@@ -188,12 +187,13 @@ class GLGEMM_EXPORT Engine {
   /// slices, and expects a product's time from it; for a program that it knows nothing of, it expects 8 times what the cost
   /// model says. The first long product of a program begins with small slices and waits for each of them until they have grown
   /// to full length, which takes about as long as one full slice. How slices are cut changes no bit of C.
+  ///
+  /// If it throws anything but DeviceLost, nothing has been enqueued.
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input
   ///                                or another item's C; the message has the numbers
   /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel; the message has its log
-  /// In each case nothing has been enqueued.
   /// @throws DeviceLost             it waited, and the context was reset
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
@@ -206,25 +206,22 @@ class GLGEMM_EXPORT Engine {
   /// the operands (Plan::workspace, unless the product brings a workspace), so that other products and jobs may run in
   /// between. The product's buffers, its workspace included, must stay as they are, and what lies in them, until the job's fence
   /// says that it is done; what its spans point to may go.
-  /// @throws  as gemm(); nothing has been enqueued
+  /// Throws as gemm(); nothing has been enqueued.
   Job start(const Gemm& product, const PlanOptions& options = {});
 
   /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
-  /// where every alpha is 0, since A and B are then not read).
+  /// where every alpha is 0, since A and B are then not read). Any thread.
   /// @throws std::invalid_argument  the shapes disagree
-  /// Any thread.
   static Problem problem(const Gemm& product);
 
   /// The plan that gemm() would run: make_plan with the engine's limits, its tuning table, and without programs that failed their
-  /// self-check. Where `why` is given, it gets the reasons.  @throws as make_plan
-  /// Any thread, while no other uses the engine.
+  /// self-check. Where `why` is given, it gets the reasons. Throws as make_plan. Any thread, while no other uses the engine.
   Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
 
   /// The programs that failed their self-check and are not run by this engine, and what was wrong.
   std::vector<StruckOff> struck_off() const;
 
-  /// Bytes of workspace that gemm() would need for the product.  @throws as make_plan
-  /// Any thread.
+  /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
   /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of what the driver reports as free now,
@@ -233,26 +230,25 @@ class GLGEMM_EXPORT Engine {
 
   /// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes, types
   /// and layouts waits for the driver's compiler (some compile at the first dispatch). The buffers need not exist. A product
-  /// whose A or B begins at a multiple of 16 bytes may run another program than one whose do not. Blocks.
-  /// @throws std::invalid_argument  the shapes disagree; the message has the product's number
-  /// @throws  as make_plan and gemm
+  /// whose A or B begins at a multiple of 16 bytes may run another program than one whose do not. Blocks. Throws as make_plan and
+  /// gemm; where shapes disagree, the message has the product's number.
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
-  /// The same for problems, see problem().  @throws as make_plan and gemm
+  /// The same for problems, see problem(). Throws as make_plan and gemm.
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
 
   /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug, in
   /// the order of the plan's stages. Results are not looked at and no program is checked. Blocks.
   ///
   /// Some drivers tell only if a variable asks for it before the context is made, and none tells of a program that its own cache
-  /// of shaders holds; docs/drivers.md names the variables. While a program is made, what the driver says goes to the report.
-  /// The application's callback gets what is not of the compiler when the program is done. Its callback and settings of debug
-  /// output are then as before. Nothing is reported while the context's stack of debug groups is full, since OpenGL restores
-  /// which messages are enabled by that stack alone.
+  /// of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the report. When
+  /// it is done, the application's callback gets those that are not the compiler's; the callback and the settings of debug output
+  /// are then as before. Nothing is reported while the context's stack of debug groups is full, since OpenGL restores which
+  /// messages are enabled by that stack alone.
   /// @throws GlError  the driver refused a program
   std::vector<ProgramReport> compile(const Plan& plan);
 
-  /// Copies an operand of products to come into a matrix of its own, in the form that this engine's kernels read fastest. Worth
-  /// it for a B that is used again and again. Enqueues; does not wait.
+  /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
+  /// again. Enqueues; does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);

@@ -31,7 +31,7 @@ struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
   std::int64_t rows = 0;  ///< of the matrix as stored, before any op
   std::int64_t columns = 0;
-  std::int64_t ld = 0;            ///< leading dimension in elements; 0: no gaps
+  std::int64_t ld = 0;            ///< leading dimension: elements from a stored line to the next; 0: no gaps
   std::int64_t offset_bytes = 0;  ///< of element (0, 0) in the buffer, a multiple of the element's size
   Layout layout = Layout::row_major;
   Type type = Type::f32;
@@ -103,11 +103,11 @@ class BiasView {
  public:
   /// None.
   constexpr BiasView() noexcept = default;
-  /// C's number of rows elements, added to each column of C.
+  /// As many elements as C has rows: element i is added to each element of row i.
   static constexpr BiasView for_each_row(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
     return {Bias::for_each_row, buffer, offset_bytes};
   }
-  /// C's number of columns elements, added to each row of C.
+  /// As many elements as C has columns: element j is added to each element of column j.
   static constexpr BiasView for_each_column(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
     return {Bias::for_each_column, buffer, offset_bytes};
   }
@@ -146,8 +146,8 @@ struct Workspace {
 ///
 /// A and B are of one type; C is of a type that is_type_of_c() allows (types.hpp): its accumulator or, for f16 and bf16, the same
 /// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
-/// of 4 bytes. A C in bands shares no buffer with anything that is read (the D that is C itself apart), and one in one buffer
-/// shares that with no matrix in bands.
+/// of 4 bytes. A C in bands shares no buffer with anything that is read, unless D is C itself. A C in one buffer does not share
+/// it with a matrix in bands.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;

@@ -38,10 +38,9 @@ GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
 /// EGLDisplay of its own as far as EGL has further ones for its device: the device platform's, the surfaceless platform's, and
 /// where EGL_EXT_explicit_device or EGL_KHR_display_reference is there, some more. Beyond that they share: right, but for such
 /// drivers not faster. Contexts on a real GPU need no display of their own. Such a driver also takes all of the CPU for each of
-/// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context.
+/// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context. Any thread.
 /// @throws Unsupported            no device can be used; the message lists each and why
 /// @throws std::invalid_argument  an entry fits no usable device
-/// Any thread.
 GLGEMM_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
 
 /// What context a HeadlessContext makes.

@@ -41,7 +41,7 @@ class GLGEMM_EXPORT Kernel {
 };
 
 /// How a kernel gets A and B: `none` as they lie; else as panels, into which a pack step brings them before (aligned, padded with
-/// zeros, of the accumulator's type, k-major), read from a storage buffer or as an image, which on CPU drivers is several times
+/// zeros, of the accumulator's type, k by k), read from a storage buffer or as an image, which on CPU drivers is several times
 /// as fast.
 enum class Panels { none, storage, image };
 

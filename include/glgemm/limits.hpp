@@ -23,9 +23,8 @@ struct Limits {
   std::int64_t workgroup_invocations = 1024;
   /// Bytes of shared memory for one workgroup.
   std::int64_t shared_bytes = 32 * 1024;
-  /// Iterations of loops after which an invocation's loops silently end, 0 if there is no such limit. All loops that are not
-  /// unrolled draw on it together. llvmpipe before Mesa 25.0 has 65535; a few thousand are left unused here for loops that a
-  /// driver may add.
+  /// The most iterations that an invocation may run, in all its loops together: some drivers then end its loops silently. 0: no
+  /// limit. llvmpipe before Mesa 25.0 has 65535; a few thousand are left unused here for loops that a driver may add.
   std::int64_t loop_iterations = 0;
   /// Whether shaders can compute with doubles.
   bool f64 = true;
@@ -34,8 +33,8 @@ struct Limits {
   std::int64_t image_buffer_bytes = 0;
   /// Shaders can use unpackHalf2x16. Mesa's nouveau links programs with it, but does not run them.
   bool unpacks_halves = true;
-  /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it is
-  /// one load. Mesa's NVK does so.
+  /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it
+  /// is one load. Mesa's NVK does so.
   bool splits_storage_loads = false;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;

@@ -11,6 +11,7 @@
 //           In a streamed product (streaming.hpp), a piece of C that stays on the device while all of k is added up.
 //   window  The part of an operand's buffer that a piece binds. In a streamed product, the steps of k for which parts of A and B
 //           are on the device at the same time: a plan of its own computes each window of k.
+//   part    Where k is cut inside a piece: the parts are summed apart, side by side, and a reduction adds them up.
 //   strip   In a streamed product: the part of A, B or C that one transfer brings to the device.
 //   panel   A few rows of A (or columns of B), stored k by k in the workspace: what the fastest kernels read. A pack step writes
 //           panels. (Where a stream or several devices share C: a group of its rows or columns.)
@@ -74,8 +75,8 @@ struct Plan {
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
   std::int64_t piece_batch = 0;
-  /// The items' offsets and scalars come from a buffer. Where they are given one by one and lie too far apart for a window, each
-  /// is a piece of its own instead, and its offsets and scalars are the executor's.
+  /// The items' offsets and scalars come from a buffer. Items that are given one by one and lie too far apart for a window are
+  /// pieces of their own instead, and the engine sets the offsets and scalars of each.
   bool items_in_buffer = false;
   /// As in ProgramKey.
   Panels wide = Panels::none;
@@ -122,9 +123,9 @@ GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const
 /// C^T = op(B)^T op(A)^T in place of C = op(A) op(B).
 GLGEMM_EXPORT Problem transposed(const Problem& problem);
 
-/// One dispatch: the paper's grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers
-/// from z0 on: items of the piece, or parts of k of items, part after part. A pack step's grid is over rows (x) and k (y) of its
-/// operand, a reduction's over the elements of C (x).
+/// One dispatch: a grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers from z0
+/// on. A layer is an item of the piece; where k is cut into parts, a part of an item, part after part. A pack step's grid is over
+/// rows (x) and k (y) of its operand, a reduction's over the elements of C (x).
 struct Step {
   Stage stage = Stage::multiply;
   std::array<std::int64_t, 3> groups{};

@@ -61,8 +61,8 @@ struct Window {
 struct PlanOptions {
   /// Run this kernel or fail with its `why_not`.
   std::optional<Kernel> kernel{};
-  /// The most workgroups of one dispatch: columns and rows of the grid. 0: the paper's 64 x 64 for `tiled` and `naive`, and for
-  /// the others what a dispatch may have.
+  /// The most workgroups of one dispatch: columns and rows of the grid. 0: 64 x 64 for `tiled` and `naive`, and for the others
+  /// what a dispatch may have.
   std::int64_t slice_columns = 0;
   std::int64_t slice_rows = 0;
   /// The most bytes of workspace that the plan may need; pieces are made small enough for it.

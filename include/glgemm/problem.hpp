@@ -73,11 +73,10 @@ GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
 /// The type of an operand's elements.
 GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
 
-/// Throws what is wrong with a problem, or returns.
+/// Throws what is wrong with a problem, or returns. Any thread.
 /// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with that of A and B; a C
 ///                                that every item would write; a batch in bands; a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
-/// Any thread.
 GLGEMM_EXPORT void validate(const Problem& problem);
 
 }  // namespace glgemm

@@ -14,8 +14,8 @@ namespace glgemm {
 /// What a driver's compiler tells of a program, in the same units for every maker. What a driver does not tell is absent.
 struct ProgramStatistics {
   std::optional<std::int64_t> registers;  ///< of 32 bits, for each invocation
-  /// Of registers that went to memory and came back, as the driver counts: registers on AMD; instructions on Intel, NVIDIA, Apple
-  /// and Adreno, where those for arrays that are indexed at run time count as well.
+  /// Registers written to memory for lack of room, and read back. AMD's driver counts registers; those of Intel, NVIDIA, Apple
+  /// and Adreno count instructions, with those for arrays that are indexed at run time.
   std::optional<std::int64_t> spills, fills;
   std::optional<std::int64_t> local_bytes;     ///< memory of each invocation's own: spills, and arrays indexed at run time
   std::optional<std::int64_t> shared_bytes;    ///< of each workgroup, as the device allocates it
@@ -28,7 +28,7 @@ struct ProgramStatistics {
   friend bool operator==(const ProgramStatistics&, const ProgramStatistics&) = default;
 };
 
-/// Whether the driver tells of registers that went to memory. False where it does not tell.
+/// Whether the driver tells of spills or fills. False where it does not tell.
 GLGEMM_EXPORT bool spills(const ProgramStatistics& statistics) noexcept;
 /// "registers 120, spills 4, fills 8": what is known; empty if nothing is.
 GLGEMM_EXPORT std::string to_string(const ProgramStatistics& statistics);

@@ -149,10 +149,9 @@ struct StreamOptions {
 /// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
 ///
 /// Chosen is, of the cuts that move at most 1.45 times the bound (if there are none, of those that move the least), the one that
-/// takes the least time by a cost model: bytes moved, and passes over C.
+/// takes the least time by a cost model: bytes moved, and passes over C. Any thread.
 /// @throws std::invalid_argument  as make_plan; or the limit is too small for any piece: the message has the least that works
 /// @throws Unsupported            as make_plan
-/// Any thread.
 GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
                                           const StreamOptions& options = {});
 
@@ -177,9 +176,8 @@ struct StreamReport {
 GLGEMM_EXPORT Problem problem(const HostGemm& product);
 
 /// The plan by which multiply() computes a product: make_stream_plan with the engine's limits, memory and tuning, for programs
-/// that have passed their self-check. The matrices' functions are not called, and need not be there.
-/// @throws  as make_stream_plan
-/// Call on the thread on which the engine's context is current.
+/// that have passed their self-check. The matrices' functions are not called, and need not be there. Throws as make_stream_plan.
+/// Call it on the thread on which the engine's context is current.
 GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options = {});
 
 /// Computes the product and waits for it. The buffers that it makes for itself have at no time more bytes than the options say.

@@ -97,7 +97,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   const std::int64_t m = std::min(block.rows + (b_wide ? 16 : 1), max.m), n = std::min(block.columns + (b_wide ? 16 : 1), max.n);
   const std::int64_t k = std::min(kernels::k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
-  const bool one_layout = kernels::is_for_one_layout(plan.kernel) && panels(plan.kernel) == Panels::none;
+  const bool one_layout = kernels::is_for_one_layout(plan.kernel);
   const bool turned_a = one_layout && !key.a_along_k, turned_b = one_layout && key.b_along_k;
   const std::int64_t width_a = turned_a ? m : k, width_b = turned_b ? k : n;
   const std::int64_t ld_a = a_wide ? round_up(width_a, 16) : (width_a | 1) + 2,
@@ -135,6 +135,8 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   prepared->options.split_k = plan.parts > 1 ? 2 : 1;
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
+  if (key.wide == Panels::image && prepared->plan.wide == Panels::storage)
+    prepared->plan.wide = Panels::image;           // which a product as small as this may not be else
   if (prepared->plan.program() != key) return {};  // no small product runs this program: it can't be checked
   enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
 

@@ -2,6 +2,7 @@
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "kernels/family.hpp"
+#include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
 namespace {
@@ -16,6 +17,7 @@ struct Blocked {
   int pad = 1;
   int double_buffer = 0;
   int panels = 0;
+  int images = 2;
 };
 constexpr Parameter<Blocked> list[] = {
     {"block_m", "BM", &Blocked::block_m, powers_of_two(16, 256), "rows of C for each workgroup"},
@@ -27,7 +29,10 @@ constexpr Parameter<Blocked> list[] = {
     {"pad", "PAD", &Blocked::pad, flag, "1: a texel of padding after each row of shared memory"},
     {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
      "1: two blocks of k in shared memory, and one barrier for each instead of two"},
-    {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning}};
+    {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning},
+    {"images", "IMAGES", &Blocked::images, integers(0, 2),
+     "A and B, read 16 bytes at a time: 0: from storage buffers; 1: as images; 2: as images where the driver splits loads from "
+     "storage buffers and A has a MiB or more"}};
 
 int invocations(const Blocked& k) {
   return k.tile_m > 0 && k.tile_n > 0 ? (k.block_m / k.tile_m) * (k.block_n / k.tile_n) : 0;
@@ -66,7 +71,7 @@ Fit fit_of(DeviceClass device) {
       return {96, 16, 1, 0};
     case DeviceClass::adreno_7xx:
     case DeviceClass::adreno_8xx:
-      return {108, 16, 1, 48};
+      return {108, 8, 1, 48};
     case DeviceClass::adreno_6xx:
       return {72, 8, 1, 32, 8};
     case DeviceClass::intel_gen7:
@@ -98,6 +103,15 @@ bool make_fit(Blocked& k, Type type, const Fit& fit) {
   k.block_k = k.tile_m * k.tile_n >= 32 ? fit.large_block_k : 16;
   while (k.block_k > 8 && fitting_registers(k, type, fit) > fit.registers) k.block_k /= 2;
   return k.block_k > 0 && fitting_registers(k, type, fit) <= fit.registers;
+}
+
+/// About how many instructions an element costs that is not as it is summed, by the same compilers. Adreno's moves registers for
+/// halves.
+double decoding(Type type, DeviceClass device) {
+  if (type == accumulator(type)) return 0;
+  if (!unpacks_halves(type)) return 1;
+  const bool moves = device == DeviceClass::adreno_6xx || device == DeviceClass::adreno_7xx || device == DeviceClass::adreno_8xx;
+  return element_bytes(type) == 1 || moves ? 8 : 1;
 }
 
 class BlockedFamily final : public FamilyOf<ProductFamily, list> {
@@ -140,8 +154,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     const std::int64_t words = element_bytes(accumulator(type)) / 4;
     const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
     const std::int64_t texels = loads(k.block_m) + loads(k.block_n);
+    const std::int64_t held = k.panels == 0 && type != accumulator(type) ? element_bytes(type) : 4;  // as it is read
     constexpr std::int64_t others = 24;
-    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + 4 * texels + (k.panels == 0 ? 2 * texels : 0) + others;
+    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * texels + (k.panels == 0 ? 2 * texels : 0) + others;
   }
 
   Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
@@ -152,11 +167,16 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   WideReads wide_reads() const override { return WideReads::a_and_b; }
   bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const override {
     const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
-    return read(kernel).panels == 0 && !is_complex(problem.type) && problem.type == accumulator(problem.type) &&
+    return read(kernel).panels == 0 && !is_complex(problem.type) &&
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
-  bool reads_wide_as_image(const Limits& limits) const override { return limits.splits_storage_loads; }
+  bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
+                           std::int64_t a_bytes) const override {
+    if (problem.type != accumulator(problem.type)) return false;  // a texel's elements are fewer than 16 bytes
+    const int images = read(kernel).images;
+    return images == 1 || (images == 2 && limits.splits_storage_loads && a_bytes >= min_image_bytes);
+  }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
@@ -179,14 +199,16 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
   }
   std::int64_t default_slice() const override { return 0; }
-  Cost cost(const Problem& problem, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+  Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Blocked b = read(kernel);
     const Prices& price = terms.price;
     const double elements = b.tile_m * b.tile_n;
     // Texels of one p that an invocation brings.
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_texel;
     const bool by_texel = b.panels != 0 || reads_wide(kernel, problem, problem.m, problem.n, problem.k);
-    const double load = by_texel ? terms.texel : terms.per_texel * price.storage_load;
+    const double decode = b.panels == 0 ? decoding(problem.type, limits.device_class) : 0;
+    const double load =
+        by_texel ? terms.texel + terms.per_texel * decode * terms.multiply_add : terms.per_texel * price.storage_load;
     return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_texel * price.shared_texel +
                     loads * (load + price.shared_texel) + (2 - b.double_buffer) * price.barrier / b.block_k,
             .elements = elements,
@@ -215,6 +237,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (limits.cpu) return result;
+    // Mesa's compiler for NVIDIA's GPUs splits loads from storage buffers; what NVIDIA's own does is for measurements to say.
+    const std::vector<int> ways = to_string(limits.device_class).starts_with("nvidia") ? std::vector{0, 1} : std::vector{2};
     for (const auto& [m, n] : {std::array{32, 32}, std::array{32, 64}, std::array{64, 32}, std::array{64, 64},
                                std::array{128, 64}, std::array{64, 128}, std::array{128, 128}, std::array{256, 128}})
       for (const int k : {8, 16, 32})
@@ -223,7 +247,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
           for (const int step : {4, 8, 16})
             for (const int pad : {0, 1})
               for (const int twice : {0, 1})
-                for (const int panels : {0, 1}) result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels}));
+                for (const int panels : {0, 1})
+                  for (const int images : panels == 0 ? ways : std::vector{2})
+                    result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels, images}));
     return result;
   }
 

@@ -122,8 +122,9 @@ class ProductFamily : public Family {
   virtual WideReads wide_reads() const = 0;
   /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
   virtual bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const = 0;
-  /// Whether it reads them as images then, where A is large enough.
-  virtual bool reads_wide_as_image(const Limits& limits) const = 0;
+  /// Whether it reads them as images then, if a piece of A has so many bytes.
+  virtual bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
+                                   std::int64_t a_bytes) const = 0;
   /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
   virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;
 

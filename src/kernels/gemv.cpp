@@ -82,7 +82,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
   bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
-  bool reads_wide_as_image(const Limits& limits) const override { return limits.cpu; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
+    return limits.cpu && a_bytes >= min_image_bytes;
+  }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, k.tile_n)),
@@ -104,10 +106,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
-    const double m = static_cast<double>(problem.m), k = static_cast<double>(problem.k);
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image =
-        limits.cpu && m * k * static_cast<double>(element_bytes(problem.type)) >= static_cast<double>(min_image_bytes);
+        reads_wide_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =

@@ -18,10 +18,17 @@ using kernels::ProductFamily;
 
 namespace {
 
-std::string known_kernels() {
+/// The names of these kernels or parameters, for people.
+template <class List, class Name>
+std::string names_of(const List& list, Name name_of) {
   std::string text;
-  for (const Kernel& kernel : kernel_table()) text += (text.empty() ? "" : ", ") + to_string(kernel);
+  for (const auto& each : list) text += (text.empty() ? "" : ", ") + std::string(name_of(each));
   return text;
+}
+
+std::invalid_argument no_parameter(const Kernel& kernel, std::string_view name) {
+  return std::invalid_argument("kernel " + std::string(glgemm::name(kernel)) + " has no parameter \"" + std::string(name) +
+                               "\"; it has " + names_of(parameters(kernel), [](const auto& each) { return each.name; }));
 }
 
 /// The place of a parameter in the family's list, or none.
@@ -34,15 +41,11 @@ std::optional<std::size_t> find_parameter(const std::vector<KernelParameter>& li
 std::size_t place_of(const Kernel& kernel, std::string_view name) {
   const std::vector<KernelParameter> list = parameters(kernel);
   if (const auto found = find_parameter(list, name)) return *found;
-  std::string known;
-  for (const KernelParameter& parameter : list) known += (known.empty() ? "" : ", ") + std::string(parameter.name);
-  throw std::invalid_argument("kernel " + std::string(glgemm::name(kernel)) + " has no parameter \"" + std::string(name) +
-                              "\"; it has " + known);
+  throw no_parameter(kernel, name);
 }
 
 /// Reads "name=value,name=value" into the kernel's parameters.
 void parse_parameters(std::string_view text, Kernel& kernel) {
-  const std::string who = "kernel " + std::string(name(kernel));
   const std::vector<KernelParameter> list = parameters(kernel);
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
@@ -50,12 +53,12 @@ void parse_parameters(std::string_view text, Kernel& kernel) {
     const std::string_view key = item.substr(0, item.find('='));
     const std::string_view value = key.size() < item.size() ? item.substr(key.size() + 1) : std::string_view{};
     const auto found = find_parameter(list, key);
-    if (!found)
-      throw std::invalid_argument(who + " has no parameter \"" + std::string(key) + "\"; known kernels: " + known_kernels());
+    if (!found) throw no_parameter(kernel, key);
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc{} || end != value.data() + value.size())
-      throw std::invalid_argument(who + ": \"" + std::string(value) + "\" is not a value for " + std::string(key));
+      throw std::invalid_argument("kernel " + std::string(name(kernel)) + ": \"" + std::string(value) + "\" is not a value for " +
+                                  std::string(key) + ", which is " + list[*found].legal_text);
     Family::set(kernel, *found, number);
   }
 }
@@ -97,7 +100,8 @@ Kernel parse_kernel(std::string_view text) {
     if (wanted.size() < text.size()) parse_parameters(text.substr(wanted.size() + 1), kernel);
     return kernel;
   }
-  throw std::invalid_argument("unknown kernel \"" + std::string(text) + "\"; known kernels: " + known_kernels());
+  throw std::invalid_argument("unknown kernel \"" + std::string(text) +
+                              "\"; known kernels: " + names_of(kernel_table(), [](const Kernel& each) { return name(each); }));
 }
 
 std::vector<KernelParameter> parameters(const Kernel& kernel) {
@@ -310,11 +314,11 @@ bool unpacks_halves(Type type) {
 
 bool is_for_one_layout(const Kernel& kernel) {
   const auto index = static_cast<std::size_t>(Family::index(kernel));
-  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b;
+  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b && panels(kernel) == Panels::none;
 }
 
-bool reads_wide_as_image(const Kernel& kernel, const Limits& limits) {
-  return product_family(kernel).reads_wide_as_image(limits);
+bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits, std::int64_t a_bytes) {
+  return product_family(kernel).reads_wide_as_image(kernel, problem, limits, a_bytes);
 }
 
 MaxSizes max_sizes(const Kernel& kernel) {

@@ -51,8 +51,8 @@ constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
 }
 /// What the parts of a workspace may take up beside what is in them.
 constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
-/// An operand of the caller's is read as an image from this size on: to have OpenGL see it as one takes about as long as what
-/// that saves on a smaller one.
+/// An operand of the caller's is read as an image from this size on, where the kernel does not say: to have OpenGL see it as one
+/// takes about as long as what that saves on a smaller one.
 constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
 /// How many of its invocations lie along the rows of an operand of that many texels.
 std::int64_t pack_lanes(std::int64_t texels);
@@ -69,8 +69,8 @@ WideReads wide_reads(const Kernel& kernel);
 bool unpacks_halves(Type type);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
-/// Whether it reads them as images then, where A is large enough.
-bool reads_wide_as_image(const Kernel& kernel, const Limits& limits);
+/// Whether it reads them as images then, if a piece of A has so many bytes.
+bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits, std::int64_t a_bytes);
 
 /// The largest sizes that the kernel takes.
 MaxSizes max_sizes(const Kernel& kernel);

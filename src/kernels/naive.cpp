@@ -37,7 +37,7 @@ class NaiveFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel&) const override {
     return {.a_from_buffer = static_cast<double>(problem.n), .b_from_buffer = static_cast<double>(problem.m)};
   }

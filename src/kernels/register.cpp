@@ -44,7 +44,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // The invocations of a workgroup share its rows, each reads all of them; packing reads everything once more.
     const Register k = read(kernel);

@@ -45,7 +45,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
     const Small k = read(kernel);

@@ -39,7 +39,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
   WideReads wide_reads() const override { return WideReads::none; }
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Limits&) const override { return false; }
+  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Each block of C reads its rows of A and its columns of B once. Each invocation of the block, those beyond the edge
     // included, reads every element of its row and column from shared memory.

@@ -248,9 +248,8 @@ Panels PieceCutter::how_wide() const {
   const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
   const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
   const bool b_fits = kernels::wide_reads(kernel_) == kernels::WideReads::a || window_bytes(Role::b) <= max_bytes;
-  return kernels::reads_wide_as_image(kernel_, limits_) && a_bytes >= kernels::min_image_bytes && a_bytes <= max_bytes && b_fits
-             ? Panels::image
-             : Panels::storage;
+  return a_bytes <= max_bytes && b_fits && kernels::reads_wide_as_image(kernel_, problem_, limits_, a_bytes) ? Panels::image
+                                                                                                             : Panels::storage;
 }
 
 LargestDispatch PieceCutter::largest_dispatch() const {

@@ -31,27 +31,25 @@ ProgramKey Plan::program(Stage stage) const {
   }
   // Panels have the accumulator's type already.
   const Type type = panels(kernel) != Panels::none && packs(Role::a) ? acc : problem.type;
-  const bool lies = kernels::is_for_one_layout(kernel) && panels(kernel) == Panels::none;
+  const bool lies = kernels::is_for_one_layout(kernel);
   const bool a_along_k = lies && strides(problem, Role::a).column == 1, b_along_k = lies && strides(problem, Role::b).row == 1;
-  if (parts > 1)
-    return {.kernel = kernel,
-            .type = type,
-            .c_type = acc,
-            .items = items_in_buffer && !packs(Role::a),
-            .parts = true,
-            .wide = wide,
-            .a_along_k = a_along_k,
-            .b_along_k = b_along_k,
-            .halves_by_integers = halves_by_integers};
-  return {.kernel = kernel,
-          .type = type == acc && problem.c_type != acc ? problem.type : type,
-          .c_type = problem.c_type,
-          .epilogue = epilogue,
-          .items = items_in_buffer,
-          .wide = wide,
-          .a_along_k = a_along_k,
-          .b_along_k = b_along_k,
-          .halves_by_integers = halves_by_integers};
+  ProgramKey key{.kernel = kernel,
+                 .type = type == acc && problem.c_type != acc ? problem.type : type,
+                 .c_type = problem.c_type,
+                 .epilogue = epilogue,
+                 .items = items_in_buffer,
+                 .wide = wide,
+                 .a_along_k = a_along_k,
+                 .b_along_k = b_along_k,
+                 .halves_by_integers = halves_by_integers};
+  if (parts > 1) {  // the sums of a part, for `reduce`
+    key.type = type;
+    key.c_type = acc;
+    key.epilogue = false;
+    key.items = items_in_buffer && !packs(Role::a);
+    key.parts = true;
+  }
+  return key;
 }
 
 std::vector<Stage> Plan::stages() const {

@@ -34,6 +34,16 @@ bad 'instead of a required option' "glgemm transpose: '--ouptut' is not an optio
   transpose A.npy --ouptut B.npy
 bad 'far from any option' "glgemm devices: '--frobnicate' is not an option (--help lists them)" devices --frobnicate
 bad 'a value that is missing' 'glgemm bench: --check needs a value: auto|full|probe (--help explains)' bench --check
+bad 'a number out of range' "glgemm bench: --budget: '0' is not a number from 0.01 to 1000000 (--help explains)" bench --budget 0
+bad 'a whole number out of range' "glgemm tune: --patience: '1.5' is not a whole number from 1 to 1000000 (--help explains)" tune --patience 1.5
+bad 'a word that is none of a few' "glgemm bench: --check: 'maybe' is not auto, full or probe (--help explains)" bench --check maybe
+bad 'an unknown kernel' 'glgemm inspect: unknown kernel "fastest"; known kernels: outer, small, gemv, register, blocked, tiled, naive' \
+  inspect --no-device --size 8 --kernel fastest
+bad 'an unknown parameter' 'glgemm inspect: kernel naive has no parameter "tile"; it has workgroup_x, workgroup_y' \
+  inspect --no-device --size 8 --kernel naive:tile=8
+bad 'a parameter without a value' 'glgemm inspect: kernel tiled: "" is not a value for tile, which is 2, 4, 8, 16 or 32' \
+  inspect --no-device --size 8 --kernel tiled:tile
+bad 'a folder of tests that is not there' "glgemm report: --checks: 'missing' is not a folder" report --checks missing
 bad 'a word too many' "glgemm bench: '8' is one argument too many (--help explains)" bench 8
 bad 'two ways to say it' 'glgemm bench: --size excludes --shape (--help explains)' bench --size 8 --shape 1,2,3
 bad 'no product' 'glgemm inspect: --shape M,N,K or --size N says which product' inspect --no-device

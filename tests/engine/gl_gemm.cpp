@@ -163,6 +163,28 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
     }
 }
 
+TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a texel at a time, however A and B lie", T, half, bfloat16, float8_e4m3fn,
+                   float8_e5m2, std::int8_t) {
+  Engine& engine = test::engine();
+  PlanOptions options;
+  options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=4");
+  constexpr std::int64_t m = 48, n = 32, k = 80;
+  const Matrix<T> a = random_integer_matrix<T>(m, k, 3, 1), b = random_integer_matrix<T>(k, n, 3, 2);
+  for (const Op op_a : {Op::none, Op::transpose})
+    for (const Op op_b : {Op::none, Op::transpose}) {
+      CAPTURE(op_a == Op::none);
+      CAPTURE(op_b == Op::none);
+      const DeviceMatrix lies_a(engine, op_a == Op::none ? a : transpose(a)), lies_b(engine, op_b == Op::none ? b : transpose(b)),
+          c(engine, m, n, type_of<accumulator_t<T>>());
+      const Gemm product{.op_a = op_a, .op_b = op_b, .a = lies_a.view(), .b = lies_b.view(), .c = c.view()};
+      CHECK(make_plan(Engine::problem(product), engine.limits(), options).wide == Panels::storage);
+      engine.gemm(product, options);
+      const Check check = check_full(a, b, c.template download<accumulator_t<T>>());
+      CHECK(check.method == "exact");
+      CHECK_MESSAGE(check.passed, check.summary);
+    }
+}
+
 TEST_CASE("NaN and infinities arrive where they belong") {
   Matrix<float> a = random_matrix(40, 50, 1), b = random_matrix(50, 45, 2);
   a(7, 3) = std::numeric_limits<float>::quiet_NaN();

@@ -101,17 +101,20 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
   }
 }
 
-TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie") {
-  test::engine();
+TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
+  const bool has_images = test::engine().limits().image_buffer_bytes > 0;
   // Loads along k are kept as if they were along the rows or columns.
-  for (const char* const kept_along_k : {"pitch_a, A_ALONG_K)", "pitch_b, B_ALONG_K)"}) {
-    Engine engine = broken("blocked", kept_along_k, std::string(kept_along_k).substr(0, 9) + "0)", true);
-    PlanOptions options;
-    options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
-    const DeviceMatrix a(engine, ones(64, 64)), c(engine, 64, 64);
-    CHECK_THROWS_AS(engine.gemm({.op_b = Op::transpose, .a = a.view(), .b = a.view(), .c = c.view()}, options), Unsupported);
-    REQUIRE(engine.struck_off().size() == 1);
-    CHECK(engine.struck_off().front().program.wide == Panels::storage);
-    engine.release();
-  }
+  for (const char* const kept_along_k : {"pitch_a, A_ALONG_K)", "pitch_b, B_ALONG_K)"})
+    for (const bool splits : {false, true}) {
+      Engine engine = broken("blocked", kept_along_k, std::string(kept_along_k).substr(0, 9) + "0)", true);
+      PlanOptions options;
+      options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
+      options.limits = engine.limits();
+      options.limits->splits_storage_loads = splits;
+      const DeviceMatrix a(engine, ones(4096, 64)), b(engine, ones(16, 64)), c(engine, 4096, 16);  // A has a MiB
+      CHECK_THROWS_AS(engine.gemm({.op_b = Op::transpose, .a = a.view(), .b = b.view(), .c = c.view()}, options), Unsupported);
+      REQUIRE(engine.struck_off().size() == 1);
+      CHECK(engine.struck_off().front().program.wide == (splits && has_images ? Panels::image : Panels::storage));
+      engine.release();
+    }
 }

@@ -537,6 +537,10 @@ TEST_CASE("tuning: the search tries nothing twice, keeps its limits, and finds w
   tried.clear();
   run(options, tried);
   CHECK(tried.size() == 20);
+  options.candidates = 5;  // fewer than it begins with
+  tried.clear();
+  run(options, tried);
+  CHECK(tried.size() == 5);
   options.exhaustive = true;
   tried.clear();
   CHECK(run(options, tried) == target);

@@ -107,7 +107,7 @@ bad 'u2 beyond 32 bits' 'in uint16 could have numbers up to 4.29e+09, and is exa
 good 'u2 as f8' '<f8' '(1, 1)' f8 4294836225 big.npy big.npy --type f64
 bad 'i8 as i4' "'long.npy' holds the element 4.2949673e+09 in row 0, column 0, which is no value of the type i32" multiply long.npy long.npy -o C.npy --type i32
 bad 'i8 times a fraction' "--alpha: '0.5' is no value of the type i32" multiply A_i8.npy A_i8.npy -o C.npy --alpha 0.5
-bad 'i8, streamed' 'a product of int64 needs the matrices in memory as a whole, or --type: a streamed product has not' multiply A_i8.npy A_i8.npy -o C.npy --memory-limit 1M
+bad 'i8, streamed' '--memory-limit streams the product: a product of int64 can only be made in parts with --type' multiply A_i8.npy A_i8.npy -o C.npy --memory-limit 1M
 
 # ---- One dimension
 good 'vector matrix' '<f4' '(3,)' f4 '9 12 15' v4.npy B23.npy
@@ -140,7 +140,7 @@ cmp -s C.npy right.npy || fail 'a file named -'
 rm -f ./-
 bad 'two pipes' "'-' is given for two matrices, and the standard input can only be read once" multiply - - -o C.npy
 bad 'nothing in the pipe' "'standard input' holds nothing: it is empty" multiply - B23.npy -o C.npy
-bad 'a pipe, streamed' "'-' is a pipe, which is read or written as a whole, and needs the matrices in memory: a streamed product has not" multiply A_f4.npy B23.npy -o - --memory-limit 1M
+bad 'a pipe, streamed' "--memory-limit streams the product: '-' is a pipe, and only .npy files can be read and written in parts" multiply A_f4.npy B23.npy -o - --memory-limit 1M
 echo hello | "$glgemm" multiply - B23.npy -o C.npy >stdout 2>stderr
 [ $? -eq 2 ] && grep -q "'standard input' holds something else than an .npy array" stderr || fail "text in a pipe: $(cat stderr)"
 printf 'PK\003\004' | "$glgemm" transpose - -o C.npy >stdout 2>stderr
@@ -193,8 +193,8 @@ printf '1,2\n3\n' >torn.csv
 bad 'torn CSV' "'torn.csv' line 2: 1 number instead of 2 as in the first row" multiply torn.csv A.csv -o C.npy
 printf 'a,b\n' >words.csv
 bad 'words' "'words.csv' line 1: 'a' is not a number" multiply words.csv A.csv -o C.npy
-bad 'CSV, streamed' "'A.csv' is no .npy file, so that it is read or written as a whole" multiply A.csv A.csv -o C.npy --memory-limit 1M
-bad 'CSV out, streamed' "'C.csv' is no .npy file, so that it is read or written as a whole" multiply A_f4.npy A_f4.npy -o C.csv --memory-limit 1M
+bad 'CSV, streamed' "'A.csv' is not a .npy file, and only .npy files can be read and written in parts" multiply A.csv A.csv -o C.npy --memory-limit 1M
+bad 'CSV out, streamed' "'C.csv' is not a .npy file, and only .npy files can be read and written in parts" multiply A_f4.npy A_f4.npy -o C.csv --memory-limit 1M
 bad 'complex CSV' "cannot write 'C.csv': a .csv file has no complex numbers; .npy and .mtx files have" multiply A_c8.npy A_c8.npy -o C.csv
 [ ! -e C.csv ] || fail 'complex CSV: there is an output'
 bad 'CSV over itself' "-o: 'A.csv' is the file of the input 'A.csv'" multiply A.csv A_f4.npy -o A.csv

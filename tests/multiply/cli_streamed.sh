@@ -156,9 +156,9 @@ bad 'no number' "--device-memory-limit: '12Q' is not a number of bytes" A.npy B.
 bad 'no budget' '--budget' A.npy B.npy -o C.npy --budget 0
 bad 'no such accelerator' 'no such device' A.npy B.npy -o C.npy --accelerators 'no such device'
 bad 'a device and accelerators' 'excludes' A.npy B.npy -o C.npy --accelerators all --device 0
-bad 'check full' '--check full needs the matrices in memory as a whole' A.npy B.npy -o C.npy --memory-limit 64K --check full
-bad 'a picture' '--image needs the matrices in memory as a whole' A.npy B.npy -o C.npy --memory-limit 64K --image C.png
-bad 'a batch' '--batch needs the matrices in memory as a whole' A.npy B.npy -o C.npy --memory-limit 64K --batch 1
+bad 'check full' '--check full needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --check full
+bad 'a picture' '--image needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --image C.png
+bad 'a batch' '--batch needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --batch 1
 bad 'a device as output' 'it is no regular file' A.npy B.npy -o /dev/null --memory-limit 64K
 bad 'a missing folder' "there is no folder 'missing'" A.npy B.npy -o missing/C.npy --memory-limit 64K
 bad 'inner sizes' 'the inner sizes 201 and 130 differ' A.npy A.npy -o C.npy --memory-limit 64K

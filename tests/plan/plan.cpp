@@ -587,6 +587,26 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
   CHECK(why.chosen_by == Explanation::By::model);
 }
 
+TEST_CASE("blocked reads A and B as images if it is told to, or where a driver splits loads and A is large") {
+  const auto read_as = [](std::int64_t n, const char* kernel, bool splits, std::int64_t image_bytes = std::int64_t{1} << 27) {
+    Limits limits;
+    limits.splits_storage_loads = splits;
+    limits.image_buffer_bytes = image_bytes;
+    return make_plan({.m = n, .n = n, .k = n}, limits, {.kernel = parse_kernel(kernel), .split_k = 1}).wide;
+  };
+  for (const bool splits : {false, true}) {
+    CHECK(read_as(1024, "blocked", splits) == (splits ? Panels::image : Panels::storage));
+    CHECK(read_as(64, "blocked", splits) == Panels::storage);
+    for (const std::int64_t n : {64, 1024}) {
+      CHECK(read_as(n, "blocked:images=0", splits) == Panels::storage);
+      CHECK(read_as(n, "blocked:images=1", splits) == Panels::image);
+      CHECK(read_as(n, "blocked:images=1", splits, 0) == Panels::storage);
+      CHECK(read_as(n, "blocked:images=1,panels=1", splits) == Panels::none);
+    }
+    CHECK(read_as(63, "blocked:images=1", splits) == Panels::none);
+  }
+}
+
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
   const Problem good{.m = 64, .n = 40, .k = 24};
   const auto wide = [](const Problem& problem, const Kernel& kernel = parse_kernel("blocked")) {
@@ -617,7 +637,10 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.items = true, p.batch = 2; }));
   CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f64, p.n = 38; }));
   CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::c64; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16, p.n = 44; }));
+  CHECK_FALSE(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32; }));
+  CHECK(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32, p.n = 48, p.k = 16; }));
   // A's windows of 10 rows, by bands of as many, begin in the middle of 16 bytes where lines are along them.
   CHECK(changed([](Problem& p) { p.c.band = 10; }));
   CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));

@@ -1,6 +1,7 @@
 // Options that several verbs have.
 #include "arguments/options.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <stdexcept>
 
@@ -66,6 +67,17 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
   for (const Shape& size : sizes)
     for (const auto& [op_a, op_b] : ops_of(arguments)) shapes.push_back({size.m, size.n, size.k, op_a, op_b});
   return shapes;
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [words](std::string& value) {
+        if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
+        std::string text = "'" + value + "' is not " + words.front();
+        for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 < words.size() ? ", " : " or ") + words[i];
+        return text;
+      },
+      "");
 }
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op) {

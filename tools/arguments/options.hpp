@@ -5,10 +5,13 @@
 // "[,...]" at the end makes the value a list.
 #pragma once
 
+#include <iomanip>
 #include <optional>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -49,6 +52,23 @@ std::vector<std::pair<Op, Op>> ops_of(const ShapeArguments& arguments);
 /// The products of the file; else each of `shapes`, else each of `sizes`, with every pair of ops. None if none is named.
 /// @throws std::invalid_argument, FileError  as read_shapes() and parse_shape(), or the file has no shapes
 std::vector<Shape> shapes_of(const ShapeArguments& arguments);
+
+/// Refuses what is not a number (of an integer type: a whole one) from `least` to `most`.
+template <class T>
+CLI::Validator in_range(T least, T most) {
+  return CLI::Validator(
+      [range = CLI::Range(least, most), least, most](std::string& value) {
+        std::ostringstream error;
+        if (!range(value).empty())
+          error << std::setprecision(15) << "'" << value << "' is not a " << (std::is_integral_v<T> ? "whole " : "")
+                << "number from " << least << " to " << most;
+        return error.str();
+      },
+      "");
+}
+
+/// Refuses what is none of these words.
+CLI::Validator one_of(const std::vector<std::string>& words);
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);
 CLI::Option* add_op_b(CLI::App& verb, std::string& op);

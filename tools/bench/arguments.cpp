@@ -136,7 +136,7 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
           "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take over "
           "twice as long")
       ->type_name("MS")
-      ->check(CLI::Range(0.01, 1e6));
+      ->check(in_range(0.01, 1e6));
 }
 
 /// What may be measured instead of kernels.
@@ -170,21 +170,21 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
   verb.add_option("--check", arguments.check,
                   "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
       ->type_name("auto|full|probe")
-      ->check(CLI::IsMember({"auto", "full", "probe"}))
+      ->check(one_of({"auto", "full", "probe"}))
       ->capture_default_str();
   verb.add_option("--cpu-seconds", arguments.options.cpu_seconds,
                   "A serial loop that would take longer is measured on a band of rows")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(in_range(0.0, 1e9))
       ->capture_default_str();
   verb.add_option("--repeats", arguments.options.repeats,
                   "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 1000000));
+      ->check(in_range(1, 1000000));
   verb.add_option("--warmup", arguments.options.warmup,
                   "Runs before those that count (default: 1 to 50, for a tenth of a second)")
       ->type_name("COUNT")
-      ->check(CLI::Range(0, 1000000));
+      ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
   verb.add_option("--image-dir", arguments.options.image_dir, "Where to draw each C and its error as heat maps")
       ->type_name("FOLDER");

@@ -337,6 +337,14 @@ void PartFile::remove() noexcept {
   temporary_.clear();
 }
 
+RemovedBySignal::RemovedBySignal(std::string path) : path_(std::move(path)) {
+  remember(path_);
+}
+
+RemovedBySignal::~RemovedBySignal() {
+  forget(path_);
+}
+
 LastWords::LastWords(std::string text) : text_(std::move(text)) {
   last_words_bytes = text_.size();
   last_words = text_.data();

@@ -91,6 +91,8 @@ class OutputFile {
   /// The file that is replaced in the end, with links resolved: equal for two spellings of one file.
   const std::string& target() const noexcept { return target_; }
   bool is_standard_output() const noexcept { return target_ == "-"; }
+  /// Where it lies until commit(); empty where it is written directly.
+  const std::string& temporary() const noexcept { return temporary_; }
   /// Appends.  @throws FileError  the disk is full, or the system reports another error
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
@@ -156,6 +158,18 @@ void read_at(int file, const std::string& path, std::int64_t offset, void* data,
 void write_at(int file, const std::string& path, std::int64_t offset, const void* data, std::size_t bytes);
 /// Waits until the file's contents are on the disk.  @throws FileError
 void sync(int file, const std::string& path);
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP remove this file, another process's temporary one, before they end the program.
+class RemovedBySignal {
+ public:
+  explicit RemovedBySignal(std::string path);
+  ~RemovedBySignal();
+  RemovedBySignal(const RemovedBySignal&) = delete;
+  RemovedBySignal& operator=(const RemovedBySignal&) = delete;
+
+ private:
+  std::string path_;
+};
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP write this text to stderr before they end the program. One at a time.
 class LastWords {

@@ -162,11 +162,11 @@ void add_inspect(CLI::App& app, int& status) {
   add_kernel(*verb, arguments->shown.requested);
   verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
       ->type_name("COUNT")
-      ->check(CLI::Range(0, 1024))
+      ->check(in_range(0, 1024))
       ->capture_default_str();
   verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
       ->type_name("COUNT")
-      ->check(CLI::Range(1.0, 1e15))
+      ->check(in_range(1.0, 1e15))
       ->capture_default_str();
   auto* memory =
       verb->add_option(
@@ -193,7 +193,7 @@ void add_inspect(CLI::App& app, int& status) {
       ->excludes(memory, device_memory, as, no_device, all, source);
   verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
       ->type_name("COUNT")
-      ->check(CLI::Range(0, 1000000))
+      ->check(in_range(0, 1000000))
       ->capture_default_str();
   arguments->json.add_option(*verb, "the plan");
   verb->footer(

@@ -25,6 +25,7 @@
 
 #include "multiply/multiply.hpp"
 
+#include "arguments/options.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "files/image.hpp"
@@ -64,8 +65,8 @@ Matrix<C> multiply_on(Engine& engine, const HostProduct<T, C>& p, const PlanOpti
   Stopwatch stopwatch(engine);
   stopwatch.start();
   const TimeLeft left(0);
-  // Each piece is waited for: the bar tells what is done, not what is enqueued. The first pieces are short, since a program that has
-  // not been timed yet may be far slower than expected.
+  // Each piece is waited for: the bar tells what is done, not what is enqueued. The first pieces are short, since a program that
+  // has not been timed yet may be far slower than expected.
   std::chrono::milliseconds budget(5);
   while (!job.done()) {
     job.advance(budget);
@@ -171,46 +172,27 @@ int run(const Arguments& arguments, const FileProduct& product) {
   return 1;
 }
 
-/// What --memory-limit and its like cannot do; nothing if all can be done piece by piece.
-std::string why_not_streamed(const Arguments& arguments, const FileProduct& product) {
-  for (const std::string& path : {arguments.a, arguments.b, product.c0 ? arguments.c : std::string(), arguments.output})
-    if (!parse_matrix_path(path).is_seekable())
-      return path == "-"
-                 ? "'-' is a pipe, which is read or written as a whole, and needs the matrices in memory"
-                 : "'" + path + "' is no .npy file, so that it is read or written as a whole, and needs the matrices in memory";
-  if (product.integers)
-    return "a product of " + to_string(*product.integers) + " needs the matrices in memory as a whole, or --type";
-  const char* const whole = arguments.batch                  ? "--batch"
-                            : !arguments.image.empty()       ? "--image"
-                            : !arguments.error_image.empty() ? "--error-image"
-                            : arguments.check == "full"      ? "--check full"
-                                                             : nullptr;
-  return whole ? std::string(whole) + " needs the matrices in memory as a whole" : "";
-}
-
 int multiply(const Arguments& arguments) {
-  if (arguments.kernel != "auto") parse_kernel(arguments.kernel);
-  const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
-  require_one_pipe(inputs);
-  if (!arguments.force) {
-    require_no_input(arguments.output, "-o", inputs);
-    if (!arguments.image.empty()) require_no_input(arguments.image, "--image", inputs);
-    if (!arguments.error_image.empty()) require_no_input(arguments.error_image, "--error-image", inputs);
-  }
+  if (arguments.distributed) return multiply_distributed(arguments);
+  require_usable(arguments);
   FileProduct product(arguments);
   const bool drawn = !arguments.image.empty() || !arguments.error_image.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument("the product is " + size_text(product.m, product.n) + " and has no elements to draw");
 
-  const bool asked = arguments.memory_limit || arguments.device_memory_limit || arguments.accelerators || arguments.resume;
+  const char* const asked = arguments.memory_limit          ? "--memory-limit"
+                            : arguments.device_memory_limit ? "--device-memory-limit"
+                            : arguments.accelerators        ? "--accelerators"
+                            : arguments.resume              ? "--resume"
+                                                            : nullptr;
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;
   if (streamed) {
-    const std::string why = asked ? "a streamed product"
-                                  : "a product of " + gigabytes(needed) + " with its copies, of " + gigabytes(available) +
-                                        " of main memory to be had, is streamed, and";
+    const std::string why = asked ? std::string(asked) + " streams the product"
+                                  : "the product takes " + gigabytes(needed) + " with its copies, more than the " +
+                                        gigabytes(available) + " of main memory to be had, and is streamed";
     if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
-      throw std::invalid_argument(reason + ": " + why + " has not");
+      throw std::invalid_argument(why + ": " + reason);
   }
   product.settle_integers();
   for (const std::string& text : product.notes) multiply_note(text);
@@ -219,6 +201,31 @@ int multiply(const Arguments& arguments) {
 }
 
 }  // namespace
+
+void require_usable(const MultiplyArguments& arguments) {
+  if (arguments.kernel != "auto") parse_kernel(arguments.kernel);
+  const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
+  require_one_pipe(inputs);
+  if (!arguments.force) {
+    require_no_input(arguments.output, "-o", inputs);
+    if (!arguments.image.empty()) require_no_input(arguments.image, "--image", inputs);
+    if (!arguments.error_image.empty()) require_no_input(arguments.error_image, "--error-image", inputs);
+  }
+}
+
+std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
+  for (const std::string& path : {arguments.a, arguments.b, product.c0 ? arguments.c : std::string(), arguments.output})
+    if (!parse_matrix_path(path).is_seekable())
+      return (path == "-" ? "'-' is a pipe" : "'" + path + "' is not a .npy file") +
+             ", and only .npy files can be read and written in parts";
+  if (product.integers) return "a product of " + to_string(*product.integers) + " can only be made in parts with --type";
+  const char* const whole = arguments.batch                  ? "--batch"
+                            : !arguments.image.empty()       ? "--image"
+                            : !arguments.error_image.empty() ? "--error-image"
+                            : arguments.check == "full"      ? "--check full"
+                                                             : nullptr;
+  return whole ? std::string(whole) + " needs the whole matrices in memory" : "";
+}
 
 void multiply_note(const std::string& text) {
   std::cerr << "glgemm multiply: note: " << text << '\n';
@@ -271,7 +278,7 @@ constexpr const char* multiply_footer =
 
 void add_multiply(CLI::App& app, int& status) {
   struct Text : Arguments {  // numbers as they are written
-    std::string batch_text, memory_limit_text, device_memory_limit_text;
+    std::string batch_text, memory_limit_text, device_memory_limit_text, tile_text, run_text;
   };
   auto arguments = std::make_shared<Text>();
   CLI::App* verb = app.add_subcommand("multiply", "Multiply two matrices from files");
@@ -292,7 +299,7 @@ void add_multiply(CLI::App& app, int& status) {
       ->type_name("FILE");
   verb->add_option("--check", arguments->check,
                    "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
-      ->check(CLI::IsMember({"none", "probe", "full"}))
+      ->check(one_of({"none", "probe", "full"}))
       ->type_name("none|probe|full")
       ->capture_default_str();
   verb->add_option("--kernel", arguments->kernel,
@@ -315,7 +322,7 @@ void add_multiply(CLI::App& app, int& status) {
           "--budget", arguments->budget_ms,
           "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
           "get their turn and no watchdog strikes")
-      ->check(CLI::Range(0.01, 1e6))
+      ->check(in_range(0.01, 1e6))
       ->type_name("MS")
       ->capture_default_str();
   verb->add_option(
@@ -325,7 +332,23 @@ void add_multiply(CLI::App& app, int& status) {
       ->excludes(device)
       ->type_name("LIST");
   verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
+  CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
+                                                  "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
+                                                  "-o C.npy --distributed'; see docs/distributed.md");
+  verb->add_option(
+          "--tile", arguments->tile_text,
+          "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
+          "of two from 256 to 4096, by C's size alone)")
+      ->needs(distributed)
+      ->type_name("N");
+  verb->add_option(
+          "--run", arguments->run_text,
+          "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
+      ->needs(distributed)
+      ->type_name("K");
   verb->callback([arguments, &status] {
+    if (!arguments->tile_text.empty()) arguments->tile = parse_size(arguments->tile_text, "--tile");
+    if (!arguments->run_text.empty()) arguments->run_k = parse_size(arguments->run_text, "--run");
     if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
     if (!arguments->memory_limit_text.empty())
       arguments->memory_limit = parse_bytes(arguments->memory_limit_text, "--memory-limit");

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/streaming.hpp>
 
 #include "files/file_product.hpp"
 
@@ -26,6 +27,9 @@ struct MultiplyArguments : ProductArguments {
   std::optional<std::string> accelerators;
   double budget_ms = 100;
   bool resume = false;
+  bool distributed = false;
+  std::optional<std::int64_t> tile;
+  std::optional<std::int64_t> run_k;
 
   EngineOptions engine_options() const {
     EngineOptions options;
@@ -40,6 +44,21 @@ void multiply_note(const std::string& text);
 /// Computes the product piece by piece, from files to a file, and prints what it did. 0, or 1 if the check fails.
 /// @throws FileError, std::invalid_argument, and as glgemm::multiply
 int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product);
+
+/// What can be said of the arguments without opening a file.  @throws std::invalid_argument  they do not go together
+void require_usable(const MultiplyArguments& arguments);
+
+/// Computes the product on all ranks that mpirun has started, from files to a file; the first of them prints what was done. 0, 1
+/// if the check fails, or on the other ranks what the first one ends with.
+/// @throws std::invalid_argument  this program was built without glgemm::distributed
+/// and on the first rank alone what goes wrong on any.
+int multiply_distributed(const MultiplyArguments& arguments);
+
+/// What the product needs the matrices in memory for, so that it cannot be computed piece by piece; empty if it can.
+std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product);
+
+/// A file as a matrix that is read in sections; it must outlive that.
+HostMatrix matrix_of(const NpyFile& file);
 
 /// The options that say which product is meant, of multiply and of verify. `batch` takes the text of --batch.
 void add_product_options(CLI::App& verb, ProductArguments& arguments, std::string& batch);

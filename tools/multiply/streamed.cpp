@@ -58,16 +58,6 @@ std::string size_text(std::int64_t m, std::int64_t n, std::int64_t k) {
   return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
 }
 
-HostMatrix matrix_of(const NpyFile& file) {
-  HostMatrix matrix;
-  matrix.rows = file.header().rows;
-  matrix.columns = file.header().columns;
-  matrix.type = file.type();
-  matrix.layout = file.layout();
-  matrix.read = [&file](const Section& section, void* to) { file.read(section, to, file.layout()); };
-  return matrix;
-}
-
 /// C in the file, from `offset` on in C order, to be read and written.
 HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std::int64_t columns, Type type) {
   const std::int64_t bytes = element_bytes(type);
@@ -353,6 +343,16 @@ void require_unchanged(const FileProduct& product) {
 }
 
 }  // namespace
+
+HostMatrix matrix_of(const NpyFile& file) {
+  HostMatrix matrix;
+  matrix.rows = file.header().rows;
+  matrix.columns = file.header().columns;
+  matrix.type = file.type();
+  matrix.layout = file.layout();
+  matrix.read = [&file](const Section& section, void* to) { file.read(section, to, file.layout()); };
+  return matrix;
+}
 
 int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
   for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})

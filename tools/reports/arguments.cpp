@@ -23,7 +23,7 @@ int report(const ReportOptions& arguments) {
 
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<ReportOptions>();
-  CLI::App* verb = app.add_subcommand("report", "Find out all about glgemm on a device: report.json and report.md");
+  CLI::App* verb = app.add_subcommand("report", "Test, tune and measure glgemm on a device: report.json and report.md");
   verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
       ->type_name("FOLDER")
       ->capture_default_str()
@@ -46,7 +46,7 @@ void add_report(CLI::App& app, int& status) {
   verb->add_option("--tune-minutes", arguments->tune_minutes,
                    "The time for tuning, which goes on where it was ended when it is run again")
       ->type_name("MINUTES")
-      ->check(CLI::Range(0.01, 1e5))
+      ->check(in_range(0.01, 1e5))
       ->capture_default_str()
       ->excludes(no_tune);
   auto* checks =

@@ -44,6 +44,8 @@ std::string joined(const Words& words) {
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
+    if (!options_.checks.empty() && !fs::is_directory(options_.checks))
+      throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;
       const Ended ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);

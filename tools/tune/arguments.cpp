@@ -126,15 +126,15 @@ void add_search(CLI::App& verb, Arguments& arguments) {
   verb.add_flag("--exhaustive", search.exhaustive, "Try every candidate");
   verb.add_option("--candidates", search.candidates, "At most so many for each product")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 1000000))
+      ->check(in_range(1, 1000000))
       ->capture_default_str();
   verb.add_option("--patience", search.patience, "Stop when so many in a row have not won")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 1000000))
+      ->check(in_range(1, 1000000))
       ->capture_default_str();
   verb.add_option("--time-limit", arguments.options.time_limit, "For each candidate, after which it counts as one that hangs")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 1e6))
+      ->check(in_range(0.1, 1e6))
       ->capture_default_str();
   verb.add_option("--seed", search.seed, "Of the search, and of the matrices")->type_name("NUMBER")->capture_default_str();
 }

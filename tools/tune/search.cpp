@@ -90,11 +90,12 @@ std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candi
                     const std::function<bool(const Candidate&)>& attempt) {
   std::mt19937_64 random(options.seed);
   std::set<Candidate> left(space.begin(), space.end());
+  const bool whole = options.exhaustive || static_cast<std::int64_t>(space.size()) <= options.candidates;
   std::int64_t tried = 0;
   std::optional<Candidate> best;
   /// Whether it won.
   const auto take = [&](const Candidate& candidate) {
-    if (left.erase(candidate) == 0) return false;
+    if ((!whole && tried >= options.candidates) || left.erase(candidate) == 0) return false;
     ++tried;
     if (!attempt(candidate)) return false;
     best = candidate;
@@ -104,7 +105,7 @@ std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candi
   for (const Candidate& candidate : first) take(candidate);
   std::vector<Candidate> others = space;
   shuffle(others, random);
-  if (options.exhaustive || static_cast<std::int64_t>(space.size()) <= options.candidates) {
+  if (whole) {
     for (const Candidate& candidate : others) take(candidate);
     return tried;
   }

@@ -19,6 +19,7 @@
 #include <glgemm/plan.hpp>
 
 #include "arguments/help.hpp"
+#include "arguments/options.hpp"
 #include "files/files.hpp"
 #include "files/image.hpp"
 #include "view/viewer.hpp"
@@ -194,7 +195,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.formatter_fn([](const CLI::App* self, const std::string& name, CLI::AppFormatMode) { return help_text(*self, name); });
   app.add_option("-n,--size", arguments.n, "Rows and columns of the matrices at first")
-      ->check(CLI::Range(std::int64_t{1}, largest_n))
+      ->check(in_range(std::int64_t{1}, largest_n))
       ->type_name("N")
       ->capture_default_str();
   auto* large = app.add_option("--large", arguments.large,
@@ -203,10 +204,10 @@ void add_options(CLI::App& app, Arguments& arguments) {
                                "elements not computed yet have the colour of NaN")
                     ->expected(0, 1)
                     ->default_str(std::to_string(largest_n))
-                    ->check(CLI::Range(std::int64_t{1}, largest_large_n))
+                    ->check(in_range(std::int64_t{1}, largest_large_n))
                     ->type_name("[N]");
   app.add_option("--budget", arguments.budget_ms, "Time that a large product gets in each frame at first, in milliseconds")
-      ->check(CLI::Range(milliseconds(min_budget), milliseconds(max_budget)))
+      ->check(in_range(milliseconds(min_budget), milliseconds(max_budget)))
       ->needs(large)
       ->type_name("MS")
       ->capture_default_str();
@@ -217,11 +218,11 @@ void add_options(CLI::App& app, Arguments& arguments) {
       ->type_name("auto|KERNEL")
       ->capture_default_str();
   app.add_option("--width", arguments.width, "Of the window")
-      ->check(CLI::Range(64, 8192))
+      ->check(in_range(64, 8192))
       ->type_name("PIXELS")
       ->capture_default_str();
   app.add_option("--height", arguments.height, "Of the window")
-      ->check(CLI::Range(64, 8192))
+      ->check(in_range(64, 8192))
       ->type_name("PIXELS")
       ->capture_default_str();
   app.add_option("--frames", arguments.frames, "End after this many frames, equal steps apart, and print the figures")

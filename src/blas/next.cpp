@@ -1,0 +1,185 @@
+// Finds the BLAS below by the loader, and calls it.
+#include "blas/next.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+namespace glgemm::blas {
+namespace {
+
+/// The handle of the library that GLGEMM_BLAS_NEXT names, or of the system's; null if it cannot be had.
+struct Library {
+  bool named = false;
+  void* handle = nullptr;
+};
+
+const Library& library() noexcept {
+  static const Library found = [] {
+    const char* path = variable("GLGEMM_BLAS_NEXT");
+    if (path && *path) {
+      void* handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+      if (handle) return Library{true, handle};
+      say(std::string("GLGEMM_BLAS_NEXT=") + path + " can't be loaded, and is not used: " + ::dlerror());
+    }
+    return Library{false, nullptr};
+  }();
+  return found;
+}
+
+void* system_library() noexcept {
+  static void* const handle = ::dlopen(GLGEMM_BLAS_SYSTEM, RTLD_NOW | RTLD_LOCAL);
+  return handle;
+}
+
+/// Where the file of a function begins in memory.
+void* base_of(const void* function) noexcept {
+  Dl_info found{};
+  return ::dladdr(function, &found) ? found.dli_fbase : nullptr;
+}
+
+/// Not our own: the system's BLAS may be a link to this library.
+void* foreign(void* function) noexcept {
+  static void* const own = base_of(reinterpret_cast<const void*>(&find_next));
+  return function && base_of(function) != own ? function : nullptr;
+}
+
+constexpr std::array fortran_names = {"sgemm_", "dgemm_", "cgemm_", "zgemm_"};
+constexpr std::array fortran_names_64 = {"sgemm_64_", "dgemm_64_", "cgemm_64_", "zgemm_64_"};
+
+std::array<AnyFunction, 4> find_all(const std::array<const char*, 4>& names) noexcept {
+  std::array<AnyFunction, 4> found{};
+  std::transform(names.begin(), names.end(), found.begin(), [](const char* name) { return find_next(name); });
+  return found;
+}
+
+/// A parameter of CBLAS's gemm in the call with A and B exchanged: m and n, lda and ldb.
+constexpr int exchanged(int parameter) noexcept {
+  switch (parameter) {
+    case 4:
+      return 5;
+    case 5:
+      return 4;
+    case 9:
+      return 11;
+    case 11:
+      return 9;
+    default:
+      return parameter;
+  }
+}
+
+constexpr char letter(Op op) noexcept {
+  return op == Op::none ? 'N' : op == Op::transpose ? 'T' : 'C';
+}
+
+}  // namespace
+
+thread_local bool InsideNext::inside_ = false;
+
+AnyFunction find_next(const char* name) noexcept {
+  void* found = nullptr;
+  if (const Library& given = library(); given.named) {
+    found = foreign(::dlsym(given.handle, name));
+  } else {
+    found = foreign(::dlsym(RTLD_NEXT, name));
+    if (void* system = found ? nullptr : system_library()) found = foreign(::dlsym(system, name));
+  }
+  return reinterpret_cast<AnyFunction>(found);
+}
+
+AnyFunction find_first(const char* name) noexcept {
+  return reinterpret_cast<AnyFunction>(::dlsym(RTLD_DEFAULT, name));
+}
+
+std::string next_file() {
+  for (const char* name : {"sgemm_", "sgemm_64_", "cblas_sgemm"}) {
+    const AnyFunction function = find_next(name);
+    Dl_info found{};
+    if (!function || !::dladdr(reinterpret_cast<const void*>(function), &found)) continue;
+    char* whole = ::realpath(found.dli_fname, nullptr);
+    std::string path = whole ? whole : found.dli_fname;
+    std::free(whole);
+    return path;
+  }
+  return "none";
+}
+
+bool multiply_by_next(const Product& p) {
+  static const std::array<AnyFunction, 4> plain = find_all(fortran_names), suffixed = find_all(fortran_names_64);
+  const bool is_large = std::max({p.m, p.n, p.k, p.lda, p.ldb, p.ldc}) > INT_MAX;
+  const std::size_t index = index_of(p.type);
+  const AnyFunction function = is_large || !plain[index] ? suffixed[index] : plain[index];
+  if (!function) return false;
+  // The plain name may belong to a BLAS with 32- or with 64-bit integers. A pointer to a 64-bit one is right for both.
+  static_assert(std::endian::native == std::endian::little);
+  using Integer = const std::int64_t*;
+  using Fortran = void(const char*, const char*, Integer, Integer, Integer, const void*, const void*, Integer, const void*,
+                       Integer, const void*, void*, Integer, std::size_t, std::size_t);
+  const char op_a = letter(p.op_a), op_b = letter(p.op_b);
+  const InsideNext inside;
+  reinterpret_cast<Fortran*>(function)(&op_a, &op_b, &p.m, &p.n, &p.k, p.alpha, p.a, &p.lda, p.b, &p.ldb, p.beta, p.c, &p.ldc, 1,
+                                       1);
+  return true;
+}
+
+void report_to_xerbla(const char* routine, int parameter) {
+  // "sgemm_" and "sgemm_64_" are "SGEMM " there.
+  std::string name(routine, 5);
+  for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
+  name += ' ';
+  const std::int64_t number = parameter;
+  AnyFunction function = find_first("xerbla_");
+  if (!function) function = find_next("xerbla_");
+  if (function) {
+    reinterpret_cast<void (*)(const char*, const std::int64_t*, std::size_t)>(function)(name.data(), &number, name.size());
+    return;
+  }
+  say("on entry to " + name + "parameter number " + std::to_string(parameter) + " had an illegal value");
+  std::exit(EXIT_FAILURE);
+}
+
+bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, int value) {
+  AnyFunction function = find_first("cblas_xerbla");
+  if (!function) function = find_next("cblas_xerbla");
+  if (!function) return false;
+  // Reference CBLAS sets these two for the time of a call, and its cblas_xerbla exchanges what a row-major call has exchanged.
+  int* const is_row_major = reinterpret_cast<int*>(find_first("RowMajorStrg"));
+  int* const is_from_c = reinterpret_cast<int*>(find_first("CBLAS_CallFromC"));
+  if (row_major && !is_row_major) parameter = exchanged(parameter);
+  constexpr const char* forms[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
+                                   "Illegal TransB setting, %d\n"};
+  if (is_row_major) *is_row_major = row_major;
+  if (is_from_c) *is_from_c = 1;
+  // An integer of either size is right in a register.
+  reinterpret_cast<void (*)(std::int64_t, const char*, const char*, ...)>(function)(
+      parameter, routine, parameter <= 3 ? forms[parameter - 1] : "", value);
+  if (is_row_major) *is_row_major = 0;
+  if (is_from_c) *is_from_c = 0;
+  return true;
+}
+
+const char* variable(const char* name) noexcept {
+  return ::secure_getenv(name);
+}
+
+void say(const std::string& line) noexcept {
+  std::fprintf(stderr, "glgemm_blas: %s\n", line.c_str());
+}
+
+void say_once(const std::string& line) noexcept {
+  // Never destroyed: calls may come while the program ends.
+  static auto& mutex = *new std::mutex;
+  static auto& said = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  if (said.size() < 100 && said.insert(line).second) say(line);
+}
+
+}  // namespace glgemm::blas

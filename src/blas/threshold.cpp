@@ -1,0 +1,263 @@
+// Measures which products gain by OpenGL, and keeps what was found.
+#include "blas/threshold.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <complex>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "blas/multiply.hpp"
+#include "blas/next.hpp"
+#include "blas/service.hpp"
+
+namespace glgemm::blas {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::int64_t smallest_size = 256, largest_size = 4096;
+/// What large products have computed before it is measured: about as much as the measurement itself.
+constexpr double patience = 5e10;
+
+constexpr double cube(std::int64_t n) noexcept {
+  return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+}
+
+/// What is known for a type.
+struct Known {
+  std::atomic<bool> decided = false;
+  std::atomic<double> min_flops = 0;
+  std::atomic<double> spent = 0;
+  const char* source = "not measured yet";
+};
+
+class Thresholds {
+ public:
+  Thresholds() {
+    if (const char* text = variable("GLGEMM_BLAS_MIN_FLOPS")) {
+      char* end = nullptr;
+      const double value = std::strtod(text, &end);
+      if (end != text && *end == '\0' && value >= 0)
+        for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, value, "GLGEMM_BLAS_MIN_FLOPS");
+      else
+        say("GLGEMM_BLAS_MIN_FLOPS=" + std::string(text) + " is not a number of 0 or more, and is not used");
+    }
+    if (next_file() == "none")
+      for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, 0, "there is no other BLAS");
+  }
+
+  Known& operator[](std::size_t index) { return known_[index]; }
+
+  void decide(std::size_t index, double min_flops, const char* source) {
+    known_[index].source = source;
+    known_[index].min_flops = min_flops;
+    known_[index].decided = true;
+  }
+  /// The calls that take the slow way: those that may go to OpenGL, or large ones as long as that is not known.
+  void set_slow_size(bool all) {
+    watched_ = watched_ || all;
+    for (std::size_t i = 0; i < blas_types.size(); ++i) {
+      const double size = known_[i].decided ? known_[i].min_flops / flops_of_one(blas_types[i]) : cube(smallest_size);
+      // Wrong sizes may be negative.
+      slow_size[i].store(watched_ || size == 0 ? -never : size, std::memory_order_relaxed);
+    }
+  }
+
+  std::mutex measuring;
+
+ private:
+  std::array<Known, blas_types.size()> known_;
+  std::atomic<bool> watched_ = false;
+};
+
+Thresholds& thresholds() {
+  static auto& only = []() -> Thresholds& {
+    auto& made = *new Thresholds;  // never destroyed: calls may come while the program ends
+    made.set_slow_size(false);
+    return made;
+  }();
+  return only;
+}
+
+// ---- The file
+
+/// $XDG_CACHE_HOME/glgemm/blas-thresholds.txt or $HOME/.cache/...; GLGEMM_BLAS_THRESHOLDS names another, or none if it is empty.
+fs::path file_path() {
+  if (const char* given = variable("GLGEMM_BLAS_THRESHOLDS")) return given;
+  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/blas-thresholds.txt"},
+                                                        {"HOME", ".cache/glgemm/blas-thresholds.txt"}};
+  for (const auto& [name, rest] : places)
+    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
+  return {};
+}
+
+/// What a threshold belongs to, in one line.
+std::string key_of(Type type, const DeviceInfo& device) {
+  std::string key = std::string(1, "sdcz"[index_of(type)]) + '\t' + device.renderer + '\t' + device.version + '\t' +
+                    device.processor + '\t' + next_file();
+  std::replace(key.begin(), key.end(), '\n', ' ');
+  return key;
+}
+
+/// Each line is a number of operations ("inf": never), a tab and a key.
+std::vector<std::string> read_lines(const fs::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream stream(path);
+  for (std::string line; lines.size() < 1000 && std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::optional<double> read_threshold(const fs::path& path, const std::string& key) {
+  for (const std::string& line : read_lines(path)) {
+    const std::size_t tab = line.find('\t');
+    if (tab == std::string::npos || line.substr(tab + 1) != key) continue;
+    char* end = nullptr;
+    const double value = std::strtod(line.c_str(), &end);
+    if (end == line.c_str() + tab && value >= 0) return value;
+  }
+  return std::nullopt;
+}
+
+/// A file that cannot be written costs the next process a measurement, and fails nothing.
+void keep_threshold(const fs::path& path, const std::string& key, double min_flops) {
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  std::vector<std::string> lines = read_lines(path);
+  std::erase_if(lines, [&](const std::string& line) { return line.ends_with('\t' + key); });
+  std::ostringstream number;
+  number << min_flops;
+  lines.push_back(number.str() + '\t' + key);
+  const fs::path temporary = path.string() + '.' + std::to_string(::getpid());
+  std::ofstream stream(temporary);
+  for (const std::string& line : lines) stream << line << '\n';
+  stream.close();
+  if (stream) fs::rename(temporary, path, ignored);
+  fs::remove(temporary, ignored);
+}
+
+// ---- The measurement
+
+template <class Function>
+double best_seconds(int times, Function&& function) {
+  double best = never;
+  for (int i = 0; i < times; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    function();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+/// n from which on OpenGL wins. Both sides do all that a call does, and on the same matrices.
+std::int64_t measure(Type type) {
+  return with_type(type, [&]<class T>(T) -> std::int64_t {
+    if constexpr (is_complex(type_of<T>()) || std::is_floating_point_v<T>) {
+      const T one(1), zero(0);
+      std::vector<T> a, c;
+      const auto product = [&](std::int64_t n) {
+        const auto size = static_cast<std::size_t>(n * n);
+        if (a.size() != size) {
+          a.resize(size);
+          c.resize(size);
+          for (std::size_t i = 0; i < size; ++i) a[i] = T(static_cast<float>(i * 7919 % 1021) / 1021 - 0.5f);
+        }
+        return Product{type, Op::none, Op::none, n, n, n, &one, a.data(), n, a.data(), n, &zero, c.data(), n};
+      };
+      Timings timings;
+      timings.next = [&](std::int64_t n) { return best_seconds(2, [&] { multiply_by_next(product(n)); }); };
+      timings.opengl = [&](std::int64_t n) {
+        Way way = multiply_by_opengl(product(n));  // compiles
+        const double seconds = best_seconds(2, [&] {
+          if (way == Way::opengl) way = multiply_by_opengl(product(n));
+        });
+        return way == Way::opengl ? seconds : -1;
+      };
+      return winning_size(timings);
+    } else {
+      return 0;
+    }
+  });
+}
+
+void find_threshold(Type type) {
+  Thresholds& all = thresholds();
+  const std::size_t index = index_of(type);
+  const std::optional<DeviceInfo> found = device();
+  if (!found) {
+    all.decide(index, never, "no device");
+  } else {
+    const fs::path path = file_path();
+    const std::string key = key_of(type, *found);
+    if (const std::optional<double> kept = path.empty() ? std::nullopt : read_threshold(path, key)) {
+      all.decide(index, *kept, "measured by a process before");
+    } else {
+      const std::int64_t size = measure(type);
+      all.decide(index, size == 0 ? never : flops_of_one(type) * cube(size), "measured");
+      if (!path.empty()) keep_threshold(path, key, all[index].min_flops);
+    }
+  }
+  all.set_slow_size(false);
+}
+
+}  // namespace
+
+std::int64_t winning_size(const Timings& timings) {
+  for (std::int64_t n = smallest_size; n <= largest_size; n *= 2) {
+    const double opengl = timings.opengl(n);
+    if (opengl < 0) return 0;
+    const double next = timings.next(n);
+    if (opengl < next) return n;
+    if ((n >= 1024 && opengl > 4 * next) || 8 * (opengl + next) > 2) return 0;
+  }
+  return 0;
+}
+
+bool goes_to_opengl(Type type, double flops) {
+  Thresholds& all = thresholds();
+  Known& known = all[index_of(type)];
+  if (!known.decided) {
+    if (flops < flops_of_one(type) * cube(smallest_size)) return false;
+    double spent = known.spent;
+    while (!known.spent.compare_exchange_weak(spent, spent + flops)) {
+    }
+    if (spent + flops < patience) return false;
+    const std::unique_lock lock(all.measuring, std::try_to_lock);
+    if (!lock) return false;  // another thread measures; this call need not wait for it
+    if (!known.decided) find_threshold(type);
+  }
+  return flops >= known.min_flops;
+}
+
+void start_thresholds() {
+  static_cast<void>(thresholds());
+}
+
+void watch_all_calls() noexcept {
+  thresholds().set_slow_size(true);
+}
+
+std::string threshold_text(Type type) {
+  const Known& known = thresholds()[index_of(type)];
+  if (!known.decided) return known.source;
+  std::ostringstream text;
+  if (known.min_flops == never)
+    text << "nothing";
+  else
+    text << "from " << known.min_flops << " flops on";
+  text << " (" << known.source << ')';
+  return text.str();
+}
+
+}  // namespace glgemm::blas

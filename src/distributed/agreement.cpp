@@ -1,0 +1,139 @@
+// Ranks that agree on what went wrong: see agreement.hpp.
+#include "distributed/agreement.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include <glgemm/distributed.hpp>
+#include <glgemm/error.hpp>
+
+namespace glgemm {
+namespace {
+
+/// The types of exceptions that pass from rank to rank.
+enum class Failure : int { none, invalid_argument, unsupported, out_of_memory, device_lost, gl_error, other };
+
+struct Caught {
+  Failure kind = Failure::none;
+  std::string message{};
+  std::int64_t bytes = 0;
+};
+
+Caught call(const std::function<void()>& f) {
+  try {
+    f();
+    return {};
+  } catch (const std::invalid_argument& error) {
+    return {Failure::invalid_argument, error.what()};
+  } catch (const Unsupported& error) {
+    return {Failure::unsupported, error.what()};
+  } catch (const OutOfMemory& error) {
+    return {Failure::out_of_memory, error.what(), error.bytes()};
+  } catch (const DeviceLost& error) {
+    return {Failure::device_lost, error.what()};
+  } catch (const GlError& error) {
+    return {Failure::gl_error, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {Failure::other, "not enough main memory"};
+  } catch (const std::exception& error) {
+    return {Failure::other, error.what()};
+  } catch (...) {
+    return {Failure::other, "an exception of an unknown type"};
+  }
+}
+
+[[noreturn]] void raise(const Caught& caught) {
+  switch (caught.kind) {
+    case Failure::invalid_argument:
+      throw std::invalid_argument(caught.message);
+    case Failure::unsupported:
+      throw Unsupported(caught.message);
+    case Failure::out_of_memory:
+      throw OutOfMemory(caught.message, caught.bytes);
+    case Failure::device_lost:
+      throw DeviceLost(caught.message);
+    case Failure::gl_error:
+      throw GlError(caught.message);
+    default:
+      throw std::runtime_error(caught.message);
+  }
+}
+
+/// The least of all ranks' numbers. A wait of MPI's own takes a core, and another rank, or a driver that computes on the CPU, may
+/// need it.
+int least(int mine, MPI_Comm communicator) {
+  int result = 0, done = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_MIN, communicator, &request);
+  for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return result;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
+  return name.data();
+}
+
+}  // namespace
+
+void on_all_ranks(MPI_Comm communicator, const std::function<void()>& f) {
+  Caught caught = call(f);
+  int rank = 0, size = 1;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &size);
+  const int first = least(caught.kind == Failure::none ? size : rank, communicator);
+  if (first == size) return;
+  if (rank == first && size > 1)
+    caught.message += " (on rank " + std::to_string(rank) + " of " + std::to_string(size) + ", host " + host_name() + ")";
+  std::array<std::int64_t, 3> header{static_cast<int>(caught.kind), caught.bytes,
+                                     static_cast<std::int64_t>(caught.message.size())};
+  MPI_Bcast(header.data(), 3, MPI_INT64_T, first, communicator);
+  caught.kind = static_cast<Failure>(header[0]);
+  caught.bytes = header[1];
+  caught.message.resize(static_cast<std::size_t>(header[2]));
+  MPI_Bcast(caught.message.data(), static_cast<int>(header[2]), MPI_CHAR, first, communicator);
+  raise(caught);
+}
+
+namespace distributed {
+
+Communicator::~Communicator() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended && communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
+}
+
+int Communicator::rank() const {
+  int rank = 0;
+  MPI_Comm_rank(communicator_, &rank);
+  return rank;
+}
+
+int Communicator::size() const {
+  int size = 0;
+  MPI_Comm_size(communicator_, &size);
+  return size;
+}
+
+void require_agreement(MPI_Comm communicator, const NamedValues& values) {
+  std::vector<std::int64_t> first;
+  for (const auto& [name, value] : values) first.push_back(value);
+  MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_INT64_T, 0, communicator);
+  on_all_ranks(communicator, [&] {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i].second != first[i])
+        throw std::invalid_argument("distributed multiply: the ranks disagree: " + values[i].first + " is " +
+                                    std::to_string(first[i]) + " on rank 0 and " + std::to_string(values[i].second) + " here");
+  });
+}
+
+}  // namespace distributed
+}  // namespace glgemm

@@ -1,0 +1,72 @@
+// What a Cluster holds.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <glgemm/accelerators.hpp>
+#include <glgemm/distributed.hpp>
+
+#include "distributed/agreement.hpp"
+#include "distributed/worker.hpp"
+
+namespace glgemm::distributed {
+
+/// A folder of its own for what StarPU writes down, unless the user has named one: nothing of it is needed later.
+class StarpuFolder {
+ public:
+  StarpuFolder();
+  ~StarpuFolder();
+  void remove() noexcept;
+  StarpuFolder(const StarpuFolder&) = delete;
+  StarpuFolder& operator=(const StarpuFolder&) = delete;
+
+ private:
+  std::string path_;
+};
+
+/// StarPU, running with so many workers on CPU cores, or with as many as there are.
+class Starpu {
+ public:
+  /// Collective.
+  Starpu(MPI_Comm communicator, int workers);
+  ~Starpu();
+  Starpu(const Starpu&) = delete;
+  Starpu& operator=(const Starpu&) = delete;
+
+ private:
+  StarpuFolder folder_;
+};
+
+/// The contexts and engines of StarPU's workers.
+class Workers {
+ public:
+  Workers() = default;
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  /// @throws  what the first worker that cannot start throws
+  void start(const std::vector<AcceleratorSource>& sources, const EngineOptions& options);
+
+ private:
+  bool started_ = false;
+};
+
+struct ClusterState {
+  explicit ClusterState(MPI_Comm of) : communicator(of), rank(communicator.rank()), size(communicator.size()) {}
+
+  Communicator communicator;
+  int rank;
+  int size;
+  ProcessGrid grid{};
+  std::vector<AcceleratorSource> sources{};
+  std::unique_ptr<Starpu> starpu{};
+  std::unique_ptr<Workers> workers{};  ///< end before StarPU
+};
+
+}  // namespace glgemm::distributed
+
+struct glgemm::Cluster::State : distributed::ClusterState {
+  using ClusterState::ClusterState;
+};

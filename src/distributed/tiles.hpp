@@ -1,0 +1,43 @@
+// Matrices in block-cyclic tiles: where a tile lies. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <glgemm/distributed.hpp>
+
+namespace glgemm::distributed {
+
+/// A matrix of a product: its leading rows x columns as they are stored, and how they lie on the ranks.
+struct TiledMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t tile_rows = 1;
+  std::int64_t tile_columns = 1;
+  int row_source = 0;
+  int column_source = 0;
+  std::int64_t ld = 1;  ///< of this rank's array
+  std::byte* data = nullptr;
+  std::int64_t element_bytes = 4;
+  ProcessGrid grid{};
+
+  std::int64_t tiles_down() const noexcept { return (rows + tile_rows - 1) / tile_rows; }
+  std::int64_t tiles_across() const noexcept { return (columns + tile_columns - 1) / tile_columns; }
+  std::int64_t rows_of(std::int64_t i) const noexcept;     ///< of the tiles (i, any)
+  std::int64_t columns_of(std::int64_t j) const noexcept;  ///< of the tiles (any, j)
+  std::int64_t bytes_of(std::int64_t i, std::int64_t j) const noexcept { return rows_of(i) * columns_of(j) * element_bytes; }
+  int owner(std::int64_t i, std::int64_t j) const noexcept;
+  /// The first element of a tile in the array of the rank that owns it.
+  std::byte* at(std::int64_t i, std::int64_t j) const noexcept;
+};
+
+/// The matrix that a descriptor describes, of which `rows` x `columns` are used.
+/// @throws std::invalid_argument  the descriptor is not usable, or the matrix is smaller than that; `name` is A, B or C
+TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descriptor, const ProcessGrid& grid, int rank,
+                         const void* data, Type type, std::int64_t rows, std::int64_t columns);
+
+/// The same grid with its sizes filled in.  @throws std::invalid_argument  it is none of `ranks` processes
+ProcessGrid settle_grid(const ProcessGrid& grid, int ranks);
+
+}  // namespace glgemm::distributed

@@ -1,0 +1,105 @@
+// An accelerator of a rank: see worker.hpp.
+#include "distributed/worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <glgemm/streaming.hpp>
+
+namespace glgemm::distributed {
+namespace {
+
+/// What a worker's thread holds. The context is made before the engine and goes after it.
+struct Accelerator {
+  Accelerator(std::shared_ptr<void> made, const AcceleratorSource& source, EngineOptions options)
+      : context(std::move(made)), engine(source.get_proc_address, std::move(options)) {}
+  std::shared_ptr<void> context;
+  Engine engine;
+};
+thread_local std::unique_ptr<Accelerator> accelerator;
+
+/// Tiles side by side as one matrix, which across them has `width` rows or columns.
+HostMatrix joined(const std::vector<Tile>& tiles, bool along_columns, std::int64_t width, Type type) {
+  HostMatrix matrix;
+  (along_columns ? matrix.rows : matrix.columns) = width;
+  for (const Tile& tile : tiles) (along_columns ? matrix.columns : matrix.rows) += along_columns ? tile.columns : tile.rows;
+  matrix.type = type;
+  matrix.layout = Layout::column_major;
+  matrix.read = [&tiles, along_columns, bytes = element_bytes(type)](const Section& section, void* to) {
+    std::int64_t first_row = 0, first_column = 0;  // of the tile in the matrix
+    for (const Tile& tile : tiles) {
+      const std::int64_t row = std::max(section.row, first_row);
+      const std::int64_t rows = std::min(section.row + section.rows, first_row + tile.rows) - row;
+      const std::int64_t column = std::max(section.column, first_column);
+      const std::int64_t end = std::min(section.column + section.columns, first_column + tile.columns);
+      for (std::int64_t j = column; rows > 0 && j < end; ++j)
+        std::memcpy(static_cast<std::byte*>(to) + ((j - section.column) * section.rows + row - section.row) * bytes,
+                    tile.data + ((j - first_column) * tile.ld + row - first_row) * bytes, static_cast<std::size_t>(rows * bytes));
+      (along_columns ? first_column : first_row) += along_columns ? tile.columns : tile.rows;
+    }
+  };
+  return matrix;
+}
+
+}  // namespace
+
+void Failures::keep(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (!first_) first_ = std::move(failure);
+}
+
+bool Failures::any() const {
+  const std::lock_guard lock(mutex_);
+  return first_ != nullptr;
+}
+
+void Failures::rethrow() {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::exchange(first_, nullptr);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void start_worker(const AcceleratorSource& source, const EngineOptions& options) {
+  accelerator = std::make_unique<Accelerator>(source.make_current(), source, options);
+}
+
+void end_worker() noexcept {
+  if (!accelerator) return;
+  try {
+    accelerator->engine.release();
+  } catch (...) {  // its context is gone
+    accelerator->engine.abandon();
+  }
+  accelerator.reset();
+}
+
+std::string run_task(const Task& task, const PlanOptions& plan) {
+  if (!accelerator) throw GlError("distributed multiply: a worker has no accelerator");
+  HostGemm product;
+  product.op_a = task.op_a;
+  product.op_b = task.op_b;
+  product.alpha = task.alpha;
+  product.beta = task.beta;
+  product.a = joined(task.a, task.op_a == Op::none, task.c.rows, task.type);
+  product.b = joined(task.b, task.op_b != Op::none, task.c.columns, task.type);
+  product.c = host_matrix(static_cast<void*>(task.c.data), task.c.rows, task.c.columns, accumulator(task.type), task.c.ld,
+                          Layout::column_major);
+  StreamOptions options;
+  options.plan = plan;
+  // Not what the device has free now: the plan, and with it the bits, must not depend on it.
+  const std::int64_t bytes =
+      (product.a.rows * product.a.columns + product.b.rows * product.b.columns) * element_bytes(task.type) +
+      task.c.rows * task.c.columns * element_bytes(accumulator(task.type));
+  options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
+  StreamReport report;
+  multiply(accelerator->engine, product, options, &report);
+  return to_string(report.plan.window.kernel);
+}
+
+}  // namespace glgemm::distributed

@@ -1,0 +1,644 @@
+// A program that calls BLAS and CBLAS, for tests of libglgemm_blas.so from outside: program.cpp has no header of it, and is
+// linked with it as with any BLAS.  Usage: program COMMAND; the status is 0 if all is well. tests/blas/program.sh says which
+// commands there are.
+#include <dlfcn.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#ifdef GLGEMM_BLAS_INT64
+using Plain = std::int64_t;
+#else
+using Plain = std::int32_t;
+#endif
+using Long = std::int64_t;
+using c64 = std::complex<float>;
+using c128 = std::complex<double>;
+
+template <class T>
+using Value = std::conditional_t<std::is_floating_point_v<T>, T, const void*>;
+template <class T>
+using Element = std::conditional_t<std::is_floating_point_v<T>, T, void>;
+template <class T, class I>
+using Fortran = void(const char*, const char*, const I*, const I*, const I*, const T*, const T*, const I*, const T*, const I*,
+                     const T*, T*, const I*);
+template <class T, class I>
+using Cblas = void(int, int, int, I, I, I, Value<T>, const Element<T>*, I, const Element<T>*, I, Value<T>, Element<T>*, I);
+template <class T, class I>
+using CblasBatch = void(int, const int*, const int*, const I*, const I*, const I*, const T*, const Element<T>**, const I*,
+                        const Element<T>**, const I*, const T*, Element<T>**, const I*, I, const I*);
+template <class T, class I>
+using CblasStrided = void(int, int, int, I, I, I, Value<T>, const Element<T>*, I, I, const Element<T>*, I, I, Value<T>,
+                          Element<T>*, I, I, I);
+
+extern "C" {
+#define DECLARE(x, T)                                                     \
+  Fortran<T, Plain> x##gemm_;                                             \
+  Fortran<T, Long> x##gemm_64_;                                           \
+  Cblas<T, Plain> cblas_##x##gemm;                                        \
+  Cblas<T, Long> cblas_##x##gemm64_, cblas_##x##gemm_64;                  \
+  CblasBatch<T, Plain> cblas_##x##gemm_batch;                             \
+  CblasBatch<T, Long> cblas_##x##gemm_batch64_, cblas_##x##gemm_batch_64; \
+  CblasStrided<T, Plain> cblas_##x##gemm_batch_strided;                   \
+  CblasStrided<T, Long> cblas_##x##gemm_batch_strided64_, cblas_##x##gemm_batch_strided_64;
+DECLARE(s, float)
+DECLARE(d, double)
+DECLARE(c, c64)
+DECLARE(z, c128)
+}
+
+namespace {
+
+int failures = 0;
+#define CHECK(condition, ...)                                      \
+  do {                                                             \
+    if (!(condition)) {                                            \
+      ++failures;                                                  \
+      std::printf("FAILED: %s (line %d): ", #condition, __LINE__); \
+      std::printf(__VA_ARGS__);                                    \
+      std::printf("\n");                                           \
+    }                                                              \
+  } while (false)
+
+/// What a caller's own xerbla_ and cblas_xerbla heard last.
+struct Heard {
+  std::string by;
+  std::string routine;
+  long parameter = 0;
+} heard;
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void xerbla_(const char* name, const Plain* parameter, std::size_t length) {
+  heard = {"xerbla_", std::string(name, length), static_cast<long>(*parameter)};
+}
+extern "C" __attribute__((visibility("default"))) void cblas_xerbla(int parameter, const char* name, const char*, ...) {
+  heard = {"cblas_xerbla", name, parameter};
+}
+
+namespace {
+
+enum Way { fortran, fortran_64, row_major, column_major, row_major_64_, column_major_64, ways };
+
+/// Calls a routine of type T by one of its names. `op` is N, T, C.
+template <class T>
+struct Routines {
+  Fortran<T, Plain>* fortran_plain;
+  Fortran<T, Long>* fortran_long;
+  Cblas<T, Plain>* c_plain;
+  Cblas<T, Long>* c_64_;
+  Cblas<T, Long>* c_64;
+  CblasBatch<T, Plain>* batch;
+  CblasBatch<T, Long>* batch_64;
+  CblasStrided<T, Plain>* strided;
+  CblasStrided<T, Long>* strided_64;
+};
+#define ROUTINES(x)                                                                                        \
+  {                                                                                                        \
+    x##gemm_, x##gemm_64_, cblas_##x##gemm, cblas_##x##gemm64_, cblas_##x##gemm_64, cblas_##x##gemm_batch, \
+        cblas_##x##gemm_batch_64, cblas_##x##gemm_batch_strided, cblas_##x##gemm_batch_strided64_          \
+  }
+template <class T>
+const Routines<T>& routines() {
+  if constexpr (std::is_same_v<T, float>) {
+    static const Routines<T> all ROUTINES(s);
+    return all;
+  } else if constexpr (std::is_same_v<T, double>) {
+    static const Routines<T> all ROUTINES(d);
+    return all;
+  } else if constexpr (std::is_same_v<T, c64>) {
+    static const Routines<T> all ROUTINES(c);
+    return all;
+  } else {
+    static const Routines<T> all ROUTINES(z);
+    return all;
+  }
+}
+
+template <class T>
+Value<T> value(const T& x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x;
+  else
+    return &x;
+}
+
+int number(char op) {
+  return op == 'N' ? 111 : op == 'T' ? 112 : 113;
+}
+
+template <class T>
+void call(int way, char op_a, char op_b, Long m, Long n, Long k, T alpha, const T* a, Long lda, const T* b, Long ldb, T beta,
+          T* c, Long ldc) {
+  const Routines<T>& all = routines<T>();
+  if (way == fortran) {
+    const auto [pm, pn, pk, pa, pb, pc] = std::array{static_cast<Plain>(m),   static_cast<Plain>(n),   static_cast<Plain>(k),
+                                                     static_cast<Plain>(lda), static_cast<Plain>(ldb), static_cast<Plain>(ldc)};
+    all.fortran_plain(&op_a, &op_b, &pm, &pn, &pk, &alpha, a, &pa, b, &pb, &beta, c, &pc);
+  } else if (way == fortran_64) {
+    all.fortran_long(&op_a, &op_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+  } else if (way == row_major || way == column_major) {
+    all.c_plain(way == row_major ? 101 : 102, number(op_a), number(op_b), static_cast<Plain>(m), static_cast<Plain>(n),
+                static_cast<Plain>(k), value(alpha), a, static_cast<Plain>(lda), b, static_cast<Plain>(ldb), value(beta), c,
+                static_cast<Plain>(ldc));
+  } else {
+    (way == row_major_64_ ? all.c_64_ : all.c_64)(way == row_major_64_ ? 101 : 102, number(op_a), number(op_b), m, n, k,
+                                                  value(alpha), a, lda, b, ldb, value(beta), c, ldc);
+  }
+}
+bool is_row_major(int way) {
+  return way == row_major || way == row_major_64_;
+}
+
+// ---- Products of small integers, which every order of summation computes exactly
+
+template <class T>
+T integer(std::uint32_t& seed) {
+  const auto next = [&] {
+    seed = seed * 1664525u + 1013904223u;
+    return static_cast<float>(static_cast<int>(seed >> 28) - 8);
+  };
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(next());
+  else
+    return T(next(), next());
+}
+
+template <class T>
+T conjugated(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x;
+  else
+    return std::conj(x);
+}
+
+/// A matrix as a call takes it, in a field with gaps and guards.
+template <class T>
+struct Stored {
+  Stored(Long rows, Long columns, bool by_rows, Long gap, std::uint32_t& seed)
+      : ld(std::max<Long>(1, by_rows ? columns : rows) + gap) {
+    row_step = by_rows ? ld : 1;
+    column_step = by_rows ? 1 : ld;
+    values.resize(static_cast<std::size_t>(ld * std::max<Long>(1, by_rows ? rows : columns)) + 2 * guard);
+    for (T& x : values) x = integer<T>(seed);
+  }
+  T& at(Long i, Long j) { return values[static_cast<std::size_t>(i * row_step + j * column_step) + guard]; }
+  /// Of op(X).
+  T at(char op, Long i, Long j) { return op == 'N' ? at(i, j) : op == 'T' ? at(j, i) : conjugated(at(j, i)); }
+  T* data() { return values.data() + guard; }
+  static constexpr std::size_t guard = 5;
+  Long ld;
+  Long row_step = 0;
+  Long column_step = 0;
+  std::vector<T> values{};
+};
+
+template <class T>
+bool same(const std::vector<T>& x, const std::vector<T>& y) {
+  return x == y;  // NaN is different from itself
+}
+
+template <class T>
+void check_product(int way, char op_a, char op_b, Long m, Long n, Long k, T alpha, T beta) {
+  std::uint32_t seed = static_cast<std::uint32_t>(m * 10007 + n * 101 + k + op_a * 3 + op_b);
+  const bool rows = is_row_major(way);
+  Stored<T> a(op_a == 'N' ? m : k, op_a == 'N' ? k : m, rows, 2, seed),
+      b(op_b == 'N' ? k : n, op_b == 'N' ? n : k, rows, 1, seed), c(m, n, rows, 3, seed);
+  Stored<T> expected = c;
+  for (Long i = 0; i < m; ++i)
+    for (Long j = 0; j < n; ++j) {
+      T sum = 0;
+      for (Long l = 0; l < k; ++l) sum += a.at(op_a, i, l) * b.at(op_b, l, j);
+      expected.at(i, j) = alpha * sum + (beta == T(0) ? T(0) : beta * c.at(i, j));
+      // With beta = 0, C is not read.
+      if (beta == T(0)) c.at(i, j) = std::numeric_limits<float>::quiet_NaN();
+    }
+  if (alpha == T(0))  // A and B are not read
+    for (Stored<T>* input : {&a, &b})
+      for (T& x : input->values) x = std::numeric_limits<float>::quiet_NaN();
+  call<T>(way, op_a, op_b, m, n, k, alpha, a.data(), a.ld, b.data(), b.ld, beta, c.data(), c.ld);
+  CHECK(same(c.values, expected.values), "%zu bytes, way %d, %c%c, %ldx%ldx%ld, alpha %g, beta %g", sizeof(T), way, op_a, op_b,
+        static_cast<long>(m), static_cast<long>(n), static_cast<long>(k), static_cast<double>(std::abs(alpha)),
+        static_cast<double>(std::abs(beta)));
+}
+
+template <class T>
+void check_products() {
+  const Long sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 65, 17}, {130, 70, 129}, {4, 3, 0}, {0, 3, 2}, {3, 0, 2}};
+  for (const auto& [m, n, k] : sizes)
+    for (int way = 0; way < ways; ++way) {
+      // Large ones in fewer ways: drivers compile long.
+      const bool is_small = m * n * k < 1000;
+      if (!is_small && way != fortran && way != row_major_64_) continue;
+      for (const char op_a : {'N', 'T', 'C'})
+        for (const char op_b : {'N', 'T', 'C'}) {
+          if (!is_small && op_a != 'N' && (op_b != 'N' || std::is_floating_point_v<T>)) continue;
+          for (const float alpha : {1.0f, 0.0f, -2.0f})
+            for (const float beta : {0.0f, 1.0f, 3.0f})
+              if (is_small || alpha * beta == -6 || (alpha == 1 && beta == 0))
+                check_product<T>(way, op_a, op_b, m, n, k, alpha, beta);
+        }
+    }
+}
+
+// ---- Batches
+
+template <class T, class I>
+void check_batch(CblasBatch<T, I>* function, bool rows) {
+  struct Group {
+    I m, n, k, count;
+    T alpha, beta;
+    char op_a, op_b;
+  };
+  const Group groups[] = {
+      {5, 7, 3, 4, 2, 1, 'N', 'T'}, {16, 16, 16, 2, 1, 0, 'C', 'N'}, {1, 1, 1, 0, 1, 1, 'N', 'N'}, {3, 2, 4, 3, 0, 2, 'N', 'N'}};
+  constexpr std::size_t count = std::size(groups);
+  std::uint32_t seed = 7;
+  std::vector<Stored<T>> a, b, c, expected;
+  std::vector<int> op_a, op_b;
+  std::vector<I> m, n, k, lda, ldb, ldc, group_size;
+  std::vector<T> alpha, beta;
+  for (const Group& group : groups) {
+    for (I i = 0; i < std::max<I>(1, group.count); ++i) {
+      a.emplace_back(group.op_a == 'N' ? group.m : group.k, group.op_a == 'N' ? group.k : group.m, rows, 1, seed);
+      b.emplace_back(group.op_b == 'N' ? group.k : group.n, group.op_b == 'N' ? group.n : group.k, rows, 2, seed);
+      c.emplace_back(group.m, group.n, rows, 1, seed);
+      if (i == 0) {
+        lda.push_back(static_cast<I>(a.back().ld));
+        ldb.push_back(static_cast<I>(b.back().ld));
+        ldc.push_back(static_cast<I>(c.back().ld));
+      }
+      if (group.count == 0) {
+        a.pop_back();
+        b.pop_back();
+        c.pop_back();
+        continue;
+      }
+      expected.push_back(c.back());
+      for (Long x = 0; x < group.m; ++x)
+        for (Long y = 0; y < group.n; ++y) {
+          T sum = 0;
+          for (Long l = 0; l < group.k; ++l) sum += a.back().at(group.op_a, x, l) * b.back().at(group.op_b, l, y);
+          expected.back().at(x, y) = group.alpha * sum + group.beta * c.back().at(x, y);
+          if (group.beta == T(0)) c.back().at(x, y) = std::numeric_limits<float>::quiet_NaN();
+        }
+    }
+    op_a.push_back(number(group.op_a));
+    op_b.push_back(number(group.op_b));
+    m.push_back(group.m);
+    n.push_back(group.n);
+    k.push_back(group.k);
+    group_size.push_back(group.count);
+    alpha.push_back(group.alpha);
+    beta.push_back(group.beta);
+  }
+  std::vector<const Element<T>*> pa, pb;
+  std::vector<Element<T>*> pc;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    pa.push_back(a[i].data());
+    pb.push_back(b[i].data());
+    pc.push_back(c[i].data());
+  }
+  function(rows ? 101 : 102, op_a.data(), op_b.data(), m.data(), n.data(), k.data(), alpha.data(), pa.data(), lda.data(),
+           pb.data(), ldb.data(), beta.data(), pc.data(), ldc.data(), count, group_size.data());
+  for (std::size_t i = 0; i < c.size(); ++i)
+    CHECK(same(c[i].values, expected[i].values), "%zu bytes, batch, item %zu, %s", sizeof(T), i, rows ? "rows" : "columns");
+}
+
+template <class T, class I>
+void check_strided(CblasStrided<T, I>* function, bool rows, T beta) {
+  constexpr I m = 6, n = 5, k = 9, count = 7;
+  std::uint32_t seed = 3;
+  // One matrix after the other: a taller one cut into items.
+  Stored<T> a(rows ? m * count : m, rows ? k : k * count, rows, 1, seed), b(k, n, rows, 0, seed),
+      c(rows ? m * count : m, rows ? n : n * count, rows, 2, seed), expected = c;
+  const I stride_a = static_cast<I>(a.ld * (rows ? m : k)), stride_c = static_cast<I>(c.ld * (rows ? m : n));
+  const T alpha = 1;
+  for (Long item = 0; item < count; ++item)
+    for (Long i = 0; i < m; ++i)
+      for (Long j = 0; j < n; ++j) {
+        T sum = 0;
+        for (Long l = 0; l < k; ++l) sum += (rows ? a.at(item * m + i, l) : a.at(i, item * k + l)) * b.at(l, j);
+        T& x = rows ? expected.at(item * m + i, j) : expected.at(i, item * n + j);
+        x = sum + beta * x;
+      }
+  function(rows ? 101 : 102, 111, 111, m, n, k, value(alpha), a.data(), static_cast<I>(a.ld), stride_a, b.data(),
+           static_cast<I>(b.ld), 0, value(beta), c.data(), static_cast<I>(c.ld), stride_c, count);
+  CHECK(same(c.values, expected.values), "%zu bytes, strided, %s", sizeof(T), rows ? "rows" : "columns");
+}
+
+template <class T>
+void check_batches() {
+  for (const bool rows : {false, true}) {
+    check_batch<T, Plain>(routines<T>().batch, rows);
+    check_batch<T, Long>(routines<T>().batch_64, rows);
+    for (const float beta : {0.0f, 2.0f}) {
+      check_strided<T, Plain>(routines<T>().strided, rows, beta);
+      check_strided<T, Long>(routines<T>().strided_64, rows, beta);
+    }
+  }
+}
+
+// ---- Error exits
+
+/// The parameters of a call; one of them is made wrong.
+struct Arguments {
+  int layout = 102;
+  int op_a = 111, op_b = 111;
+  Long m = 2, n = 3, k = 4, lda = 0, ldb = 0, ldc = 0;  // 0: the least that is right
+  Long count = 1;
+};
+
+template <class T>
+void check_errors(char letter) {
+  const std::string upper = {static_cast<char>(letter - 'a' + 'A'), 'G', 'E', 'M', 'M', ' '};
+  T x[64]{}, one = 1;
+  const auto expect = [&](const char* by, const std::string& routine, long parameter) {
+    CHECK(heard.by == by && heard.routine == routine && heard.parameter == parameter,
+          "%s of %s: parameter %ld, not %s of '%s': %ld", by, routine.c_str(), parameter, heard.by.c_str(), heard.routine.c_str(),
+          heard.parameter);
+    heard = {};
+  };
+  const auto in_fortran = [&](char op_a, char op_b, Long m, Long n, Long k, Long lda, Long ldb, Long ldc, long parameter) {
+    for (const int way : {fortran, fortran_64}) {
+      call<T>(way, op_a, op_b, m, n, k, one, x, lda, x, ldb, one, x, ldc);
+      expect("xerbla_", upper, parameter);
+    }
+  };
+  in_fortran('X', 'X', -1, 3, 4, 1, 1, 1, 1);
+  in_fortran('N', '?', -1, 3, 4, 1, 1, 1, 2);
+  in_fortran('N', 'N', -1, -3, -4, 1, 1, 1, 3);
+  in_fortran('N', 'N', 2, -3, -4, 1, 1, 1, 4);
+  in_fortran('t', 'n', 2, 3, -4, 1, 1, 1, 5);
+  in_fortran('N', 'N', 2, 3, 4, 1, 1, 1, 8);
+  in_fortran('C', 'N', 2, 3, 4, 3, 4, 2, 8);
+  in_fortran('N', 'N', 2, 3, 4, 2, 3, 1, 10);
+  in_fortran('N', 'T', 2, 3, 4, 2, 2, 1, 10);
+  in_fortran('N', 'N', 2, 3, 4, 2, 4, 1, 13);
+
+  const auto in_c = [&](int layout, int op_a, int op_b, Long m, Long n, Long k, Long lda, Long ldb, Long ldc, long parameter) {
+    const Routines<T>& all = routines<T>();
+    all.c_plain(layout, op_a, op_b, static_cast<Plain>(m), static_cast<Plain>(n), static_cast<Plain>(k), value(one), x,
+                static_cast<Plain>(lda), x, static_cast<Plain>(ldb), value(one), x, static_cast<Plain>(ldc));
+    expect("cblas_xerbla", std::string("cblas_") + letter + "gemm", parameter);
+    all.c_64_(layout, op_a, op_b, m, n, k, value(one), x, lda, x, ldb, value(one), x, ldc);
+    expect("cblas_xerbla", std::string("cblas_") + letter + "gemm64_", parameter);
+    all.strided_64(layout, op_a, op_b, m, n, k, value(one), x, lda, 0, x, ldb, 0, value(one), x, ldc, 0, 1);
+    expect("cblas_xerbla", std::string("cblas_") + letter + "gemm_batch_strided64_",
+           parameter <= 9    ? parameter
+           : parameter == 11 ? 12
+                             : 16);
+  };
+  in_c(100, 111, 111, 2, 3, 4, 2, 4, 2, 1);
+  in_c(101, 110, 111, 2, 3, 4, 4, 3, 3, 2);
+  in_c(102, 111, 0, 2, 3, 4, 2, 4, 2, 3);
+  in_c(102, 111, 111, -2, -3, 4, 2, 4, 2, 4);
+  in_c(101, 111, 111, -2, -3, 4, 4, 3, 3, 5);  // a row-major call is one with A and B, m and n exchanged
+  in_c(101, 111, 111, -2, 3, 4, 4, 3, 3, 4);
+  in_c(102, 111, 111, 2, 3, -4, 2, 4, 2, 6);
+  in_c(102, 111, 111, 2, 3, 4, 1, 4, 2, 9);
+  in_c(101, 111, 111, 2, 3, 4, 3, 3, 3, 9);
+  in_c(102, 111, 111, 2, 3, 4, 2, 3, 2, 11);
+  in_c(101, 111, 111, 2, 3, 4, 3, 2, 2, 11);
+  in_c(102, 111, 111, 2, 3, 4, 2, 4, 1, 14);
+  in_c(101, 111, 111, 2, 3, 4, 4, 3, 2, 14);
+
+  const Element<T>* inputs[] = {x};
+  Element<T>* outputs[] = {x};
+  const auto in_batch = [&](int layout, int op, Plain m, Plain ldc, Plain groups, Plain size, long parameter) {
+    const Plain n = 2, k = 2, ld = 2;
+    routines<T>().batch(layout, &op, &op, &m, &n, &k, &one, inputs, &ld, inputs, &ld, &one, outputs, &ldc, groups, &size);
+    expect("cblas_xerbla", std::string("cblas_") + letter + "gemm_batch", parameter);
+  };
+  in_batch(102, 111, 2, 2, -1, 1, 15);
+  in_batch(7, 111, 2, 2, 1, 1, 1);
+  in_batch(102, 9, 2, 2, 1, 1, 2);
+  in_batch(102, 111, -1, 2, 1, 1, 4);
+  in_batch(101, 111, -1, 2, 1, 1, 4);
+  in_batch(102, 111, 2, 1, 1, 1, 14);
+  in_batch(102, 111, 2, 2, 1, -1, 16);
+  for (const T& y : x) CHECK(y == T(0), "a refused call wrote to C");
+}
+
+// ---- Threads, forks, the floating-point environment
+
+void multiply_some(int times) {
+  for (int i = 0; i < times; ++i) {
+    check_product<float>(i % ways, 'N', 'T', 40 + i, 30, 20, 1, 0);
+    check_product<float>(column_major, 'T', 'N', 3 + i, 30, 20, 2, 3);
+  }
+}
+
+void check_threads() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([] { multiply_some(10); });
+  for (std::thread& thread : threads) thread.join();
+#pragma omp parallel for num_threads(4)
+  for (int i = 0; i < 16; ++i) multiply_some(2);
+}
+
+/// The child multiplies and ends as a program does, with all that the driver does then.
+void check_child(const char* when) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    multiply_some(3);
+    std::exit(failures ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child forked %s ended with %x", when, static_cast<unsigned>(status));
+}
+
+void check_forks() {
+  check_child("before the first product");
+  multiply_some(2);
+  check_child("after products");
+  std::thread busy([] { multiply_some(50); });
+  for (int i = 0; i < 5; ++i) check_child("while a product runs");
+  busy.join();
+  multiply_some(2);
+}
+
+/// From the first product on: the library's thread is made here, and must not inherit this.
+void check_environment() {
+  feclearexcept(FE_ALL_EXCEPT);
+  fesetround(FE_DOWNWARD);
+  feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+  multiply_some(2);
+  check_product<double>(fortran, 'N', 'N', 9, 8, 7, 1, 0);  // of another type: something new is compiled
+  CHECK(fegetround() == FE_DOWNWARD, "the rounding has changed");
+  CHECK(fegetexcept() == (FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW), "the traps have changed");
+  CHECK(fetestexcept(FE_ALL_EXCEPT) == 0, "flags are set: %x", static_cast<unsigned>(fetestexcept(FE_ALL_EXCEPT)));
+}
+
+// ---- Ends of a process
+
+void end(const std::string& kind) {
+  if (kind == "early") std::atexit([] { multiply_some(1); });  // called after all that the driver does
+  multiply_some(1);
+  if (kind == "late") std::atexit([] { multiply_some(1); });
+  if (kind == "busy" || kind == "busy_quick" || kind == "busy_now") {
+    for (int i = 0; i < 3; ++i) std::thread([] { multiply_some(1000); }).detach();
+    usleep(3000);
+  }
+  if (kind == "from_thread") {
+    std::thread([] {
+      multiply_some(1);
+      std::exit(0);
+    }).join();
+  }
+  if (kind == "busy_quick") std::quick_exit(0);
+  if (kind == "busy_now") _exit(0);
+}
+
+// ---- What a call that is handed on costs
+
+template <class Function>
+double nanoseconds(Function* function, int times) {
+  float a[64]{}, b[64]{}, c[64]{};
+  const Plain n = 8;
+  const float one = 1, zero = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) function("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / times;
+}
+
+/// The least of many rounds, in which the two take turns: others may have the processor.
+int overhead(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::printf("%s\n", dlerror());
+    return 2;
+  }
+  auto* const direct = reinterpret_cast<Fortran<float, Plain>*>(dlsym(handle, "sgemm_"));
+  double best_direct = 1e9, best_ours = 1e9;
+  for (int round = 0; round < 300; ++round) {
+    best_direct = std::min(best_direct, nanoseconds(direct, 2000));
+    best_ours = std::min(best_ours, nanoseconds(&sgemm_, 2000));
+  }
+  std::printf("8x8 sgemm: directly %.1f ns, handed on %.1f ns, ratio %.3f\n", best_direct, best_ours, best_ours / best_direct);
+  return best_ours <= 1.3 * best_direct ? 0 : 1;
+}
+
+/// What a product of host matrices through this library costs against the BLAS of `library`, by size.
+int compare(const char* library, int count, char** sizes) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::printf("%s\n", dlerror());
+    return 2;
+  }
+  auto* const direct = reinterpret_cast<Fortran<float, Plain>*>(dlsym(handle, "sgemm_"));
+  std::printf("     N    OpenGL GFLOP/s    BLAS GFLOP/s    ratio\n");
+  for (int i = 0; i < count; ++i) {
+    const auto n = static_cast<Plain>(std::atoll(sizes[i]));
+    const auto size = static_cast<std::size_t>(n * n);
+    std::vector<float> a(size), b(size), c(size);
+    std::uint32_t seed = 5;
+    for (std::size_t j = 0; j < size; ++j) {
+      a[j] = integer<float>(seed);
+      b[j] = integer<float>(seed);
+    }
+    const float one = 1, zero = 0;
+    const auto seconds = [&](auto* function) {
+      const auto begin = std::chrono::steady_clock::now();
+      function("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    // The best of many, in which the two take turns.
+    double ours = 1e9, theirs = 1e9, sum = 0;
+    for (int round = 0; round < 100 && (round < 3 || sum < 4); ++round) {
+      const double once_ours = seconds(&sgemm_), once_theirs = seconds(direct);
+      ours = std::min(ours, once_ours);
+      theirs = std::min(theirs, once_theirs);
+      sum += once_ours + once_theirs;
+    }
+    const double flops = 2.0 * static_cast<double>(n) * static_cast<double>(size);
+    std::printf("%6ld %17.2f %15.2f %8.3f\n", static_cast<long>(n), flops / ours / 1e9, flops / theirs / 1e9, theirs / ours);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+/// N x N x N products, for thresholds.
+void square(Long n, int times) {
+  std::vector<float> a(static_cast<std::size_t>(n * n), 1.0f), c = a;
+  for (int i = 0; i < times; ++i) call<float>(fortran, 'N', 'N', n, n, n, 1.0f, a.data(), n, a.data(), n, 0.0f, c.data(), n);
+}
+
+}  // namespace
+
+// A driver with a fault, where LOST_AT is set: from the n-th time on that it is asked, it says that the context is lost.
+namespace {
+int asked = 0, lost_at = std::getenv("LOST_AT") ? std::atoi(std::getenv("LOST_AT")) : 0;
+}
+extern "C" {
+unsigned reset_status() {
+  ++asked;
+  return asked >= lost_at ? 0x8253u : 0;
+}
+__attribute__((visibility("default"))) void (*eglGetProcAddress(const char* name))() {
+  using Function = void (*(*)(const char*))();
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "eglGetProcAddress"));
+  if (lost_at > 0 && std::strncmp(name, "glGetGraphicsResetStatus", 24) == 0) return reinterpret_cast<void (*)()>(&reset_status);
+  return next(name);
+}
+}
+
+int main(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "products") {
+    check_products<float>();
+    check_products<double>();
+    check_products<c64>();
+    check_products<c128>();
+  } else if (command == "batches") {
+    check_batches<float>();
+    check_batches<double>();
+    check_batches<c64>();
+    check_batches<c128>();
+  } else if (command == "errors") {
+    check_errors<float>('s');
+    check_errors<double>('d');
+    check_errors<c64>('c');
+    check_errors<c128>('z');
+  } else if (command == "some") {
+    multiply_some(3);
+  } else if (command == "threads") {
+    check_threads();
+  } else if (command == "forks") {
+    check_forks();
+  } else if (command == "environment") {
+    check_environment();
+  } else if (command == "end" && argc > 2) {
+    end(argv[2]);
+  } else if (command == "overhead" && argc > 2) {
+    return overhead(argv[2]);
+  } else if (command == "compare" && argc > 3) {
+    return compare(argv[2], argc - 3, argv + 3);
+  } else if (command == "square" && argc > 3) {
+    square(std::atoll(argv[2]), std::atoi(argv[3]));
+  } else {
+    std::printf("usage: program COMMAND\n");
+    return 2;
+  }
+  std::printf("%s: %d failures\n", command.c_str(), failures);
+  return failures ? 1 : 0;
+}

@@ -1,0 +1,321 @@
+// Distributed products, run by mpirun on any number of ranks: glgemm_distributed_tests CASE...
+//
+//   exact     integers, in all types and ops, ragged tiles and other grids: each element against its sum
+//   bits      prints a number of the bits of each product, which is the same on any number of ranks
+//   refusals  what is not taken, with the message
+//   rate N    milliseconds of an N x N x N product in f32, the best of three; N/T: with tiles of T x T rather than a quarter of N
+//   wait      multiplies for a minute, to be killed
+//
+// Ends with 1 if a product is wrong.
+#include <mpi.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <glgemm/distributed.hpp>
+#include <glgemm/kernel.hpp>
+
+namespace {
+
+using namespace glgemm;
+
+int failures = 0;
+
+/// A number for each element of a matrix: small integers, or numbers that sums round.
+template <class T>
+T element(int matrix, std::int64_t i, std::int64_t j, bool exact) {
+  const auto seed = static_cast<std::uint64_t>(matrix) * 0x9e3779b97f4a7c15u +
+                    static_cast<std::uint64_t>(i) * 0xbf58476d1ce4e5b9u + static_cast<std::uint64_t>(j) * 0x94d049bb133111ebu;
+  const std::uint64_t mixed = (seed ^ (seed >> 29)) * 0xd6e8feb86659fd93u;
+  const auto part = [&](int shift) {
+    const auto x = static_cast<double>((mixed >> shift) & 0xfff);
+    return exact ? static_cast<double>(static_cast<int>(x) % 7 - 3) : x / 4096 - 0.5;
+  };
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
+    return T(static_cast<typename T::value_type>(part(20)), static_cast<typename T::value_type>(part(40)));
+  else if constexpr (std::is_unsigned_v<T>)
+    return static_cast<T>(part(20) + 3);
+  else
+    return static_cast<T>(static_cast<float>(part(20)));
+}
+
+/// This rank's tiles of a matrix.
+template <class T>
+struct Tiles {
+  Tiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, int mb, int nb, int rsrc = 0, int csrc = 0, int gap = 0)
+      : grid(cluster.grid()), row(grid.row_of(cluster.rank())), column(grid.column_of(cluster.rank())) {
+    local_rows = local_size(rows, mb, row, rsrc, grid.rows);
+    local_columns = local_size(columns, nb, column, csrc, grid.columns);
+    const auto ld = static_cast<int>(std::max<std::int64_t>(1, local_rows) + gap);
+    descriptor = {1, 0, static_cast<int>(rows), static_cast<int>(columns), mb, nb, rsrc, csrc, ld};
+    data.assign(static_cast<std::size_t>(ld * std::max<std::int64_t>(1, local_columns)), T(0));
+  }
+  /// Calls f(element, row, column) with the places in the whole matrix.
+  template <class F>
+  void for_each(const F& f) {
+    const auto global = [](std::int64_t local, std::int64_t tile, int process, int source, int processes) {
+      return (local / tile * processes + (processes + process - source) % processes) * tile + local % tile;
+    };
+    for (std::int64_t j = 0; j < local_columns; ++j)
+      for (std::int64_t i = 0; i < local_rows; ++i)
+        f(data[static_cast<std::size_t>(j * descriptor[descriptor_lld] + i)],
+          global(i, descriptor[descriptor_mb], row, descriptor[descriptor_rsrc], grid.rows),
+          global(j, descriptor[descriptor_nb], column, descriptor[descriptor_csrc], grid.columns));
+  }
+  void fill(int matrix, bool exact) {
+    for_each([&](T& x, std::int64_t i, std::int64_t j) { x = element<T>(matrix, i, j, exact); });
+  }
+
+  ProcessGrid grid;
+  int row, column;
+  std::int64_t local_rows = 0, local_columns = 0;
+  TileDescriptor descriptor{};
+  std::vector<T> data;
+};
+
+struct Case {
+  std::int64_t m, n, k;
+  int mb, nb, kb;
+  std::int64_t run_k = 0;
+  Op op_a = Op::none, op_b = Op::none;
+  double alpha = 1, beta = 0;
+  int source = 0;  ///< the first tile of B and of C lies on process (source, source) as far as there is one
+  int gap = 0;
+  bool picked = false;  ///< the kernel that is planned rather than the one that compiles fastest
+};
+
+std::string text(Type type, const Case& x) {
+  return std::string(to_string(type)) + " " + std::to_string(x.m) + "x" + std::to_string(x.n) + "x" + std::to_string(x.k) +
+         " tiles " + std::to_string(x.mb) + "x" + std::to_string(x.nb) + "x" + std::to_string(x.kb) + " run " +
+         std::to_string(x.run_k) + " ops " + std::to_string(static_cast<int>(x.op_a)) + std::to_string(static_cast<int>(x.op_b));
+}
+
+template <class T>
+struct Problem {
+  using C = accumulator_t<T>;
+  Problem(const Cluster& cluster, const Case& x, bool exact)
+      : rsrc(x.source % cluster.grid().rows),
+        csrc(x.source % cluster.grid().columns),
+        a(x.op_a == Op::none ? Tiles<T>(cluster, x.m, x.k, x.mb, x.kb, 0, 0, x.gap) : Tiles<T>(cluster, x.k, x.m, x.kb, x.mb)),
+        b(x.op_b == Op::none ? Tiles<T>(cluster, x.k, x.n, x.kb, x.nb, rsrc, csrc)
+                             : Tiles<T>(cluster, x.n, x.k, x.nb, x.kb, rsrc, 0)),
+        c(cluster, x.m, x.n, x.mb, x.nb, rsrc, csrc, x.gap) {
+    a.fill(1, exact);
+    b.fill(2, exact);
+    c.fill(3, exact);
+    if (x.beta == 0)  // is not read: what NaN is to floats
+      std::fill(c.data.begin(), c.data.end(), C(77));
+    product.m = x.m;
+    product.n = x.n;
+    product.k = x.k;
+    product.type = type_of<T>();
+    product.op_a = x.op_a;
+    product.op_b = x.op_b;
+    product.alpha = x.alpha;
+    product.beta = x.beta;
+    product.a = a.data.data();
+    product.a_descriptor = a.descriptor;
+    product.b = b.data.data();
+    product.b_descriptor = b.descriptor;
+    product.c = c.data.data();
+    product.c_descriptor = c.descriptor;
+  }
+  int rsrc, csrc;
+  Tiles<T> a, b;
+  Tiles<C> c;
+  TiledGemm product;
+};
+
+template <class T>
+void exact(Cluster& cluster, const Case& x) {
+  Problem<T> p(cluster, x, true);
+  const std::vector before = p.c.data;
+  TiledOptions options;
+  options.run_k = x.run_k;
+  if (!x.picked) options.plan.kernel = parse_kernel("naive");
+  cluster.multiply(p.product, options);
+  const auto op = [](int matrix, Op o, std::int64_t i, std::int64_t j) {
+    const auto value = std::complex<double>(
+        static_cast<std::complex<double>>(o == Op::none ? element<T>(matrix, i, j, true) : element<T>(matrix, j, i, true)));
+    return o == Op::conjugate_transpose ? std::conj(value) : value;
+  };
+  std::int64_t wrong = 0;
+  p.c.for_each([&](const auto& value, std::int64_t i, std::int64_t j) {
+    std::complex<double> sum = 0;
+    for (std::int64_t k = 0; k < x.k; ++k) sum += op(1, x.op_a, i, k) * op(2, x.op_b, k, j);
+    using C = typename Problem<T>::C;
+    const std::complex<double> right = x.alpha * sum + x.beta * static_cast<std::complex<double>>(element<C>(3, i, j, true));
+    if (!(static_cast<std::complex<double>>(value) == right)) ++wrong;
+  });
+  // The gaps of the leading dimension are as they were.
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (static_cast<std::int64_t>(i % static_cast<std::size_t>(p.c.descriptor[descriptor_lld])) >= p.c.local_rows &&
+        before[i] != p.c.data[i])
+      ++wrong;
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  failures += wrong != 0;
+  if (cluster.rank() == 0)
+    std::cout << (wrong ? "WRONG " : "right ") << text(type_of<T>(), x)
+              << (wrong ? ": " + std::to_string(wrong) + " elements" : "") << std::endl;
+}
+
+template <class T>
+void bits(Cluster& cluster, const Case& x) {
+  Problem<T> p(cluster, x, false);
+  TiledOptions options;
+  options.run_k = x.run_k;
+  cluster.multiply(p.product, options);
+  std::uint64_t sum = 0;
+  p.c.for_each([&](const auto& value, std::int64_t i, std::int64_t j) {
+    std::uint64_t word =
+        static_cast<std::uint64_t>(i) * 0xbf58476d1ce4e5b9u ^ static_cast<std::uint64_t>(j) * 0x94d049bb133111ebu;
+    std::array<unsigned char, sizeof(value)> raw{};
+    std::memcpy(raw.data(), &value, sizeof(value));
+    for (unsigned char byte : raw) word = (word ^ byte) * 0x100000001b3u;
+    sum += word ^ (word >> 31);
+  });
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  if (cluster.rank() == 0) std::cout << "bits " << text(type_of<T>(), x) << ": " << std::hex << sum << std::dec << std::endl;
+}
+
+void all_exact(Cluster& cluster) {
+  const Op n = Op::none, t = Op::transpose, h = Op::conjugate_transpose;
+  const Case ragged{.m = 61, .n = 47, .k = 83, .mb = 16, .nb = 12, .kb = 20, .picked = true};
+  exact<float>(cluster, ragged);
+  exact<double>(cluster, ragged);
+  exact<std::int32_t>(cluster, ragged);
+  for (const auto& [op_a, op_b] : {std::pair(n, t), std::pair(t, n), std::pair(t, t)})
+    exact<float>(cluster, {61, 47, 83, 16, 12, 20, 40, op_a, op_b, 2, -1, 1, 3});
+  exact<std::int32_t>(cluster, {33, 70, 29, 8, 8, 8, 8, t, n, 3, 1, 1, 1});
+  exact<std::complex<float>>(cluster, {21, 18, 25, 8, 8, 8, 16, h, n, 1, 2, 1});
+  exact<std::int8_t>(cluster, {30, 22, 40, 16, 8, 16, 16, n, t, 1, 0, 1, 2});
+  exact<float>(cluster, {5, 3, 2, 16, 16, 16});                // one tile: most ranks have nothing
+  exact<float>(cluster, {20, 20, 0, 8, 8, 8, 0, n, n, 1, 2});  // C = beta C
+  exact<float>(cluster, {0, 20, 10, 8, 8, 8});
+  exact<float>(cluster, {64, 64, 64, 64, 1, 64});  // columns, one each
+}
+
+void all_bits(Cluster& cluster) {
+  const Op n = Op::none, t = Op::transpose;
+  bits<float>(cluster, {200, 170, 300, 64, 64, 64});
+  bits<float>(cluster, {200, 170, 300, 64, 64, 64, 64, t, n, 1.5, 0.25, 1});
+  bits<double>(cluster, {90, 110, 130, 32, 48, 40, 80, n, t});
+  bits<std::complex<float>>(cluster, {60, 50, 70, 32, 32, 32, 32});
+  bits<std::int32_t>(cluster, {100, 100, 100, 32, 32, 32});
+}
+
+/// One message for each, on rank 0; a refusal that one rank alone has causes comes to all.
+void all_refusals(Cluster& cluster) {
+  const auto refuse = [&](const char* what, const auto& change) {
+    Problem<float> p(cluster, {64, 64, 64, 16, 16, 16}, true);
+    TiledOptions options;
+    change(p.product, options);
+    std::string message = "NOT REFUSED";
+    try {
+      cluster.multiply(p.product, options);
+    } catch (const std::invalid_argument& error) {
+      message = error.what();
+    }
+    int refused = message != "NOT REFUSED", ranks = 0;
+    MPI_Allreduce(&refused, &ranks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    failures += ranks != cluster.size();
+    if (cluster.rank() == 0) std::cout << what << ": " << message << std::endl;
+  };
+  const bool last = cluster.rank() == cluster.size() - 1;
+  refuse("dtype", [](TiledGemm& p, TiledOptions&) { p.a_descriptor[descriptor_dtype] = 501; });
+  refuse("negative size", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_n] = -1; });
+  refuse("no tile", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_mb] = 0; });
+  refuse("outside the grid", [](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_rsrc] = 9; });
+  refuse("lld of one rank", [&](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_lld] = last ? 3 : 64; });
+  refuse("context", [](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_ctxt] = 5; });
+  refuse("too small", [](TiledGemm& p, TiledOptions&) { p.k = 65; });
+  refuse("tiles along m", [](TiledGemm& p, TiledOptions&) { p.a_descriptor[descriptor_mb] = 8; });
+  refuse("tiles along n", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = 8; });
+  refuse("tiles along k", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_mb] = 8; });
+  refuse("null", [&](TiledGemm& p, TiledOptions&) { p.a = last ? nullptr : p.a; });
+  refuse("run", [](TiledGemm&, TiledOptions& o) { o.run_k = -5; });
+  if (cluster.size() > 1) {
+    refuse("disagreement", [&](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = last ? 32 : 16; });
+    refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 2 : 1; });
+    refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.type = last ? Type::i32 : Type::f32; });
+    refuse("memory", [](TiledGemm&, TiledOptions& o) { o.memory_limit = 1000; });
+  }
+  exact<float>(cluster, {20, 20, 20, 8, 8, 8});  // and it works as before
+}
+
+void rate(Cluster& cluster, const std::string& sizes) {
+  const std::int64_t size = std::stoll(sizes);
+  const std::size_t slash = sizes.find('/');
+  const int tile = slash == std::string::npos ? static_cast<int>(size / 4) : std::stoi(sizes.substr(slash + 1));
+  Problem<float> p(cluster, {size, size, size, tile, tile, tile}, false);
+  double best = 1e30, best_cpu = 0;
+  TiledReport report, one;
+  for (int i = 0; i < 4; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t cpu = std::clock();  // of all threads of the process
+    cluster.multiply(p.product, {}, &one);
+    double used = 1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double time = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (i == 0 || time >= best) continue;  // the first one compiles
+    best = time;
+    best_cpu = used;
+    report = one;
+  }
+  std::int64_t received = report.bytes_received;
+  MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  if (cluster.rank() == 0)
+    std::cout << "ms " << best << ", CPU time of all ranks " << best_cpu << " ms, rank 0 in tasks "
+              << static_cast<double>(report.compute_time.count()) / 1e6 << " ms, describing tasks "
+              << static_cast<double>(report.submit_time.count()) / 1e6 << " ms, bytes between ranks " << received << ", "
+              << report.kernel << std::endl;
+}
+
+void wait(Cluster& cluster) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  Problem<float> p(cluster, {256, 256, 256, 64, 64, 64}, false);
+  if (cluster.rank() == 0) std::cout << "begun" << std::endl;
+  while (std::chrono::steady_clock::now() < end) cluster.multiply(p.product);
+}
+
+void run(int argc, char** argv) {
+  Cluster cluster(MPI_COMM_WORLD);
+  for (int i = 1; i < argc; ++i) {
+    const std::string verb = argv[i];
+    if (verb == "exact") all_exact(cluster);
+    if (verb == "bits") all_bits(cluster);
+    if (verb == "refusals") all_refusals(cluster);
+    if (verb == "rate") rate(cluster, argv[++i]);
+    if (verb == "wait") wait(cluster);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  int status = 0;
+  try {
+    run(argc, argv);
+    status = failures ? 1 : 0;
+  } catch (const std::exception& error) {
+    std::cerr << "glgemm_distributed_tests: " << error.what() << std::endl;
+    status = 2;
+  }
+  MPI_Finalize();
+  return status;
+}

@@ -1,0 +1,140 @@
+#!/bin/bash
+# Distributed products on 1, 2 and 4 ranks: exact on integers, with the same bits on any number of ranks; what is refused is refused on
+# all ranks by one message; a rank that is killed, or has no device, ends all.
+# Usage: ranks.sh GLGEMM GLGEMM_DISTRIBUTED_TESTS
+program=$(realpath "$2")
+set -- "$1"
+. "$(dirname "$0")/../support/cli.sh"
+export LP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export TMPDIR=$work GLGEMM_PROGRAM_CACHE=$work/programs GLGEMM_TUNING=
+need_device
+
+ranks() { # ranks N COMMAND...: its status; 124 where it hangs
+  local n=$1
+  shift
+  timeout 120 mpirun -q --oversubscribe -np "$n" "$@" >stdout 2>stderr
+}
+int8() { # int8 FILE ROWS COLUMNS: bytes of the tool itself
+  {
+    npy_header '|i1' "($2, $3)" False
+    tail -c +100000 "$glgemm" | head -c $(($2 * $3))
+  } >"$1"
+}
+left() { find . -maxdepth 1 -name '.glgemm-*' -o -maxdepth 1 -name 'glgemm-starpu-*' | wc -l; }
+
+# ---- The library
+
+for n in 1 2 4; do
+  ranks $n "$program" exact bits refusals || fail "$n ranks: status $?: $(cat stdout stderr)"
+  grep -q WRONG stdout && fail "$n ranks: $(grep WRONG stdout)"
+  [ "$(grep -c '^right' stdout)" -eq 14 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 14"
+  grep '^bits' stdout >"bits$n"
+  [ "$(wc -l <"bits$n")" -eq 5 ] || fail "$n ranks: no bits"
+  cmp -s bits1 "bits$n" || fail "$n ranks: other bits than on one: $(diff bits1 "bits$n")"
+  cp stdout "refusals$n"
+done
+refused() { # refused NAME TEXT: on 4 ranks
+  grep -q "^$1: .*$2" refusals4 || fail "$1: not refused with '$2': $(grep "^$1:" refusals4)"
+}
+refused dtype 'DTYPE is 501'
+refused 'negative size' 'M x N is 64x-1'
+refused 'no tile' 'is 0x16'
+refused 'outside the grid' '(9, 0) of a grid of 2x2'
+refused 'lld of one rank' 'LLD is 3, and the rank has 32 rows (on rank 3 of 4'
+refused context 'CTXT is 0 for A, 0 for B and 5 for C'
+refused 'too small' 'M x N is 64x64, and the product takes 64x65'
+refused 'tiles along m' 'along m the tiles of op(A) have 8 elements and those of C 16'
+refused 'tiles along n' 'along n the tiles of op(B) have 8 elements and those of C 16'
+refused 'tiles along k' 'along k the tiles of op(A) have 16 elements and those of op(B) 8'
+refused null 'A is a null pointer.*on rank 3'
+refused run 'run_k is -5'
+refused disagreement "the ranks disagree: NB of B's descriptor is 16 on rank 0 and 32 here (on rank 3"
+refused 'other alpha' 'the ranks disagree: .*alpha'
+refused 'other type' "the ranks disagree: the type's number is 0 on rank 0 and 4 here"
+refused memory 'and the rank may have 1000'
+
+# ---- The tool
+
+multiply() { # multiply RANKS OPTIONS...
+  local n=$1
+  shift
+  ranks "$n" "$glgemm" multiply --distributed "$@"
+}
+int8 A.npy 150 110
+int8 B.npy 110 130
+int8 At.npy 110 150
+int8 C0.npy 150 130
+"$glgemm" multiply A.npy B.npy --type f32 -o whole.npy --check full >stdout 2>stderr || fail "on one device: $(cat stderr)"
+"$glgemm" multiply At.npy B.npy --op-a t --alpha 2 --beta -1 --c C0.npy --kernel naive -o whole_t.npy >stdout 2>stderr || fail "on one device: $(cat stderr)"
+for n in 1 2 4; do
+  multiply $n A.npy B.npy --type f32 -o C.npy --tile 32 --run 64 || fail "$n ranks: $(cat stderr)"
+  cmp -s whole.npy C.npy || fail "$n ranks: the product from files is another one"
+  grep -q "on $n rank.*tiles of 32x32, k in runs of 64" stdout && grep -q 'elements equal the reference' stdout ||
+    fail "$n ranks: $(cat stdout)"
+done
+multiply 4 At.npy B.npy --op-a t --alpha 2 --beta -1 --c C0.npy -o C.npy --tile 48 --kernel naive --accelerators 0,0 || fail "ops: $(cat stderr)"
+cmp -s whole_t.npy C.npy || fail "ops: the product from files is another one"
+"$glgemm" multiply A.npy B.npy -o whole64.npy --type f64 --kernel naive >stdout 2>stderr || fail "f64 on one device: $(cat stderr)"
+multiply 2 A.npy B.npy -o C.npy --type f64 --kernel naive --check none || fail "f64: $(cat stderr)"
+cmp -s whole64.npy C.npy || fail "f64: the product from files is another one"
+
+bad() { # bad NAME TEXT RANKS OPTIONS...: status 2, one line on stderr with the text, no output
+  local name=$1 text=$2 status
+  shift 2
+  rm -f C.npy
+  multiply "$@"
+  status=$?
+  [ $status -eq 2 ] || fail "$name: status $status instead of 2"
+  [ "$(grep -vc '^$' stderr)" -eq 1 ] && grep -qF -- "$text" stderr || fail "$name: '$text' is not in: $(cat stderr)"
+  [ ! -e C.npy ] && [ "$(left)" -eq 0 ] || fail "$name: something is left: $(ls -A)"
+}
+bad 'no file' "cannot read 'missing.npy'" 4 missing.npy B.npy -o C.npy
+bad shapes 'the inner sizes 110 and 150 differ' 2 A.npy A.npy -o C.npy
+bad 'no folder' 'there is no folder' 2 A.npy B.npy -o missing/C.npy
+bad 'too little memory' 'bytes, and it may have 20000: more ranks take less each (on rank 0 of 2' 2 A.npy B.npy -o C.npy --memory-limit 20000
+bad 'no room for a run' 'a smaller run_k' 2 A.npy B.npy -o C.npy --tile 32 --memory-limit 64000
+bad batch '--batch needs the whole matrices in memory' 2 A.npy B.npy -o C.npy --batch 2
+bad resume '--resume is for one process' 2 A.npy B.npy -o C.npy --resume
+
+# A rank without a device: that rank and its host are named, all end.
+broken=(env __EGL_VENDOR_LIBRARY_FILENAMES=/nothing.json "$glgemm" multiply --distributed A.npy B.npy -o C.npy)
+for order in last first; do
+  rm -f C.npy
+  one=("$glgemm" multiply --distributed A.npy B.npy -o C.npy)
+  if [ $order = last ]; then both=(-np 1 "${one[@]}" : -np 1 "${broken[@]}"); else both=(-np 1 "${broken[@]}" : -np 1 "${one[@]}"); fi
+  timeout 60 mpirun -q --oversubscribe "${both[@]}" >stdout 2>stderr
+  status=$?
+  [ $status -eq 2 ] || fail "no device on the $order rank: status $status instead of 2"
+  grep -q "no device gives a usable context.*on rank $([ $order = last ] && echo 1 || echo 0) of 2, host $(hostname)" stderr ||
+    fail "no device on the $order rank: $(cat stderr)"
+  [ ! -e C.npy ] && [ "$(left)" -eq 0 ] || fail "no device on the $order rank: something is left: $(ls -A)"
+done
+
+# A rank that is killed: mpirun ends, and what was being written goes away.
+int8 L.npy 200 200
+for victim in 0 1; do
+  # So many tasks that they take a minute.
+  timeout 60 mpirun -q --oversubscribe -np 2 "$glgemm" multiply --distributed L.npy L.npy -o C.npy --kernel naive --tile 1 --run 1 >stdout 2>stderr &
+  mpirun=$!
+  for ((i = 0; i < 200; ++i)); do
+    compgen -G '.glgemm-*.tmp' >found && break
+    sleep 0.1
+  done
+  [ -s found ] || fail "rank $victim killed: it had not begun: $(cat stderr)"
+  for process in $(pgrep -P "$(pgrep -P $mpirun | head -n 1)"); do
+    tr '\0' '\n' <"/proc/$process/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$victim" && kill -KILL "$process"
+  done
+  wait $mpirun
+  status=$?
+  case $status in
+    0 | 124) fail "rank $victim killed: status $status" ;;
+  esac
+  for ((i = 0; i < 50; ++i)); do
+    [ "$(left)" -eq 0 ] && break
+    sleep 0.1
+  done
+  [ ! -e C.npy ] && [ "$(left)" -eq 0 ] || fail "rank $victim killed: something is left: $(ls -A)"
+done
+
+[ $failures -eq 0 ] && echo "all right"
+exit $((failures > 0))

@@ -1,0 +1,349 @@
+// glgemm multiply --distributed: each rank reads its tiles of the factors, and all write their tiles of C into one file.
+#include <stdexcept>
+
+#include "multiply/multiply.hpp"
+
+#if !GLGEMM_HAS_DISTRIBUTED
+
+namespace glgemm::tools {
+
+int multiply_distributed(const MultiplyArguments&) {
+  throw std::invalid_argument(
+      "--distributed: this glgemm was built without it: it needs MPI and StarPU (libopenmpi-dev, openmpi-bin and libstarpu-dev "
+      "in "
+      "Debian and Ubuntu) when glgemm is configured");
+}
+
+}  // namespace glgemm::tools
+
+#else
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <glgemm/distributed.hpp>
+#include <glgemm/verify.hpp>
+
+#include "files/files.hpp"
+#include "files/memory.hpp"
+#include "files/progress.hpp"
+#include "multiply/sample_check.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+/// MPI, from its beginning to its end.
+class Mpi {
+ public:
+  Mpi() {
+    int level = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  }
+  ~Mpi() { MPI_Finalize(); }
+  Mpi(const Mpi&) = delete;
+  Mpi& operator=(const Mpi&) = delete;
+  int rank() const noexcept { return rank_; }
+  bool first() const noexcept { return rank_ == 0; }
+
+ private:
+  int rank_ = 0;
+};
+
+/// A power of two that gives C at least 16 tiles, where it can; by sizes alone, so that the bits of C depend on no number of
+/// ranks.
+std::int64_t default_tile(std::int64_t m, std::int64_t n) {
+  std::int64_t tile = 4096;
+  const auto tiles = [&] { return ((m + tile - 1) / tile) * ((n + tile - 1) / tile); };
+  while (tile > 256 && tiles() < 16) tile /= 2;
+  return tile;
+}
+
+/// This rank's tiles of a matrix of a file. A file has rows one after the other and ScaLAPACK columns: what is kept is the
+/// transpose, which puts the elements in the file's order.
+struct LocalTiles {
+  LocalTiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, std::int64_t tile, Type type)
+      : grid(cluster.grid()),
+        rank(cluster.rank()),
+        edge(tile),
+        bytes(element_bytes(type)),
+        local_rows(local_size(columns, tile, grid.row_of(rank), 0, grid.rows)),
+        local_columns(local_size(rows, tile, grid.column_of(rank), 0, grid.columns)) {
+    const auto number = [](std::int64_t x) { return static_cast<int>(x); };
+    descriptor = {
+        1, 0, number(columns), number(rows), number(tile), number(tile), 0, 0, number(std::max<std::int64_t>(1, local_rows))};
+  }
+  std::int64_t size_bytes() const { return local_rows * local_columns * bytes; }
+  void allocate() { data.resize(static_cast<std::size_t>(size_bytes())); }
+
+  /// Reads this rank's tiles from the file, and nothing else of it.
+  void read(const NpyFile& file) {
+    std::vector<std::byte> tile(static_cast<std::size_t>(std::min(edge, local_rows) * std::min(edge, local_columns) * bytes));
+    for (std::int64_t j = 0; j < local_columns; j += edge)
+      for (std::int64_t i = 0; i < local_rows; i += edge) {
+        const Section section{whole(j, grid.column_of(rank), grid.columns), whole(i, grid.row_of(rank), grid.rows),
+                              std::min(edge, local_columns - j), std::min(edge, local_rows - i)};
+        file.read(section, tile.data(), Layout::row_major);
+        const std::int64_t line = section.columns * bytes;
+        for (std::int64_t row = 0; row < section.rows; ++row)
+          std::memcpy(data.data() + ((j + row) * local_rows + i) * bytes, tile.data() + row * line,
+                      static_cast<std::size_t>(line));
+      }
+  }
+
+  ProcessGrid grid;
+  int rank;
+  std::int64_t edge;
+  std::int64_t bytes;
+  std::int64_t local_rows;
+  std::int64_t local_columns;
+  TileDescriptor descriptor{};
+  std::vector<std::byte> data{};
+
+ private:
+  /// Where in the whole matrix a tile's first row or column stands.
+  std::int64_t whole(std::int64_t local, int process, int processes) const { return (local / edge * processes + process) * edge; }
+};
+
+void require_mpi(int error, const std::string& what) {
+  if (error == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(error, text.data(), &length);
+  throw FileError(what + ": " + std::string(text.data(), static_cast<std::size_t>(length)));
+}
+
+/// The file that all ranks write: the first one makes it, under a temporary name.
+class SharedOutput {
+ public:
+  /// Collective.
+  SharedOutput(const Mpi& mpi, const MultiplyArguments& arguments, const FileProduct& product) {
+    on_all_ranks(MPI_COMM_WORLD, [&] {
+      if (!mpi.first()) return;
+      file_.emplace(arguments.output);
+      if (file_->temporary().empty())
+        throw FileError("cannot write '" + arguments.output + "' by several ranks: it is no regular file");
+      header_bytes_ = static_cast<std::int64_t>(npy_header(product.result, product.shape()).size());
+      file_->write(npy_header(product.result, product.shape()));
+      file_->finish();
+      temporary_ = file_->temporary();
+    });
+    std::int64_t length = static_cast<std::int64_t>(temporary_.size());
+    MPI_Bcast(&length, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&header_bytes_, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    temporary_.resize(static_cast<std::size_t>(length));
+    MPI_Bcast(temporary_.data(), static_cast<int>(length), MPI_CHAR, 0, MPI_COMM_WORLD);
+    // Whichever rank is killed, another one removes the file when mpirun ends them all.
+    if (!mpi.first()) removed_.emplace(temporary_);
+  }
+  const std::string& temporary() const noexcept { return temporary_; }
+
+  /// Writes all tiles and waits until they are on the disk. MPI has a type for block-cyclic tiles, and orders the accesses by it.
+  void write(const LocalTiles& c) {
+    MPI_Datatype element = MPI_DATATYPE_NULL, tiles = MPI_DATATYPE_NULL, line = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(static_cast<int>(c.bytes), MPI_BYTE, &element);
+    MPI_Type_commit(&element);
+    const int sizes[] = {c.descriptor[descriptor_m], c.descriptor[descriptor_n]};
+    const int distributions[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC};
+    const int edges[] = {static_cast<int>(c.edge), static_cast<int>(c.edge)}, processes[] = {c.grid.rows, c.grid.columns};
+    MPI_Type_create_darray(c.grid.rows * c.grid.columns, c.rank, 2, sizes, distributions, edges, processes, MPI_ORDER_FORTRAN,
+                           element, &tiles);
+    MPI_Type_commit(&tiles);
+    // Lines, so that their number is an int's.
+    MPI_Type_contiguous(static_cast<int>(c.local_rows), element, &line);
+    MPI_Type_commit(&line);
+    MPI_File file = MPI_FILE_NULL;
+    const std::string what = "cannot write '" + temporary_ + "'";
+    on_all_ranks(MPI_COMM_WORLD, [&] {
+      require_mpi(MPI_File_open(MPI_COMM_WORLD, temporary_.c_str(), MPI_MODE_WRONLY, MPI_INFO_NULL, &file), what);
+      require_mpi(MPI_File_set_view(file, header_bytes_, element, tiles, "native", MPI_INFO_NULL), what);
+    });
+    on_all_ranks(MPI_COMM_WORLD, [&] {
+      const int lines = c.local_rows > 0 ? static_cast<int>(c.local_columns) : 0;
+      MPI_Status status{};
+      const int written = MPI_File_write_all(file, c.data.data(), lines, line, &status);
+      const int synced = MPI_File_sync(file), closed = MPI_File_close(&file);  // collective: each rank calls all
+      for (const int error : {written, synced, closed}) require_mpi(error, what);
+    });
+    for (MPI_Datatype* type : {&line, &tiles, &element}) MPI_Type_free(type);
+  }
+  /// Gives the file its name, on the first rank. Collective.
+  void commit() {
+    on_all_ranks(MPI_COMM_WORLD, [&] {
+      if (file_) file_->commit();
+    });
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+  std::optional<RemovedBySignal> removed_;
+  std::string temporary_;
+  std::int64_t header_bytes_ = 0;
+};
+
+void require_distributable(const MultiplyArguments& arguments, const FileProduct& product) {
+  if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
+    throw std::invalid_argument("--distributed: " + reason);
+  if (arguments.resume) throw std::invalid_argument("--resume is for one process: a distributed product begins anew");
+  if (arguments.device_memory_limit)
+    throw std::invalid_argument("--device-memory-limit: with --distributed, --tile and --run say it");
+  if (product.c_type != accumulator(product.type()))
+    throw std::invalid_argument("--c-type: a distributed product is written in the type of its sums, " +
+                                std::string(to_string(accumulator(product.type()))));
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  if (std::max({product.m, product.n, product.k, arguments.tile.value_or(1)}) > most)
+    throw std::invalid_argument("a product of " + size_text(product.m, product.n) + " with k = " + std::to_string(product.k) +
+                                ": ScaLAPACK's descriptors end at " + std::to_string(most));
+}
+
+/// How many bytes this rank may have, shared with the other ranks of its machine. Collective.
+std::int64_t memory_of_rank(const MultiplyArguments& arguments) {
+  MPI_Comm machine = MPI_COMM_NULL;
+  int sharers = 1;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+  MPI_Comm_size(machine, &sharers);
+  MPI_Comm_free(&machine);
+  return arguments.memory_limit ? *arguments.memory_limit : static_cast<std::int64_t>(available_memory() / sharers);
+}
+
+/// The first rank's progress: a bar on a terminal; elsewhere, as under mpirun, a line now and then.
+class FirstRanksProgress {
+ public:
+  void show(double share) {
+    bar_.show(share, left_.text(share));
+    const auto now = std::chrono::steady_clock::now();
+    if (isatty(STDERR_FILENO) == 1 || share >= 1 || now - last_ < std::chrono::seconds(1)) return;
+    last_ = now;
+    std::cerr << "glgemm multiply: " + std::to_string(static_cast<int>(100 * share)) + " % done, " + left_.text(share) + "\n";
+  }
+
+ private:
+  Progress bar_{1};
+  TimeLeft left_{0};
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// The sample is checked by the first rank, which reads what all have written.
+std::optional<Check> check_written(const FileProduct& product, const std::string& path) {
+  NpyFile written(path, product.c_type, {.vector = true});
+  match_c(product, path, written);
+  HostGemm gemm;
+  gemm.op_a = product.op_a;
+  gemm.op_b = product.op_b;
+  gemm.alpha = product.alpha;
+  gemm.beta = product.beta;
+  gemm.a = matrix_of(product.a);
+  gemm.b = matrix_of(product.b);
+  gemm.c = product.c0 ? matrix_of(*product.c0) : matrix_of(written);
+  return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28);
+}
+
+std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile) {
+  std::int64_t received = report.bytes_received;
+  MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : &received, &received, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  return report.kernel + " on " + std::to_string(cluster.size()) + (cluster.size() == 1 ? " rank" : " ranks") + ", a grid of " +
+         size_text(cluster.grid().rows, cluster.grid().columns) + ": " +
+         std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count()) + " ms; tiles of " +
+         size_text(tile, tile) + ", k in runs of " + std::to_string(report.run_k) + "; " +
+         gigabytes(static_cast<double>(received)) + " sent between ranks";
+}
+
+int run(const Mpi& mpi, const MultiplyArguments& arguments) {
+  std::optional<FileProduct> opened;
+  on_all_ranks(MPI_COMM_WORLD, [&] {
+    require_usable(arguments);
+    opened.emplace(arguments);
+    require_distributable(arguments, *opened);
+  });
+  const FileProduct& product = *opened;
+  if (mpi.first())
+    for (const std::string& text : product.notes) multiply_note(text);
+  Cluster cluster(MPI_COMM_WORLD,
+                  {.accelerators = arguments.accelerators.value_or(arguments.device), .engine = arguments.engine_options()});
+
+  // The transpose of the product: op(B)^T and op(A)^T are the factors, and each matrix is kept as its transpose already.
+  const std::int64_t tile = arguments.tile.value_or(default_tile(product.m, product.n));
+  LocalTiles a(cluster, product.a.header().rows, product.a.header().columns, tile, product.type());
+  LocalTiles b(cluster, product.b.header().rows, product.b.header().columns, tile, product.type());
+  LocalTiles c(cluster, product.m, product.n, tile, product.c_type);
+  const std::int64_t own = a.size_bytes() + b.size_bytes() + c.size_bytes(), limit = memory_of_rank(arguments);
+  on_all_ranks(MPI_COMM_WORLD, [&] {
+    if (own >= limit)
+      throw std::invalid_argument("the rank's tiles of A, B and C have " + std::to_string(own) + " bytes, and it may have " +
+                                  std::to_string(limit) + ": more ranks take less each");
+  });
+  SharedOutput output(mpi, arguments, product);
+  on_all_ranks(MPI_COMM_WORLD, [&] {
+    for (LocalTiles* tiles : {&a, &b, &c}) tiles->allocate();
+    a.read(product.a);
+    b.read(product.b);
+    if (product.c0) c.read(*product.c0);
+  });
+  TiledGemm gemm{product.n, product.m, product.k, product.type(), product.op_b, product.op_a, product.alpha};
+  gemm.a = b.data.data();
+  gemm.a_descriptor = b.descriptor;
+  gemm.b = a.data.data();
+  gemm.b_descriptor = a.descriptor;
+  gemm.beta = product.beta;
+  gemm.c = c.data.data();
+  gemm.c_descriptor = c.descriptor;
+  TiledOptions options;
+  options.run_k = arguments.run_k.value_or(0);
+  options.memory_limit = limit - own;
+  if (arguments.kernel != "auto") options.plan.kernel = parse_kernel(arguments.kernel);
+  TiledReport report;
+  {
+    std::optional<FirstRanksProgress> progress;
+    if (mpi.first()) progress.emplace();
+    if (progress) options.progress = [&](double share) { progress->show(share); };
+    cluster.multiply(gemm, options, &report);
+  }
+  output.write(c);
+  std::optional<Check> checked;
+  int passed = 1;
+  on_all_ranks(MPI_COMM_WORLD, [&] {
+    for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
+      if (file) file->file().require_unchanged();
+    if (mpi.first() && arguments.check != "none") checked = check_written(product, output.temporary());
+    passed = !checked || checked->passed;
+  });
+  MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (passed) output.commit();
+  const std::string done = report_text(cluster, report, tile);
+  if (!mpi.first()) return passed ? 0 : 1;
+  std::cout << product_text(arguments, arguments.output, product) << '\n'
+            << done << '\n'
+            << (checked ? checked->summary : "not checked") << std::endl;
+  if (passed) return 0;
+  std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
+  return 1;
+}
+
+}  // namespace
+
+int multiply_distributed(const MultiplyArguments& arguments) {
+  const Mpi mpi;
+  const auto say = [](const char* what) { std::cerr << "glgemm multiply: " + std::string(what) + "\n" << std::flush; };
+  try {
+    return run(mpi, arguments);
+  } catch (const std::bad_alloc&) {  // on_all_ranks() lets none pass: the others wait for this rank
+    say(("not enough memory on rank " + std::to_string(mpi.rank())).c_str());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  } catch (const std::exception& error) {
+    // The same on all ranks: said once, and before MPI ends, since mpirun ends the others when the first rank is gone.
+    if (mpi.first()) say(error.what());
+  }
+  return 2;
+}
+
+}  // namespace glgemm::tools
+
+#endif
