@@ -101,18 +101,16 @@ Product parse_product(const std::string& text) {
 std::vector<Product> space(Type type, const Limits& limits) {
   std::vector<Product> products;
   for (const std::int64_t size : {4096, 4093})
-    for (const std::string ops : {"nn", "nt", "tn", "tt"}) {
-      // One shape for each family: gemv, outer and small are for products that the others are not for.
-      for (const auto [m, n, k] : {std::array{size, size, size}, std::array{size, std::int64_t{1}, size},
-                                   std::array{size, size, std::int64_t{4}}, std::array<std::int64_t, 3>{16, 16, 16}}) {
-        const Problem problem = problem_of(type, ops, m, n, k);
-        for (const Kernel& kernel : kernel_space(problem, limits))
-          if (why_not(problem, kernel, limits).empty())
-            products.push_back({.name = std::string(to_string(type)) + ' ' + ops + ' ' + std::to_string(m) + ' ' +
-                                        std::to_string(n) + ' ' + std::to_string(k) + " kernel=" + to_string(kernel),
-                                .problem = problem,
-                                .options = {.kernel = kernel}});
-      }
+    // One shape for each family: gemv, outer and small are for products that the others are not for.
+    for (const auto [m, n, k] : {std::array{size, size, size}, std::array{size, std::int64_t{1}, size},
+                                 std::array{size, size, std::int64_t{4}}, std::array<std::int64_t, 3>{16, 16, 16}}) {
+      const std::vector<Kernel> kernels = kernel_space(problem_of(type, "nn", m, n, k), limits);
+      for (const std::string ops : {"nn", "nt", "tn", "tt"})
+        for (const Kernel& kernel : kernels)
+          products.push_back({.name = std::string(to_string(type)) + ' ' + ops + ' ' + std::to_string(m) + ' ' +
+                                      std::to_string(n) + ' ' + std::to_string(k) + " kernel=" + to_string(kernel),
+                              .problem = problem_of(type, ops, m, n, k),
+                              .options = {.kernel = kernel}});
     }
   return products;
 }
