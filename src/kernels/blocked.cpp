@@ -40,11 +40,11 @@ int invocations(const Blocked& k) {
 
 /// What the compilers of a class of devices keep in registers.
 struct Fit {
-  std::int64_t registers;  ///< for sums and what is loaded ahead of their products
-  int large_block_k;       ///< the most of block_k with 32 sums and more; 0: no more than 16 sums
-  int turns;               ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
-  std::int64_t integers;   ///< registers more for products of integers, which take several instructions each
-  std::int64_t bytes = 0;  ///< registers more for decoding elements of a byte
+  std::int64_t registers;   ///< for sums and what is loaded ahead of their products
+  int large_block_k;        ///< the most of block_k with 32 sums and more; 0: no more than 16 sums
+  int turns;                ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
+  std::int64_t integers;    ///< registers more for products of integers, which take several instructions each
+  std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums
 };
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
@@ -95,7 +95,7 @@ std::int64_t fitting_registers(const Blocked& k, Type type, const Fit& fit) {
   const std::int64_t words = element_bytes(accumulator(type)) / 4;
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
   return k.tile_m * k.tile_n * words + loads + (is_complex(type) ? complex : 0) + (is_integer(type) ? fit.integers : 0) +
-         (element_bytes(type) == 1 && k.panels == 0 ? fit.bytes : 0);
+         (type != accumulator(type) && k.panels == 0 ? fit.narrow : 0);
 }
 
 /// Gives the kernel the largest block_k that fits; false if none does.
