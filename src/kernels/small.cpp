@@ -77,7 +77,8 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
     if (problem.batch <= 1) return {};
     if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
     std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
-    if (limits.cpu || 16 * element_bytes(accumulator(problem.type)) < traits(limits).max_registers)  // words of 64 sums
+    const std::int64_t sums = 64 * element_bytes(accumulator(problem.type)) / 4, parts = is_complex(problem.type) ? sums / 2 : 0;
+    if (limits.cpu || sums + parts < traits(limits).max_registers)  // parts of complex products are values of their own
       result.push_back(make({.tile_m = 8, .tile_n = 8}));
     return result;
   }
