@@ -1,4 +1,5 @@
 // tiled.comp, the paper's kernel: a workgroup of tile x tile invocations computes a block of C through shared memory.
+#include "base/device_class.hpp"
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
 
@@ -67,6 +68,8 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (emulates_doubles(problem.type, limits)) return {make({16})};
+    // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
+    if (!limits.cpu && problem.type == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
