@@ -24,7 +24,7 @@
 //           PAD: 1 if a texel lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two pieces of
 //           shared memory, with one barrier each instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
-//           IMAGES: whether the host may make WIDE an image's: 0 no, 1 yes, 2 where that is faster
+//           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
 //           Buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef BM

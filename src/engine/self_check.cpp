@@ -136,7 +136,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
   if (key.wide == Panels::image && prepared->plan.wide == Panels::storage)
-    prepared->plan.wide = Panels::image;           // which a product as small as this may not be else
+    prepared->plan.wide = Panels::image;           // the planner reads a product as small as this from buffers
   if (prepared->plan.program() != key) return {};  // no small product runs this program: it can't be checked
   enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
 

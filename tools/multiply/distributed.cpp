@@ -235,13 +235,7 @@ class FirstRanksProgress {
 std::optional<Check> check_written(const FileProduct& product, const std::string& path) {
   NpyFile written(path, product.c_type, {.vector = true});
   match_c(product, path, written);
-  HostGemm gemm;
-  gemm.op_a = product.op_a;
-  gemm.op_b = product.op_b;
-  gemm.alpha = product.alpha;
-  gemm.beta = product.beta;
-  gemm.a = matrix_of(product.a);
-  gemm.b = matrix_of(product.b);
+  HostGemm gemm = host_gemm_of(product);
   gemm.c = product.c0 ? matrix_of(*product.c0) : matrix_of(written);
   return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28);
 }

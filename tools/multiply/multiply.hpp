@@ -59,6 +59,8 @@ std::string why_not_streamed(const MultiplyArguments& arguments, const FileProdu
 
 /// A file as a matrix that is read in sections; it must outlive that.
 HostMatrix matrix_of(const NpyFile& file);
+/// The product of the files, C apart; they must outlive it.
+HostGemm host_gemm_of(const FileProduct& product);
 
 /// The options that say which product is meant, of multiply and of verify. `batch` takes the text of --batch.
 void add_product_options(CLI::App& verb, ProductArguments& arguments, std::string& batch);

@@ -354,6 +354,17 @@ HostMatrix matrix_of(const NpyFile& file) {
   return matrix;
 }
 
+HostGemm host_gemm_of(const FileProduct& product) {
+  HostGemm gemm;
+  gemm.op_a = product.op_a;
+  gemm.op_b = product.op_b;
+  gemm.alpha = product.alpha;
+  gemm.beta = product.beta;
+  gemm.a = matrix_of(product.a);
+  gemm.b = matrix_of(product.b);
+  return gemm;
+}
+
 int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
   for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
     if (file)
@@ -368,13 +379,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
       arguments.accelerators
           ? std::unique_ptr<Computer>(std::make_unique<SeveralDevices>(*arguments.accelerators, arguments.engine_options()))
           : std::make_unique<OneDevice>(arguments.device, arguments.engine_options());
-  HostGemm gemm;
-  gemm.op_a = product.op_a;
-  gemm.op_b = product.op_b;
-  gemm.alpha = product.alpha;
-  gemm.beta = product.beta;
-  gemm.a = matrix_of(product.a);
-  gemm.b = matrix_of(product.b);
+  HostGemm gemm = host_gemm_of(product);
   const HostMatrix c = gemm.c = matrix_in(output.file(), output.data_offset(), product.m, product.n, product.c_type);
   if (product.c0) gemm.c.read = [&](const Section& section, void* to) { product.c0->read(section, to, Layout::row_major); };
 
