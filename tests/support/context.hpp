@@ -29,6 +29,10 @@ EngineOptions engine_options();
 /// compared.
 bool accept(bool right);
 
+/// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that the
+/// type was left out.
+bool has_type(Type type);
+
 /// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
 #define CHECK_RESULT(...)                                          \
   do {                                                             \
