@@ -304,6 +304,7 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
   HeadlessContext second({.device = "", .share = &first});
   first.make_current();
   Engine& engine = test::engine();
+  if (engine.limits().image_buffer_bytes == 0) return;  // then textures are left alone
   const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1), space(engine, 1, 1024);
   Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
   const PlanOptions packed = from_image(engine.limits());
