@@ -283,7 +283,7 @@ TEST_CASE("gemm: wrong options and workspaces") {
       o.workspace_bytes = 100;
     });
     check("unsupported: ", [](Gemm&, PlanOptions& o) {
-      o.kernel = parse_kernel("register:panels=1");
+      o.kernel = parse_kernel("register");
       o.limits->image_buffer_bytes = 0;
     });
     check("unsupported: ", [](Gemm&, PlanOptions& o) {

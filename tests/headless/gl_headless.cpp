@@ -431,6 +431,7 @@ TEST_CASE("glgemm devices prints what the library finds") {
     else
       CHECK(contains(text.out, devices[i].failure));
   }
+  if (const char* lowered = std::getenv("GLGEMM_TEST_LIMITS"); lowered && *lowered) return;  // of this process alone
   const nlohmann::json& ours = list[static_cast<std::size_t>(test::context().device().index)].at("limits");
   CHECK(ours.at("storage_block_bytes") == limits.storage_block_bytes);
   CHECK(ours.at("storage_offset_alignment") == limits.storage_offset_alignment);

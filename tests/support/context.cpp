@@ -123,6 +123,11 @@ EngineOptions engine_options() {
   return options;
 }
 
+Kernel kernel_here(const std::string& name) {
+  const Kernel kernel = parse_kernel(name);
+  return panels(kernel) == Panels::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
+}
+
 bool has_type(Type type) {
   if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
   try {

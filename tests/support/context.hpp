@@ -3,6 +3,8 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <string>
 
 namespace glgemm::test {
 
@@ -29,8 +31,12 @@ EngineOptions engine_options();
 /// compared.
 bool accept(bool right);
 
-/// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that the
-/// type was left out.
+/// The kernel of that name; with panels from a storage buffer where it has them from an image and the device has no such images.
+/// Makes the shared context current.
+Kernel kernel_here(const std::string& name);
+
+/// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that
+/// the type was left out.
 bool has_type(Type type);
 
 /// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
