@@ -490,8 +490,8 @@ ACC exponential(ACC x) {
   double n = floor(x * 1.4426950408889634lf + 0.5lf);
   // ln 2 in two parts, the first short enough for n times it to be exact.
   double rest = x - n * 6.93147180369123816490e-01lf - n * 1.90821492927058770002e-10lf;
-  double half_way = floor(n * 0.5lf);  // 2^n in two factors: subnormal results have an n below the least exponent
-  return ldexp(ldexp(1.0lf + expm1_small(rest), int(half_way)), int(n - half_way));
+  int exponent = int(n), half_way = exponent >> 1;  // 2^n in two factors: subnormal results have an n below the least exponent
+  return ldexp(ldexp(1.0lf + expm1_small(rest), half_way), exponent - half_way);
 #else
   return exp(x);
 #endif
@@ -500,11 +500,10 @@ ACC exponential(ACC x) {
 // 1 - erf(x), from e = exp(-x * x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued
 // fraction of erfc above (7.1.14).
 ACC erfc_positive(ACC x, ACC e) {
-  ACC square = x * x;
   if (x < ACC(2.5)) {
-    ACC sum = ACC(0.0);
-    for (int i = 60; i > 0; --i) sum = ACC(2.0) * square / ACC(2 * i + 1) * (ACC(1.0) + sum);
-    return ACC(1.0) - ACC(1.1283791670955126LF) * e * x * (ACC(1.0) + sum);
+    ACC factor = ACC(1.1283791670955126LF) * e * x, square = ACC(2.0) * (x * x), sum = ACC(0.0);
+    for (int i = 60; i > 0; --i) sum = square / ACC(2 * i + 1) * (ACC(1.0) + sum);
+    return ACC(1.0) - factor * (ACC(1.0) + sum);
   }
   ACC fraction = x;
   for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
@@ -542,16 +541,19 @@ ACC activate(ACC x) {
   }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
+  // A driver that emulates doubles takes each apart once, and keeps the parts as long as any operation is to come. So as few as can be are
+  // needed both before a loop and after it: of x a half.
+  ACC half_x = ACC(0.5) * x;
   ACC z = abs(x) * ACC(0.7071067811865476LF);
   ACC y = activation == GELU_TANH ? ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x) : x;
   ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
   if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
   if (activation == GELU_ERF) {
-    ACC tail = ACC(0.5) * erfc_positive(z, e);
-    return x * (x < ACC(0.0) ? tail : ACC(1.0) - tail);
+    ACC tail = erfc_positive(abs(half_x) * ACC(1.4142135623730951LF), e);  // z again
+    return half_x * (half_x < ACC(0.0) ? tail : ACC(2.0) - tail);
   }
   ACC t = hyperbolic_tangent(y, e);
-  return activation == TANH ? t : ACC(0.5) * x * (ACC(1.0) + t);
+  return activation == TANH ? t : half_x * (ACC(1.0) + t);
 }
 #else
 ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers
