@@ -541,15 +541,15 @@ ACC activate(ACC x) {
   }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
-  // A driver that emulates doubles takes each apart once, and keeps the parts as long as any operation is to come. So as few as can be are
-  // needed both before a loop and after it: of x a half.
+  // A driver that emulates doubles takes each apart once, and keeps the parts until its last use. So few doubles are used both before a
+  // loop and after it: half of x is used after, and z is made again.
   ACC half_x = ACC(0.5) * x;
   ACC z = abs(x) * ACC(0.7071067811865476LF);
   ACC y = activation == GELU_TANH ? ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x) : x;
   ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
   if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
   if (activation == GELU_ERF) {
-    ACC tail = erfc_positive(abs(half_x) * ACC(1.4142135623730951LF), e);  // z again
+    ACC tail = erfc_positive(abs(half_x) * ACC(1.4142135623730951LF), e);
     return half_x * (half_x < ACC(0.0) ? tail : ACC(2.0) - tail);
   }
   ACC t = hyperbolic_tangent(y, e);
@@ -607,6 +607,11 @@ bool is_plain(int z) {
 
 void finish_plain(int layer, int row, int column, ACC sum) {
 #if PARTS
+#if TYPE == C64 && PANELS == 0
+  // This never holds, and compilers cannot see that. Intel's up to Broadwell would keep each sum beside a register for its address, through
+  // the loop too, if it were stored as it is.
+  if (flags == 0) sum = ZERO;
+#endif
   Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;
 #else
   store_c(c_at.x + row * c_at.y + column * c_at.z + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));
