@@ -92,6 +92,7 @@ Strided strided(const py::array& host, Type type) {
     if (host.strides(i) % bytes != 0) throw std::invalid_argument("an array's strides are no whole elements");
     lies.strides.push_back(host.strides(i) / bytes);
   }
+  if (lies.size() == 0) return dense(type, lies.shape);  // whose strides mean nothing
   return lies;
 }
 

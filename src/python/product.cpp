@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include <glgemm/fence.hpp>
@@ -149,7 +148,7 @@ class BuiltGemm {
 
 /// Multiply-adds from which on a product is done in slices that a signal can end, and how long it works between two looks.
 constexpr double long_product = 1 << 26;
-constexpr auto slices_budget = 100ms;
+constexpr auto longest_budget = 200ms;
 
 double work_of(const Gemm& gemm) {
   const auto inner = gemm.op_a == Op::none ? gemm.a.columns : gemm.a.rows;
@@ -161,14 +160,15 @@ double work_of(const Gemm& gemm) {
 void execute(Engine& engine, const Gemm& gemm, const PlanOptions& options, Interrupt& interrupt) {
   if (work_of(gemm) < long_product) return engine.gemm(gemm, options);
   Job job = engine.start(gemm, options);
+  // The first slices are short, since a program that has not been timed yet may be far slower than expected.
+  std::chrono::milliseconds budget(5);
   while (!job.done()) {
+    job.advance(budget);
+    budget = std::min(2 * budget, std::chrono::milliseconds(longest_budget));
+    const Fence fence = job.fence();
+    while (!fence.wait(longest_budget)) interrupt.check();
     interrupt.check();
-    const std::int64_t before = job.report().advances;
-    job.advance(slices_budget);
-    if (job.report().advances == before) std::this_thread::sleep_for(1ms);  // the device is busy with what it has
   }
-  const Fence fence = job.fence();
-  while (!fence.wait(slices_budget)) interrupt.check();
 }
 
 std::int64_t inner_rows(const Strided& array, Op op) {

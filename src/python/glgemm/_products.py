@@ -296,7 +296,7 @@ def _overlaps_itself(x: _Host) -> bool:
     reach = x.itemsize
     for step, size in sorted((abs(step), size) for step, size in zip(x.strides, x.shape) if size > 1):
         if step < reach:
-            return True
+            return x.size > 0
         reach = step * (size - 1) + reach
     return False
 
