@@ -210,6 +210,7 @@ PYBIND11_MODULE(_core, module) {
     return multiply({a, b, optional_device_array(out), optional_device_array(bias), optional_device_array(residual)}, terms,
                     dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
   });
+  module.def("begin_exit", &begin_exit);
   module.def("engine_of", [](const Array& a) { return a.storage->service; });
   module.def("type_name", [](const py::dtype& dtype) -> py::object {
     const auto type = type_of_dtype(dtype);

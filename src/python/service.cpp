@@ -25,12 +25,10 @@ constexpr auto signal_interval = 50ms;
 /// The process that has made an engine, 0 before there is one.
 std::atomic<pid_t> owner = 0;
 
-void check_process(const char* what) {
-  pid_t process = 0;
-  if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid())
-    throw GlError(std::string(what) + ": this process is a fork of one that has used glgemm (process " + std::to_string(process) +
-                  "), and OpenGL drivers do not live through a fork: start processes with the method 'spawn'");
-}
+/// Python handles signals on the thread that has imported the module, as a rule.
+const std::thread::id main_thread = std::this_thread::get_id();
+/// Python ends.
+std::atomic<bool> exits = false;
 
 struct Task {
   const Service::Work* work;
@@ -41,7 +39,19 @@ struct Task {
 
 }  // namespace
 
+void begin_exit() {
+  exits = true;
+}
+
+void check_process(const char* what) {
+  pid_t process = 0;
+  if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid())
+    throw GlError(std::string(what) + ": this process is a fork of one that has used glgemm (process " + std::to_string(process) +
+                  "), and OpenGL drivers do not live through a fork: start processes with the method 'spawn'");
+}
+
 bool has_signal(std::optional<py::error_already_set>& error) {
+  if (std::this_thread::get_id() != main_thread) return false;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return false;
   error.emplace();
@@ -218,6 +228,8 @@ void Service::run(const char* what, const Work& work) {
       if (has_signal(task.interrupt.error)) task.interrupt.set();
       lock.lock();
     }
+    lock.unlock();
+    while (exits && std::this_thread::get_id() != main_thread) ::pause();
   }
   if (task.interrupt.error) throw py::error_already_set(std::move(*task.interrupt.error));
   if (task.error) std::rethrow_exception(task.error);

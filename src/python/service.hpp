@@ -37,8 +37,15 @@ class Interrupt {
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
 };
 
-/// Asks Python for signals. Without the GIL.  @returns whether a handler has raised; the error then stands in `error`
+/// Refuses what a fork of a process that has used OpenGL cannot do.  @throws GlError
+void check_process(const char* what);
+
+/// Asks Python for signals, on the thread that handles them: the one that has imported the module. Without the GIL.  @returns whether a handler has raised; the error then stands in `error`
 bool has_signal(std::optional<py::error_already_set>& error);
+
+/// Python ends, and this is the thread that ends it: other threads do not come back from what they wait for, since they would
+/// need the GIL.
+void begin_exit();
 
 class Service;
 

@@ -122,6 +122,7 @@ namespace {
 class Devices {
  public:
   explicit Devices(const std::string& list) : process_(::getpid()) {
+    check_process("Accelerators");
     const py::gil_scoped_release release;
     accelerators_ = new Accelerators(headless_accelerators(list));
   }
@@ -141,9 +142,7 @@ class Devices {
   }
 
   Accelerators& usable(const char* what) const {
-    if (process_ != ::getpid())
-      throw GlError(std::string(what) + ": the accelerators belong to the process " + std::to_string(process_) +
-                    ", of which this one is a fork");
+    check_process(what);
     if (!accelerators_) throw std::invalid_argument(std::string(what) + ": the accelerators are closed");
     return *accelerators_;
   }

@@ -208,6 +208,7 @@ def default_engine() -> Engine:
 
 @atexit.register
 def _close_all() -> None:
+    _core.begin_exit()
     # Those with threads of their own: another context may be gone by now.
     for engine in list(_engines):
         if engine._service.has_thread:
