@@ -43,6 +43,11 @@ void begin_exit() {
   exits = true;
 }
 
+WithoutGil::~WithoutGil() {
+  while (exits && std::this_thread::get_id() != main_thread) ::pause();
+  PyEval_RestoreThread(state_);
+}
+
 void check_process(const char* what) {
   pid_t process = 0;
   if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid())
@@ -152,7 +157,7 @@ void Service::start(const std::function<EngineAndContext()>& make) {
     state->own = {};
   };
   try {
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     state_->thread.emplace(serve, std::move(made));
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     done.get();
@@ -207,7 +212,7 @@ void Service::run(const char* what, const Work& work) {
   if (!has_thread()) {
     Interrupt interrupt(true);
     try {
-      const py::gil_scoped_release release;
+      const WithoutGil released;
       work(*state_->own.engine, interrupt);
       state_->destroy_discarded();  // the work was done, so that the context is current
       return;
@@ -217,7 +222,7 @@ void Service::run(const char* what, const Work& work) {
   }
   Task task{&work};
   {
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     std::unique_lock lock(state_->mutex);
     if (state_->ending) throw std::invalid_argument(std::string(what) + ": the engine is closed");
     state_->queue.push_back(&task);
@@ -228,8 +233,6 @@ void Service::run(const char* what, const Work& work) {
       if (has_signal(task.interrupt.error)) task.interrupt.set();
       lock.lock();
     }
-    lock.unlock();
-    while (exits && std::this_thread::get_id() != main_thread) ::pause();
   }
   if (task.interrupt.error) throw py::error_already_set(std::move(*task.interrupt.error));
   if (task.error) std::rethrow_exception(task.error);
@@ -239,7 +242,7 @@ void Service::close() {
   if (state_->process != ::getpid() || state_->closed) return;
   if (!has_thread()) check("Engine.close");
   for (Storage* storage : std::set(state_->storages)) storage->free();
-  const py::gil_scoped_release release;
+  const WithoutGil released;
   if (has_thread()) {
     {
       const std::lock_guard lock(state_->mutex);

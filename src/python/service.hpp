@@ -43,9 +43,20 @@ void check_process(const char* what);
 /// Asks Python for signals, on the thread that handles them: the one that has imported the module. Without the GIL.  @returns whether a handler has raised; the error then stands in `error`
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Python ends, and this is the thread that ends it: other threads do not come back from what they wait for, since they would
-/// need the GIL.
+/// Python ends. Other threads than the one that handles signals do not come back from what they wait for: they would need the GIL.
 void begin_exit();
+
+/// Gives up the GIL as long as it lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 
 class Service;
 

@@ -123,7 +123,7 @@ class Devices {
  public:
   explicit Devices(const std::string& list) : process_(::getpid()) {
     check_process("Accelerators");
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     accelerators_ = new Accelerators(headless_accelerators(list));
   }
   ~Devices() {
@@ -137,7 +137,7 @@ class Devices {
 
   void close() {
     if (!accelerators_ || process_ != ::getpid()) return;
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     delete std::exchange(accelerators_, nullptr);
   }
 
@@ -158,7 +158,7 @@ class Devices {
     const StreamOptions options = options_of(terms, how, check);
     std::optional<py::error_already_set> error;
     {
-      const py::gil_scoped_release release;
+      const WithoutGil released;
       auto done = std::async(std::launch::async, [&] { all.multiply(gemm, options); });
       while (done.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
         if (!error && has_signal(error)) ends = true;
