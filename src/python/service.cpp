@@ -5,6 +5,8 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <future>
@@ -25,6 +27,14 @@ constexpr auto signal_interval = 50ms;
 /// The process that has made an engine, 0 before there is one.
 std::atomic<pid_t> owner = 0;
 
+/// The end of a forked child. Drivers' exit handlers wait for their threads, which the child does not have: Mesa's crash. They
+/// were registered before this one, which is therefore called first and leaves them out.
+[[maybe_unused]] void leave_child(int status, void*) {
+  if (owner == ::getpid()) return;
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
 /// Python handles signals on the thread that has imported the module, as a rule.
 const std::thread::id main_thread = std::this_thread::get_id();
 /// Python ends.
@@ -38,6 +48,13 @@ struct Task {
 };
 
 }  // namespace
+
+void protect_children() {
+#ifdef __GLIBC__
+  static const int registered = ::on_exit(leave_child, nullptr);
+  static_cast<void>(registered);
+#endif
+}
 
 void begin_exit() {
   exits = true;
@@ -104,6 +121,7 @@ struct Service::State {
   void made() {
     device = own.engine->device();
     limits = own.engine->limits();
+    protect_children();
   }
   void loop();
 };

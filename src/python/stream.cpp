@@ -125,6 +125,7 @@ class Devices {
     check_process("Accelerators");
     const WithoutGil released;
     accelerators_ = new Accelerators(headless_accelerators(list));
+    protect_children();
   }
   ~Devices() {
     try {
