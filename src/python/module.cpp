@@ -151,6 +151,21 @@ void define_engine(py::module_& module) {
               std::int64_t device_memory_limit, std::int64_t memory_limit, const py::object& progress) {
              stream(service, product, terms, {device_memory_limit, memory_limit, progress});
            })
+      .def("_seconds_of_calls",  // what figures.py compares with
+           [](Service& service, const Array& a, const Array& b, const Array& c, int calls) {
+             const auto view = [](const Array& array) {
+               return view_of_lines(where(array), array.lies.type, array.lies.rows(), array.lies.columns(), array.lies.columns(),
+                                    0);
+             };
+             const Gemm gemm{.a = view(a), .b = view(b), .c = view(c)};
+             double seconds = 0;
+             service.run("gemm", [&](Engine& engine, Interrupt&) {
+               const auto begin = std::chrono::steady_clock::now();
+               for (int i = 0; i < calls; ++i) engine.gemm(gemm);
+               seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+             });
+             return seconds;
+           })
       .def("explain", &explain);
   py::class_<SavedState>(module, "SavedState")
       .def(py::init<std::shared_ptr<Service>>())
