@@ -63,6 +63,7 @@ def test_the_tool():
     assert subprocess.run([sys.executable, "-m", "glgemm", "nonsense"], capture_output=True, timeout=60).returncode == 2
 
 
+@pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="mypy reads NumPy's hints for a minute")
 def test_hints(tmp_path):
     pytest.importorskip("mypy")
     right = "import glgemm, numpy as np\nx: glgemm.Array = glgemm.Engine().asarray(np.ones(3))\ny: int = x.ndim\nz: glgemm.Array = x @ x\n"
