@@ -258,6 +258,15 @@ class GLGEMM_EXPORT Engine {
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
+  /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
+  /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has them;
+  /// the host's may then be changed. What lies between the view's lines is not written.
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, or an ld below the width
+  void upload(const void* from, std::int64_t ld, const BufferView& to);
+  /// The other way. Waits for what was enqueued before.
+  /// @throws std::invalid_argument  as upload
+  void download(const BufferView& from, void* to, std::int64_t ld = 0);
+
   /// A fence behind everything enqueued so far, by whomever.
   Fence fence();
 
