@@ -28,6 +28,7 @@ constexpr Parameter<Gemv> list[] = {
 /// text keeps at a time.
 int max_step_of_b(const Limits& limits) {
   switch (limits.device_class) {
+    case DeviceClass::adreno_5xx:
     case DeviceClass::adreno_6xx:
       return 32;
     case DeviceClass::adreno_7xx:
