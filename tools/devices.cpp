@@ -31,6 +31,10 @@ struct Found {
   Probes probes;
 };
 
+bool is_es(const HeadlessDevice& device) {
+  return device.version.starts_with("OpenGL ES");
+}
+
 std::vector<Found> find_devices() {
   std::vector<Found> found;
   std::vector<HeadlessDevice> devices = headless_devices();
@@ -46,7 +50,7 @@ std::vector<Found> find_devices() {
     found.back().limits = engine.limits();
     found.back().processor = engine.device().processor;
     engine.release();
-    found.back().probes = probe(HeadlessContext::get_proc_address);
+    if (!is_es(found.back().device)) found.back().probes = probe(HeadlessContext::get_proc_address);
   }
   return found;
 }
@@ -90,11 +94,13 @@ void print(const Found& found) {
   if (device.software) line("processor", found.processor.empty() ? "not known" : found.processor);
   line("storage block", bytes_text(limits.storage_block_bytes) + ", at offsets that are multiples of " +
                             bytes_text(limits.storage_offset_alignment));
+  line("storage blocks", std::to_string(limits.storage_blocks) + " for a program");
   line("workgroups", times(limits.groups) + ", " + std::to_string(limits.groups_product) + " in all");
   line("workgroup's size", times(limits.workgroup_size) + ", " + std::to_string(limits.workgroup_invocations) + " in all");
   line("shared memory", bytes_text(limits.shared_bytes));
   line("loop iterations", limits.loop_iterations > 0 ? std::to_string(limits.loop_iterations) : "no limit known");
 
+  if (is_es(device)) return line("what shaders can do", "is tried with OpenGL alone, not with OpenGL ES");
   const Probes& probes = found.probes;
   for (const Rounding& x : probes.rounding) {
     const auto places = [&](bool kept) {
@@ -154,6 +160,7 @@ Json to_json(const Found& found) {
   const Limits& limits = *found.limits;
   json["limits"] = {{"storage_block_bytes", limits.storage_block_bytes},
                     {"storage_offset_alignment", limits.storage_offset_alignment},
+                    {"storage_blocks", limits.storage_blocks},
                     {"groups", limits.groups},
                     {"groups_product", limits.groups_product},
                     {"workgroup_size", limits.workgroup_size},
@@ -164,6 +171,7 @@ Json to_json(const Found& found) {
                     {"image_buffer_bytes", limits.image_buffer_bytes},
                     {"concurrent_groups", limits.concurrent_groups},
                     {"device_class", to_string(limits.device_class)}};
+  if (is_es(device)) return json;
   const Probes& probes = found.probes;
   json["probes"] = {{"extensions", probes.extensions},
                     {"program_binary_formats", probes.program_binary_formats},
@@ -223,6 +231,7 @@ void add_devices(CLI::App& app, int& status) {
   const auto json = std::make_shared<JsonOutput>();
   CLI::App* verb = app.add_subcommand(
       "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
+  add_api(*verb);
   json->add_option(*verb, "what was found");
   verb->callback([json, &status] {
     devices(*json);

@@ -211,6 +211,7 @@ typedef struct glgemm_limits {
   size_t struct_size;
   int64_t storage_block_bytes;       ///< the most bytes that one storage-buffer binding may have
   int64_t storage_offset_alignment;  ///< what the offset of a binding must be a multiple of, in bytes
+  int64_t storage_blocks;            ///< the storage buffers that a program may have, at least 4
   int64_t groups[3];                 ///< the most workgroups of one dispatch in x, y and z
   int64_t groups_product;            ///< the same altogether
   int64_t workgroup_size[3];         ///< the most invocations of one workgroup in x, y and z
@@ -224,6 +225,7 @@ typedef struct glgemm_limits {
   int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
   int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
   const char* device_class;          ///< maker and generation: "nvidia-ampere", ...; NULL: "unknown"
+  int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
 } glgemm_limits;
 
 /// What the caller decides of how a product is run; everything else the planner does.

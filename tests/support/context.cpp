@@ -1,6 +1,7 @@
 // Makes the context and the engine that all tests on a device share, and frees them at the program's end.
 #include "support/context.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -101,6 +102,20 @@ void (*get_proc_address(const char* name))() {
 EngineOptions engine_options() {
   EngineOptions options;
   options.self_check = computes();
+  // What OpenGL ES 3.1 promises.
+  if (const char* limits = std::getenv("GLGEMM_TEST_LIMITS"); limits && *limits)
+    options.adjust_limits = [](Limits& device) {
+      device.storage_block_bytes = std::min<std::int64_t>(device.storage_block_bytes, 1 << 27);
+      device.storage_offset_alignment = 256;
+      device.storage_blocks = 4;
+      device.groups = {65535, 65535, 65535};
+      device.workgroup_size = {128, 128, 64};
+      device.workgroup_invocations = 128;
+      device.shared_bytes = 16 << 10;
+      device.f64 = false;
+      device.image_buffer_bytes = 0;
+      device.language = device.language == ShadingLanguage::glsl_430 ? device.language : ShadingLanguage::essl_310;
+    };
   return options;
 }
 
