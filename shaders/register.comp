@@ -12,7 +12,7 @@
 //              the edge, so that the loop has no condition; k is then a multiple of STEP_K
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
-// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16; STEP_K: 1, 2, 4 or 8; WORKGROUP: the invocations beside each other, a power of
+// Macros    TM: a multiple of 4 up to 32; TN: 2 (of a type of which a texel holds no more), 4, 8 or 16; STEP_K: 1, 2, 4 or 8; WORKGROUP: the invocations beside each other, a power of
 //           two from 4 to 128; WORKGROUP_Y: those below each other, 1, 2, 4 or 8, for GPUs more than 1; buffers, uniforms and the other
 //           macros: gemm.glsl
 
@@ -34,8 +34,8 @@
 #if TM < 4 || TM > 32 || TM % 4 != 0
 #error "register: TM must be a multiple of 4 up to 32"
 #endif
-#if TN != 4 && TN != 8 && TN != 16
-#error "register: TN must be 4, 8 or 16"
+#if TN != 2 && TN != 4 && TN != 8 && TN != 16
+#error "register: TN must be 2, 4, 8 or 16"
 #endif
 #if STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8
 #error "register: STEP_K must be 1, 2, 4 or 8"
@@ -48,6 +48,9 @@
 #endif
 
 #include "gemm.glsl"
+#if TN < PER_TEXEL
+#error "register: TN must be what a texel holds, or more"
+#endif
 
 #define ROWS TM
 #define TEXELS (TN / PER_TEXEL)

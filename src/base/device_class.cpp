@@ -434,8 +434,10 @@ Limits usual_limits(DeviceClass device_class) {
     else
       limits.workgroup_size = {invocations, invocations, invocations};
     limits.storage_offset_alignment = 4;
+    limits.storage_blocks = device_class == adreno_5xx ? 12 : between(broadcom_v3d4, broadcom_v3d7) ? 16 : 8;
     limits.f64 = false;
     limits.image_buffer_bytes = 0;
+    limits.language = ShadingLanguage::essl_310;
   }
   return limits;
 }

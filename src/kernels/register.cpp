@@ -16,7 +16,7 @@ struct Register {
 };
 constexpr Parameter<Register> list[] = {
     {"tile_m", "TM", &Register::tile_m, multiples_of(4, 4, 32), "rows of C for each invocation"},
-    {"tile_n", "TN", &Register::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
+    {"tile_n", "TN", &Register::tile_n, powers_of_two(2, 16), "columns of C for each invocation"},
     {"step_k", "STEP_K", &Register::step_k, powers_of_two(1, 8), "products taken at a time along k"},
     {"workgroup", "WORKGROUP", &Register::workgroup, powers_of_two(4, 128),
      "invocations beside each other, each with columns of its own"},
@@ -33,7 +33,12 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   std::vector<Macro> derived_macros(const Register&) const override { return {}; }
 
   MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
-  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
+    const int tile_n = read(kernel).tile_n;
+    if (tile_n * element_bytes(accumulator(problem.type)) >= 16) return {};
+    return to_string(kernel) + ": " + std::to_string(tile_n) + " columns of " + std::string(to_string(problem.type)) +
+           " are less than 16 bytes";
+  }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {
     const Register k = read(kernel);
@@ -92,9 +97,12 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
   }
-  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
-    // 4 x 4 sums are the most that the compilers for small boards keep in registers: see docs/drivers.md.
-    if (shares_through_memory(limits)) return {make({4, 4, 1, 8, 1, 8}), make({4, 4, 1, 8, 0, 8})};
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+    if (shares_through_memory(limits)) {
+      // 16 sums are the most that the compilers for small boards keep in registers: see docs/drivers.md.
+      const int columns = is_complex(problem.type) ? 2 : 4;
+      return {make({4, columns, 1, 8, 1, 8}), make({4, columns, 1, 8, 0, 8})};
+    }
     if (!limits.cpu) return {};
     const int panels = cpu_panels(limits);
     return {make({4, 4, 4, 8, panels}), make({8, 4, 4, 8, panels}), make({12, 8, 4, 8, panels}), make({24, 8, 4, 8, panels}),
