@@ -31,10 +31,6 @@ struct Found {
   Probes probes;
 };
 
-bool is_es(const HeadlessDevice& device) {
-  return device.version.starts_with("OpenGL ES");
-}
-
 std::vector<Found> find_devices() {
   std::vector<Found> found;
   std::vector<HeadlessDevice> devices = headless_devices();
@@ -50,7 +46,7 @@ std::vector<Found> find_devices() {
     found.back().limits = engine.limits();
     found.back().processor = engine.device().processor;
     engine.release();
-    if (!is_es(found.back().device)) found.back().probes = probe(HeadlessContext::get_proc_address);
+    found.back().probes = probe(HeadlessContext::get_proc_address);
   }
   return found;
 }
@@ -100,7 +96,6 @@ void print(const Found& found) {
   line("shared memory", bytes_text(limits.shared_bytes));
   line("loop iterations", limits.loop_iterations > 0 ? std::to_string(limits.loop_iterations) : "no limit known");
 
-  if (is_es(device)) return line("what shaders can do", "is tried with OpenGL alone, not with OpenGL ES");
   const Probes& probes = found.probes;
   for (const Rounding& x : probes.rounding) {
     const auto places = [&](bool kept) {
@@ -171,7 +166,6 @@ Json to_json(const Found& found) {
                     {"image_buffer_bytes", limits.image_buffer_bytes},
                     {"concurrent_groups", limits.concurrent_groups},
                     {"device_class", to_string(limits.device_class)}};
-  if (is_es(device)) return json;
   const Probes& probes = found.probes;
   json["probes"] = {{"extensions", probes.extensions},
                     {"program_binary_formats", probes.program_binary_formats},

@@ -423,7 +423,7 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 
 // ---- The engine
 
-/// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that
+/// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL state that
 /// a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and
 /// generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object
 /// that was deleted while it was bound cannot be bound again. Not while transform feedback is active (refused) and not under
@@ -455,7 +455,7 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 
 /// Makes an engine in the current context.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED       no context is current, or it is older than OpenGL 4.3; the message has its version
+/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its version
 /// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive, or options->max_buffer_bytes is negative
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);

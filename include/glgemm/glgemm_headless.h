@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/// An OpenGL context of version 4.3 to 4.6, the newest that the device has, with no window and no display.
+/// A context of OpenGL 4.3 to 4.6, or of OpenGL ES 3.1 to 3.2, the newest that the device has, with no window and no display.
 typedef struct glgemm_headless_context glgemm_headless_context;
 
 /// What context is made.

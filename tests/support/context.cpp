@@ -8,6 +8,8 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "support/functions.hpp"
@@ -29,6 +31,7 @@ bool on_shim() {
 }
 
 std::atomic<std::int64_t> not_compared = 0;
+std::set<std::string> left_out;  ///< types
 
 std::atomic<decltype(gl::Api::GetQueryObjectui64v)> get_query_result = nullptr;
 void GLAPIENTRY get_query_result_if_there(GLuint query, GLenum what, GLuint64* value) {
@@ -52,6 +55,7 @@ struct Shared {
     } catch (const std::exception& error) {
       std::cerr << "the tests' engine could not be released: " << error.what() << '\n';
     }
+    for (const std::string& type : left_out) std::cout << "the device has no " << type << ": what tests that was left out\n";
     if (on_shim()) std::cout << "nothing is computed here; results not compared: " << not_compared << '\n';
   }
 };
@@ -117,6 +121,22 @@ EngineOptions engine_options() {
       device.language = device.language == ShadingLanguage::glsl_430 ? device.language : ShadingLanguage::essl_310;
     };
   return options;
+}
+
+Kernel kernel_here(const std::string& name) {
+  const Kernel kernel = parse_kernel(name);
+  return panels(kernel) == Panels::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
+}
+
+bool has_type(Type type) {
+  if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
+  try {
+    engine().plan({.m = 1, .n = 1, .k = 1, .type = type, .c_type = type});
+  } catch (const Unsupported&) {
+    left_out.insert(std::string(to_string(type)));
+    return false;
+  }
+  return true;  // which the test then finds out
 }
 
 bool accept(bool right) {
