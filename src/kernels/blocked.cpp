@@ -76,7 +76,7 @@ Fit fit_of(DeviceClass device) {
     case DeviceClass::adreno_6xx:
       return {72, 8, 1, 32, 8};
     case DeviceClass::intel_gen7:
-      return {48, 0, 2, 16};
+      return {56, 0, 2, 16};
     case DeviceClass::intel_gen8:
     case DeviceClass::intel_gen9:
     case DeviceClass::intel_gen11:
