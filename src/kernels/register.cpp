@@ -26,9 +26,7 @@ constexpr Parameter<Register> list[] = {
 
 class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   std::string_view name() const noexcept override { return "register"; }
-  std::string_view summary() const noexcept override {
-    return "for drivers that compute on a CPU, and for small boards: registers alone, no barrier";
-  }
+  std::string_view summary() const noexcept override { return "for CPU drivers and small boards: registers alone, no barrier"; }
   std::string conflict(const Register&) const override { return {}; }
   std::vector<Macro> derived_macros(const Register&) const override { return {}; }
 
