@@ -71,7 +71,8 @@ struct HeadlessOptions {
 class GLGEMM_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why
-  /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the options
+  /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the
+  /// options
   ///                                exclude each other
   explicit HeadlessContext(const HeadlessOptions& options = {});
   ~HeadlessContext();
