@@ -19,6 +19,7 @@
 
 #include "support/context.hpp"
 #include "support/counting_loader.hpp"
+#include "support/functions.hpp"
 
 using namespace glgemm;
 
@@ -427,6 +428,9 @@ TEST_CASE("a lost context: without a factory DeviceLost; with one the product go
   test::pretend_reset(0);
   CHECK(engines == 3);
   engine->release();
+  for (const GLenum target :
+       test::Enums{GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER})  // nothing is put back in a context that is lost
+    test::gl_functions().BindBuffer(target, 0);
 }
 
 TEST_CASE("a driver without the memory: smaller pieces, and OutOfMemory when none is small enough") {
