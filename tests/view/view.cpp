@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/verify.hpp>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,7 +82,7 @@ void check_picture(const Picture& picture, const Scene& scene, std::uint32_t pha
   const MapArea map = map_area(picture.width, picture.height, scene.n);
   REQUIRE(map.side >= 100);
   const Picture around = surroundings(picture.width, picture.height, scene, heading,
-                                      "up, down: size   k: kernel   t: type   l: large   space: pause   h: help   esc: quit");
+                                      "up, down: size   k: kernel   t: type   o: panel   space: pause   h: help   esc: quit");
   std::int64_t wrong = 0, wrong_around = 0, neighbours = 0;
   std::vector<bool> seen(256);
   for (int y = 0; y < picture.height; ++y)
@@ -195,6 +198,81 @@ TEST_CASE("a large product runs across frames, and its picture is the same") {
   CHECK(run.out.starts_with("C = A B, 30 x 30, f32, naive: frame "));
   run = view(folder, common + "--large 40 -n 30 --frames 3 --keys lktl");
   CHECK(run.out.starts_with("C = A B, 40 x 40, f16, "));
+}
+
+TEST_CASE("a step is one slice of a large product, and nothing else of it is shown") {
+  const TemporaryFolder folder;
+  const std::string png = folder.file("picture.png");
+  for (const std::int64_t steps : {1, 7, 11}) {
+    // A slice is a workgroup of 8 x 8 elements at least, and here no more.
+    const Run run = view(folder, "--width 420 --height 340 --kernel naive --large 64 --frames 1 --screenshot '" + png +
+                                     "' --keys " + std::string(static_cast<std::size_t>(steps), 's'));
+    REQUIRE_MESSAGE(run.status == 0, run.err);
+    const Picture picture = read_png(png);
+    const MapArea map = map_area(picture.width, picture.height, 64);
+    std::int64_t shown = 0;
+    for (int i = 0; i < 64; ++i)
+      for (int j = 0; j < 64; ++j)
+        shown +=
+            pixel(picture, map.x + (2 * j + 1) * map.side / 128, map.y + (2 * i + 1) * map.side / 128) != out_of_range_colour;
+    CHECK(shown == 64 * steps);
+  }
+}
+
+TEST_CASE("the panel: beside the picture, with the error of C against its bound") {
+  const TemporaryFolder folder;
+  const std::string png = folder.file("picture.png"), common = "--overlay --height 340 --screenshot '" + png + "' ";
+  const Run there = view(folder, "--overlay --frames 1 -n 1");
+  if (there.err.find("Dear ImGui (libimgui-dev) was not there") != std::string::npos) {
+    CHECK(there.status == 2);
+    const char* ci = std::getenv("CI");
+    REQUIRE_MESSAGE(!(ci && *ci), there.err);
+    MESSAGE("SKIPPED: " << there.err);
+    return;
+  }
+  const auto left_part = [](const Picture& picture, int width) {
+    Picture part{width, picture.height, {}};
+    for (int y = 0; y < picture.height; ++y) {
+      const auto row = picture.rgb.begin() + 3 * static_cast<std::ptrdiff_t>(y) * picture.width;
+      part.rgb.insert(part.rgb.end(), row, row + 3 * static_cast<std::ptrdiff_t>(width));
+    }
+    return part;
+  };
+  const auto colours_right_of = [](const Picture& picture, int x0) {
+    std::set<std::uint32_t> colours;
+    for (int y = 0; y < picture.height; ++y)
+      for (int x = x0; x < picture.width; ++x) colours.insert(pixel(picture, x, y));
+    return colours.size();
+  };
+  for (const Type type : {Type::f32, Type::bf16, Type::i8}) {
+    CAPTURE(to_string(type));
+    const Run run = view(folder, common + "--width 758 -n 37 --kernel tiled --frames 3 --type " + std::string(to_string(type)));
+    CAPTURE(run.err);
+    CAPTURE(run.out);
+    REQUIRE(run.status == 0);
+    const Picture picture = read_png(png);
+    REQUIRE(picture.width == 758);
+    check_picture(left_part(picture, 420), make_scene(37, type), 2 * phase_step,
+                  "C = A B, 37 x 37, " + std::string(to_string(type)) + ", tiled");
+    CHECK(colours_right_of(picture, 420) > (is_integer(type) ? 30 : 60));  // text, controls, and a map of errors
+    const std::size_t at = run.out.find(", error ");
+    REQUIRE(at != std::string::npos);
+    const std::string error = run.out.substr(at);
+    if (is_integer(type)) {
+      CHECK(error == ", error none in 1369 elements\n");
+      continue;
+    }
+    double worst = 0, median = 0;
+    REQUIRE(std::sscanf(error.c_str(), ", error at most %lf, median %lf of the bound in 1369 elements\n", &worst, &median) == 2);
+    CHECK(median > 0);
+    CHECK(worst >= median);
+    CHECK(worst <= 1);
+  }
+  // A product that takes its first slices one by one, and then the others.
+  const Run large = view(folder, common + "--large 300 --budget 1000 --kernel tiled --keys 'ss '");
+  CHECK_MESSAGE(large.out.find(" % done, error at most 0.") != std::string::npos, large.out, large.err);
+  const Run keys = view(folder, "--height 340 --width 758 -n 20 --frames 2 --keys ohoo");  // away with it, and back
+  CHECK_MESSAGE(keys.out.find(", error at most 0.") != std::string::npos, keys.out, keys.err);
 }
 
 TEST_CASE("bad input is one sentence and status 2, and leaves no file") {

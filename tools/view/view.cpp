@@ -23,6 +23,9 @@
 #include "files/files.hpp"
 #include "files/image.hpp"
 #include "view/viewer.hpp"
+#ifdef GLGEMM_HAS_IMGUI
+#include "view/overlay.hpp"
+#endif
 
 namespace {
 
@@ -34,7 +37,11 @@ constexpr char escape = '\x1b';
 constexpr std::string_view keys_text =
     "  up, +    twice the size; of a large product: twice the budget\n  down, -  half of it\n  k        the next kernel\n"
     "  t        the next type of elements\n  l        a large product across many frames, and back\n"
+    "  o        the panel with the plan, times, errors and controls, and away with it\n"
+    "  s        a large product's next slice alone; space goes on\n"
     "  space    pause\n  h        print this\n  esc      quit\n";
+/// What --keys and the keyboard know.
+constexpr std::string_view known_keys = "+-ktlosh ";
 
 struct Arguments {
   std::int64_t n = 256;
@@ -42,11 +49,12 @@ struct Arguments {
   std::string kernel = "auto";
   std::int64_t large = 0;  ///< 0: a product in each frame
   double budget_ms = 4;
-  int width = 962;
+  std::optional<int> width;
   int height = 900;
   std::optional<std::int64_t> frames;  ///< then it ends, and each frame is a fixed step of the phase
   std::string screenshot;
   std::string keys;
+  bool overlay = false;
 };
 
 // ---- The window
@@ -91,6 +99,21 @@ class Window {
 
 // ---- The program
 
+#ifdef GLGEMM_HAS_IMGUI
+constexpr bool has_overlay = true;
+#else
+constexpr bool has_overlay = false;
+/// Stands for the one that is left out.
+struct Overlay {
+  static constexpr int reserved = 0;
+  explicit Overlay(GLFWwindow*) {}
+  void update(Viewer&, bool&) {}
+  static void draw() {}
+};
+#endif
+constexpr const char* no_overlay =
+    "the panel is left out of this program: Dear ImGui (libimgui-dev) was not there when it was built";
+
 void on_key(GLFWwindow* window, int key, int, int action, int) {
   if (action == GLFW_RELEASE) return;
   constexpr std::pair<int, char> meanings[] = {
@@ -100,7 +123,7 @@ void on_key(GLFWwindow* window, int key, int, int action, int) {
 }
 
 void on_character(GLFWwindow* window, unsigned character) {
-  if (std::string_view("+-kthl ").find(static_cast<char>(character)) != std::string_view::npos && character < 128)
+  if (character < 128 && known_keys.find(static_cast<char>(character)) != std::string_view::npos)
     static_cast<std::string*>(glfwGetWindowUserPointer(window))->push_back(static_cast<char>(character));
 }
 
@@ -109,24 +132,37 @@ void run(const Arguments& arguments) {
   Settings settings{.n = large ? arguments.large : arguments.n, .type = parse_type(arguments.type), .kernel = {}, .large = large};
   if (arguments.kernel != "auto") settings.kernel = parse_kernel(arguments.kernel);
   make_scene(1, settings.type);  // what is wrong with the type is said before a window opens
+  if (arguments.overlay && !has_overlay) throw std::runtime_error(std::string("--overlay: ") + no_overlay);
   std::optional<OutputFile> output;
   if (!arguments.screenshot.empty()) output.emplace(arguments.screenshot);
   const bool until_complete = large && output && !arguments.frames;
   const std::int64_t last_frame = arguments.frames.value_or(output && !large ? 1 : 0);
 
-  const Window window(arguments.width, arguments.height);
+  const int width = arguments.width.value_or(962 + (arguments.overlay ? Overlay::reserved : 0));
+  const Window window(width, arguments.height);
   Viewer viewer(glfwGetProcAddress, settings, large ? arguments.n : largest_n,
                 std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(arguments.budget_ms)));
   std::string keys = arguments.keys;  // pressed and not yet obeyed
   glfwSetWindowUserPointer(window.get(), &keys);
   glfwSetKeyCallback(window.get(), on_key);
   glfwSetCharCallback(window.get(), on_character);
+  std::optional<Overlay> overlay;
+  const auto change_overlay = [&] {
+    if (overlay)
+      overlay.reset();
+    else if (has_overlay)
+      overlay.emplace(window.get());
+    else
+      std::cerr << "glgemm-view: " << no_overlay << '\n';
+    overlay ? viewer.set_on_top(Overlay::draw, Overlay::reserved) : viewer.set_on_top({}, 0);
+  };
+  if (arguments.overlay) change_overlay();
   glfwSwapInterval(last_frame || until_complete ? 0 : 1);
 
   std::uint32_t phase = 0;
   bool paused = false;
   const Clock::time_point begin = Clock::now();
-  Clock::time_point before = begin, titled = begin;
+  Clock::time_point before = begin, titled = begin, measured;
   int frames_in_title = 0;
   for (std::int64_t frame = 1; !glfwWindowShouldClose(window.get()); ++frame) {
     glfwPollEvents();
@@ -147,8 +183,17 @@ void run(const Arguments& arguments) {
         case 'l':
           viewer.change_largeness();
           break;
+        case 'o':
+          change_overlay();
+          break;
+        case 's':
+          viewer.step();
+          break;
         case ' ':
-          paused = !paused;
+          if (viewer.stepping())
+            viewer.end_stepping();
+          else
+            paused = !paused;
           break;
         case 'h':
           std::cout << keys_text << std::flush;
@@ -157,10 +202,18 @@ void run(const Arguments& arguments) {
           glfwSetWindowShouldClose(window.get(), GLFW_TRUE);
       }
     }
-    int width = 0, height = 0;
-    glfwGetFramebufferSize(window.get(), &width, &height);
+    int drawn_width = 0, drawn_height = 0;
+    glfwGetFramebufferSize(window.get(), &drawn_width, &drawn_height);
     viewer.compute(phase);
-    if (width > 0 && height > 0) viewer.draw(width, height);  // not while it is minimised
+    const bool last = frame == last_frame || (until_complete && viewer.completed() > 0);
+    if (overlay) {
+      if (last || viewer.settings().large || Clock::now() - measured > std::chrono::milliseconds(250)) {
+        viewer.measure_errors();
+        measured = Clock::now();
+      }
+      overlay->update(viewer, paused);
+    }
+    if (drawn_width > 0 && drawn_height > 0) viewer.draw(drawn_width, drawn_height);  // not while it is minimised
     glfwSwapBuffers(window.get());
 
     const Clock::time_point now = Clock::now();
@@ -171,9 +224,10 @@ void run(const Arguments& arguments) {
       titled = now;
       frames_in_title = 0;
     }
-    if (frame == last_frame || (until_complete && viewer.completed() > 0)) {
+    viewer.frame_times().add(milliseconds(now - before));
+    if (last) {
       if (output) {
-        write_png(*output, viewer.screenshot(arguments.width, arguments.height));
+        write_png(*output, viewer.screenshot(width, arguments.height));
         output->commit();
       }
       viewer.times().finish();
@@ -217,10 +271,10 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--kernel", arguments.kernel, "The kernel at first, as in tiled:tile=16; auto: the best that can")
       ->type_name("auto|KERNEL")
       ->capture_default_str();
-  app.add_option("--width", arguments.width, "Of the window")
+  app.add_option("--width", arguments.width, "Of the window; with --overlay, 1300 where this is missing")
       ->check(in_range(64, 8192))
       ->type_name("PIXELS")
-      ->capture_default_str();
+      ->default_str("962");
   app.add_option("--height", arguments.height, "Of the window")
       ->check(in_range(64, 8192))
       ->type_name("PIXELS")
@@ -231,9 +285,11 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--screenshot", arguments.screenshot,
                  "Write the last frame as .png; alone: the first, of a large product the one that completes it, and end")
       ->type_name("FILE");
+  app.add_flag("--overlay", arguments.overlay,
+               "Begin with the panel: device and plan, times as curves, the error of C against its bound, and controls");
   app.add_option("--keys", arguments.keys, "Press these keys first, as in '++t'")
       ->check([](const std::string& keys) {
-        return keys.find_first_not_of("+-kthl ") == std::string::npos ? "" : "knows the keys + - k t l h and space";
+        return keys.find_first_not_of(known_keys) == std::string::npos ? "" : "knows the keys + - k t l o s h and space";
       })
       ->type_name("KEYS");
   app.footer("Keys:\n" + std::string(keys_text));
