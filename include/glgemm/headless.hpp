@@ -26,7 +26,7 @@ struct HeadlessDevice {
 
 /// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
 /// reason. The EGL context that was current on this thread is current again afterwards. Any thread.
-GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+GLGEMM_HEADLESS_EXPORT std::vector<HeadlessDevice> headless_devices();
 
 /// Sources for Accelerators, one for each accelerator, each with a context of its own that reports resets where it can.
 ///
@@ -41,7 +41,7 @@ GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
 /// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context. Any thread.
 /// @throws Unsupported            no device can be used; the message lists each and why
 /// @throws std::invalid_argument  an entry fits no usable device
-GLGEMM_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
+GLGEMM_HEADLESS_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
 
 /// What context a HeadlessContext makes.
 struct HeadlessOptions {
@@ -61,7 +61,7 @@ struct HeadlessOptions {
 ///
 /// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current
 /// there. Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
-class GLGEMM_EXPORT HeadlessContext {
+class GLGEMM_HEADLESS_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why
   /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), or the options exclude each other
@@ -81,7 +81,7 @@ class GLGEMM_EXPORT HeadlessContext {
   static void (*get_proc_address(const char* name))();
 
  private:
-  friend GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+  friend GLGEMM_HEADLESS_EXPORT std::vector<HeadlessDevice> headless_devices();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -16,8 +16,8 @@
 #include "gl/gl.hpp"
 #include "gl/program_cache.hpp"
 
-// A class that is nested in an exported class is exported too, unless it is marked.
-#if defined(__GNUC__)
+// A class that is nested in an exported class is exported too, unless it is marked; not on Windows.
+#if defined(__GNUC__) && !defined(_WIN32)
 #define GLGEMM_HIDDEN __attribute__((visibility("hidden")))
 #else
 #define GLGEMM_HIDDEN
@@ -58,15 +58,15 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<TunedChoice> tuning;  ///< what make_plan gets
   std::map<ProgramKey, Entry> programs;
   gl::StagingRing staging;
-  gl::ContextMark mark;     ///< of the engine's context
-  WorkBuffers work;         ///< of products without a workspace of the caller's; grows as needed
-  unsigned scratch = 0;     ///< bound by run_on_nothing()
+  gl::ContextMark mark;                           ///< of the engine's context
+  WorkBuffers work;                               ///< of products without a workspace of the caller's; grows as needed
+  unsigned scratch = 0;                           ///< bound by run_on_nothing()
   std::array<gl::BufferImage, 2> operand_images;  ///< A and B, where a kernel reads them as images
   /// Has the images look for their buffers again: others may have got the names.
   void forget_images() {
     for (gl::BufferImage& image : operand_images) image.begin = -1;
   }
-  SliceClock clock;         ///< of long products
+  SliceClock clock;  ///< of long products
   bool scoped = false;
   /// The sizes of the buffers that this scope has asked for.
   std::vector<std::pair<unsigned, std::int64_t>> sizes;
@@ -131,8 +131,5 @@ struct GLGEMM_HIDDEN Fence::State {
   std::shared_ptr<Engine::State> engine;
   gl::Sync sync;
 };
-
-/// The bytes of this machine's memory; 0 if the system does not say.
-std::int64_t main_memory_bytes();
 
 }  // namespace glgemm

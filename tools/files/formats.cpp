@@ -1,8 +1,6 @@
 // Formats of matrices: see formats.hpp.
 #include "files/formats.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -11,13 +9,14 @@
 #include <utility>
 
 #include "files/npz.hpp"
+#include "system/program.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 /// @throws FileError  what is written would go to a terminal
 const std::string& writable(const MatrixPath& path) {
-  if (path.file == "-" && isatty(STDOUT_FILENO) == 1)
+  if (path.file == "-" && is_terminal(Stream::out))
     throw FileError(
         "'-' is the standard output, which is a terminal: redirect it, as in 'glgemm ... -o - >C.npy', or name a file");
   if (path.format == Format::npz && !npz_supported()) npz_of(path.file, {}, {});  // which says why

@@ -180,11 +180,11 @@ class MtxReader {
     };
     const auto add_to = [&](T& sum, T summand) {
       if constexpr (std::is_integral_v<T>) {
-        if (__builtin_add_overflow(sum, summand, &sum))
+        using Limits = std::numeric_limits<T>;
+        if (summand > 0 ? sum > Limits::max() - summand : sum < Limits::min() - summand)
           lines_.fail("the sum of this place's entries is beyond the range of int64");
-      } else {
-        sum += summand;
       }
+      sum += summand;
     };
     add_to(element(row, column), value);
     if (!header_.symmetric() || row == column) return;

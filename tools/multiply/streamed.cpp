@@ -1,6 +1,4 @@
 // glgemm multiply, streamed: pieces of C are computed from files' sections and written to a file as they come, with a journal.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -405,7 +403,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
 
   std::optional<Check> result;
   {
-    const LastWords last_words((isatty(STDERR_FILENO) == 1 ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
+    const LastWords last_words((is_terminal(Stream::error) ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
                                output.kept() + "\n");
     try {
       Progress progress(1);

@@ -21,6 +21,7 @@
 
 #include "bench/measure.hpp"
 #include "files/child.hpp"
+#include "files/date.hpp"
 #include "files/files.hpp"
 #include "files/progress.hpp"
 #include "files/shapes.hpp"
@@ -56,12 +57,7 @@ class Reporter {
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
-    const std::time_t now = std::time(nullptr);
-    std::tm calendar{};
-    gmtime_r(&now, &calendar);
-    std::array<char, 16> date{};
-    std::strftime(date.data(), date.size(), "%Y-%m-%d", &calendar);
-    report_ = {{"format", "glgemm report 1"}, {"date", date.data()},     {"glgemm", GLGEMM_VERSION_STRING},
+    report_ = {{"format", "glgemm report 1"}, {"date", today()},         {"glgemm", GLGEMM_VERSION_STRING},
                {"command", command()},        {"quick", options_.quick}, {"device", Json::object()},
                {"steps", Json::array()},      {"goals", Json::array()},  {"devices", Json::array()},
                {"bench", Json::array()},      {"cublas", nullptr},       {"tuning", nullptr},
@@ -371,7 +367,7 @@ class Reporter {
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
-      std::ofstream out(path);
+      std::ofstream out{fs::path(path)};
       out << "m,n,k,trans_a,trans_b\n";
       for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
       return path;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "arguments/options.hpp"
+#include "files/date.hpp"
 #include "files/files.hpp"
 #include "tune/tune.hpp"
 #include "verbs.hpp"
@@ -27,15 +28,6 @@ struct Arguments {
   JsonOutput json;
   TuneOptions options;
 };
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm calendar{};
-  gmtime_r(&now, &calendar);
-  std::array<char, 16> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
-  return text.data();
-}
 
 /// Whether a table can have it.
 bool is_date(const std::string& text) {
