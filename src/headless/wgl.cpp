@@ -307,7 +307,7 @@ using Procedure = void (*)();
 /// What opengl32.dll has itself, the functions of OpenGL 1.1: wglGetProcAddress knows only the others.
 Procedure own_function(const char* name) {
   static const HMODULE library = GetModuleHandleW(L"opengl32.dll");
-  return reinterpret_cast<Procedure>(GetProcAddress(library, name));
+  return reinterpret_cast<Procedure>(::GetProcAddress(library, name));
 }
 
 }  // namespace

@@ -12,28 +12,12 @@
 #include <utility>
 
 #include "support/context.hpp"
+#include "support/environment.hpp"
 #include "support/run_tool.hpp"
 
 using namespace glgemm;
 
 namespace {
-
-/// Sets a variable of the environment for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before, was_set_ = true;
-    setenv(name, value, 1);
-  }
-  ~Variable() { was_set_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-  bool was_set_ = false;
-};
 
 template <class Function>
 Function* function(const char* name) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "support/environment.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
