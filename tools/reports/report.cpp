@@ -209,7 +209,8 @@ class Reporter {
           "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/tune/cli.sh"}) {
       const bool script = name.ends_with(".sh");
       const auto words = [&](const fs::path& in) {
-        return script ? Words{"bash", in / name, in / "bin/glgemm"} : Words{in / name, "--duration"};
+        return script ? Words{"bash", (in / name).string(), (in / "bin/glgemm").string()}
+                      : Words{(in / name).string(), "--duration"};
       };
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / name, error)) {
