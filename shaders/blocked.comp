@@ -230,8 +230,8 @@ void main() {
 #define FROM_A(t) (from_a + R_A(t) * a_at.y + P_A(t) * a_at.z)
 #define FROM_B(t) (from_b + R_B(t) * b_at.z + P_B(t) * b_at.y)
 #if WIDE
-#define LOAD_A(t) next_a[t] = TEXEL_A(int(min(uint(FROM_A(t)), last_a) / PER_TEXEL));
-#define LOAD_B(t) next_b[t] = TEXEL_B(int(min(uint(FROM_B(t)), last_b) / PER_TEXEL));
+#define LOAD_A(t) next_a[t] = TEXEL_A(int(min(uint(FROM_A(t)), last_a) / uint(PER_TEXEL)));
+#define LOAD_B(t) next_b[t] = TEXEL_B(int(min(uint(FROM_B(t)), last_b) / uint(PER_TEXEL)));
 #else
 #define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
 #define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))
@@ -248,7 +248,7 @@ void main() {
 
 #if PANELS == 0 && WIDE
 // Along p each element of a load goes to a texel of its own.
-#define KEEP_ONE(s, e, value, to, pitch) s[uint(to) / PER_TEXEL + e * pitch][uint(to) % PER_TEXEL] = value[e];
+#define KEEP_ONE(s, e, value, to, pitch) s[int(uint(to) / uint(PER_TEXEL)) + e * pitch][uint(to) % uint(PER_TEXEL)] = value[e];
 #if PER_TEXEL == 4
 #define KEEP_EACH(s, value, to, pitch)                                                       \
   KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)                          \
@@ -260,7 +260,7 @@ void main() {
   {                                                                                          \
     int at = (tile) * (BK * pitch * PER_TEXEL) + to;                                         \
     TEXEL texel = value;                                                                     \
-    if ((along_k) != 0) { KEEP_EACH(s, texel, at, pitch) } else s[uint(at) / PER_TEXEL] = texel; \
+    if ((along_k) != 0) { KEEP_EACH(s, texel, at, pitch) } else s[uint(at) / uint(PER_TEXEL)] = texel; \
   }
 #define KEEP_A(t) KEEP(As, texel_of_read(next_a[t]), tile, TO_A(t), pitch_a, A_ALONG_K)
 #define KEEP_B(t) KEEP(Bs, texel_of_read(next_b[t]), tile, TO_B(t), pitch_b, B_ALONG_K)

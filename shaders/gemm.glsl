@@ -2,8 +2,10 @@
 //
 // Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums; each a window of the operand
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
+//           BINDING_A, ..., BINDING_PARTIAL: other numbers of the storage buffers, for devices that have fewer
 // Macros    TYPE: the element type of A and B; TYPE_C: that of C, D and the bias (codes below)
-//           EPILOGUE: 1 if D, a bias or an activation may apply; ITEMS: 1 if each item has offsets and scalars of its own
+//           EPILOGUE: 1 if D, a bias or an activation may apply; RESIDUAL, BIAS: 0 if D, or a bias, may not
+//           ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
 //           WIDE: A, or with READS_B_WIDE defined A and B, are read 16 bytes at a time, for which their lines begin and end at
 //           multiples of that: 1 from their buffers, 2 A from image unit 1 and B from image unit 0
@@ -31,6 +33,12 @@
 #ifndef EPILOGUE
 #define EPILOGUE 0
 #endif
+#ifndef RESIDUAL
+#define RESIDUAL 1
+#endif
+#ifndef BIAS
+#define BIAS 1
+#endif
 #ifndef ITEMS
 #define ITEMS 0
 #endif
@@ -46,6 +54,31 @@
 #ifndef HALVES_BY_INTEGERS
 #define HALVES_BY_INTEGERS 0
 #endif
+#ifndef BINDING_A
+#define BINDING_A 0
+#endif
+#ifndef BINDING_B
+#define BINDING_B 1
+#endif
+#ifndef BINDING_C
+#define BINDING_C 2
+#endif
+#ifndef BINDING_D
+#define BINDING_D 3
+#endif
+#ifndef BINDING_BIAS
+#define BINDING_BIAS 4
+#endif
+#ifndef BINDING_ITEMS
+#define BINDING_ITEMS 5
+#endif
+#ifndef BINDING_PARTIAL
+#define BINDING_PARTIAL 6
+#endif
+
+// OpenGL ES wants them said; OpenGL takes and ignores them.
+precision highp float;
+precision highp int;
 
 // Sums are made in the type SUM, in GLSL ACC. A buffer of A or B is made of elements, or of words of 1 << WORD_SHIFT elements of 16 or 8
 // bits.
@@ -130,42 +163,42 @@
 
 #if READS_A
 #if WIDE == 1
-layout(std430, binding = 0) readonly buffer BufferA { BITS A[]; };
+layout(std430, binding = BINDING_A) readonly buffer BufferA { BITS A[]; };
 #define TEXEL_A(at) A[at]
-#define BITS_A(index) A[uint(index) / PER_16_BYTES]
+#define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
 #elif WIDE == 2
-layout(rgba32ui, binding = 1) readonly uniform uimageBuffer A;
+layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 // The drivers that read A so compute on the CPU; llvmpipe takes 1.5 times as long with an unsigned quotient here.
 #define TEXEL_A(at) imageLoad(A, at)
 #define BITS_A(index) imageLoad(A, (index) / PER_16_BYTES)
 #elif WIDE != 0
 #error "gemm: WIDE must be 0, 1 or 2"
 #else
-layout(std430, binding = 0) readonly buffer BufferA { WORD A[]; };
+layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD A[]; };
 #endif
 #endif
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
-layout(std430, binding = 1) readonly buffer BufferB { BITS B[]; };
+layout(std430, binding = BINDING_B) readonly buffer BufferB { BITS B[]; };
 #define TEXEL_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
-layout(rgba32ui, binding = 0) readonly uniform uimageBuffer B;
+layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer B;
 #define TEXEL_B(at) imageLoad(B, at)
 #else
-layout(std430, binding = 1) readonly buffer BufferB { WORD B[]; };
+layout(std430, binding = BINDING_B) readonly buffer BufferB { WORD B[]; };
 #endif
 #endif
 #if PANELS == 1
-layout(std430, binding = 1) readonly buffer BufferPanels { uvec4 Panels[]; };
+layout(std430, binding = BINDING_B) readonly buffer BufferPanels { uvec4 Panels[]; };
 #define PANEL_BITS(index) Panels[index]
 #elif PANELS == 2
-layout(rgba32ui, binding = 0) readonly uniform uimageBuffer Panels;
+layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer Panels;
 #define PANEL_BITS(index) imageLoad(Panels, index)
 #elif PANELS != 0
 #error "gemm: PANELS must be 0, 1 or 2"
 #endif
 #if WRITES_C
-layout(std430, binding = 2) buffer BufferC { WORD_C C[]; };
+layout(std430, binding = BINDING_C) buffer BufferC { WORD_C C[]; };
 #endif
 
 layout(location = 0) uniform int x0;      // first column of C of this dispatch
@@ -231,7 +264,7 @@ TEXEL texel_of_bits(uvec4 bits) {
 #if PANELS > 0 || defined PACKS
 layout(location = 15) uniform ivec4 panels_at;  // the first texel of A's and of B's panels; the texels from item to item of each
 #ifdef PACKS
-layout(std430, binding = 6) writeonly buffer BufferPacked { TEXEL Packed[]; };
+layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferPacked { TEXEL Packed[]; };
 #else
 TEXEL panel(int index) { return texel_of_bits(PANEL_BITS(index)); }
 #endif
@@ -267,7 +300,7 @@ struct Item {
   int a, b, c, d;  // added to the placement
   ACC alpha, beta;
 };
-layout(std430, binding = 5) readonly buffer BufferItems { Item items[]; };
+layout(std430, binding = BINDING_ITEMS) readonly buffer BufferItems { Item items[]; };
 #define ALPHA(z) items[z].alpha
 #define BETA(z) items[z].beta
 #define OFFSET(z, operand, at) items[z].operand
@@ -395,10 +428,10 @@ int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b,
 layout(location = 17) uniform int sums_at;  // the first of the partial sums
 #endif
 #if PARTS || defined REDUCES
-layout(std430, binding = 6) buffer BufferPartial { ACC Partial[]; };
+layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { ACC Partial[]; };
 #elif NARROW_C && WRITES_C
 // Sums of earlier windows of k: C's own type would round each of them.
-layout(std430, binding = 6) buffer BufferPartial { float Partial[]; };
+layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]; };
 #endif
 
 #if PARTS
@@ -451,8 +484,12 @@ void store_c(int index, ACC value) {
 }
 
 #if EPILOGUE
-layout(std430, binding = 3) readonly buffer BufferD { WORD_C D[]; };
-layout(std430, binding = 4) readonly buffer BufferBias { WORD_C Bias[]; };
+#if RESIDUAL
+layout(std430, binding = BINDING_D) readonly buffer BufferD { WORD_C D[]; };
+#endif
+#if BIAS
+layout(std430, binding = BINDING_BIAS) readonly buffer BufferBias { WORD_C Bias[]; };
+#endif
 
 layout(location = 10) uniform ivec4 d_at;
 layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
@@ -461,6 +498,15 @@ layout(location = 12) uniform int activation;
 #if SUM == F32 || SUM == F64
 layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu
 layout(location = 14) uniform ACC act_high;  // the upper end of clamp
+
+// OpenGL ES has no suffix for literals that are doubles.
+#if TYPE == F64
+const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf;
+const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf;
+#else
+const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_half = 0.7071067811865476;
+const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
+#endif
 
 #define RELU 1
 #define LEAKY_RELU 2
@@ -504,11 +550,11 @@ ACC erfc_positive(ACC x, ACC e) {
   if (x < ACC(2.5)) {
     ACC sum = ACC(0.0);
     for (int i = 60; i > 0; --i) sum = ACC(2.0) * square / ACC(2 * i + 1) * (ACC(1.0) + sum);
-    return ACC(1.0) - ACC(1.1283791670955126LF) * e * x * (ACC(1.0) + sum);
+    return ACC(1.0) - two_by_root_pi * e * x * (ACC(1.0) + sum);
   }
   ACC fraction = x;
   for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
-  return e / (fraction * ACC(1.7724538509055160LF));
+  return e / (fraction * root_pi);
 }
 
 // tanh(x), from e = exp(-2 * abs(x)).
@@ -542,8 +588,8 @@ ACC activate(ACC x) {
   }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
-  ACC z = abs(x) * ACC(0.7071067811865476LF);
-  ACC y = activation == GELU_TANH ? ACC(0.7978845608028654LF) * (x + ACC(0.044715LF) * x * x * x) : x;
+  ACC z = abs(x) * root_half;
+  ACC y = activation == GELU_TANH ? root_two_by_pi * (x + gelu_cubic * x * x * x) : x;
   ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
   if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
   if (activation == GELU_ERF) {
@@ -575,7 +621,7 @@ void finish(int z, int row, int column, ACC sum) {
   ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
   if (take_c) {
     if (has(READ_C) && BETA(z) != ZERO) value += multiply(BETA(z), ELEMENT_C(C, at));
-#if EPILOGUE
+#if EPILOGUE && RESIDUAL
     if (has(ADD_D)) value += ELEMENT_C(D, d_at.x + row * d_at.y + column * d_at.z + OFFSET(z, d, d_at));
 #endif
   } else {
@@ -583,7 +629,9 @@ void finish(int z, int row, int column, ACC sum) {
   }
 #if EPILOGUE
   if (has(LAST_K)) {
+#if BIAS
     if (has(ADD_BIAS)) value += ELEMENT_C(Bias, bias_at.x + row * bias_at.y + column * bias_at.z);
+#endif
     value = activate(value);
   }
 #endif

@@ -49,9 +49,10 @@
 
 layout(local_size_x = WORKGROUP) in;
 
-#define BY_TEXEL (HAS_PLAIN && WRITES_C)
+// A device with few storage buffers has no room for one more beside the items.
+#define BY_TEXEL (HAS_PLAIN && WRITES_C && !(ITEMS && BINDING_ITEMS < 5))
 #if BY_TEXEL
-layout(std430, binding = 2) buffer BufferTexelsOfC { TEXEL TexelsOfC[]; };  // C again
+layout(std430, binding = BINDING_C) buffer BufferTexelsOfC { TEXEL TexelsOfC[]; };  // C again
 #endif
 
 void main() {

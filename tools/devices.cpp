@@ -90,6 +90,7 @@ void print(const Found& found) {
   if (device.software) line("processor", found.processor.empty() ? "not known" : found.processor);
   line("storage block", bytes_text(limits.storage_block_bytes) + ", at offsets that are multiples of " +
                             bytes_text(limits.storage_offset_alignment));
+  line("storage blocks", std::to_string(limits.storage_blocks) + " for a program");
   line("workgroups", times(limits.groups) + ", " + std::to_string(limits.groups_product) + " in all");
   line("workgroup's size", times(limits.workgroup_size) + ", " + std::to_string(limits.workgroup_invocations) + " in all");
   line("shared memory", bytes_text(limits.shared_bytes));
@@ -154,6 +155,7 @@ Json to_json(const Found& found) {
   const Limits& limits = *found.limits;
   json["limits"] = {{"storage_block_bytes", limits.storage_block_bytes},
                     {"storage_offset_alignment", limits.storage_offset_alignment},
+                    {"storage_blocks", limits.storage_blocks},
                     {"groups", limits.groups},
                     {"groups_product", limits.groups_product},
                     {"workgroup_size", limits.workgroup_size},
@@ -223,6 +225,7 @@ void add_devices(CLI::App& app, int& status) {
   const auto json = std::make_shared<JsonOutput>();
   CLI::App* verb = app.add_subcommand(
       "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
+  add_api(*verb);
   json->add_option(*verb, "what was found");
   verb->callback([json, &status] {
     devices(*json);

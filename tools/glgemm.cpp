@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
       "Environment:\n"
       "  GLGEMM_DEVICE         the device where --device names none: its index or a\n"
       "                        part of its name ('glgemm devices' lists them)\n"
+      "  GLGEMM_API            gl or es: OpenGL or OpenGL ES, where --api says neither\n"
       "  GLGEMM_TUNING         the tuning table; empty: the built-in one alone\n"
       "  GLGEMM_PROGRAM_CACHE  the folder for compiled programs; empty: none is kept\n"
       "\n"

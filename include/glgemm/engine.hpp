@@ -35,6 +35,8 @@ struct DeviceInfo {
   bool software = false;
   /// Of such a driver, the CPU: "amd-zen4", "intel-sapphire-rapids"; empty where it is not known.
   std::string processor{};
+  /// Times are the device's own. Else, where OpenGL ES has no timer, they are the host's, taken when the device has done its work.
+  bool device_clock = true;
 };
 
 class Fence;           // fence.hpp
@@ -95,6 +97,9 @@ struct EngineOptions {
   /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default the largest that the driver gives.
   /// Meant for drivers that give more than they can handle, and for trying bands on small matrices.
   std::optional<std::int64_t> max_buffer_bytes{};
+  /// Changes what the engine found of the device: for trying, with a device that can do more, what a lesser one would run. What it
+  /// adds to the device's abilities is not checked.
+  std::function<void(Limits& limits)> adjust_limits{};
   /// Whether the destructor does what release() does, so that an exception that passes leaves no OpenGL object behind. The
   /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
   /// destructor asks OpenGL whether it is; where another context or none is current, it abandons the objects and tells `log`.
@@ -107,7 +112,7 @@ struct StruckOff {
   std::string reason;
 };
 
-/// Multiplies matrices in one OpenGL context of version 4.3 or newer.
+/// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
 ///
 /// An engine belongs to the context that was current when it was made. Call its functions on a thread on which that context (and
 /// no other) is current, unless a function says otherwise. Do not call them while transform feedback is active (refused) or under
@@ -124,7 +129,7 @@ struct StruckOff {
 /// GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 class GLGEMM_EXPORT Engine {
  public:
-  /// @throws Unsupported            no context is current, or it is older than OpenGL 4.3; the message has its version
+  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its version
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released, without calling OpenGL; releases it with EngineOptions::release_on_destruction.
@@ -179,7 +184,7 @@ class GLGEMM_EXPORT Engine {
   ///   image units 6 glGetIntegeri_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, glBindImageTexture,
   ///   3 glBindBuffer, and glIsProgram, glIsBuffer or glIsTexture for each object that is bound again. In a scope the size of a
   ///   buffer is asked for the first time only;
-  /// - glIsQuery and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
+  /// - glIsProgramPipeline and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   ///
   /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that. Each slice adds
   /// 2 glQueryCounter (glGenQueries at first) and glFlush. Reading their times later adds glGetQueryObjectui64v, glGetIntegerv

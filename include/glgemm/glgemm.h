@@ -211,6 +211,7 @@ typedef struct glgemm_limits {
   size_t struct_size;
   int64_t storage_block_bytes;       ///< the most bytes that one storage-buffer binding may have
   int64_t storage_offset_alignment;  ///< what the offset of a binding must be a multiple of, in bytes
+  int64_t storage_blocks;            ///< the storage buffers that a program may have, at least 4
   int64_t groups[3];                 ///< the most workgroups of one dispatch in x, y and z
   int64_t groups_product;            ///< the same altogether
   int64_t workgroup_size[3];         ///< the most invocations of one workgroup in x, y and z
@@ -224,6 +225,7 @@ typedef struct glgemm_limits {
   int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
   int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
   const char* device_class;          ///< maker and generation: "nvidia-ampere", ...; NULL: "unknown"
+  int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
 } glgemm_limits;
 
 /// What the caller decides of how a product is run; everything else the planner does.
@@ -421,7 +423,7 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 
 // ---- The engine
 
-/// Multiplies matrices in one OpenGL context of version 4.3 or newer, the one that is current when it is made. OpenGL state that
+/// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL state that
 /// a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and
 /// generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object
 /// that was deleted while it was bound cannot be bound again. Not while transform feedback is active (refused) and not under
@@ -453,7 +455,7 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 
 /// Makes an engine in the current context.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED       no context is current, or it is older than OpenGL 4.3; the message has its version
+/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its version
 /// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive, or options->max_buffer_bytes is negative
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/// An OpenGL context of version 4.3 to 4.6, the newest that the device has, with no window and no display.
+/// A context of OpenGL 4.3 to 4.6, or of OpenGL ES 3.1 to 3.2, the newest that the device has, with no window and no display.
 typedef struct glgemm_headless_context glgemm_headless_context;
 
 /// What context is made.
@@ -17,6 +17,7 @@ typedef struct glgemm_headless_options {
   /// An index, or a part of the renderer's name (letters' case does not matter; a number is an index). NULL or "": the variable
   /// GLGEMM_DEVICE if it is set, else the first device that works.
   const char* device;
+  const char* api;        ///< "gl": OpenGL, "es": OpenGL ES; NULL or "any": what GLGEMM_API names, else the first that works
   int32_t debug;          ///< 1: a debug context
   int32_t robust;         ///< 1: robust access, and a reset is reported
   int32_t no_error;       ///< 1: KHR_no_error; excludes debug and robust

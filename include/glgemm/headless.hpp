@@ -1,4 +1,4 @@
-// An OpenGL context without a window, over EGL. Link glgemm::headless for it.
+// An OpenGL or OpenGL ES context without a window, over EGL. Link glgemm::headless for it.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,14 @@ struct HeadlessDevice {
   std::string renderer;  ///< GL_RENDERER, or what EGL calls the device where no context could be made
   std::string version;   ///< GL_VERSION
   bool software = false;
-  /// Why no usable OpenGL 4.3 context could be made; empty if one could.
+  /// Why no usable context of OpenGL 4.3 or OpenGL ES 3.1 could be made; empty if one could.
   std::string failure;
 };
+
+/// What a context is of: OpenGL 4.3 to 4.6, OpenGL ES 3.1 or 3.2, or the first of the two that works.
+enum class ContextApi { any, gl, es };
+/// "any", "gl" or "es".  @throws std::invalid_argument  it is none of them
+GLGEMM_HEADLESS_EXPORT ContextApi parse_context_api(const std::string& name);
 
 /// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
 /// reason. The EGL context that was current on this thread is current again afterwards. Any thread.
@@ -48,23 +53,27 @@ struct HeadlessOptions {
   /// An index, or a part of the renderer's name (letters' case does not matter; a number is an index). Empty: the variable
   /// GLGEMM_DEVICE if it is set, else the first device that works.
   std::string device;
+  /// `any`: what the variable GLGEMM_API asks for ("gl" or "es") if it is set.
+  ContextApi api = ContextApi::any;
   bool debug = false;     ///< a debug context
   bool robust = false;    ///< robust access, and a reset is reported
   bool no_error = false;  ///< KHR_no_error; excludes debug and robust
-  /// The compatibility profile rather than the core profile.
+  /// The compatibility profile rather than the core profile, which OpenGL ES does not have.
   bool compatibility = false;
-  /// Shares objects with this context, on its device (`device` must then be empty).
+  /// Shares objects with this context, on its device and of its API (`device` must then be empty, and `api` be `any`).
   const class HeadlessContext* share = nullptr;
 };
 
-/// An OpenGL context of version 4.3 to 4.6, the newest that the device has, with no window and no display.
+/// A context of OpenGL 4.3 to 4.6, or of OpenGL ES 3.1 to 3.2, the newest that the device has, with no window and no display.
 ///
 /// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current
 /// there. Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
 class GLGEMM_HEADLESS_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why
-  /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), or the options exclude each other
+  /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the
+  /// options
+  ///                                exclude each other
   explicit HeadlessContext(const HeadlessOptions& options = {});
   ~HeadlessContext();
   HeadlessContext(HeadlessContext&&) noexcept;

@@ -8,12 +8,17 @@
 
 namespace glgemm {
 
+/// The language in which the driver takes programs: that of OpenGL 4.3 to 4.6, of OpenGL ES 3.1 or of OpenGL ES 3.2.
+enum class ShadingLanguage { glsl_430, essl_310, essl_320 };
+
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
 struct Limits {
   /// The most bytes one storage-buffer binding may have.
   std::int64_t storage_block_bytes = 16 * 1024 * 1024;
   /// What the offset of a binding must be a multiple of, in bytes.
   std::int64_t storage_offset_alignment = 256;
+  /// The storage buffers that a program may have, and the bindings for them. OpenGL 4.3 has at least 8, OpenGL ES 3.1 at least 4.
+  std::int64_t storage_blocks = 8;
   /// The most workgroups of one dispatch in x, y and z.
   std::array<std::int64_t, 3> groups{65535, 65535, 65535};
   /// The most workgroups of one dispatch altogether (llvmpipe multiplies them in an int).
@@ -42,6 +47,7 @@ struct Limits {
   std::int64_t concurrent_groups = 256;
   /// The maker and generation: what the planner knows of registers and rates beyond OpenGL's own limits.
   DeviceClass device_class = DeviceClass::unknown;
+  ShadingLanguage language = ShadingLanguage::glsl_430;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 

@@ -81,6 +81,7 @@ struct Plan {
   /// As in ProgramKey.
   Panels wide = Panels::none;
   bool halves_by_integers = false;
+  bool few_buffers = false;
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
   std::int64_t part_k = 0;
@@ -88,6 +89,9 @@ struct Plan {
   LargestDispatch largest_dispatch;
 
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
+  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, and where a program that finishes C itself would
+  /// have more storage buffers than a device with few of them allows.
+  bool reduces() const noexcept;
   /// The program of a stage.
   ProgramKey program(Stage stage = Stage::multiply) const;
   /// The stages that it has, in their order.

@@ -31,11 +31,16 @@ struct ProgramKey {
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
   bool halves_by_integers = false;
+  /// For a device with fewer storage buffers than gemm.glsl has numbers: those that the program has are numbered 0, 1, 2, ...; in an
+  /// epilogue these two say whether it has one for the residual, and one for the bias.
+  bool few_buffers = false;
+  bool residual = false;
+  bool bias = false;
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
 };
 
-/// The program's complete GLSL source, as the driver gets it.
-GLGEMM_EXPORT std::string source(const ProgramKey& key);
+/// The program's complete source, as a driver with that language gets it.
+GLGEMM_EXPORT std::string source(const ProgramKey& key, ShadingLanguage language = ShadingLanguage::glsl_430);
 /// "tiled:tile=32 f16->f32 epilogue items": for people, and for labels in debuggers.
 GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
 

@@ -158,6 +158,7 @@ glgemm_limits from_limits(const Limits& limits) {
   glgemm_limits result{};
   result.storage_block_bytes = limits.storage_block_bytes;
   result.storage_offset_alignment = limits.storage_offset_alignment;
+  result.storage_blocks = limits.storage_blocks;
   std::copy(limits.groups.begin(), limits.groups.end(), result.groups);
   result.groups_product = limits.groups_product;
   std::copy(limits.workgroup_size.begin(), limits.workgroup_size.end(), result.workgroup_size);
@@ -171,12 +172,14 @@ glgemm_limits from_limits(const Limits& limits) {
   result.cpu = limits.cpu;
   result.concurrent_groups = limits.concurrent_groups;
   result.device_class = to_string(limits.device_class).data();
+  result.language = static_cast<int32_t>(limits.language);
   return result;
 }
 
 Limits to_limits(const glgemm_limits& limits) {
   return {.storage_block_bytes = limits.storage_block_bytes,
           .storage_offset_alignment = limits.storage_offset_alignment,
+          .storage_blocks = limits.storage_blocks,
           .groups = std::to_array(limits.groups),
           .groups_product = limits.groups_product,
           .workgroup_size = std::to_array(limits.workgroup_size),
@@ -189,7 +192,8 @@ Limits to_limits(const glgemm_limits& limits) {
           .splits_storage_loads = limits.splits_storage_loads != 0,
           .cpu = limits.cpu != 0,
           .concurrent_groups = limits.concurrent_groups,
-          .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown};
+          .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown,
+          .language = static_cast<ShadingLanguage>(std::clamp<std::int32_t>(limits.language, 0, 2))};
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {

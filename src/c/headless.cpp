@@ -40,6 +40,7 @@ glgemm_status glgemm_headless_context_create(const glgemm_headless_options* opti
     if (options) {
       const glgemm_headless_options given = in.read(options, "options");
       if (given.device) converted.device = given.device;
+      if (given.api) converted.api = glgemm::parse_context_api(given.api);
       converted.debug = given.debug != 0;
       converted.robust = given.robust != 0;
       converted.no_error = given.no_error != 0;

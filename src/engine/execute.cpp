@@ -61,7 +61,12 @@ Place workspace_for(const Call& call) {
 class Dispatch {
  public:
   Dispatch(Engine::State& state, const Call& call, const Step& step)
-      : state_(state), call_(call), plan_(call.prepared->plan), step_(step), workspace_(workspace_for(call)) {}
+      : state_(state),
+        call_(call),
+        plan_(call.prepared->plan),
+        step_(step),
+        key_(plan_.program(step.stage)),
+        workspace_(workspace_for(call)) {}
 
   void run(gl::Program& program);
 
@@ -71,10 +76,13 @@ class Dispatch {
     if (size_bytes == 0) return 0;  // the kernel reads nothing there
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
     const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
-    gl::bind_storage(state_.api, binding, buffer, begin - rest, whole_words);
+    gl::bind_storage(state_.api, point(binding), buffer, begin - rest, whole_words);
     bound_ |= bit(binding);
     return rest;
   }
+
+  /// Where the program has the buffer with this number.
+  unsigned point(gl::Binding binding) const { return plan_.few_buffers ? kernels::binding_of(key_, binding) : binding; }
 
   /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
   std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
@@ -117,12 +125,13 @@ class Dispatch {
   void pack(gl::Program& program, Role role);
   void multiply(gl::Program& program);
   void sums(gl::Program& program);
-  void bind_unused(const ProgramKey& key);
+  void bind_unused();
 
   Engine::State& state_;
   const Call& call_;
   const Plan& plan_;
   const Step& step_;
+  const ProgramKey key_;
   Place workspace_;
   gl::Bindings bound_ = 0;
 };
@@ -238,7 +247,7 @@ void Dispatch::multiply(gl::Program& program) {
                 std::array{static_cast<int>(first), static_cast<int>(first + b_offset / 16), panel_stride(Role::a),
                            panel_stride(Role::b)});
   }
-  if (plan_.parts > 1) {
+  if (plan_.reduces()) {
     program.set(api, at_parts,
                 std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
     program.set(api, at_flags,
@@ -253,11 +262,11 @@ void Dispatch::multiply(gl::Program& program) {
 
 /// Binds a part of C where the program declares a block that this product does not read. Otherwise a deleted buffer may still be
 /// bound there, and zink drops dispatches on it.
-void Dispatch::bind_unused(const ProgramKey& key) {
+void Dispatch::bind_unused() {
   const BufferView& c = call_.product.c;
   for (unsigned i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
-    if (kernels::declares(key, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
+    if (kernels::declares(key_, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
       bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
   }
 }
@@ -288,7 +297,8 @@ void Dispatch::run(gl::Program& program) {
       sums(program);
       break;
   }
-  bind_unused(plan_.program(step_.stage));
+  if (plan_.few_buffers && key_.items) gl::bind_storage(api, point(gl::binding_items), call_.work->items);
+  bind_unused();
   if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || is_image(Role::a));
   gl::dispatch(api, step_.groups);
 }
@@ -393,7 +403,7 @@ gl::Bindings bindings_of(const Plan& plan) {
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (unsigned i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(i));
+      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
   }
   return result;
 }
@@ -514,7 +524,7 @@ Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> 
 
 Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
   if (!state.scoped) group_.emplace(state.api, "glgemm");
-  if (plan_.items_in_buffer) gl::bind_storage(state.api, gl::binding_items, call.work->items);
+  if (plan_.items_in_buffer) gl::bind_storage(state.api, plan_.few_buffers ? 0u : gl::binding_items, call.work->items);
 }
 
 Enqueuer::~Enqueuer() {
@@ -598,7 +608,8 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
 void run_on_nothing(Engine::State& state, const ProgramKey& key, gl::Program& program) {
   const gl::Api& api = state.api;
   if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
-  for (unsigned i = 0; i < gl::storage_bindings; ++i) gl::bind_storage(api, static_cast<gl::Binding>(i), state.scratch);
+  for (unsigned i = 0; i < gl::storage_bindings; ++i)
+    if (kernels::declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
   program.set(api, at_size, std::array{0, 0, 0, 0});
   if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});

@@ -87,7 +87,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   const Problem& like = plan.problem;
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
-  const ProgramKey last = plan.program(plan.parts > 1 ? Stage::reduce : Stage::multiply);
+  const ProgramKey last = plan.program(plan.reduces() ? Stage::reduce : Stage::multiply);
   const bool small = kernels::packs_items(plan.kernel);
   // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
@@ -123,11 +123,11 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   const std::vector<Scalar> alphas(static_cast<std::size_t>(items), Scalar(2));
   if (plan.items_in_buffer) product.batch.alphas = alphas;
   const bool relu = last.epilogue && !is_complex(like.type) && !is_integer(like.type);
-  if (last.epilogue) {
-    product.epilogue.residual = d.view(buffers.make(d));
-    product.epilogue.bias = BiasView::for_each_column(buffers.make(bias));
-    if (relu) product.epilogue.activation = Activation::relu();
-  }
+  const bool adds_d = last.epilogue && (!last.few_buffers || last.residual),
+             adds_bias = last.epilogue && (!last.few_buffers || last.bias);
+  if (adds_d) product.epilogue.residual = d.view(buffers.make(d));
+  if (adds_bias) product.epilogue.bias = BiasView::for_each_column(buffers.make(bias));
+  if (relu) product.epilogue.activation = Activation::relu();
 
   auto prepared = std::make_shared<Prepared>();
   prepared->problem = problem_to_plan(product);
@@ -146,7 +146,8 @@ std::string self_check(Engine::State& state, const Plan& plan) {
         Number sum = 0;
         for (std::int64_t p = 0; p < k; ++p) sum += (turned_a ? a(z, p, i) : a(z, i, p)) * (turned_b ? b(z, j, p) : b(z, p, j));
         Number value = 2.0 * sum + 2.0 * c(z, i, j);
-        if (last.epilogue) value += d(z, i, j) + bias(0, 0, j);
+        if (adds_d) value += d(z, i, j);
+        if (adds_bias) value += bias(0, 0, j);
         if (relu && value.real() < 0) value = 0;
         store(c.at(z, i, j), like.c_type, value);
       }

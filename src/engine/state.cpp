@@ -76,7 +76,7 @@ bool Engine::State::is_ready(const ProgramKey& key) {
 }
 
 std::string Engine::State::text_of(const ProgramKey& key) const {
-  std::string text = source(key);
+  std::string text = source(key, limits.language);
   return options.rewrite_source ? options.rewrite_source(key, std::move(text)) : text;
 }
 
@@ -170,7 +170,7 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
 }
 
 std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std::function<gl::Program&()>& make) {
-  const gl::StateGuard guard(api, gl::all_bindings);
+  const gl::StateGuard guard(api, all_bindings());
   const gl::CompilerMessages said(api);
   gl::Program& program = make();
   run_on_nothing(*this, key, program);
@@ -293,7 +293,8 @@ void Stopwatch::stop() {
 std::chrono::nanoseconds Stopwatch::elapsed() const {
   state_->check_context("Stopwatch");
   const auto time = [&](unsigned query) { return gl::recorded_time(state_->api, query, true).value(); };
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(time(queries_[1]) - time(queries_[0])));
+  const std::uint64_t end = time(queries_[1]), begin = time(queries_[0]);
+  return std::chrono::nanoseconds(end > begin ? static_cast<std::int64_t>(end - begin) : 0);
 }
 
 }  // namespace glgemm

@@ -91,7 +91,10 @@ struct GLGEMM_HIDDEN Engine::State {
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
   void check_context(const char* what) const;
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
-  void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings = gl::all_bindings) const;
+  void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
+  /// The same of all that any product of this engine may change.
+  void enter(const char* what, std::optional<gl::StateGuard>& guard) const { enter(what, guard, all_bindings()); }
+  gl::Bindings all_bindings() const { return gl::all_bindings_of(limits.storage_blocks); }
   void log(const std::string& message) const;
   /// The size of a buffer in bytes, or -1 if the name is none of a buffer. A scope asks OpenGL once. Leaves the copy-read binding
   /// changed.

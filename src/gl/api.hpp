@@ -3,18 +3,23 @@
 
 #include <glad/gl.h>
 
+#include <cstdint>
 #include <string_view>
+#include <unordered_map>
 
 namespace glgemm::gl {
 
 /// The functions of one context, as loaded by load().
 struct Api : GladGLContext {
+  bool es = false;  ///< OpenGL ES
   GLint max_debug_groups = 0;
+  /// When queries were recorded, where only the host has a clock; see record_time().
+  mutable std::unordered_map<GLuint, std::uint64_t> host_times{};
 };
 
 /// Names an object for debuggers such as RenderDoc.
 inline void label(const Api& api, GLenum kind, GLuint object, std::string_view text) {
-  api.ObjectLabel(kind, object, static_cast<GLsizei>(text.size()), text.data());
+  if (api.ObjectLabel) api.ObjectLabel(kind, object, static_cast<GLsizei>(text.size()), text.data());
 }
 
 }  // namespace glgemm::gl

@@ -85,7 +85,17 @@ void write_buffer(const Api& api, unsigned buffer, std::int64_t offset, const vo
 
 void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* data, std::int64_t bytes) {
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
-  api.GetBufferSubData(GL_COPY_READ_BUFFER, static_cast<GLintptr>(offset), static_cast<GLsizeiptr>(bytes), data);
+  const auto from = static_cast<GLintptr>(offset);
+  const auto size = static_cast<GLsizeiptr>(bytes);
+  if (api.GetBufferSubData) return api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
+  if (bytes == 0) return;
+  const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
+  if (!mapped) {
+    check_reset(api);
+    throw GlError("the driver cannot map " + std::to_string(bytes) + " bytes of a buffer to read them");
+  }
+  std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
+  api.UnmapBuffer(GL_COPY_READ_BUFFER);
 }
 
 void copy_lines(const Api& api, const Lines& from, const Lines& to, std::int64_t bytes, std::int64_t count) {

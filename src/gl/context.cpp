@@ -37,18 +37,43 @@ bool has_extension(const Api& api, std::string_view name) {
   return false;
 }
 
+/// OpenGL ES has some functions under the names of extensions, at least before 3.2.
+void adopt_extensions(Api& api) {
+  const auto adopt = [](auto& function, auto of_extension) {
+    if (!function) function = of_extension;
+  };
+  adopt(api.BufferStorage, api.BufferStorageEXT);
+  adopt(api.TexBuffer, api.TexBufferEXT);
+  adopt(api.TexBufferRange, api.TexBufferRangeEXT);
+  adopt(api.QueryCounter, api.QueryCounterEXT);
+  adopt(api.GetQueryObjectui64v, api.GetQueryObjectui64vEXT);
+  adopt(api.GetGraphicsResetStatus, api.GetGraphicsResetStatusKHR);
+  adopt(api.GetPointerv, api.GetPointervKHR);
+  adopt(api.ObjectLabel, api.ObjectLabelKHR);
+  adopt(api.GetObjectLabel, api.GetObjectLabelKHR);
+  adopt(api.PushDebugGroup, api.PushDebugGroupKHR);
+  adopt(api.PopDebugGroup, api.PopDebugGroupKHR);
+  adopt(api.DebugMessageCallback, api.DebugMessageCallbackKHR);
+  adopt(api.DebugMessageControl, api.DebugMessageControlKHR);
+  adopt(api.DebugMessageInsert, api.DebugMessageInsertKHR);
+  adopt(api.GetDebugMessageLog, api.GetDebugMessageLogKHR);
+}
+
 }  // namespace
 
 Context load(GetProcAddress get_proc_address) {
   auto api = std::make_shared<Api>();
-  const int version = gladLoadGLContext(api.get(), get_proc_address);
-  if (version == 0 || !api->GetString) throw Unsupported("Engine: no OpenGL context is current on this thread");
-  const std::string found = text(*api, GL_VERSION);
-  if (found.starts_with("OpenGL ES"))
-    throw Unsupported("Engine: the context is " + found + "; desktop OpenGL 4.3 or newer is needed");
-  if (version < GLAD_MAKE_VERSION(4, 3))
-    throw Unsupported("Engine: the context has OpenGL " + found + "; 4.3 or newer is needed");
-  api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
+  const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(get_proc_address("glGetString"));
+  const GLubyte* const version_text = get_string ? get_string(GL_VERSION) : nullptr;
+  if (!version_text) throw Unsupported("Engine: no OpenGL context is current on this thread");
+  const std::string found = reinterpret_cast<const char*>(version_text);
+  api->es = found.starts_with("OpenGL ES");
+  const int version = (api->es ? gladLoadGLES2Context : gladLoadGLContext)(api.get(), get_proc_address);
+  if (version < (api->es ? GLAD_MAKE_VERSION(3, 1) : GLAD_MAKE_VERSION(4, 3)))
+    throw Unsupported("Engine: the context has " + (api->es ? found : "OpenGL " + found) +
+                      "; OpenGL 4.3, OpenGL ES 3.1 or newer is needed");
+  if (api->es) adopt_extensions(*api);
+  if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
   return Context(std::move(api));
 }
 
@@ -57,12 +82,15 @@ DeviceInfo device_info(const Api& api) {
   for (const char* software : {"llvmpipe", "softpipe", "swrast", "SwiftShader"})
     if (info.renderer.find(software) != std::string::npos) info.software = true;
   if (info.software) info.processor = processor_name();
+  info.device_clock = api.QueryCounter != nullptr;
   return info;
 }
 
 Limits query_limits(const Api& api, const DeviceInfo& device) {
   Limits limits;
   limits.storage_block_bytes = integer(api, GL_MAX_SHADER_STORAGE_BLOCK_SIZE);
+  limits.storage_blocks =
+      std::min(integer(api, GL_MAX_COMPUTE_SHADER_STORAGE_BLOCKS), integer(api, GL_MAX_SHADER_STORAGE_BUFFER_BINDINGS));
   limits.storage_offset_alignment = integer(api, GL_SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT);
   for (GLuint axis = 0; axis < 3; ++axis) {
     limits.groups[axis] = integer(api, GL_MAX_COMPUTE_WORK_GROUP_COUNT, axis);
@@ -73,9 +101,12 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   // Doubles are core since OpenGL 4.0, but some drivers claim 4.0 without them. The extension tells.
   limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
   // Shaders index the texels of a buffer texture by an int. All drivers have at least eight image units.
-  limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
-  if (integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) > 256 || integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) < 2)
-    limits.image_buffer_bytes = 0;
+  if (api.TexBufferRange && integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) <= 256 &&
+      integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) >= 2)
+    limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
+  limits.language = !api.es              ? ShadingLanguage::glsl_430
+                    : api.ES_VERSION_3_2 ? ShadingLanguage::essl_320
+                                         : ShadingLanguage::essl_310;
   limits.cpu = device.software;
   // nouveau calls a device NV and the number of its chip.
   const std::string_view renderer = device.renderer;
@@ -93,7 +124,7 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
 
 int context_flags(const Api& api) {
   GLint flags = 0;
-  api.GetIntegerv(GL_CONTEXT_FLAGS, &flags);
+  if (!api.es || api.ES_VERSION_3_2) api.GetIntegerv(GL_CONTEXT_FLAGS, &flags);
   return flags;
 }
 
@@ -131,24 +162,27 @@ void check_reset(const Api& api) {
 void ContextMark::place(const Api& api) {
   static std::atomic<std::uint64_t> marks = 0;
   label_ = "glgemm engine " + std::to_string(++marks);
-  api.GenQueries(1, &query_);
-  api.QueryCounter(query_, GL_TIMESTAMP);  // a name becomes an object when it is first used
-  label(api, GL_QUERY, query_, label_);
+  api.GenProgramPipelines(1, &pipeline_);
+  api.ActiveShaderProgram(pipeline_, 0);  // a name becomes an object when it is first used
+  label(api, GL_PROGRAM_PIPELINE, pipeline_, label_);
 }
 
 bool ContextMark::is_here(const Api& api) const {
-  // Another context has no query of this name, or one with another label. Without a context the function may be missing.
+  // Another context has no pipeline of this name, or one with another label. Without a context the function may be missing.
+  if (!api.IsProgramPipeline || !api.IsProgramPipeline(pipeline_)) return false;
+  if (!api.GetObjectLabel) return true;  // OpenGL ES without GL_KHR_debug
   char found[64] = "";
-  if (api.IsQuery && api.IsQuery(query_)) api.GetObjectLabel(GL_QUERY, query_, sizeof found, nullptr, found);
+  api.GetObjectLabel(GL_PROGRAM_PIPELINE, pipeline_, sizeof found, nullptr, found);
   return label_ == found;
 }
 
 void ContextMark::destroy(const Api& api) noexcept {
-  api.DeleteQueries(1, &query_);
-  query_ = 0;
+  api.DeleteProgramPipelines(1, &pipeline_);
+  pipeline_ = 0;
 }
 
 DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
+  if (api.max_debug_groups == 0) return;
   GLint depth = 0;
   api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
   pushed_ = depth < api.max_debug_groups;

@@ -26,7 +26,7 @@ class Context {
   std::shared_ptr<const Api> api_;
 };
 
-/// Loads the current context's functions.  @throws Unsupported  no context, or one older than 4.3
+/// Loads the current context's functions.  @throws Unsupported  no context, or one older than OpenGL 4.3 and OpenGL ES 3.1
 Context load(GetProcAddress get_proc_address);
 DeviceInfo device_info(const Api& api);
 Limits query_limits(const Api& api, const DeviceInfo& device);
@@ -45,7 +45,7 @@ void flush(const Api& api);
 /// @throws DeviceLost  the context was reset
 void check_reset(const Api& api);
 
-/// A mark by which a context is recognised: a query object, which contexts do not share, with a label of its own.
+/// A mark by which a context is recognised: a program pipeline, which contexts do not share, with a label of its own.
 class ContextMark {
  public:
   void place(const Api& api);
@@ -54,7 +54,7 @@ class ContextMark {
   void destroy(const Api& api) noexcept;
 
  private:
-  unsigned query_ = 0;
+  unsigned pipeline_ = 0;
   std::string label_;
 };
 
@@ -69,7 +69,7 @@ class DebugGroup {
 
  private:
   const Api& api_;
-  bool pushed_;
+  bool pushed_ = false;
 };
 
 }  // namespace glgemm::gl

@@ -34,21 +34,31 @@ void create_queries(const Api& api, std::span<unsigned> queries) {
 
 void delete_queries(const Api& api, std::span<unsigned> queries) noexcept {
   api.DeleteQueries(static_cast<GLsizei>(queries.size()), queries.data());
-  std::fill(queries.begin(), queries.end(), 0u);
+  for (unsigned& query : queries) {
+    api.host_times.erase(query);
+    query = 0;
+  }
 }
 
 void record_time(const Api& api, unsigned query) {
-  api.QueryCounter(query, GL_TIMESTAMP);
+  if (api.QueryCounter) return api.QueryCounter(query, GL_TIMESTAMP);
+  api.Finish();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  api.host_times[query] = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 std::optional<std::uint64_t> recorded_time(const Api& api, unsigned query, bool wait) {
+  if (!api.QueryCounter) return api.host_times.at(query);
   const StateGuard guard(api, query_buffer_binding);
   guard.unbind_query_buffer();  // the result would go there
   GLuint64 known = GL_TRUE, result = 0;
   if (!wait) api.GetQueryObjectui64v(query, GL_QUERY_RESULT_AVAILABLE, &known);
   if (!known) return {};
   api.GetQueryObjectui64v(query, GL_QUERY_RESULT, &result);
-  return result;
+  // OpenGL ES tells, once, that the device's clock has made a jump since it was last asked.
+  GLint jumped = GL_FALSE;
+  if (api.es) api.GetIntegerv(GL_GPU_DISJOINT_EXT, &jumped);
+  return jumped ? 0 : result;
 }
 
 }  // namespace glgemm::gl

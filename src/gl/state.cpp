@@ -76,9 +76,9 @@ void StateGuard::put_back_storage() const {
     if (!saves(bit(static_cast<Binding>(i)))) continue;
     const GLuint buffer = living(api_.IsBuffer, indexed_[i].buffer);
     if (buffer != 0 && indexed_[i].size > 0)
-      bind_storage(api_, static_cast<Binding>(i), buffer, indexed_[i].offset, indexed_[i].size);
+      bind_storage(api_, i, buffer, indexed_[i].offset, indexed_[i].size);
     else
-      bind_storage(api_, static_cast<Binding>(i), buffer);
+      bind_storage(api_, i, buffer);
   }
   // Last: to bind an indexed one changes it too.
   if (saves(storage_binding)) api_.BindBuffer(GL_SHADER_STORAGE_BUFFER, living(api_.IsBuffer, storage_));
@@ -97,17 +97,17 @@ void StateGuard::unbind_query_buffer() const {
   if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
 }
 
-void bind_storage(const Api& api, Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
+void bind_storage(const Api& api, unsigned binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
   api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin),
                       static_cast<GLsizeiptr>(size_bytes));
 }
 
-void bind_storage(const Api& api, Binding binding, unsigned buffer) {
+void bind_storage(const Api& api, unsigned binding, unsigned buffer) {
   api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, buffer);
 }
 
 void replace_bound_storage(const Api& api, unsigned buffer, std::span<const std::byte> data) {
-  api.InvalidateBufferData(buffer);
+  if (api.InvalidateBufferData) api.InvalidateBufferData(buffer);  // OpenGL ES has none
   api.BufferSubData(GL_SHADER_STORAGE_BUFFER, 0, static_cast<GLsizeiptr>(data.size()), data.data());
 }
 

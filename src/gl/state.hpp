@@ -40,6 +40,10 @@ constexpr Bindings texture_buffer_binding = copy_bindings << 1, query_buffer_bin
 /// What every product changes, and what any product may.
 constexpr Bindings product_bindings = program_binding | storage_binding | copy_bindings;
 constexpr Bindings all_bindings = product_bindings | all_storage | image_panels | image_a;
+/// The latter on a device with so many storage-buffer bindings: with few of them, programs have theirs at the first ones.
+constexpr Bindings all_bindings_of(std::int64_t storage_blocks) {
+  return storage_blocks >= storage_bindings ? all_bindings : all_bindings & ~(all_storage & ~0u << storage_blocks);
+}
 
 /// Saves those parts of the context's state and puts them back: the one place that does.
 ///
@@ -78,8 +82,8 @@ class StateGuard {
 };
 
 /// Binds a part of a buffer, or the whole, for shaders to read and write.
-void bind_storage(const Api& api, Binding binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes);
-void bind_storage(const Api& api, Binding binding, unsigned buffer);
+void bind_storage(const Api& api, unsigned binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes);
+void bind_storage(const Api& api, unsigned binding, unsigned buffer);
 /// Writes `data` to the beginning of the buffer that bind_storage() bound last, and drops the rest. Does not wait for shaders
 /// that still read what was there.
 void replace_bound_storage(const Api& api, unsigned buffer, std::span<const std::byte> data);

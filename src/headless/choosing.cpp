@@ -45,6 +45,16 @@ void try_product(HeadlessDevice& device) {
   engine.release();
 }
 
+ContextApi wanted_api(ContextApi asked) {
+  const char* variable = std::getenv("GLGEMM_API");
+  if (asked != ContextApi::any || !variable || !*variable) return asked;
+  try {
+    return parse_context_api(variable);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("GLGEMM_API: " + std::string(error.what()));
+  }
+}
+
 std::string describe(const std::vector<HeadlessDevice>& devices) {
   std::string text;
   for (const HeadlessDevice& device : devices)
@@ -77,7 +87,7 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
     }
     for (std::size_t i = 0; i < devices.size() && indices.empty(); ++i)
       if (devices[i].failure.empty()) indices.push_back(i);
-    if (indices.empty()) throw Unsupported("no device gives a usable context of OpenGL 4.3 or newer; tried " + describe(devices));
+    if (indices.empty()) throw Unsupported(no_usable + describe(devices));
     return indices;
   }
   for (std::size_t begin = 0; begin <= list.size();) {
@@ -97,3 +107,14 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
 }
 
 }  // namespace glgemm::headless
+
+namespace glgemm {
+
+ContextApi parse_context_api(const std::string& name) {
+  if (name == "any") return ContextApi::any;
+  if (name == "gl") return ContextApi::gl;
+  if (name == "es") return ContextApi::es;
+  throw std::invalid_argument("\"" + name + "\" is neither gl nor es nor any");
+}
+
+}  // namespace glgemm

@@ -12,7 +12,12 @@ namespace glgemm::headless {
 /// Has the context that is current multiply, and notes what driver it has.  @throws std::exception  it does not compute
 void try_product(HeadlessDevice& device);
 
-/// Devices and what became of them, for messages.
+/// The API that the caller asks for, or else the variable GLGEMM_API.  @throws std::invalid_argument  that is none
+ContextApi wanted_api(ContextApi asked);
+
+/// What a message begins with that goes on with describe().
+inline const std::string no_usable = "no device gives a usable context of OpenGL 4.3, OpenGL ES 3.1 or newer; tried ";
+/// Devices and what became of them.
 std::string describe(const std::vector<HeadlessDevice>& devices);
 
 /// What the caller or the environment asks for: an index or a part of a name, or nothing.

@@ -31,6 +31,8 @@ namespace glgemm {
 namespace {
 
 using headless::describe;
+using headless::no_usable;
+using headless::wanted_api;
 using headless::Wish;
 
 // ---- EGL's words
@@ -56,13 +58,15 @@ Function egl_function(const char* name) {
   return reinterpret_cast<Function>(eglGetProcAddress(name));
 }
 
-/// While it lives, EGL's calls mean OpenGL on this thread and not OpenGL ES.
-class OpenGlApi {
+/// While it lives, EGL's calls mean OpenGL, or OpenGL ES, on this thread.
+class CurrentApi {
  public:
-  OpenGlApi() : before_(eglQueryAPI()) { eglBindAPI(EGL_OPENGL_API); }
-  ~OpenGlApi() { eglBindAPI(before_); }
-  OpenGlApi(const OpenGlApi&) = delete;
-  OpenGlApi& operator=(const OpenGlApi&) = delete;
+  explicit CurrentApi(ContextApi api) : before_(eglQueryAPI()) {
+    eglBindAPI(api == ContextApi::es ? EGL_OPENGL_ES_API : EGL_OPENGL_API);
+  }
+  ~CurrentApi() { eglBindAPI(before_); }
+  CurrentApi(const CurrentApi&) = delete;
+  CurrentApi& operator=(const CurrentApi&) = delete;
 
  private:
   EGLenum before_;
@@ -80,7 +84,7 @@ class CurrentGuard {
   void keep() { keep_ = true; }
 
  private:
-  OpenGlApi api_;
+  CurrentApi api_{ContextApi::gl};  // an API's context is the other's too: a thread has one of both
   EGLDisplay display_ = eglGetCurrentDisplay();
   EGLSurface draw_ = eglGetCurrentSurface(EGL_DRAW);
   EGLSurface read_ = eglGetCurrentSurface(EGL_READ);
@@ -169,13 +173,15 @@ EGLDisplay open_display(const Candidate& candidate) {
 class Context {
  public:
   /// Not current yet.
-  Context(EGLDisplay display, const HeadlessOptions& options, EGLContext share) : Context(display) {
-    const OpenGlApi api;
+  Context(EGLDisplay display, ContextApi api, const HeadlessOptions& options, EGLContext share) : Context(display, api) {
+    const CurrentApi current(api);
+    const bool es = api == ContextApi::es;
     const char* extensions = eglQueryString(display, EGL_EXTENSIONS);
     const bool surfaceless = has(extensions, "EGL_KHR_surfaceless_context");
     EGLConfig config = EGL_NO_CONFIG_KHR;
     if (!surfaceless || !has(extensions, "EGL_KHR_no_config_context")) {
-      const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_NONE};
+      const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, es ? EGL_OPENGL_ES3_BIT : EGL_OPENGL_BIT,
+                               EGL_NONE};
       EGLint count = 0;
       if (!eglChooseConfig(display, wanted, &config, 1, &count) || count < 1)
         throw Unsupported("the display has no configuration for OpenGL without a window (" + last_error() + ")");
@@ -187,10 +193,11 @@ class Context {
     }
 
     // The version comes first: Mesa compares later attributes with it.
-    std::vector<EGLint> attributes{EGL_CONTEXT_MINOR_VERSION, 0, EGL_CONTEXT_MAJOR_VERSION, 4};
+    std::vector<EGLint> attributes{EGL_CONTEXT_MINOR_VERSION, 0, EGL_CONTEXT_MAJOR_VERSION, es ? 3 : 4};
     const auto add = [&](EGLint name, EGLint value) { attributes.insert(attributes.end(), {name, value}); };
-    add(EGL_CONTEXT_OPENGL_PROFILE_MASK,
-        options.compatibility ? EGL_CONTEXT_OPENGL_COMPATIBILITY_PROFILE_BIT : EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT);
+    if (!es)
+      add(EGL_CONTEXT_OPENGL_PROFILE_MASK,
+          options.compatibility ? EGL_CONTEXT_OPENGL_COMPATIBILITY_PROFILE_BIT : EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT);
     if (options.debug) add(EGL_CONTEXT_OPENGL_DEBUG, EGL_TRUE);
     if (options.robust) {
       add(EGL_CONTEXT_OPENGL_ROBUST_ACCESS, EGL_TRUE);
@@ -202,15 +209,19 @@ class Context {
       add(EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE);
     }
     attributes.push_back(EGL_NONE);
-    for (EGLint minor = 6; minor >= 3 && context_ == EGL_NO_CONTEXT; --minor) {
+    const EGLint newest = es ? 2 : 6, oldest = es ? 1 : 3;
+    for (EGLint minor = newest; minor >= oldest && context_ == EGL_NO_CONTEXT; --minor) {
       attributes[1] = minor;
       context_ = eglCreateContext(display, config, share, attributes.data());
     }
-    if (context_ == EGL_NO_CONTEXT) throw Unsupported("no such context of OpenGL 4.3 to 4.6 can be made (" + last_error() + ")");
+    if (context_ == EGL_NO_CONTEXT)
+      throw Unsupported("no such context of OpenGL " + std::string(es ? "ES 3.1 or 3.2" : "4.3 to 4.6") + " can be made (" +
+                        last_error() + ")");
   }
 
   Context(Context&& other) noexcept
       : display_(other.display_),
+        api_(other.api_),
         surface_(std::exchange(other.surface_, EGL_NO_SURFACE)),
         context_(std::exchange(other.context_, EGL_NO_CONTEXT)) {}
   Context& operator=(Context&&) = delete;
@@ -224,9 +235,10 @@ class Context {
   }
 
   EGLContext get() const { return context_; }
+  ContextApi api() const { return api_; }
 
   void make_current() {
-    const OpenGlApi api;
+    const CurrentApi current(api_);
     if (eglMakeCurrent(display_, surface_, surface_, context_)) return;
     const std::string error = last_error();
     throw GlError("the context cannot be made current (" + error + ")" +
@@ -234,14 +246,15 @@ class Context {
   }
 
   void release_current() {
-    const OpenGlApi api;
+    const CurrentApi current(api_);
     if (eglGetCurrentContext() == context_) eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
   }
 
  private:
-  explicit Context(EGLDisplay display) : display_(display) {}
+  Context(EGLDisplay display, ContextApi api) : display_(display), api_(api) {}
 
   EGLDisplay display_;
+  ContextApi api_;
   EGLSurface surface_ = EGL_NO_SURFACE;
   EGLContext context_ = EGL_NO_CONTEXT;
 };
@@ -252,17 +265,31 @@ struct Trial {
   std::optional<Context> context;
 };
 
-Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext share = EGL_NO_CONTEXT) {
+/// With a context of that API.
+Trial attempt_api(Candidate candidate, ContextApi api, const HeadlessOptions& options, EGLContext share) {
   Trial trial{std::move(candidate), std::nullopt};
   HeadlessDevice& device = trial.candidate.device;
   try {
-    trial.context.emplace(open_display(trial.candidate), options, share);
+    trial.context.emplace(open_display(trial.candidate), api, options, share);
     trial.context->make_current();
     headless::try_product(device);
   } catch (const std::exception& error) {
     trial.context.reset();
     device.failure = error.what();
   }
+  return trial;
+}
+
+/// With OpenGL, or else OpenGL ES, unless one of them is asked for.
+Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext share = EGL_NO_CONTEXT) {
+  const ContextApi api = wanted_api(options.api);
+  if (api != ContextApi::any) return attempt_api(std::move(candidate), api, options, share);
+  Trial trial = attempt_api(candidate, ContextApi::gl, options, share);
+  if (trial.context || options.compatibility) return trial;
+  Trial es = attempt_api(std::move(candidate), ContextApi::es, options, share);
+  if (es.context) return es;
+  if (es.candidate.device.failure != trial.candidate.device.failure)
+    trial.candidate.device.failure += ", and " + es.candidate.device.failure;
   return trial;
 }
 
@@ -284,7 +311,7 @@ Trial choose(const HeadlessOptions& options) {
     tried.push_back(std::move(trial.candidate.device));
   }
   if (std::all_of(tried.begin(), tried.end(), [](const HeadlessDevice& device) { return !device.failure.empty(); }))
-    throw Unsupported("no device gives a usable context of OpenGL 4.3 or newer; tried " + describe(tried));
+    throw Unsupported(no_usable + describe(tried));
   throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
                               "; there are " + describe(tried));
 }
@@ -373,6 +400,8 @@ std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) 
 }
 
 HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
+  if (options.compatibility && wanted_api(options.api) == ContextApi::es)
+    throw std::invalid_argument("OpenGL ES has no compatibility profile");
   if (options.no_error && (options.debug || options.robust))
     throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") +
                                 " one");
@@ -381,7 +410,11 @@ HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
                                 options.device + "\"");
   CurrentGuard guard;
   const State* other = options.share ? options.share->state_.get() : nullptr;
-  Trial trial = other ? share(other->candidate, other->context.get(), options) : choose(options);
+  if (other && options.api != ContextApi::any && options.api != other->context.api())
+    throw std::invalid_argument("a context that shares is of the other one's API: api must be `any`");
+  HeadlessOptions as_other = options;
+  if (other) as_other.api = other->context.api();
+  Trial trial = other ? share(other->candidate, other->context.get(), as_other) : choose(options);
   state_ = std::make_unique<State>(State{std::move(trial.candidate), std::move(*trial.context)});
   guard.keep();
 }

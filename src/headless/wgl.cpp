@@ -25,11 +25,13 @@ namespace glgemm {
 namespace {
 
 using headless::describe;
+using headless::no_usable;
+using headless::wanted_api;
 using headless::Wish;
 
 // Of WGL_ARB_create_context and its companions; <GL/wglext.h> is not everywhere.
 constexpr int major_version = 0x2091, minor_version = 0x2092, context_flags = 0x2094, profile_mask = 0x9126;
-constexpr int debug_bit = 1, robust_access_bit = 4, core_profile = 1, compatibility_profile = 2;
+constexpr int debug_bit = 1, robust_access_bit = 4, core_profile = 1, compatibility_profile = 2, es_profile = 4;
 constexpr int reset_strategy = 0x8256, lose_context_on_reset = 0x8252, opengl_no_error = 0x31B3;
 using CreateContextAttribs = HGLRC(WINAPI*)(HDC, HGLRC, const int*);
 using GetExtensionsString = const char*(WINAPI*)(HDC);
@@ -197,7 +199,7 @@ class OldContext {
 class Context {
  public:
   /// Not current yet.
-  Context(const HeadlessOptions& options, HGLRC share) {
+  Context(ContextApi api, const HeadlessOptions& options, HGLRC share) : api_(api) {
     const CurrentGuard guard;
     const OldContext old(window_.device());
     const auto create = wgl_function<CreateContextAttribs>("wglCreateContextAttribsARB");
@@ -211,9 +213,11 @@ class Context {
       if (extensions.find(" " + std::string(extension) + " ") == std::string::npos)
         throw Unsupported("the display's driver lacks " + std::string(extension));
     };
-    std::vector<int> attributes{minor_version, 0, major_version, 4};
+    const bool es = api == ContextApi::es;
+    if (es) need("WGL_EXT_create_context_es2_profile");
+    std::vector<int> attributes{minor_version, 0, major_version, es ? 3 : 4};
     const auto add = [&](int name, int value) { attributes.insert(attributes.end(), {name, value}); };
-    add(profile_mask, options.compatibility ? compatibility_profile : core_profile);
+    add(profile_mask, es ? es_profile : options.compatibility ? compatibility_profile : core_profile);
     if (options.debug || options.robust)
       add(context_flags, (options.debug ? debug_bit : 0) | (options.robust ? robust_access_bit : 0));
     if (options.robust) {
@@ -225,13 +229,17 @@ class Context {
       add(opengl_no_error, 1);
     }
     attributes.push_back(0);
-    for (int minor = 6; minor >= 3 && !context_; --minor) {
+    const int newest = es ? 2 : 6, oldest = es ? 1 : 3;
+    for (int minor = newest; minor >= oldest && !context_; --minor) {
       attributes[1] = minor;
       context_ = create(window_.device(), share, attributes.data());
     }
-    if (!context_) throw Unsupported("no such context of OpenGL 4.3 to 4.6 can be made (" + last_error() + ")");
+    if (!context_)
+      throw Unsupported("no such context of OpenGL " + std::string(es ? "ES 3.1 or 3.2" : "4.3 to 4.6") + " can be made (" +
+                        last_error() + ")");
   }
-  Context(Context&& other) noexcept : window_(std::move(other.window_)), context_(std::exchange(other.context_, nullptr)) {}
+  Context(Context&& other) noexcept
+      : window_(std::move(other.window_)), api_(other.api_), context_(std::exchange(other.context_, nullptr)) {}
   Context& operator=(Context&&) = delete;
   ~Context() {
     if (!context_) return;
@@ -240,6 +248,7 @@ class Context {
   }
 
   HGLRC get() const { return context_; }
+  ContextApi api() const { return api_; }
 
   void make_current() {
     if (wglMakeCurrent(window_.device(), context_)) return;
@@ -253,6 +262,7 @@ class Context {
 
  private:
   Window window_;
+  ContextApi api_;
   HGLRC context_ = nullptr;
 };
 
@@ -263,12 +273,12 @@ struct Trial {
 };
 
 /// WGL has one way: the driver of the display.
-Trial attempt(const HeadlessOptions& options, HGLRC share = nullptr) {
+Trial attempt_api(ContextApi api, const HeadlessOptions& options, HGLRC share) {
   Trial trial;
   trial.device.platform = "wgl";
   trial.device.renderer = "the display's driver";
   try {
-    trial.context.emplace(options, share);
+    trial.context.emplace(api, options, share);
     trial.context->make_current();
     headless::try_product(trial.device);
   } catch (const std::exception& error) {
@@ -278,12 +288,23 @@ Trial attempt(const HeadlessOptions& options, HGLRC share = nullptr) {
   return trial;
 }
 
+/// With OpenGL, or else OpenGL ES, unless one of them is asked for.
+Trial attempt(const HeadlessOptions& options, HGLRC share = nullptr) {
+  const ContextApi api = wanted_api(options.api);
+  if (api != ContextApi::any) return attempt_api(api, options, share);
+  Trial trial = attempt_api(ContextApi::gl, options, share);
+  if (trial.context || options.compatibility) return trial;
+  Trial es = attempt_api(ContextApi::es, options, share);
+  if (es.context) return es;
+  if (es.device.failure != trial.device.failure) trial.device.failure += ", and " + es.device.failure;
+  return trial;
+}
+
 Trial choose(const HeadlessOptions& options) {
   const char* variable = options.device.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
   const Wish wish(variable ? variable : options.device);
   Trial trial = attempt(options);
-  if (!trial.context)
-    throw Unsupported("no device gives a usable context of OpenGL 4.3 or newer; tried " + describe({trial.device}));
+  if (!trial.context) throw Unsupported(no_usable + describe({trial.device}));
   if (wish.text().empty() || wish.fits(trial.device)) return trial;
   throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
                               "; there is " + describe({trial.device}));
@@ -341,8 +362,15 @@ HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
   if (options.share && !options.device.empty())
     throw std::invalid_argument("a context that shares is made on the other one's device: device must be empty, not \"" +
                                 options.device + "\"");
+  if (options.compatibility && wanted_api(options.api) == ContextApi::es)
+    throw std::invalid_argument("OpenGL ES has no compatibility profile");
+  const Context* other = options.share ? &options.share->state_->context : nullptr;
+  if (other && options.api != ContextApi::any && options.api != other->api())
+    throw std::invalid_argument("a context that shares is of the other one's API: api must be `any`");
   CurrentGuard guard;
-  Trial trial = options.share ? attempt(options, options.share->state_->context.get()) : choose(options);
+  HeadlessOptions as_other = options;
+  if (other) as_other.api = other->api();
+  Trial trial = other ? attempt(as_other, other->get()) : choose(options);
   if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.device}));
   state_ = std::make_unique<State>(State{std::move(trial.device), std::move(*trial.context)});
   guard.keep();

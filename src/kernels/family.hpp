@@ -53,8 +53,8 @@ class Family {
   virtual std::string malformed(const Kernel& kernel) const = 0;
   /// The workgroup's size in invocations.
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
-  /// Whether the program has a storage block at this binding of gemm.glsl.
-  virtual bool declares(const ProgramKey& key, unsigned binding) const = 0;
+  /// Whether the program has a storage block with this number of gemm.glsl.
+  virtual bool declares(const ProgramKey& key, unsigned buffer) const = 0;
   /// Whether the program has the uniform panels_at, and parts.
   virtual bool has_panels_uniform(const ProgramKey& key) const = 0;
   virtual bool has_parts_uniform(const ProgramKey& key) const = 0;
@@ -68,6 +68,9 @@ class Family {
   /// A kernel of this family with these values.
   Kernel kernel_of(const std::array<int, Kernel::max_parameters>& values) const;
 };
+
+/// Whether a program that finishes C has the storage buffer 3, the residual's, or 4, the bias's.
+bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 
 /// Iterations of loops, those inside included: nothing promises that a driver unrolls any.
 struct Loops {
@@ -150,7 +153,7 @@ class ProductFamily : public Family {
   virtual Sample sample() const = 0;
 
   // These follow from what the others say, for every program that includes gemm.glsl.
-  bool declares(const ProgramKey& key, unsigned binding) const final;
+  bool declares(const ProgramKey& key, unsigned buffer) const final;
   bool has_panels_uniform(const ProgramKey& key) const final { return panels(key.kernel) != Panels::none; }
   bool has_parts_uniform(const ProgramKey& key) const final { return key.parts; }
 

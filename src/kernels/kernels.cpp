@@ -171,15 +171,29 @@ std::string to_string(const ProgramKey& key) {
   if (key.parts) text += " parts";
   if (key.wide != Panels::none) text += key.wide == Panels::image ? " wide image" : " wide";
   if (key.halves_by_integers) text += " halves by integers";
+  if (key.few_buffers) text += " few buffers";
+  if (key.residual) text += " residual";
+  if (key.bias) text += " bias";
   if (key.a_along_k) text += " A along k";
   if (key.b_along_k) text += " B along k";
   return text;
 }
 
-std::string source(const ProgramKey& key) {
+std::string source(const ProgramKey& key, ShadingLanguage language) {
   const std::string_view text = shaders::text(name(key.kernel));
   const std::size_t first_line_end = text.find('\n') + 1;  // #version must stay first
-  std::string result(text.substr(0, first_line_end));
+  std::string result;
+  switch (language) {
+    case ShadingLanguage::glsl_430:
+      result = text.substr(0, first_line_end);
+      break;
+    case ShadingLanguage::essl_310:  // where images of buffers are an extension, which drivers may lack
+      result = "#version 310 es\n#extension GL_EXT_texture_buffer : enable\n";
+      break;
+    case ShadingLanguage::essl_320:
+      result = "#version 320 es\n";
+      break;
+  }
   for (const auto& [macro, value] : kernels::macros(key)) result += "#define " + macro + ' ' + std::to_string(value) + '\n';
   result += "#line 2\n";  // errors name the line of the .comp file
   return result += text.substr(first_line_end);
@@ -213,10 +227,15 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("TYPE", static_cast<int>(key.type));  // gemm.glsl numbers the types in the same order
   result.emplace_back("TYPE_C", static_cast<int>(key.c_type));
   result.emplace_back("EPILOGUE", key.epilogue ? 1 : 0);
+  result.emplace_back("RESIDUAL", !key.few_buffers || key.residual ? 1 : 0);
+  result.emplace_back("BIAS", !key.few_buffers || key.bias ? 1 : 0);
   result.emplace_back("ITEMS", key.items ? 1 : 0);
   result.emplace_back("PARTS", key.parts ? 1 : 0);
   result.emplace_back("WIDE", static_cast<int>(key.wide));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
+  constexpr const char* bindings[storage_buffers] = {"BINDING_A",    "BINDING_B",     "BINDING_C",      "BINDING_D",
+                                                     "BINDING_BIAS", "BINDING_ITEMS", "BINDING_PARTIAL"};
+  for (unsigned i = 0; i < storage_buffers; ++i) result.emplace_back(bindings[i], static_cast<int>(binding_of(key, i)));
   if (is_for_one_layout(key.kernel)) {
     result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
     result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
@@ -251,14 +270,25 @@ std::int64_t registers(const Kernel& kernel, Type type) {
   return product_family(kernel).registers(kernel, type);
 }
 
-bool declares(const ProgramKey& key, unsigned binding) {
-  return family(key.kernel).declares(key, binding);
+bool declares(const ProgramKey& key, unsigned buffer) {
+  return family(key.kernel).declares(key, buffer);
 }
 
-bool ProductFamily::declares(const ProgramKey& key, unsigned binding) const {
+unsigned binding_of(const ProgramKey& key, unsigned buffer) {
+  if (!key.few_buffers) return buffer;
+  unsigned before = 0;
+  for (unsigned i = 0; i < buffer; ++i) before += declares(key, i) ? 1u : 0u;
+  return before;
+}
+
+bool declares_of_epilogue(const ProgramKey& key, unsigned buffer) {
+  return key.epilogue && (!key.few_buffers || (buffer == 3 ? key.residual : key.bias));
+}
+
+bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   const Panels from = panels(key.kernel);
   const bool packs_a = from != Panels::none && panel_width(key.kernel, Role::a, key.type) > 0, writes_c = !key.parts;
-  switch (binding) {
+  switch (buffer) {
     case 0:
       return !packs_a && key.wide != Panels::image;
     case 1:
@@ -267,7 +297,7 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned binding) const {
       return writes_c;
     case 3:
     case 4:
-      return writes_c && key.epilogue;
+      return writes_c && declares_of_epilogue(key, buffer);
     case 5:
       return key.items;
     default:

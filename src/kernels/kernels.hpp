@@ -28,8 +28,12 @@ std::int64_t registers(const Kernel& kernel, Type type);
 /// What an invocation can have on GPUs; the rest would go through memory.
 constexpr std::int64_t max_registers = 255;
 
-/// Whether the program declares a storage block at this binding of gemm.glsl.
-bool declares(const ProgramKey& key, unsigned binding);
+/// The storage buffers of gemm.glsl, by their numbers there.
+constexpr unsigned storage_buffers = 7;
+/// Whether the program declares the storage buffer with this number.
+bool declares(const ProgramKey& key, unsigned buffer);
+/// The binding at which the program has that buffer: its number, or with few buffers how many of lower numbers the program has.
+unsigned binding_of(const ProgramKey& key, unsigned buffer);
 
 /// Whether the program has the uniform that says where panels are.
 bool has_panels_uniform(const ProgramKey& key);

@@ -13,8 +13,8 @@ class PackFamily final : public FamilyOf<Family, list> {
   std::string_view name() const noexcept override { return "pack"; }
   std::string_view summary() const noexcept override { return "brings an operand into panels, before a product"; }
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  bool declares(const ProgramKey& key, unsigned binding) const override {
-    return binding == 0 || binding == 6 || (binding == 5 && key.items);
+  bool declares(const ProgramKey& key, unsigned buffer) const override {
+    return buffer == 0 || buffer == 6 || (buffer == 5 && key.items);
   }
   bool has_panels_uniform(const ProgramKey&) const override { return true; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }

@@ -40,6 +40,11 @@ std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
   return std::min(limits.storage_block_bytes, int_max) / 4 * 4 - slack;
 }
 
+/// Whether the device may have no room for all buffers of gemm.glsl.
+bool has_few_buffers(const Limits& limits) {
+  return limits.storage_blocks < kernels::storage_buffers;
+}
+
 /// A piece of a product. Its passes, in the order of cut(), only ever make it smaller.
 class PieceCutter {
  public:
@@ -72,7 +77,10 @@ class PieceCutter {
   void cut_to_elements_of_c(std::int64_t max_elements);
   bool is_too_large(const WorkspaceLayout& layout) const;
   bool shrink(const WorkspaceLayout& layout);
-  WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_); }
+  bool reduces() const {
+    return parts_ > 1 || (has_few_buffers(limits_) && buffers_to_finish(problem_, items_in_buffer_) > few_storage_buffers);
+  }
+  WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces()); }
   void place_panels_b(WorkspaceLayout& layout) const;
   Panels how_wide() const;
   LargestDispatch largest_dispatch() const;
@@ -146,7 +154,9 @@ void PieceCutter::cut_to_windows() {
   const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
   Piece fitting = pair;
   shrink_to_windows(fitting);
-  items_in_buffer_ = fitting == pair;
+  // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items.
+  const bool has_room = !(has_few_buffers(limits_) && problem_.residual && problem_.bias != Bias::none);
+  items_in_buffer_ = has_room && fitting == pair;
   if (items_in_buffer_) return;
   piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
   shrink_to_windows(piece_);
@@ -271,9 +281,10 @@ void PieceCutter::finish(Plan& plan) const {
   plan.wide = how_wide();
   plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
   const std::int64_t k = padded_k(kernel_, piece_.k);
-  plan.part_k = parts_ > 1 ? round_up(ceil_div(k, parts_), k_step_) : piece_.k;
+  plan.few_buffers = has_few_buffers(limits_);
+  plan.part_k = parts_ > 1 ? round_up(ceil_div(k, parts_), k_step_) : reduces() ? k : piece_.k;
   plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
-  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts);
+  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces());
   place_panels_b(plan.workspace);
   plan.largest_dispatch = largest_dispatch();
 }

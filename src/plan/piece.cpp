@@ -46,11 +46,17 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
   return round_up(std::max<std::int64_t>(k, 1), both ? kernels::k_step(kernel) : 1);
 }
 
-WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts) {
+std::int64_t buffers_to_finish(const Problem& problem, bool items_in_buffer) noexcept {
+  const bool keeps_sums = problem.c_type != accumulator(problem.type);
+  return 3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
+}
+
+WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,
+                                 bool reduces) {
   const Type acc = accumulator(problem.type);
   const bool rounds = problem.c_type != acc && piece.k < problem.k;  // C cannot keep the sums of a window of k
   const std::int64_t a = panel_bytes(problem, kernel, Role::a, piece), b = panel_bytes(problem, kernel, Role::b, piece);
-  const std::int64_t sums = parts > 1 || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, element_bytes(acc)}) : 0;
+  const std::int64_t sums = reduces || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, element_bytes(acc)}) : 0;
   WorkspaceLayout layout;
   layout.panels_a = {0, a};
   layout.panels_b = {kernels::workspace_aligned(a), b};

@@ -5,11 +5,17 @@
 #include <stdexcept>
 
 #include "kernels/kernels.hpp"
+#include "plan/piece.hpp"
 
 namespace glgemm {
 
+bool Plan::reduces() const noexcept {
+  return parts > 1 || (few_buffers && buffers_to_finish(problem, items_in_buffer) > few_storage_buffers);
+}
+
 ProgramKey Plan::program(Stage stage) const {
   const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
+  const bool has_residual = few_buffers && problem.residual, has_bias = few_buffers && problem.bias != Bias::none;
   const Type acc = accumulator(problem.type);
   switch (stage) {
     case Stage::pack_a:
@@ -18,14 +24,18 @@ ProgramKey Plan::program(Stage stage) const {
               .type = problem.type,
               .c_type = acc,
               .items = items_in_buffer,
-              .halves_by_integers = halves_by_integers};
+              .halves_by_integers = halves_by_integers,
+              .few_buffers = few_buffers};
     case Stage::reduce:
       return {.kernel = kernels::reduce(),
               .type = problem.type,
               .c_type = problem.c_type,
               .epilogue = epilogue,
               .items = items_in_buffer,
-              .halves_by_integers = halves_by_integers};
+              .halves_by_integers = halves_by_integers,
+              .few_buffers = few_buffers,
+              .residual = has_residual,
+              .bias = has_bias};
     case Stage::multiply:
       break;
   }
@@ -41,11 +51,14 @@ ProgramKey Plan::program(Stage stage) const {
                  .wide = wide,
                  .a_along_k = a_along_k,
                  .b_along_k = b_along_k,
-                 .halves_by_integers = halves_by_integers};
-  if (parts > 1) {  // the sums of a part, for `reduce`
+                 .halves_by_integers = halves_by_integers,
+                 .few_buffers = few_buffers,
+                 .residual = has_residual,
+                 .bias = has_bias};
+  if (reduces()) {  // the sums of a part, for `reduce`
     key.type = type;
     key.c_type = acc;
-    key.epilogue = false;
+    key.epilogue = key.residual = key.bias = false;
     key.items = items_in_buffer && !packs(Role::a);
     key.parts = true;
   }
@@ -57,7 +70,7 @@ std::vector<Stage> Plan::stages() const {
   if (packs(Role::a)) result.push_back(Stage::pack_a);
   if (packs(Role::b)) result.push_back(Stage::pack_b);
   result.push_back(Stage::multiply);
-  if (parts > 1) result.push_back(Stage::reduce);
+  if (reduces()) result.push_back(Stage::reduce);
   return result;
 }
 

@@ -114,7 +114,7 @@ bool has_stage(const Plan& plan, Stage stage, bool first_row, bool first_column,
     case Stage::reduce:
       break;
   }
-  return plan.parts > 1 && last_k;
+  return plan.reduces() && last_k;
 }
 
 /// The piece at which a cursor stands.
@@ -186,7 +186,7 @@ void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece
     step.a = window(problem, Role::a, cursor.m0, cursor.k0, item, piece);
   if (step.stage == Stage::pack_b || (multiplies && !plan.packs(Role::b)))
     step.b = window(problem, Role::b, cursor.k0, cursor.n0, item, piece);
-  if (step.stage != Stage::reduce && !(multiplies && plan.parts == 1)) return;
+  if (step.stage != Stage::reduce && !(multiplies && !plan.reduces())) return;
   step.c = window(problem, Role::c, cursor.m0, cursor.n0, item, piece);
   if (problem.residual) step.d = window(problem, Role::d, cursor.m0, cursor.n0, item, piece);
   const std::int64_t bias_bytes = element_bytes(problem.c_type);

@@ -91,8 +91,8 @@ TEST_CASE("k = 0 gives zeros, and no rows or columns give an empty matrix") {
 
 TEST_CASE("k past what a driver's loops survive") {
   const Matrix<float> a = random_integer_matrix(8, 131072, 8, 3), b = random_integer_matrix(131072, 8, 8, 4);
-  for (const char* kernel :
-       {"tiled", "naive", "gemv:tile_m=1,tile_n=8", "register:tile_m=4,tile_n=4,panels=0", "register:tile_m=4,tile_n=4,panels=1"})
+  for (const char* kernel : {"tiled:tile=8", "naive", "gemv:tile_m=1,tile_n=8", "register:tile_m=4,tile_n=4,panels=0",
+                             "register:tile_m=4,tile_n=4,panels=1"})
     check(a, b, kernel);
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("NaN and infinities arrive where they belong") {
   Matrix<float> a = random_matrix(40, 50, 1), b = random_matrix(50, 45, 2);
   a(7, 3) = std::numeric_limits<float>::quiet_NaN();
   b(4, 9) = std::numeric_limits<float>::infinity();
-  for (const char* kernel : {"tiled", "naive", "gemv:tile_m=4,tile_n=4", "register:tile_m=8,tile_n=4,panels=1"}) {
+  for (const char* kernel : {"tiled:tile=8", "naive", "gemv:tile_m=4,tile_n=4", "register:tile_m=8,tile_n=4,panels=1"}) {
     const Matrix<float> c = multiply(a, b, kernel);
     for (std::int64_t j = 0; j < 45; ++j) CHECK(std::isnan(c(7, j)));
     for (std::int64_t i = 0; i < 40; ++i)
@@ -202,7 +202,7 @@ TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
   Engine& engine = test::engine();
   const std::int64_t m = 37, n = 29, k = 41;
   std::uint64_t seed = 1;
-  for (const char* kernel : {"tiled:tile=16", "naive"})
+  for (const char* kernel : {"tiled:tile=8", "naive"})
     for (const Op op_a : {Op::none, Op::transpose})
       for (const Op op_b : {Op::none, Op::transpose})
         for (const Layout layout : {Layout::row_major, Layout::column_major})

@@ -2,6 +2,7 @@
 // error.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <functional>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/verify.hpp>
@@ -195,8 +196,9 @@ TEST_CASE("each kind of context: the application's state and its pending error a
   test::context();
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
-    HeadlessContext context(kind.options);
     const gl::Api& api = gl_functions();
+    if (api.es && kind.options.compatibility) continue;  // OpenGL ES has no profiles
+    HeadlessContext context(kind.options);
     Messages messages;
     if (kind.options.debug) {
       api.Enable(GL_DEBUG_OUTPUT);
@@ -302,6 +304,7 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
   HeadlessContext second({.device = "", .share = &first});
   first.make_current();
   Engine& engine = test::engine();
+  if (engine.limits().image_buffer_bytes == 0) return;  // then textures are left alone
   const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1), space(engine, 1, 1024);
   Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
   const PlanOptions packed = from_image(engine.limits());
@@ -461,7 +464,9 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   api.EndTransformFeedback();
   CHECK(api.GetError() == GL_NO_ERROR);
   float values[12] = {};
-  api.GetBufferSubData(GL_TRANSFORM_FEEDBACK_BUFFER, 0, sizeof values, values);
+  if (const void* const mapped = api.MapBufferRange(GL_TRANSFORM_FEEDBACK_BUFFER, 0, sizeof values, GL_MAP_READ_BIT))
+    std::memcpy(values, mapped, sizeof values);
+  api.UnmapBuffer(GL_TRANSFORM_FEEDBACK_BUFFER);
   CHECK_RESULT(values[8] == 2);  // the third vertex was captured
   api.UseProgram(0);
   api.DeleteProgram(program);
@@ -471,6 +476,7 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
 }
 
 TEST_CASE("conditional rendering drops a product's dispatches without a word, as the class comment warns") {
+  if (gl_functions().es) return;  // which has none
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
   const DeviceMatrix a(engine, two), b(engine, three), c(engine, Matrix<float>{{-1}});
@@ -506,7 +512,7 @@ TEST_CASE("objects have labels for debuggers") {
     if (api.IsProgram(name) && label(GL_PROGRAM, name).starts_with("glgemm ") &&
         label(GL_PROGRAM, name).find(" f32") != std::string::npos)
       program = true;
-    if (api.IsQuery(name) && label(GL_QUERY, name).starts_with("glgemm engine ")) engine_mark = true;
+    if (api.IsProgramPipeline(name) && label(GL_PROGRAM_PIPELINE, name).starts_with("glgemm engine ")) engine_mark = true;
   }
   CHECK(staging);
   CHECK(program);

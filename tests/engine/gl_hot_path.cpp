@@ -83,7 +83,7 @@ struct Repeated {
         b(engine, random_matrix(k, n, 2)),
         c(engine, m, n),
         product{.a = a.view(), .b = b.view(), .c = c.view()} {
-    if (kernel) options.kernel = parse_kernel(kernel);
+    if (kernel) options.kernel = test::kernel_here(kernel);
     options.split_k = split_k;
   }
 };

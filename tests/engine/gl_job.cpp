@@ -24,7 +24,7 @@ namespace {
 
 PlanOptions with_kernel(const char* kernel, std::int64_t split_k = 0) {
   PlanOptions options;
-  options.kernel = parse_kernel(kernel);
+  options.kernel = test::kernel_here(kernel);
   options.split_k = split_k;
   return options;
 }
@@ -341,9 +341,9 @@ TEST_CASE("a job without work is done when it starts, and bad input is refused")
 }
 
 TEST_CASE("jobs end as matrices do: with their objects, or without a call where the engine was abandoned") {
+  const PlanOptions packed = with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=2", 2);
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
-  const PlanOptions packed = with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=2", 2);
   const std::vector<std::int64_t> offsets{0};
   for (const bool abandoned : {false, true}) {
     CAPTURE(abandoned);

@@ -13,7 +13,7 @@ namespace {
 
 /// An engine whose programs of one family are wrong in one way: `from` in their source is replaced.
 Engine broken(std::string family, std::string from, std::string to, bool self_check, std::vector<std::string>* log = nullptr) {
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.program_cache = "";
   options.tuning = "";
   options.self_check = self_check;
@@ -91,9 +91,9 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
                              Fault{"gemv", "gemv:tile_m=2", "if (r < size.x && c", "if (r < size.x - 1 && c", 0},
                              Fault{"naive", "naive", "row >= size.x", "row >= size.x - 1", 0}}) {
     CAPTURE(std::string(fault.family));
-    Engine engine = broken(fault.family, fault.from, fault.to, true);
     PlanOptions options;
-    options.kernel = parse_kernel(fault.kernel);
+    options.kernel = test::kernel_here(fault.kernel);
+    Engine engine = broken(fault.family, fault.from, fault.to, true);
     options.split_k = fault.split_k;
     CHECK_THROWS_AS(engine.multiply(ones(9, 70), ones(70, 6), options), Unsupported);
     CHECK(engine.struck_off().size() == 1);

@@ -224,6 +224,7 @@ TEST_CASE("program cache: the planned program from the cache is ready at once, a
     Engine::State state;
     state.api = gl::load(HeadlessContext::get_proc_address);
     state.device = gl::device_info(state.api);
+    state.limits = gl::query_limits(state.api, state.device);
     state.options = with_cache(folder.file(""), outcome);
     state.begin_program(key);
     use(state);

@@ -209,7 +209,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
   const auto errors = [&] {
     received.messages.clear();
     const GLuint shader = api.CreateShader(GL_COMPUTE_SHADER);
-    const char* const text = "#version 430 core\nnonsense";
+    const char* const text = api.es ? "#version 310 es\nnonsense" : "#version 430 core\nnonsense";
     api.ShaderSource(shader, 1, &text, nullptr);
     api.CompileShader(shader);
     api.DeleteShader(shader);

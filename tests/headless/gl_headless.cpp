@@ -198,6 +198,12 @@ TEST_CASE("no usable device at all: the message lists each and why") {
   }
   const std::size_t count = headless_devices().size();
   const Variable old("MESA_GL_VERSION_OVERRIDE", "4.2");
+  {
+    const ToolRun run = run_tool("devices");
+    CHECK(run.status == 0);
+    CHECK(contains(run.out, "OpenGL ES 3."));  // in its place
+  }
+  const Variable old_es("MESA_GLES_VERSION_OVERRIDE", "3.0");
   const ToolRun text = run_tool("devices");
   CHECK(text.status == 2);
   const ToolRun json = run_tool("devices --json");
@@ -335,12 +341,17 @@ TEST_CASE("debug, robust, error-free and compatibility contexts multiply") {
   kinds[5].options.debug = kinds[5].options.robust = true;
   kinds[6] = {"compatibility without errors", {}, no_error};
   kinds[6].options.compatibility = kinds[6].options.no_error = true;
+  const bool es = contains(test::context().device().version, "OpenGL ES");
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
+    if (es && kind.options.compatibility) {
+      CHECK_THROWS_AS(HeadlessContext{kind.options}, std::invalid_argument);
+      continue;
+    }
     try {
       const HeadlessContext context(kind.options);
       CHECK((gl_integer(context_flags) & (debug | robust | no_error)) == kind.flags);
-      CHECK((gl_integer(profile_mask) & (core | compatibility)) == (kind.options.compatibility ? compatibility : core));
+      if (!es) CHECK((gl_integer(profile_mask) & (core | compatibility)) == (kind.options.compatibility ? compatibility : core));
       if (kind.options.robust) CHECK(gl_integer(reset_strategy) == lose_context);
       CHECK(multiplies());
     } catch (const Unsupported& error) {
@@ -357,6 +368,28 @@ TEST_CASE("options that exclude each other") {
   options.debug = false;
   options.robust = true;
   CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
+}
+
+TEST_CASE("an API is asked for by an option, or else by a variable") {
+  const auto version = [](ContextApi api) { return HeadlessContext({.device = "", .api = api}).device().version; };
+  CHECK(contains(version(ContextApi::es), "OpenGL ES 3."));
+  CHECK_FALSE(contains(version(ContextApi::gl), "OpenGL ES"));
+  {
+    const Variable variable("GLGEMM_API", "es");
+    CHECK(contains(version(ContextApi::any), "OpenGL ES 3."));
+    CHECK_FALSE(contains(version(ContextApi::gl), "OpenGL ES"));
+    CHECK_THROWS_AS(HeadlessContext({.device = "", .compatibility = true}), std::invalid_argument);
+    CHECK(contains(run_tool("devices").out, "OpenGL ES 3."));
+    CHECK_FALSE(contains(run_tool("devices --api gl").out, "OpenGL ES 3."));
+  }
+  CHECK(contains(run_tool("inspect --shape 2,2,2 --api gles").err, "--api: 'gles' is not gl or es"));
+  const Variable variable("GLGEMM_API", "vulkan");
+  try {
+    HeadlessContext context;
+    FAIL("made a context");
+  } catch (const std::invalid_argument& error) {
+    CHECK(contains(error.what(), "GLGEMM_API: \"vulkan\" is neither gl nor es nor any"));
+  }
 }
 
 TEST_CASE("glgemm devices prints what the library finds") {
@@ -382,6 +415,7 @@ TEST_CASE("glgemm devices prints what the library finds") {
     else
       CHECK(contains(text.out, devices[i].failure));
   }
+  if (const char* lowered = std::getenv("GLGEMM_TEST_LIMITS"); lowered && *lowered) return;  // of this process alone
   const nlohmann::json& ours = list[static_cast<std::size_t>(test::context().device().index)].at("limits");
   CHECK(ours.at("storage_block_bytes") == limits.storage_block_bytes);
   CHECK(ours.at("storage_offset_alignment") == limits.storage_offset_alignment);

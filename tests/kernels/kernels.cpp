@@ -47,7 +47,7 @@ TEST_CASE("a program's source is its shader with the macros before it, complete 
   for (const Kernel& kernel : all_kernels()) {
     const std::string text = source({.kernel = kernel, .type = Type::f16, .c_type = Type::f32, .epilogue = true, .items = true});
     CHECK(text.starts_with("#version 430 core\n#define "));
-    CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define ITEMS 1\n") != std::string::npos);
+    CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define RESIDUAL 1\n#define BIAS 1\n#define ITEMS 1\n") != std::string::npos);
     CHECK(text.find("#include") == std::string::npos);
     CHECK(text.find("#extension") == std::string::npos);
   }

@@ -131,6 +131,21 @@ void check_workspace(const WorkspaceLayout& layout) {
   CHECK(layout.size_bytes == end);
 }
 
+/// Each program's storage buffers have bindings that the device has, no two the same.
+void check_buffers(const Plan& plan, const Limits& limits) {
+  for (const Stage stage : plan.stages()) {
+    const ProgramKey key = plan.program(stage);
+    CAPTURE(to_string(key));
+    std::vector<unsigned> bindings;
+    for (unsigned i = 0; i < kernels::storage_buffers; ++i)
+      if (kernels::declares(key, i)) bindings.push_back(kernels::binding_of(key, i));
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+      CHECK(bindings[i] < limits.storage_blocks);
+      if (i > 0) CHECK(bindings[i] > bindings[i - 1]);
+    }
+  }
+}
+
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
   Problem problem;
   problem.m = m;
@@ -375,6 +390,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     options.split_k = pick({0, 1, 3});
     limits.image_buffer_bytes = pick({4096, 1 << 20});
     limits.concurrent_groups = pick({1, 100});
+    limits.storage_blocks = pick({4, 8});
     if (!why_not(problem, *options.kernel, limits).empty()) continue;
     CAPTURE(round);
     CAPTURE(to_string(*options.kernel));
@@ -389,6 +405,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     const std::int64_t all_k = std::max<std::int64_t>(1, problem.k);
     REQUIRE(plan.workspace.size_bytes <= options.workspace_bytes);
     check_workspace(plan.workspace);
+    check_buffers(plan, limits);
     const double work = static_cast<double>(pick({0, 500, 1 << 30}));
     std::vector<std::int64_t> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
     const Tile block = tile(plan.kernel);
@@ -416,7 +433,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       const std::int64_t last =
           (step.m - 1) * stride.row + (step.n - 1) * stride.column +
           (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
-      if (plan.parts == 1) REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
+      if (!plan.reduces()) REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
       for (std::int64_t layer = step.z0; layer < step.z0 + items; ++layer) {
         const std::int64_t part = plan.parts > 1 ? layer / step.piece_items : 0,
                            z = step.first_item + layer - part * step.piece_items;
@@ -430,7 +447,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     CHECK(std::all_of(seen.begin(), seen.end(), [&](std::int64_t k) { return k == all_k; }));
     if (stages.empty()) continue;
     if (plan.packs(Role::b)) REQUIRE(stages.front() <= static_cast<int>(Stage::pack_b));
-    if (plan.parts > 1) REQUIRE(stages.back() == static_cast<int>(Stage::reduce));
+    if (plan.reduces()) REQUIRE(stages.back() == static_cast<int>(Stage::reduce));
     if (work >= 1 << 30) CHECK(counted.dispatches == size(plan).dispatches);
   }
 }

@@ -1,6 +1,7 @@
 // Buffer objects of a test's own.
 #include "support/buffers.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "support/functions.hpp"
@@ -31,7 +32,13 @@ std::vector<std::byte> Buffer::read() const {
   std::vector<std::byte> bytes(size_);
   api.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
   api.BindBuffer(GL_ARRAY_BUFFER, name_);
-  api.GetBufferSubData(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(size_), bytes.data());
+  if (api.GetBufferSubData) {
+    api.GetBufferSubData(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(size_), bytes.data());
+  } else if (size_ > 0) {
+    const void* const mapped = api.MapBufferRange(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(size_), GL_MAP_READ_BIT);
+    if (mapped) std::memcpy(bytes.data(), mapped, size_);
+    api.UnmapBuffer(GL_ARRAY_BUFFER);
+  }
   api.BindBuffer(GL_ARRAY_BUFFER, 0);
   return bytes;
 }

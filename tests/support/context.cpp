@@ -1,12 +1,15 @@
 // Makes the context and the engine that all tests on a device share, and frees them at the program's end.
 #include "support/context.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "support/environment.hpp"
@@ -29,6 +32,7 @@ bool on_shim() {
 }
 
 std::atomic<std::int64_t> not_compared = 0;
+std::set<std::string> left_out;  ///< types
 
 std::atomic<decltype(gl::Api::GetQueryObjectui64v)> get_query_result = nullptr;
 void GLAPIENTRY get_query_result_if_there(GLuint query, GLenum what, GLuint64* value) {
@@ -52,6 +56,7 @@ struct Shared {
     } catch (const std::exception& error) {
       std::cerr << "the tests' engine could not be released: " << error.what() << '\n';
     }
+    for (const std::string& type : left_out) std::cout << "the device has no " << type << ": what tests that was left out\n";
     if (on_shim()) std::cout << "nothing is computed here; results not compared: " << not_compared << '\n';
   }
 };
@@ -102,7 +107,37 @@ void (*get_proc_address(const char* name))() {
 EngineOptions engine_options() {
   EngineOptions options;
   options.self_check = computes();
+  // What OpenGL ES 3.1 promises.
+  if (const char* limits = std::getenv("GLGEMM_TEST_LIMITS"); limits && *limits)
+    options.adjust_limits = [](Limits& device) {
+      device.storage_block_bytes = std::min<std::int64_t>(device.storage_block_bytes, 1 << 27);
+      device.storage_offset_alignment = 256;
+      device.storage_blocks = 4;
+      device.groups = {65535, 65535, 65535};
+      device.workgroup_size = {128, 128, 64};
+      device.workgroup_invocations = 128;
+      device.shared_bytes = 16 << 10;
+      device.f64 = false;
+      device.image_buffer_bytes = 0;
+      device.language = device.language == ShadingLanguage::glsl_430 ? device.language : ShadingLanguage::essl_310;
+    };
   return options;
+}
+
+Kernel kernel_here(const std::string& name) {
+  const Kernel kernel = parse_kernel(name);
+  return panels(kernel) == Panels::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
+}
+
+bool has_type(Type type) {
+  if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
+  try {
+    engine().plan({.m = 1, .n = 1, .k = 1, .type = type, .c_type = type});
+  } catch (const Unsupported&) {
+    left_out.insert(std::string(to_string(type)));
+    return false;
+  }
+  return true;  // which the test then finds out
 }
 
 bool accept(bool right) {

@@ -3,6 +3,8 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/plan.hpp>
+#include <string>
 
 namespace glgemm::test {
 
@@ -28,6 +30,14 @@ EngineOptions engine_options();
 /// Whether a result is right. Where nothing is computed: true, and counted; the program says at its end how many were not
 /// compared.
 bool accept(bool right);
+
+/// The kernel of that name; with panels from a storage buffer where it has them from an image and the device has no such images.
+/// Makes the shared context current.
+Kernel kernel_here(const std::string& name);
+
+/// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that
+/// the type was left out.
+bool has_type(Type type);
 
 /// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
 #define CHECK_RESULT(...)                                          \

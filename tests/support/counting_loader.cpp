@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,15 +18,15 @@ namespace {
 
 // clang-format off
 #define FUNCTIONS(X) \
-  X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
+  X(ActiveShaderProgram) X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
   X(ClientWaitSync) X(CompileShader) X(CopyBufferSubData) X(CreateProgram) X(CreateShader) X(DeleteBuffers) X(DeleteFramebuffers) \
-  X(DeleteProgram) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Flush) X(GenBuffers) \
-  X(GenFramebuffers) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
+  X(DeleteProgram) X(DeleteProgramPipelines) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Finish) X(Flush) X(GenBuffers) \
+  X(GenFramebuffers) X(GenProgramPipelines) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
   X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
   X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
-  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsQuery) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
+  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsProgramPipeline) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
   X(DebugMessageCallback) X(DebugMessageControl) X(Disable) X(GetPointerv) X(IsEnabled) X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
-  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UseProgram) X(Viewport)
+  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UnmapBuffer) X(UseProgram) X(Viewport)
 // clang-format on
 
 #define INDEX(name) at_##name,
@@ -88,8 +88,12 @@ constexpr std::array<void (*)(), sizeof...(I)> unknown_functions(std::index_sequ
 void (*counting_loader(const char* name))() {
   const auto found = get_proc_address(name);
   if (!found) return nullptr;
+  // OpenGL ES has some under the names of extensions.
+  std::string_view base = name;
+  for (const std::string_view suffix : {"EXT", "KHR"})
+    if (base.ends_with(suffix)) base.remove_suffix(suffix.size());
 #define WRAP(function)                                                    \
-  if (std::strcmp(name, "gl" #function) == 0) {                           \
+  if (base == "gl" #function) {                                           \
     using Wrapper = Counted<at_##function, decltype(gl::Api::function)>;  \
     Wrapper::real = reinterpret_cast<decltype(gl::Api::function)>(found); \
     return reinterpret_cast<void (*)()>(&Wrapper::call);                  \

@@ -1,3 +1,31 @@
-// The main function of both test executables.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// The main function of the test executables: doctest's, with two options more for the tests of OpenGL.
+//
+//   --api gl|es      the contexts are of OpenGL, or of OpenGL ES
+//   --limits least   engines take the device for one that has no more than OpenGL ES 3.1 promises
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+int main(int argc, char** argv) {
+  std::vector<char*> rest;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    const bool api = option == "--api", limits = option == "--limits";
+    if (!api && !limits) {
+      rest.push_back(argv[i]);
+      continue;
+    }
+    const std::string_view value = i + 1 < argc ? argv[++i] : "";
+    if (api ? value != "gl" && value != "es" : value != "least") {
+      std::cerr << option << " is " << (api ? "gl or es" : "least") << ", not '" << value << "'\n";
+      return 2;
+    }
+    setenv(api ? "GLGEMM_API" : "GLGEMM_TEST_LIMITS", argv[i], 1);
+  }
+  doctest::Context context(static_cast<int>(rest.size()), rest.data());
+  return context.run();
+}

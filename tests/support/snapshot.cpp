@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "support/application.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
@@ -51,13 +52,9 @@ const Name plain[] = {
     NAME(GL_SAMPLE_COVERAGE_VALUE), NAME(GL_SAMPLE_COVERAGE_INVERT), NAME(GL_MIN_SAMPLE_SHADING_VALUE), NAME(GL_PROVOKING_VERTEX),
     NAME(GL_PRIMITIVE_RESTART_INDEX), NAME(GL_PATCH_VERTICES), NAME(GL_CLAMP_READ_COLOR), NAME(GL_DRAW_BUFFER),
     NAME(GL_READ_BUFFER), NAME(GL_LINE_SMOOTH_HINT), NAME(GL_POLYGON_SMOOTH_HINT), NAME(GL_TEXTURE_COMPRESSION_HINT),
-    NAME(GL_FRAGMENT_SHADER_DERIVATIVE_HINT)};
-
-// With the version of OpenGL that brought them.
-const std::pair<int, Name> newer[] = {{44, NAME(GL_QUERY_BUFFER_BINDING)},
-                                      {45, NAME(GL_CLIP_ORIGIN)},
-                                      {45, NAME(GL_CLIP_DEPTH_MODE)},
-                                      {46, NAME(GL_PARAMETER_BUFFER_BINDING)}};
+    NAME(GL_FRAGMENT_SHADER_DERIVATIVE_HINT),
+    // Newer than OpenGL 4.3.
+    NAME(GL_QUERY_BUFFER_BINDING), NAME(GL_CLIP_ORIGIN), NAME(GL_CLIP_DEPTH_MODE), NAME(GL_PARAMETER_BUFFER_BINDING)};
 
 const Name switches[] = {NAME(GL_BLEND),
                          NAME(GL_CULL_FACE),
@@ -122,28 +119,50 @@ const Indexed buffers[] = {
     {GL_ATOMIC_COUNTER_BUFFER_BINDING, GL_ATOMIC_COUNTER_BUFFER_START, GL_ATOMIC_COUNTER_BUFFER_SIZE,
      GL_MAX_ATOMIC_COUNTER_BUFFER_BINDINGS, "atomic counter"},
     {GL_TRANSFORM_FEEDBACK_BUFFER_BINDING, GL_TRANSFORM_FEEDBACK_BUFFER_START, GL_TRANSFORM_FEEDBACK_BUFFER_SIZE,
-     GL_MAX_TRANSFORM_FEEDBACK_BUFFERS, "transform feedback"}};
+     GL_MAX_TRANSFORM_FEEDBACK_SEPARATE_ATTRIBS, "transform feedback"}};
+
+/// What the context knows of the lists: OpenGL's version, or OpenGL ES, decides.
+struct Known {
+  std::vector<Name> plain, switches, queries, textures;
+
+  Known() {
+    const gl::Api& api = gl_functions();
+    const GLenum pending = api.GetError();
+    const auto keep = [&](std::vector<Name>& known, const auto& all, const auto& ask) {
+      for (const Name& name : all) {
+        ask(name.value);
+        if (api.GetError() == GL_NO_ERROR) known.push_back(name);
+      }
+    };
+    std::array<GLfloat, 4> values{};
+    GLint value = 0;
+    const auto get = [&](GLenum name) { api.GetFloatv(name, values.data()); };
+    keep(plain, test::plain, get);
+    keep(switches, test::switches, [&](GLenum name) { api.IsEnabled(name); });
+    keep(queries, test::queries, [&](GLenum name) { api.GetQueryiv(name, GL_CURRENT_QUERY, &value); });
+    keep(textures, test::textures, get);
+    if (pending != GL_NO_ERROR) make_error(pending);
+  }
+};
 
 }  // namespace
 
 Snapshot take_snapshot() {
   const gl::Api& api = gl_functions();
+  static const Known known;
   Snapshot snapshot;
   const auto one = [&](GLenum name) {
     GLint value = -1;
     api.GetIntegerv(name, &value);
     return value;
   };
-  for (const Name& name : plain) {
-    std::array<GLdouble, 4> values{};
-    api.GetDoublev(name.value, values.data());
+  for (const Name& name : known.plain) {
+    std::array<GLfloat, 4> values{};
+    api.GetFloatv(name.value, values.data());
     snapshot[name.text] = {values.begin(), values.begin() + name.count};
   }
-  for (const auto& [version, name] : newer)
-    if (one(GL_MAJOR_VERSION) * 10 + one(GL_MINOR_VERSION) >= version)
-      snapshot[name.text] = {static_cast<double>(one(name.value))};
-  for (const Name& name : switches) snapshot[name.text] = {static_cast<double>(api.IsEnabled(name.value))};
-  for (const Name& name : queries) {
+  for (const Name& name : known.switches) snapshot[name.text] = {static_cast<double>(api.IsEnabled(name.value))};
+  for (const Name& name : known.queries) {
     GLint query = -1;
     api.GetQueryiv(name.value, GL_CURRENT_QUERY, &query);
     snapshot["query " + std::string(name.text)] = {static_cast<double>(query)};
@@ -162,7 +181,7 @@ Snapshot take_snapshot() {
   for (GLuint unit = 0; unit < static_cast<GLuint>(one(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS)); ++unit) {
     api.ActiveTexture(GL_TEXTURE0 + unit);
     std::vector<double>& values = snapshot["texture unit " + std::to_string(unit)];
-    for (const Name& name : textures) values.push_back(one(name.value));
+    for (const Name& name : known.textures) values.push_back(one(name.value));
   }
   api.ActiveTexture(active);
   for (GLuint unit = 0; unit < static_cast<GLuint>(one(GL_MAX_IMAGE_UNITS)); ++unit) {
@@ -173,7 +192,7 @@ Snapshot take_snapshot() {
       values.push_back(value);
     }
   }
-  for (GLuint i = 0; i < static_cast<GLuint>(one(GL_MAX_VIEWPORTS)); ++i) {
+  for (GLuint i = 0; !api.es && i < static_cast<GLuint>(one(GL_MAX_VIEWPORTS)); ++i) {
     std::array<GLfloat, 4> viewport{};
     std::array<GLint, 4> box{};
     std::array<GLdouble, 2> depth{};
@@ -186,9 +205,15 @@ Snapshot take_snapshot() {
     values.insert(values.end(), depth.begin(), depth.end());
     values.push_back(api.IsEnabledi(GL_SCISSOR_TEST, i));
   }
+  if (api.es)
+    for (const GLenum name : Enums{GL_VIEWPORT, GL_SCISSOR_BOX, GL_DEPTH_RANGE}) {
+      std::array<GLfloat, 4> values{};
+      api.GetFloatv(name, values.data());
+      snapshot["viewport " + std::to_string(name)] = {values.begin(), values.end()};
+    }
   for (GLuint i = 0; i < static_cast<GLuint>(one(GL_MAX_DRAW_BUFFERS)); ++i)
     snapshot["draw buffer " + std::to_string(i)] = {static_cast<double>(one(GL_DRAW_BUFFER0 + i)),
-                                                    static_cast<double>(api.IsEnabledi(GL_BLEND, i))};
+                                                    api.IsEnabledi ? static_cast<double>(api.IsEnabledi(GL_BLEND, i)) : 0};
   for (GLuint i = 0; i < static_cast<GLuint>(one(GL_MAX_VERTEX_ATTRIBS)) && one(GL_VERTEX_ARRAY_BINDING) != 0; ++i) {
     std::vector<double>& values = snapshot["vertex attribute " + std::to_string(i)];
     for (const GLenum name : Enums{GL_VERTEX_ATTRIB_ARRAY_ENABLED, GL_VERTEX_ATTRIB_ARRAY_BUFFER_BINDING,

@@ -2,6 +2,7 @@
 #include "arguments/options.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <stdexcept>
 
@@ -108,6 +109,15 @@ CLI::Option* add_kernel(CLI::App& verb, std::string& kernel) {
 CLI::Option* add_device(CLI::App& verb, std::string& device) {
   return verb.add_option("--device", device, "The device: its index or a part of its name (see 'glgemm devices')")
       ->type_name("DEVICE");
+}
+
+CLI::Option* add_api(CLI::App& verb) {
+  return verb
+      .add_option_function<std::string>(
+          "--api", [](const std::string& api) { setenv("GLGEMM_API", api.c_str(), 1); },
+          "OpenGL or OpenGL ES; without this option OpenGL, and OpenGL ES where there is no OpenGL 4.3")
+      ->check(one_of({"gl", "es"}))
+      ->type_name("gl|es");
 }
 
 CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what) {

@@ -76,6 +76,8 @@ CLI::Option* add_type(CLI::App& verb, std::string& type);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
+/// Sets the variable GLGEMM_API, for the contexts of this process and of those that it starts.
+CLI::Option* add_api(CLI::App& verb);
 
 /// --json [FILE]: where a verb writes JSON. It goes to the standard output where FILE is missing or "-".
 class JsonOutput {

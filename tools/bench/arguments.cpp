@@ -167,6 +167,7 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
 
 void add_ways(CLI::App& verb, Arguments& arguments) {
   add_device(verb, arguments.device)->excludes(verb.get_option("--scaling"));
+  add_api(verb);
   verb.add_option("--check", arguments.check,
                   "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
       ->type_name("auto|full|probe")

@@ -97,7 +97,7 @@ std::string shape_and_type(const Shape& shape, const BenchOptions& options) {
 
 BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out) {
   Json json = bench_json(engine.device(), {}, nullptr);
-  out << engine.device().renderer << "; OpenGL " << engine.device().version << '\n'
+  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
       << "Microseconds of each call of gemm() on the same matrices, without the wait for the device: the thread's CPU time and, "
          "in\n"
          "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock.\n"

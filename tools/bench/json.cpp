@@ -59,11 +59,14 @@ nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& optio
 
 nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline) {
   using Json = nlohmann::ordered_json;
-  Json json{
-      {"device",
-       {{"vendor", device.vendor}, {"renderer", device.renderer}, {"version", device.version}, {"software", device.software}}},
-      {"results", Json::array()},
-      {"ratios", Json::array()}};
+  Json json{{"device",
+             {{"vendor", device.vendor},
+              {"renderer", device.renderer},
+              {"version", device.version},
+              {"software", device.software},
+              {"device_clock", device.device_clock}}},
+            {"results", Json::array()},
+            {"ratios", Json::array()}};
   if (!peers.empty()) {
     json["peers"] = {{"devices", Json::object()}, {"results", Json::array()}};
     for (const PeerClient& peer : peers) json["peers"]["devices"][peer.name()] = peer.device();

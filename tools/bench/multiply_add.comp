@@ -24,7 +24,7 @@ uniform uint iterations;
 uniform float x;
 uniform float y;
 
-vec4 step(vec4 s) {
+vec4 multiply_add(vec4 s) {
 #if FUSED
   return fma(s, vec4(x), vec4(y));
 #else
@@ -37,7 +37,7 @@ void main() {
   for (int i = 0; i < ACCUMULATORS; ++i) s[i] = vec4(gl_GlobalInvocationID.x) + vec4(i, i + 10, i + 20, i + 30);
   for (uint i = 0u; i < iterations; ++i)
     for (int j = 0; j < UNROLL; ++j)
-      for (int a = 0; a < ACCUMULATORS; ++a) s[a] = step(s[a]);
+      for (int a = 0; a < ACCUMULATORS; ++a) s[a] = multiply_add(s[a]);
   vec4 sum = vec4(0);
   for (int i = 0; i < ACCUMULATORS; ++i) sum += s[i];
   if (dot(sum, vec4(1)) == -12345.0) result[0] = sum.x;

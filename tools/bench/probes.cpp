@@ -7,10 +7,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string_view>
 
-#include <glgemm/error.hpp>
+#include "bench/current_gl.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -59,8 +60,7 @@ constexpr std::array<Sum, 5> sums{{{"f64", "double", 16777216, 1},
 
 std::string shader_for(const Sum& sum, std::string_view extension) {
   const std::string name(sum.name);
-  std::string text = "#version 430\n";
-  if (!extension.empty()) text += "#extension " + std::string(extension) + " : require\n";
+  std::string text = shader_beginning(extension);
   text +=
       "layout(local_size_x = 1) in;\n"
       "layout(std430, binding = 0) buffer Data { float value, one, sum; };\n"
@@ -100,7 +100,10 @@ void run(GLuint program, std::array<T, N>& values) {
   glUseProgram(program);
   glDispatchCompute(1, 1, 1);
   glMemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
-  glGetBufferSubData(GL_SHADER_STORAGE_BUFFER, 0, sizeof values, values.data());
+  if (const void* const mapped = glMapBufferRange(GL_SHADER_STORAGE_BUFFER, 0, sizeof values, GL_MAP_READ_BIT)) {
+    std::memcpy(values.data(), mapped, sizeof values);
+    glUnmapBuffer(GL_SHADER_STORAGE_BUFFER);
+  }
   glUseProgram(0);
   glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, 0);
   glDeleteBuffers(1, &buffer);
@@ -116,7 +119,7 @@ bool computes(const Sum& sum, std::string_view extension) {
 
 /// GLSL's names of extensions; a compiler may know one that the driver does not list.
 std::vector<std::string_view> candidates(std::string_view type) {
-  if (type == "f64") return {""};
+  if (type == "f64") return is_es() ? std::vector<std::string_view>() : std::vector<std::string_view>{""};  // Mesa takes them
   if (type == "f16")
     return {"GL_EXT_shader_explicit_arithmetic_types_float16", "GL_NV_gpu_shader5", "GL_AMD_gpu_shader_half_float"};
   if (type == "i8") return {"GL_EXT_shader_explicit_arithmetic_types_int8", "GL_NV_gpu_shader5"};
@@ -170,8 +173,7 @@ std::vector<std::string> find_shader_extensions() {
                                       "GL_KHR_memory_scope_semantics",
                                       "GL_KHR_cooperative_matrix",
                                       "GL_NV_cooperative_matrix"}) {
-    const GLuint program =
-        link("#version 430\n#extension " + std::string(name) + " : require\nlayout(local_size_x = 1) in;\nvoid main() {}\n");
+    const GLuint program = link(shader_beginning(name) + "layout(local_size_x = 1) in;\nvoid main() {}\n");
     if (program == 0) continue;
     found.emplace_back(name);
     glDeleteProgram(program);
@@ -182,7 +184,7 @@ std::vector<std::string> find_shader_extensions() {
 /// Every value is read from the buffer, so that no compiler computes it; no expression stands there twice, so that none decides
 /// for another.
 std::string rounding_shader(std::string_view name) {
-  return "#version 430\n#define T " + std::string(name) +
+  return shader_beginning() + "#define T " + std::string(name) +
          "\nlayout(local_size_x = 1) in;\n"
          "layout(std430, binding = 0) buffer Data { T a[3], b[3], c[3], small[3], large, root[2], result[8]; };\n"
          "shared T between;\n"
@@ -258,15 +260,14 @@ Binary find_binary() {
 
 /// What both clocks of the GPU say of a dispatch of some milliseconds, as a share of what the host's says.
 void compare_timers(Probes& probes) {
-  const GLuint program = link(
-      "#version 430\n"
-      "layout(local_size_x = 64) in;\n"
-      "layout(std430, binding = 0) buffer Data { uint count, result; };\n"
-      "void main() {\n"
-      "  uint x = gl_GlobalInvocationID.x;\n"
-      "  for (uint i = 0u; i < count; ++i) x = x * 1664525u + 1013904223u;\n"
-      "  if (x == 1u) result = x;\n"
-      "}\n");
+  const GLuint program = link(shader_beginning() +
+                              "layout(local_size_x = 64) in;\n"
+                              "layout(std430, binding = 0) buffer Data { uint count, result; };\n"
+                              "void main() {\n"
+                              "  uint x = gl_GlobalInvocationID.x;\n"
+                              "  for (uint i = 0u; i < count; ++i) x = x * 1664525u + 1013904223u;\n"
+                              "  if (x == 1u) result = x;\n"
+                              "}\n");
   if (program == 0) return;
   const std::array<GLuint, 2> values{10000, 0};
   GLuint buffer = 0;
@@ -321,7 +322,7 @@ std::int64_t timer_step() {
 }  // namespace
 
 Probes probe(GetProcAddress get_proc_address) {
-  if (!gladLoadGL(get_proc_address) || !GLAD_GL_VERSION_4_3) throw Unsupported("probe: the context lacks OpenGL 4.3");
+  load_current_gl(get_proc_address, "probe");
   const std::vector<std::string> names = extension_names();
   const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   Probes result;
@@ -347,7 +348,7 @@ Probes probe(GetProcAddress get_proc_address) {
   result.image_offset_alignment = integer(GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT);
   result.compute_images = integer(GL_MAX_COMPUTE_IMAGE_UNIFORMS);
   GLint bits = 0;
-  glGetQueryiv(GL_TIMESTAMP, GL_QUERY_COUNTER_BITS, &bits);
+  if (glad_glQueryCounter) glGetQueryiv(GL_TIMESTAMP, GL_QUERY_COUNTER_BITS, &bits);
   result.timer_bits = bits;
   if (bits > 0) {
     result.timer_step_ns = timer_step();

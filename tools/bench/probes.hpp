@@ -65,7 +65,7 @@ struct Probes {
 };
 
 /// Asks the context that is current. A type counts where a shader that adds two of its values compiles, runs, and gives the sum
-/// that this type has and a wider one has not.  @throws Unsupported  the context lacks OpenGL 4.3
+/// that this type has and a wider one has not.  @throws Unsupported  the context lacks OpenGL 4.3 and OpenGL ES 3.1
 Probes probe(GetProcAddress get_proc_address);
 
 }  // namespace glgemm::tools

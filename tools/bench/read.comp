@@ -23,7 +23,7 @@
 layout(local_size_x = WORKGROUP) in;
 layout(std430, binding = 0) buffer Result { float result[]; };
 #if IMAGE
-layout(rgba32f, binding = 0) readonly uniform imageBuffer elements;
+layout(rgba32f, binding = 0) readonly uniform highp imageBuffer elements;
 #define ELEMENT(i) imageLoad(elements, int(i))
 #else
 layout(std430, binding = 1) readonly buffer Elements { vec4 elements[]; };
@@ -36,11 +36,11 @@ void main() {
   uint at = gl_GlobalInvocationID.x * count;
   const uint stride = 1u;
 #else
-  uint at = gl_WorkGroupID.x * (WORKGROUP * count) + gl_LocalInvocationID.x;
-  const uint stride = WORKGROUP;
+  uint at = gl_WorkGroupID.x * (uint(WORKGROUP) * count) + gl_LocalInvocationID.x;
+  const uint stride = uint(WORKGROUP);
 #endif
   vec4 sum = vec4(0);
-  for (uint i = 0u; i < count; i += UNROLL)
+  for (uint i = 0u; i < count; i += uint(UNROLL))
     for (int j = 0; j < UNROLL; ++j, at += stride) sum += ELEMENT(at);
   if (dot(sum, vec4(1)) == -12345.0) result[0] = sum.x;
 }

@@ -13,6 +13,8 @@
 
 #include <glgemm/error.hpp>
 
+#include "bench/current_gl.hpp"
+
 namespace glgemm::shaders {
 extern const std::string_view text_of_multiply_add;
 extern const std::string_view text_of_read;
@@ -28,7 +30,7 @@ class Program {
   /// The shader with the macros defined after its first line, which is #version.
   Program(std::string_view source, const Macros& macros) : id_(glCreateProgram()) {
     const std::size_t line = source.find('\n') + 1;
-    std::string text(source.substr(0, line));
+    std::string text = shader_beginning();
     for (const auto& [name, value] : macros) text += "#define " + name + " " + std::to_string(value) + "\n";
     text += source.substr(line);
     const GLuint shader = glCreateShader(GL_COMPUTE_SHADER);
@@ -144,6 +146,7 @@ Best measure_flops(double min_ms) {
   double most = 0;
   std::pair<int, int> winner;
   for (const int fused : {0, 1}) {
+    if (fused == 1 && is_es() && !GLAD_GL_ES_VERSION_3_2) continue;  // which has no fma()
     for (const int accumulators : {2, 3, 4}) {
       const double rate = measure(64, accumulators, fused, 2);
       if (rate <= most) continue;
@@ -174,7 +177,7 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
 
   GLuint texture = 0;
   glGenTextures(1, &texture);
-  glBindTexture(GL_TEXTURE_BUFFER, texture);
+  if (image) glBindTexture(GL_TEXTURE_BUFFER, texture);
   Best best;
   const auto measure = [&](int workgroup, int count, bool consecutive) {
     const std::int64_t groups = window / (element * workgroup * count);
@@ -205,8 +208,10 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
   measure(64, 32, false);
   measure(8, 256, false);
   for (const int count : {16, 64}) measure(256, count, false);
-  glBindImageTexture(0, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
-  glBindTexture(GL_TEXTURE_BUFFER, 0);
+  if (image) {
+    glBindImageTexture(0, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+    glBindTexture(GL_TEXTURE_BUFFER, 0);
+  }
   glDeleteTextures(1, &texture);
   return best;
 }
@@ -218,7 +223,7 @@ double Roofline::reachable_gflops(double flops, double bytes_moved) const {
 }
 
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options) {
-  if (!gladLoadGL(get_proc_address) || !GLAD_GL_VERSION_4_3) throw Unsupported("roofline: the context lacks OpenGL 4.3");
+  load_current_gl(get_proc_address, "roofline");
   Buffer result, elements;
   result.allocate(16);
   glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, result.id());
@@ -241,9 +246,11 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
   const Best storage = measure_reading(elements, bytes, false, software);
   roofline.storage_gb_per_s = storage.rate;
   roofline.storage_program = storage.program;
-  const Best image = measure_reading(elements, bytes, true, software);
-  roofline.image_gb_per_s = image.rate;
-  roofline.image_program = image.program;
+  if (glad_glTexBufferRange) {
+    const Best image = measure_reading(elements, bytes, true, software);
+    roofline.image_gb_per_s = image.rate;
+    roofline.image_program = image.program;
+  }
 
   glUseProgram(0);
   for (const GLuint binding : {0u, 1u}) glBindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, 0);

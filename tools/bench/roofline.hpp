@@ -33,7 +33,7 @@ struct Roofline {
 
 /// Measures the device of the context that is current. Takes some seconds; blocks. The bindings that it used are empty
 /// afterwards, and no program is in use.
-/// @throws Unsupported  the context lacks OpenGL 4.3
+/// @throws Unsupported  the context lacks OpenGL 4.3 and OpenGL ES 3.1
 /// @throws GlError      a program cannot be compiled
 /// @throws OutOfMemory  not even a sixteenth of the buffer can be had
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options = {});

@@ -254,7 +254,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
 BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out) {
   const BenchOptions& bench = options.bench;
   Json json = bench_json(engine.device(), {}, nullptr);
-  out << engine.device().renderer << "; OpenGL " << engine.device().version << '\n'
+  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
       << "Seconds, medians: streamed under the limit, and streamed without one, both from host to host; resident, on matrices\n"
          "that are on the device; transfers, as many bytes moved without a product. Ratios: the resident product's time, that\n"
          "without a limit, and the longer one of resident and transfers over the streamed one's; and bytes moved over the least\n"

@@ -35,6 +35,10 @@ std::string digits(double value) {
   return format(value < 0.1 ? "%.4f" : "%.2f", value);
 }
 
+std::string api_and_version(const DeviceInfo& device) {
+  return (device.version.starts_with("OpenGL") ? "" : "OpenGL ") + device.version;
+}
+
 Table::Table(std::ostream& out, const BenchOptions& options) : out_(out), options_(options) {
   for (const Shape& shape : options.shapes) size_width_ = std::max(size_width_, static_cast<int>(to_string(shape).size()));
 }
@@ -42,7 +46,8 @@ Table::Table(std::ostream& out, const BenchOptions& options) : out_(out), option
 void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline) {
   const bool transposes = std::any_of(options_.shapes.begin(), options_.shapes.end(),
                                       [](const Shape& shape) { return shape.op_a != Op::none || shape.op_b != Op::none; });
-  out_ << device.renderer << (device.software ? ", a software device" : "") << "; OpenGL " << device.version << '\n'
+  out_ << device.renderer << (device.software ? ", a software device" : "") << "; " << api_and_version(device)
+       << (device.device_clock ? "" : "; no timer: kernel times are the host's") << '\n'
        << "C = " << (options_.alpha == 1.0 ? "" : "alpha ") << (transposes ? "op(A) op(B)" : "A B")
        << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(options_.type)
        << (is_integer(options_.type) ? ", elements random" : ", elements random in [-1, 1)")

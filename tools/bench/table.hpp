@@ -20,6 +20,9 @@ double gflops(double flops, double milliseconds);
 /// A time in milliseconds or a rate, with decimals that line up below each other unless it is very small.
 std::string digits(double value);
 
+/// "OpenGL 4.5 ...", "OpenGL ES 3.2 ...".
+std::string api_and_version(const DeviceInfo& device);
+
 /// The rows of the table: its header is here, so that the two agree.
 class Table {
  public:

@@ -178,6 +178,7 @@ void add_inspect(CLI::App& app, int& status) {
       verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
           ->type_name("BYTES");
   auto* device = add_device(*verb, arguments->device);
+  add_api(*verb);
   auto* as = verb->add_option("--as", arguments->as,
                               "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
                               "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")

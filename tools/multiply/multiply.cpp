@@ -309,6 +309,7 @@ void add_multiply(CLI::App& app, int& status) {
   CLI::Option* const device =
       verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
           ->type_name("DEVICE");
+  add_api(*verb);
   verb->add_option(
           "--memory-limit", arguments->memory_limit_text,
           "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "

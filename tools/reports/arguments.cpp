@@ -30,6 +30,7 @@ void add_report(CLI::App& app, int& status) {
       ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
   add_device(*verb, arguments->device);
+  add_api(*verb);
   verb->add_option("--size", arguments->sizes,
                    "Square products of these sizes (default: 128 to 8192; to 1024 on software devices)")
       ->type_name("N[,...]");

@@ -133,6 +133,7 @@ void add_search(CLI::App& verb, Arguments& arguments) {
 
 void add_table(CLI::App& verb, Arguments& arguments) {
   add_device(verb, arguments.options.device);
+  add_api(verb);
   verb.add_option("-o,--output", arguments.options.output,
                   "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)")
       ->type_name("FILE");
