@@ -205,7 +205,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   const std::vector<TunedChoice> table{{product(513, 512, 512), parse_kernel("tiled:tile=16"), 0, 1},
                                        {square, parse_kernel("tiled:tile=32"), 0, 1},
                                        {square, parse_kernel("small"), 0, 99}};
-  const std::vector<TunedChoice> far{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
+  const std::vector<TunedChoice> distant{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
   PlanOptions options;
   options.tuning = table;
   Limits limits;
@@ -221,7 +221,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   CHECK(chosen_by(limits) == Explanation::By::tuning);
   limits.workgroup_invocations = 128;
   CHECK(chosen_by(limits) == Explanation::By::model);
-  options.tuning = far;
+  options.tuning = distant;
   CHECK(chosen_by(Limits{}) == Explanation::By::model);
 }
 
