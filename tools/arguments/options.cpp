@@ -1,11 +1,12 @@
 // Options that several verbs have.
 #include "arguments/options.hpp"
-#include "system/program.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
+
+#include "system/program.hpp"
 
 namespace glgemm::tools {
 
