@@ -34,7 +34,7 @@ void clean_up() {
 }  // namespace
 
 std::string contents(const std::string& path) {
-  std::ifstream file(fs::path(path), std::ios::binary);
+  std::ifstream file(to_path(path), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -63,7 +63,7 @@ Scratch::Scratch() {
 
 Scratch::~Scratch() {
   std::error_code ignored;
-  fs::remove_all(fs::path(path_), ignored);
+  fs::remove_all(to_path(path_), ignored);
   for (auto& folder : folders) {
     const char* expected = path_.c_str();
     if (folder.compare_exchange_strong(expected, nullptr)) break;

@@ -74,27 +74,27 @@ Target target_of(const std::string& path) {
   if (path.empty()) throw FileError("cannot write a file without a name");
   Target target{path};
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::file_status status = fs::status(to_path(path), error);
   target.exists = fs::exists(status);
   if (target.exists) {
     if (fs::is_directory(status)) throw FileError("cannot write '" + path + "': it is a folder");
     if (const int reason = check_writable(path)) fail_to_write(path, reason);
-    target.path = fs::canonical(path, error).string();
+    target.path = to_text(fs::canonical(to_path(path), error));
     if (error) fail_to_write(path, error.value());
     target.regular = fs::is_regular_file(status);
     target.permissions = status.permissions();
     return target;
   }
   if (error && status.type() != fs::file_type::not_found) fail_to_write(path, error.value());
-  if (fs::is_symlink(fs::symlink_status(path, error))) throw FileError("cannot write '" + path + "': it is a link to nothing");
-  if (fs::path(path).filename().empty()) throw FileError("cannot write '" + path + "': it names a folder");
-  const fs::path given = fs::path(path).parent_path();
+  if (fs::is_symlink(fs::symlink_status(to_path(path), error))) throw FileError("cannot write '" + path + "': it is a link to nothing");
+  if (to_path(path).filename().empty()) throw FileError("cannot write '" + path + "': it names a folder");
+  const fs::path given = to_path(path).parent_path();
   const fs::path folder = given.empty() ? fs::path(".") : given;
   if (!fs::is_directory(folder, error)) {
     if (error && error != std::errc::no_such_file_or_directory) fail_to_write(path, error.value());
-    throw FileError("cannot write '" + path + "': there is no folder '" + folder.string() + "'");
+    throw FileError("cannot write '" + path + "': there is no folder '" + to_text(folder) + "'");
   }
-  target.path = (fs::canonical(folder, error) / fs::path(path).filename()).string();
+  target.path = to_text(fs::canonical(folder, error) / to_path(path).filename());
   if (error) fail_to_write(path, error.value());
   return target;
 }
@@ -191,7 +191,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   // Short, and no longer than any name that the folder can hold in practice.
   int error = 0;
   for (bool exists = true; exists;) {
-    temporary_ = (fs::path(target_).parent_path() / random_name()).string();
+    temporary_ = to_text(to_path(target_).parent_path() / random_name());
     error = create_file(temporary_, file_, exists);
   }
   if (error != 0) {
@@ -200,7 +200,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   }
   remember(temporary_);
   std::error_code ignored;  // the contents matter more than a failure here
-  if (target.exists) fs::permissions(temporary_, target.permissions, ignored);
+  if (target.exists) fs::permissions(to_path(temporary_), target.permissions, ignored);
 }
 
 OutputFile::~OutputFile() {
@@ -251,7 +251,7 @@ PartFile::PartFile(const std::string& path) : path_(path) {
   if (const int reason = find_status(file_.get(), opened)) fail_to_write(path_, reason);
   if (!opened.regular) throw FileError("cannot write '" + temporary_ + "': it is no regular file");
   std::error_code ignored;  // the contents matter more than a failure here
-  if (target.exists) fs::permissions(temporary_, target.permissions, ignored);
+  if (target.exists) fs::permissions(to_path(temporary_), target.permissions, ignored);
   size_ = opened.size;
   if (size_ == 0) remember(temporary_);
 }

@@ -42,11 +42,11 @@ MatrixPath parse_matrix_path(const std::string& path) {
   MatrixPath result{path, {}};
   constexpr std::string_view archive = ".npz:";
   const std::size_t colon = path.rfind(archive);
-  if (colon != path.npos && !std::filesystem::exists(path)) {
+  if (colon != path.npos && !std::filesystem::exists(to_path(path))) {
     result.file = path.substr(0, colon + archive.size() - 1);
     result.array = path.substr(colon + archive.size());
   }
-  std::string ending = std::filesystem::path(result.file).extension().string();
+  std::string ending = to_text(to_path(result.file).extension());
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   result.format = ending == ".npz" ? Format::npz : ending == ".csv" ? Format::csv : ending == ".mtx" ? Format::mtx : Format::npy;

@@ -57,7 +57,7 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 }  // namespace
 
 std::optional<JournalContents> Journal::read(const std::string& path) {
-  if (!std::filesystem::exists(path)) return {};
+  if (!std::filesystem::exists(to_path(path))) return {};
   const InputFile file(path);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, text.data(), text.size());

@@ -86,7 +86,7 @@ int tune(Arguments& arguments, bool batch_given) {
     if (options.output.empty())
       throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
     std::error_code error;
-    fs::create_directories(fs::path(options.output).parent_path(), error);  // a failure shows when the file is written
+    fs::create_directories(to_path(options.output).parent_path(), error);  // a failure shows when the file is written
   }
   arguments.json.open();
   const TuneResult result = run_tune(options, arguments.json.text());

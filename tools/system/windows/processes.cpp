@@ -387,7 +387,12 @@ Parent::Parent() : state_(std::make_unique<State>()) {
   state_->channel.reset(reinterpret_cast<HANDLE>(static_cast<std::uintptr_t>(channel)));
   state_->file.reset(reinterpret_cast<HANDLE>(static_cast<std::uintptr_t>(file)));
   if (GetFileType(state_->channel.get()) != FILE_TYPE_PIPE) throw std::runtime_error("another program starts this, nobody else");
+  // No debugger, and nobody to be asked.
   SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
+  SetUnhandledExceptionFilter([](EXCEPTION_POINTERS* what) -> LONG {
+    TerminateProcess(GetCurrentProcess(), what->ExceptionRecord->ExceptionCode);
+    return EXCEPTION_EXECUTE_HANDLER;
+  });
 }
 Parent::~Parent() = default;
 
