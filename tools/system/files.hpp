@@ -13,13 +13,8 @@
 namespace glgemm::tools {
 
 /// The C++ library's paths and back: on Windows it takes plain texts for something else than UTF-8.
-inline std::filesystem::path to_path(std::string_view text) {
-  return std::u8string(text.begin(), text.end());
-}
-inline std::string to_text(const std::filesystem::path& path) {
-  const std::u8string text = path.u8string();
-  return {text.begin(), text.end()};
-}
+std::filesystem::path to_path(std::string_view text);
+std::string to_text(const std::filesystem::path& path);
 
 /// What an error's number means, as a part of a sentence.
 std::string system_message(int error);

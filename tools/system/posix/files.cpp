@@ -53,6 +53,14 @@ int opened(std::FILE* stream) {
 
 }  // namespace
 
+fs::path to_path(std::string_view text) {
+  return text;
+}
+
+std::string to_text(const fs::path& path) {
+  return path.string();
+}
+
 std::string system_message(int error) {
   return error == ENOSPC ? "the disk is full" : std::generic_category().message(error);
 }

@@ -123,6 +123,14 @@ std::wstring native_path(const std::string& path) {
   return whole.empty() ? text : L"\\\\?\\" + whole;
 }
 
+std::filesystem::path to_path(std::string_view text) {
+  return wide(text);
+}
+
+std::string to_text(const std::filesystem::path& path) {
+  return utf8(path.wstring());
+}
+
 std::string system_message(int error) {
   switch (error) {
     case ERROR_DISK_FULL:
