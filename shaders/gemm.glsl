@@ -501,10 +501,10 @@ layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 
 // OpenGL ES has no suffix for literals that are doubles.
 #if TYPE == F64
-const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf;
+const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf, root_two = 1.4142135623730951lf;
 const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf;
 #else
-const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_half = 0.7071067811865476;
+const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_half = 0.7071067811865476, root_two = 1.4142135623730951;
 const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
 #endif
 
@@ -536,8 +536,8 @@ ACC exponential(ACC x) {
   double n = floor(x * 1.4426950408889634lf + 0.5lf);
   // ln 2 in two parts, the first short enough for n times it to be exact.
   double rest = x - n * 6.93147180369123816490e-01lf - n * 1.90821492927058770002e-10lf;
-  double half_way = floor(n * 0.5lf);  // 2^n in two factors: subnormal results have an n below the least exponent
-  return ldexp(ldexp(1.0lf + expm1_small(rest), int(half_way)), int(n - half_way));
+  int exponent = int(n), half_way = exponent >> 1;  // 2^n in two factors: subnormal results have an n below the least exponent
+  return ldexp(ldexp(1.0lf + expm1_small(rest), half_way), exponent - half_way);
 #else
   return exp(x);
 #endif
@@ -546,11 +546,10 @@ ACC exponential(ACC x) {
 // 1 - erf(x), from e = exp(-x * x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued
 // fraction of erfc above (7.1.14).
 ACC erfc_positive(ACC x, ACC e) {
-  ACC square = x * x;
   if (x < ACC(2.5)) {
-    ACC sum = ACC(0.0);
-    for (int i = 60; i > 0; --i) sum = ACC(2.0) * square / ACC(2 * i + 1) * (ACC(1.0) + sum);
-    return ACC(1.0) - two_by_root_pi * e * x * (ACC(1.0) + sum);
+    ACC factor = two_by_root_pi * e * x, square = ACC(2.0) * (x * x), sum = ACC(0.0);
+    for (int i = 60; i > 0; --i) sum = square / ACC(2 * i + 1) * (ACC(1.0) + sum);
+    return ACC(1.0) - factor * (ACC(1.0) + sum);
   }
   ACC fraction = x;
   for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
@@ -588,16 +587,19 @@ ACC activate(ACC x) {
   }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
+  // A driver that emulates doubles takes each apart once, and keeps the parts until its last use. So few doubles are used both before a
+  // loop and after it: half of x is used after, and z is made again.
+  ACC half_x = ACC(0.5) * x;
   ACC z = abs(x) * root_half;
   ACC y = activation == GELU_TANH ? root_two_by_pi * (x + gelu_cubic * x * x * x) : x;
   ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
   if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
   if (activation == GELU_ERF) {
-    ACC tail = ACC(0.5) * erfc_positive(z, e);
-    return x * (x < ACC(0.0) ? tail : ACC(1.0) - tail);
+    ACC tail = erfc_positive(abs(half_x) * root_two, e);
+    return half_x * (half_x < ACC(0.0) ? tail : ACC(2.0) - tail);
   }
   ACC t = hyperbolic_tangent(y, e);
-  return activation == TANH ? t : ACC(0.5) * x * (ACC(1.0) + t);
+  return activation == TANH ? t : half_x * (ACC(1.0) + t);
 }
 #else
 ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers
@@ -653,6 +655,11 @@ bool is_plain(int z) {
 
 void finish_plain(int layer, int row, int column, ACC sum) {
 #if PARTS
+#if TYPE == C64 && PANELS == 0
+  // This never holds, and compilers cannot see that. Intel's up to Broadwell would keep each sum beside a register for its address, through
+  // the loop too, if it were stored as it is.
+  if (flags == 0) sum = ZERO;
+#endif
   Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;
 #else
   store_c(c_at.x + row * c_at.y + column * c_at.z + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));

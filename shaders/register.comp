@@ -1,19 +1,20 @@
 #version 430 core
 #extension GL_GOOGLE_include_directive : require
 // register: C = act(alpha op(A) op(B) + beta C + D + bias) from registers alone: no shared memory, no barrier. For drivers that
-// compute on a CPU, where those cost most.
+// compute on a CPU, where those cost most, and for GPUs whose shared memory is no faster than their memory.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM x TN elements of C: TM rows, which the invocations of a
-// workgroup share, and TN columns in groups of as many as a texel of 16 bytes holds, each group WORKGROUP groups from the next, so
-// that the invocations of a workgroup read one texel after the other. Along k it takes STEP_K products at a time.
+// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM x TN elements of C: TM rows, which the invocations
+// beside it share, and TN columns in groups of as many as a texel of 16 bytes holds, each group WORKGROUP groups from the next, so
+// that the invocations beside each other read one texel after the other. Along k it takes STEP_K products at a time.
 //
 // PANELS 0  reads A and B as they lie; rows and columns beyond the edge repeat the last one and are not stored
-// PANELS 1, 2  reads what pack.comp made: A in panels of TM rows, B in panels of TN * WORKGROUP columns, k-major, with zeros beyond
-//              the edge, so that the loop has no condition; k is then a multiple of STEP_K
+// PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major, with
+//              zeros beyond the edge, so that the loop has no condition; k is then a multiple of STEP_K
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
-// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16; STEP_K: 1, 2, 4 or 8; WORKGROUP: a power of two from 4 to 128; buffers, uniforms and
-//           the other macros: gemm.glsl
+// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16, or 2 where a texel holds no more; STEP_K: 1, 2, 4 or 8; WORKGROUP: the
+//           invocations beside each other, a power of two from 4 to 128; WORKGROUP_Y: those below each other, 1, 2, 4 or 8, for
+//           GPUs more than 1; buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
 #define TM 12
@@ -27,11 +28,14 @@
 #ifndef WORKGROUP
 #define WORKGROUP 8
 #endif
+#ifndef WORKGROUP_Y
+#define WORKGROUP_Y 1
+#endif
 #if TM < 4 || TM > 32 || TM % 4 != 0
 #error "register: TM must be a multiple of 4 up to 32"
 #endif
-#if TN != 4 && TN != 8 && TN != 16
-#error "register: TN must be 4, 8 or 16"
+#if TN != 2 && TN != 4 && TN != 8 && TN != 16
+#error "register: TN must be 2, 4, 8 or 16"
 #endif
 #if STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8
 #error "register: STEP_K must be 1, 2, 4 or 8"
@@ -39,21 +43,28 @@
 #if WORKGROUP < 4 || WORKGROUP > 128 || (WORKGROUP & (WORKGROUP - 1)) != 0
 #error "register: WORKGROUP must be a power of two from 4 to 128"
 #endif
+#if WORKGROUP_Y != 1 && WORKGROUP_Y != 2 && WORKGROUP_Y != 4 && WORKGROUP_Y != 8
+#error "register: WORKGROUP_Y must be 1, 2, 4 or 8"
+#endif
 
 #include "gemm.glsl"
+#if TN < PER_TEXEL
+#error "register: TN must be what a texel holds, or more"
+#endif
 
 #define ROWS TM
 #define TEXELS (TN / PER_TEXEL)
 #define STEPS STEP_K
 #include "unroll.glsl"
 
-layout(local_size_x = WORKGROUP) in;
+layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
   int z = ITEM(layer);
   int lane = int(gl_LocalInvocationID.x);
-  int row = y0 + int(gl_WorkGroupID.y) * TM;
+  int first_row = y0 + int(gl_WorkGroupID.y) * (TM * WORKGROUP_Y);
+  int row = first_row + int(gl_LocalInvocationID.y) * TM;
   int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
 #define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP) + lane * PER_TEXEL)
 
@@ -63,11 +74,13 @@ void main() {
   FOR_ROWS(CLEAR_ROW)
 
 #if PANELS
-  int a_at_p = panels_at.x + z * panels_at.z + (row / TM * size.z + BEGIN_K(layer)) * (TM / PER_TEXEL);
+  const int pitch_a = TM * WORKGROUP_Y / PER_TEXEL;
+  int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * pitch_a +
+               int(gl_LocalInvocationID.y) * (TM / PER_TEXEL);
   int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (TEXELS * WORKGROUP) + lane;
   for (int p = BEGIN_K(layer); p < END_K(layer); p += STEP_K) {
     TEXEL a[STEP_K][TM / PER_TEXEL], b[STEP_K][TEXELS];
-#define LOAD_A(i, j, s) if ((i) % PER_TEXEL == 0) a[s][(i) / PER_TEXEL] = panel(a_at_p + (s) * (TM / PER_TEXEL) + (i) / PER_TEXEL);
+#define LOAD_A(i, j, s) if ((i) % PER_TEXEL == 0) a[s][(i) / PER_TEXEL] = panel(a_at_p + (s) * pitch_a + (i) / PER_TEXEL);
 #define LOAD_ROW(i) FOR_STEPS(LOAD_A, i, 0)
     FOR_ROWS(LOAD_ROW)
 #define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * TEXELS + j) * WORKGROUP);
@@ -77,7 +90,7 @@ void main() {
 #define MULTIPLY_TEXEL(i, j) FOR_STEPS(MULTIPLY, i, j)
 #define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_TEXEL, i)
     FOR_ROWS(MULTIPLY_ROW)
-    a_at_p += STEP_K * (TM / PER_TEXEL);
+    a_at_p += STEP_K * pitch_a;
     b_at_p += STEP_K * TEXELS * WORKGROUP;
   }
 #else
@@ -97,6 +110,21 @@ void main() {
   }
 #endif
 
+#if WORKGROUP_Y > 1
+  // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory.
+#define ADVANCE(i, j) sum[i][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
+#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+  int elements = max(PER_TEXEL, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
+  for (int q = 0; q < TM * TEXELS; ++q) {
+    TEXEL texel = sum[0][0];
+    FOR_ROWS(ADVANCE_ROW)
+    int r = row + q / TEXELS;
+    for (int e = 0; e < elements; ++e) {
+      int c = COLUMN(q % TEXELS) + e;
+      if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
+    }
+  }
+#else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
   TEXEL sums[TM * TEXELS];
 #define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
@@ -107,4 +135,5 @@ void main() {
     int c = COLUMN(j / PER_TEXEL) + j % PER_TEXEL;
     if (row + i < size.x && c < size.y) finish(layer, row + i, c, element(sums[i * TEXELS + j / PER_TEXEL], j % PER_TEXEL));
   }
+#endif
 }

@@ -39,11 +39,15 @@ enum class DeviceClass {
   intel_xe_hpg,
   intel_xe2,
   apple_m1,
+  adreno_5xx,
   adreno_6xx,
   adreno_7xx,
   adreno_8xx,
-  arm_mali,
-  broadcom_v3d,
+  arm_midgard,
+  arm_bifrost,
+  arm_valhall,
+  broadcom_v3d4,
+  broadcom_v3d7,
 };
 
 /// "nvidia-ampere" and so on, as on the command line.

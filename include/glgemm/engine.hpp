@@ -35,7 +35,8 @@ struct DeviceInfo {
   bool software = false;
   /// Of such a driver, the CPU: "amd-zen4", "intel-sapphire-rapids"; empty where it is not known.
   std::string processor{};
-  /// Times are the device's own. Else, where OpenGL ES has no timer, they are the host's, taken when the device has done its work.
+  /// Times are the device's own. Else, where OpenGL ES has no timer, they are the host's, taken when the device has done its
+  /// work.
   bool device_clock = true;
 };
 
@@ -97,8 +98,8 @@ struct EngineOptions {
   /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default the largest that the driver gives.
   /// Meant for drivers that give more than they can handle, and for trying bands on small matrices.
   std::optional<std::int64_t> max_buffer_bytes{};
-  /// Changes what the engine found of the device: for trying, with a device that can do more, what a lesser one would run. What it
-  /// adds to the device's abilities is not checked.
+  /// Changes what the engine found of the device: for trying, with a device that can do more, what a lesser one would run. What
+  /// it adds to the device's abilities is not checked.
   std::function<void(Limits& limits)> adjust_limits{};
   /// Whether the destructor does what release() does, so that an exception that passes leaves no OpenGL object behind. The
   /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
@@ -129,7 +130,8 @@ struct StruckOff {
 /// GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 class GLGEMM_EXPORT Engine {
  public:
-  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its version
+  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its
+  /// version
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released, without calling OpenGL; releases it with EngineOptions::release_on_destruction.
@@ -187,11 +189,12 @@ class GLGEMM_EXPORT Engine {
   /// - glIsProgramPipeline and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   ///
   /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that. Each slice adds
-  /// 2 glQueryCounter (glGenQueries at first) and glFlush. Reading their times later adds glGetQueryObjectui64v, glGetIntegerv
-  /// and, where the application has bound a query buffer, 2 glBindBuffer. The engine learns its programs' speed from such
-  /// slices, and expects a product's time from it; for a program that it knows nothing of, it expects 8 times what the cost
-  /// model says. The first long product of a program begins with small slices and waits for each of them until they have grown
-  /// to full length, which takes about as long as one full slice. How slices are cut changes no bit of C.
+  /// 2 glQueryCounter (glGenQueries at first; in OpenGL ES without a timer 2 glFinish) and glFlush. Reading their times later
+  /// adds glGetQueryObjectui64v, glGetIntegerv and, where the application has bound a query buffer, 2 glBindBuffer. The engine
+  /// learns its programs' speed from such slices, and expects a product's time from it; for a program that it knows nothing of,
+  /// it expects 8 times what the cost model says. The first long product of a program begins with small slices and waits for each
+  /// of them until they have grown to full length, which takes about as long as one full slice. How slices are cut changes no bit
+  /// of C.
   ///
   /// If it throws anything but DeviceLost, nothing has been enqueued.
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input
@@ -257,6 +260,15 @@ class GLGEMM_EXPORT Engine {
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
+
+  /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
+  /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has them;
+  /// the host's may then be changed. What lies between the view's lines is not written.
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, or an ld below the width
+  void upload(const void* from, std::int64_t ld, const BufferView& to);
+  /// The other way. Waits for what was enqueued before.
+  /// @throws std::invalid_argument  as upload
+  void download(const BufferView& from, void* to, std::int64_t ld = 0);
 
   /// A fence behind everything enqueued so far, by whomever.
   Fence fence();

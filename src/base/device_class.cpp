@@ -30,8 +30,14 @@ using enum DeviceClass;
 //             it is taken as that of a core's data cache, 64 bytes for each clock (P. Turner's metal-benchmarks).
 //   Adreno    Mesa's ir3 and freedreno_devices.py: 48 registers of four words, half as many in a wave of 128. For shared memory
 //             no figure is published; it is taken as that of Apple's.
-//   Mali      Mesa's Bifrost and Valhall compilers: 64 registers, 32 where all threads run. Shared memory is cached memory.
-//   Broadcom  Mesa's v3d compiler: 64 registers with one thread on a core's lanes, 32 with two. Shared memory as Mali's.
+//             Adreno 5xx: as many registers, the upper half of them with the shorter waves alone (ir3_compiler.c).
+//   Mali      Mesa's compilers. Midgard: 16 registers of four words; 8 let two threads run, 4 let four. Bifrost and Valhall: 64
+//             registers; 32 let twice as many threads run. Invocations in step: Arm's Mali GPU Datasheet (Midgard: none; Bifrost:
+//             4 or 8; Valhall: 16). Shared memory is cached memory.
+//   Broadcom  "VideoCore IV 3D Architecture Reference Guide": 16 invocations in step on 4 lanes of a QPU, which adds and
+//   multiplies
+//             at a time; 8 QPUs on Raspberry Pi 4, 12 on 5. Mesa's v3d compiler: 64 registers with two threads, 16 with four.
+//             Shared memory as Mali's.
 //   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.
 //   Doubles   The same manuals; 0.01 where the driver emulates them.
 //
@@ -63,16 +69,20 @@ constexpr auto table = std::to_array<DeviceTraits>({
     {{intel_xe_hpg, "intel-xe-hpg", "Arc A (DG2), Core Ultra 1 and 200 (Meteor, Arrow Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 32},
     {{intel_xe2, "intel-xe2", "Arc B, Core Ultra 200V and 300 (Battlemage, Lunar Lake)"}, 16, 32, 128, 128, 1, 0.07, 0.06, 20},
     {{apple_m1, "apple-m1", "Apple M1 and M2, with Pro, Max and Ultra"}, 32, 32, 128, 104, 0.5, 0.05, 0.01, 8},
+    {{adreno_5xx, "adreno-5xx", "Snapdragon 630 to 835 (Adreno 505 to 540)"}, 32, 64, 192, 96, 0.5, 0.11, 0.01, 4},
     {{adreno_6xx, "adreno-6xx", "Snapdragon 730 to 888, 8cx (Adreno 610 to 690)"}, 64, 128, 192, 96, 0.5, 0.06, 0.01, 3},
     {{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite"}, 64, 128, 192, 96, 0.5, 0.05, 0.01, 6},
     {{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 64, 64, 192, 96, 0.5, 0.05, 0.01, 12},
-    {{arm_mali, "arm-mali", "Mali, Immortalis"}, 4, 16, 64, 32, 0.25, 0.06, 0.01, 10},
-    {{broadcom_v3d, "broadcom-v3d", "Raspberry Pi 4 and 5 (VideoCore VI and VII)"}, 16, 16, 64, 32, 0.25, 0.3, 0.01, 12},
+    {{arm_midgard, "arm-midgard", "Mali-T600 to T880 (RK3288, RK3399)"}, 1, 1, 64, 32, 0.25, 0.2, 0.01, 4},
+    {{arm_bifrost, "arm-bifrost", "Mali-G31 to G76 (RK3566, S905X3, S922X)"}, 4, 8, 64, 32, 0.25, 0.2, 0.01, 4},
+    {{arm_valhall, "arm-valhall", "Mali-G57, G77 and later, Immortalis (RK3588, MT8192)"}, 16, 16, 64, 32, 0.25, 0.06, 0.01, 4},
+    {{broadcom_v3d4, "broadcom-v3d4", "Raspberry Pi 4 (VideoCore VI)"}, 16, 16, 64, 32, 0.25, 0.8, 0.01, 8},
+    {{broadcom_v3d7, "broadcom-v3d7", "Raspberry Pi 5 (VideoCore VII)"}, 16, 16, 64, 32, 0.25, 0.4, 0.01, 12},
 });
 static_assert([] {
   for (std::size_t i = 0; i < table.size(); ++i)
     if (table[i].info.device_class != static_cast<DeviceClass>(i)) return false;
-  return table.back().info.device_class == broadcom_v3d;
+  return table.back().info.device_class == broadcom_v3d7;
 }());
 
 /// A name by which a device is recognised: `maker` (if any) and `name` both occur in "GL_VENDOR GL_RENDERER", as whole words. `#`
@@ -286,18 +296,28 @@ constexpr auto names = std::to_array<Name>({
 
     {"", "apple m#", apple_m1},
     {"", "apple g13*", apple_m1},
+    {"", "fd5##", adreno_5xx},
     {"", "fd6##", adreno_6xx},
     {"", "fd7##", adreno_7xx},
     {"", "fd8##", adreno_8xx},
+    {"", "adreno 5##", adreno_5xx},
     {"", "adreno 7##", adreno_7xx},
     {"", "adreno x1*", adreno_7xx},
     {"", "adreno 8##", adreno_8xx},
     {"", "adreno x2*", adreno_8xx},
     {"", "adreno", adreno_6xx},
-    {"", "mali", arm_mali},
-    {"", "immortalis*", arm_mali},
-    {"", "v3d", broadcom_v3d},
-    {"", "videocore*", broadcom_v3d},
+    {"", "mali t*", arm_midgard},
+    {"", "mali g31", arm_bifrost},
+    {"", "mali g51", arm_bifrost},
+    {"", "mali g52", arm_bifrost},
+    {"", "mali g71", arm_bifrost},
+    {"", "mali g72", arm_bifrost},
+    {"", "mali g76", arm_bifrost},
+    {"", "mali", arm_valhall},
+    {"", "immortalis*", arm_valhall},
+    {"", "v3d 7", broadcom_v3d7},
+    {"", "v3d", broadcom_v3d4},
+    {"", "videocore*", broadcom_v3d4},
 });
 
 /// A text as rows of `names` are compared with: in small letters, without trademarks, its words apart by one space, and one at
@@ -406,11 +426,18 @@ Limits usual_limits(DeviceClass device_class) {
     limits.storage_offset_alignment = 64;
     limits.workgroup_size[2] = 64;
     limits.workgroup_invocations = device_class == adreno_8xx ? 1024 : 2048;
-  } else {
-    limits.workgroup_invocations = 256;
-    limits.workgroup_size = {256, 256, 256};
+  } else {  // OpenGL ES 3.1
+    const int invocations = device_class == adreno_5xx ? 512 : device_class == arm_midgard ? 128 : 256;
+    limits.workgroup_invocations = invocations;
+    if (device_class == adreno_5xx)
+      limits.workgroup_size[2] = 64;
+    else
+      limits.workgroup_size = {invocations, invocations, invocations};
+    limits.storage_offset_alignment = 4;
+    limits.storage_blocks = device_class == adreno_5xx ? 12 : between(broadcom_v3d4, broadcom_v3d7) ? 16 : 8;
     limits.f64 = false;
     limits.image_buffer_bytes = 0;
+    limits.language = ShadingLanguage::essl_310;
   }
   return limits;
 }

@@ -24,7 +24,8 @@ struct DeviceTraits {
   double memory_bytes;
   /// Multiply-adds of doubles for each of floats.
   double f64_rate;
-  /// Compute units (NVIDIA: SM; AMD: CU; Intel: subslice, dual subslice or Xe core; Apple: core; Adreno: SP) of a usual device.
+  /// Compute units (NVIDIA: SM; AMD: CU; Intel: subslice, dual subslice or Xe core; Apple: core; Adreno: SP; Mali: core;
+  /// Broadcom: QPU) of a usual device.
   int compute_units;
 };
 
@@ -35,6 +36,16 @@ const DeviceTraits& traits(DeviceClass device_class) noexcept;
 /// The same for a device: `cpu` goes before its class.
 inline const DeviceTraits& traits(const Limits& limits) noexcept {
   return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
+}
+
+/// The invocations of a workgroup of 128 at most with which each has all the registers that it can: of Midgard's 128 each has half.
+inline int roomy_invocations(const Limits& limits) noexcept {
+  return limits.workgroup_invocations <= 128 ? 64 : 128;
+}
+
+/// Whether shared memory is cached memory like any other, so that blocks in it gain nothing: Mali, Broadcom.
+inline bool shares_through_memory(const Limits& limits) noexcept {
+  return !limits.cpu && traits(limits).shared_bytes <= 0.25;
 }
 
 }  // namespace glgemm

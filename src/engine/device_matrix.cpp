@@ -6,6 +6,7 @@
 
 #include "base/system.hpp"
 #include "engine/state.hpp"
+#include "engine/transfer.hpp"
 #include "engine/validate.hpp"
 
 namespace glgemm {
@@ -48,30 +49,6 @@ std::vector<unsigned> make_bands(const gl::Api& api, std::int64_t rows, std::int
     throw;
   }
   return buffers;
-}
-
-/// Lines one after the other, `step` bytes apart, in one buffer or in bands of `band` lines.
-struct BandedLines {
-  std::span<const unsigned> buffers;
-  std::int64_t band, step;
-  /// The byte of the first line in its band; all bands begin alike.
-  std::int64_t offset = 0;
-
-  gl::Lines from(std::int64_t line) const {
-    return {buffers[static_cast<std::size_t>(line / band)], offset + line % band * step, step};
-  }
-  /// The lines that are left in the band of this one.
-  std::int64_t left(std::int64_t line) const { return band - line % band; }
-};
-
-/// Copies `count` lines of `bytes` bytes on the device. Leaves the copy bindings changed.
-void copy_lines(const gl::Api& api, const BandedLines& from, std::int64_t from_line, const BandedLines& to, std::int64_t to_line,
-                std::int64_t count, std::int64_t bytes) {
-  for (std::int64_t done = 0, run = 0; done < count; done += run) {
-    const std::int64_t source = from_line + done, target = to_line + done;
-    run = std::min({count - done, from.left(source), to.left(target)});
-    gl::copy_lines(api, from.from(source), to.from(target), bytes, run);
-  }
 }
 
 }  // namespace
@@ -185,45 +162,14 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
                          std::int64_t columns) {
   check_section("upload", type, row, column, rows, columns);
   state_->check_context("DeviceMatrix::upload");
-  if (rows == 0 || columns == 0) return;
-  const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api, gl::copy_bindings);
-  const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
-  const auto* from = static_cast<const std::byte*>(data);
-  for (std::int64_t i = 0, run = 0; i < rows; i += run, from += run * line_bytes) {
-    // Whole rows lie next to each other in a band and are written at once.
-    const std::int64_t row_in_band = (row + i) % band_rows_;
-    run = columns == columns_ ? std::min(rows - i, band_rows_ - row_in_band) : 1;
-    const unsigned buffer = buffers_[static_cast<std::size_t>((row + i) / band_rows_)];
-    const std::int64_t to = (row_in_band * columns_ + column) * element, length = run * line_bytes;
-    if (state_->released)
-      gl::write_buffer(api, buffer, to, from, length);
-    else
-      state_->staging.upload(api, from, length, buffer, to);
-  }
+  const std::int64_t element = element_bytes(type_), bytes = columns * element;
+  write_lines(*state_, {data, bytes}, {buffers_, band_rows_, columns_ * element, column * element}, row, rows, bytes);
 }
 
 void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
   state_->check_context("DeviceMatrix::download");
-  if (rows == 0 || columns == 0) return;
-  const gl::Api& api = state_->api;
-  const gl::StateGuard guard(api, gl::copy_bindings);
-  gl::barrier_before_transfers(api);
-  const std::int64_t element = element_bytes(type_), line_bytes = columns * element;
-  if (columns == columns_ || rows == 1) {
-    auto* to = static_cast<std::byte*>(data);
-    for (std::int64_t i = 0, run = 0; i < rows; i += run, to += run * line_bytes) {
-      const std::int64_t row_in_band = (row + i) % band_rows_;
-      run = std::min(rows - i, band_rows_ - row_in_band);
-      gl::read_buffer(api, buffers_[static_cast<std::size_t>((row + i) / band_rows_)],
-                      (row_in_band * columns_ + column) * element, to, run * line_bytes);
-    }
-    return;
-  }
-  // The rows are gathered on the device, so that there is one wait and not one for each row.
-  DeviceMatrix gathered(state_, rows, columns, type_);
-  gathered.copy(*this, row, column, rows, columns);
-  gathered.read(data, 0, 0, rows, columns);
+  const std::int64_t element = element_bytes(type_), bytes = columns * element;
+  read_lines(*state_, {buffers_, band_rows_, columns_ * element, column * element}, row, rows, bytes, {data, bytes});
 }
 
 void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows,
@@ -251,30 +197,15 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
 
 PackedOperand Engine::prepack(const BufferView& b, Op op) {
   state_->check_usable("prepack");
-  // It is checked as B of a product without rows.
-  Gemm product;
-  product.op_b = op;
-  const unsigned any = b.bands.empty() ? b.buffer : b.bands.front();
-  product.a = {.buffer = any, .rows = 0, .columns = op == Op::none ? b.rows : b.columns, .type = b.type};
-  product.b = b;
-  product.c = {.buffer = any, .rows = 0, .columns = op == Op::none ? b.columns : b.rows, .type = accumulator(b.type)};
   std::optional<gl::StateGuard> guard;
   state_->enter("prepack", guard);
-  validate_product(product, problem(product), 0, [&](unsigned buffer) { return gl::buffer_bytes(state_->api, buffer); });
-
-  const bool by_rows = b.layout == Layout::row_major;
-  const std::int64_t lines = by_rows ? b.rows : b.columns, width = by_rows ? b.columns : b.rows;
-  const std::int64_t bytes = element_bytes(b.type), ld = b.ld != 0 ? b.ld : width;
-  DeviceMatrix copy(*this, lines, width, b.type);
-  const gl::Api& api = state_->api;
-  gl::barrier_before_transfers(api);
+  check_view(*state_, b, op);
+  const StoredLines from = stored_lines(b);
+  const std::int64_t width = from.bytes / element_bytes(b.type);
+  DeviceMatrix copy(*this, from.count, width, b.type);
+  gl::barrier_before_transfers(state_->api);
   const BufferView to = copy.view();
-  const std::span<const unsigned> from_buffers = b.bands.empty() ? std::span(&b.buffer, 1) : b.bands,
-                                  to_buffers = to.bands.empty() ? std::span(&to.buffer, 1) : to.bands;
-  const std::int64_t from_band = b.bands.empty() ? std::max<std::int64_t>(1, lines) : b.band_lines;
-  if (width > 0)
-    copy_lines(api, {from_buffers, from_band, ld * bytes, b.offset_bytes}, 0, {to_buffers, copy.band_rows(), width * bytes}, 0,
-               lines, width * bytes);
+  if (width > 0) copy_lines(state_->api, from.lines, 0, stored_lines(to).lines, 0, from.count, from.bytes);
   BufferView view = to;
   view.layout = b.layout;
   view.rows = b.rows;

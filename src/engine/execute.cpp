@@ -14,6 +14,8 @@
 namespace glgemm {
 namespace {
 
+static_assert(gl::storage_bindings == kernels::storage_buffers);
+
 /// The locations of gemm.glsl's uniforms.
 enum Location : int {
   at_x0,

@@ -94,8 +94,13 @@ const std::vector<Format>& formats() {
         {" waves,", true, &S::occupancy}}},
       // iris and crocus.
       {"CS SIMD", {{" inst,", true, &S::instructions}, {" cycles,", true, &S::cycles}}},
-      // v3d and panfrost.
-      {"MESA_SHADER_COMPUTE shader: ", {{" inst,", true, &S::instructions}}}};
+      // v3d and panfrost. Midgard has registers of four words.
+      {"MESA_SHADER_COMPUTE shader: ",
+       {{" inst,", true, &S::instructions},
+        {" instrs,", true, &S::instructions},
+        {" registers,", true, &S::registers, 4},
+        {" registers used,", true, &S::registers},
+        {" threads,", true, &S::occupancy}}}};
   return table;
 }
 

@@ -72,10 +72,11 @@ Fit fit_of(DeviceClass device) {
     case DeviceClass::adreno_7xx:
     case DeviceClass::adreno_8xx:
       return {108, 8, 1, 48};
+    case DeviceClass::adreno_5xx:
     case DeviceClass::adreno_6xx:
       return {72, 8, 1, 32, 8};
     case DeviceClass::intel_gen7:
-      return {48, 0, 2, 16};
+      return {56, 0, 2, 16};
     case DeviceClass::intel_gen8:
     case DeviceClass::intel_gen9:
     case DeviceClass::intel_gen11:
@@ -110,7 +111,8 @@ bool make_fit(Blocked& k, Type type, const Fit& fit) {
 double decoding(Type type, DeviceClass device) {
   if (type == accumulator(type)) return 0;
   if (!unpacks_halves(type)) return 1;
-  const bool moves = device == DeviceClass::adreno_6xx || device == DeviceClass::adreno_7xx || device == DeviceClass::adreno_8xx;
+  const bool moves = device == DeviceClass::adreno_5xx || device == DeviceClass::adreno_6xx ||
+                     device == DeviceClass::adreno_7xx || device == DeviceClass::adreno_8xx;
   return element_bytes(type) == 1 || moves ? 8 : 1;
 }
 
@@ -217,7 +219,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;
-    if (limits.cpu || emulates_doubles(problem.type, limits)) return result;
+    if (limits.cpu || shares_through_memory(limits) || emulates_doubles(problem.type, limits)) return result;
     const Fit fit = fit_of(limits.device_class);
     for (const int panels : {0, 1}) {
       bool has_largest = false;

@@ -28,6 +28,7 @@ constexpr Parameter<Gemv> list[] = {
 /// text keeps at a time.
 int max_step_of_b(const Limits& limits) {
   switch (limits.device_class) {
+    case DeviceClass::adreno_5xx:
     case DeviceClass::adreno_6xx:
       return 32;
     case DeviceClass::adreno_7xx:
@@ -41,13 +42,19 @@ int max_step_of_b(const Limits& limits) {
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   if (emulates_doubles(problem.type, limits)) return {1, 1, lanes, 128, 0};
+  const int invocations = roomy_invocations(limits);
   const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
-  const int columns = std::min(few, max_step_of_b(limits) / static_cast<int>(16 / element_bytes(problem.type)));
+  const int step = static_cast<int>(16 / element_bytes(problem.type));
+  if (shares_through_memory(limits)) {  // what their compilers keep in registers
+    const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
+    return {step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2, columns, lanes, invocations, 0};
+  }
+  const int columns = std::min(few, max_step_of_b(limits) / step);
   int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
   // Haswell's compiler spills where those for later GPUs with as many registers do not.
   const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;
   while (rows > 1 && rows * columns * words * 3 > registers) rows /= 2;
-  return {rows, columns, lanes, 128, 0};
+  return {rows, columns, lanes, invocations, 0};
 }
 
 class GemvFamily final : public FamilyOf<ProductFamily, list> {
@@ -128,6 +135,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
       for (const int rows : {1, 4, 8})
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
+      // Midgard has too few registers for 16 of these at a time.
+      if (limits.device_class == DeviceClass::arm_midgard && (problem.type == Type::f8e4m3 || problem.type == Type::f8e5m2))
+        return result;
       for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
     }
     return result;

@@ -85,11 +85,13 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (problem.k > 4 || emulates_doubles(problem.type, limits)) return {};
-    // Beside the columns of B, the epilogue of doubles needs more registers than some GPUs have.
+    // Beside the columns of B, complex sums need more registers than small boards have, and the epilogue of doubles more than
+    // some GPUs have.
+    if (shares_through_memory(limits) && is_complex(problem.type)) return {};
     if (!limits.cpu && needs_f64(problem.type) && has_epilogue(problem) && traits(limits).max_registers <= 128) return {};
     const int max_k = max_k_for(problem);
     if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
-    return {make({8, 4, max_k, 128}), make({16, 4, max_k, 64})};
+    return {make({8, 4, max_k, roomy_invocations(limits)}), make({16, 4, max_k, 64})};
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;

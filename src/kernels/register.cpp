@@ -1,4 +1,5 @@
-// register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU.
+// register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU and for GPUs whose shared
+// memory is no faster than their memory.
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
 
@@ -11,31 +12,47 @@ struct Register {
   int step_k = 4;
   int workgroup = 8;
   int panels = 2;
+  int workgroup_y = 1;
 };
 constexpr Parameter<Register> list[] = {
-    {"tile_m", "TM", &Register::tile_m, multiples_of(4, 4, 32), "rows of C for each invocation and workgroup"},
-    {"tile_n", "TN", &Register::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
+    {"tile_m", "TM", &Register::tile_m, multiples_of(4, 4, 32), "rows of C for each invocation"},
+    {"tile_n", "TN", &Register::tile_n, powers_of_two(2, 16), "columns of C for each invocation"},
     {"step_k", "STEP_K", &Register::step_k, powers_of_two(1, 8), "products taken at a time along k"},
-    {"workgroup", "WORKGROUP", &Register::workgroup, powers_of_two(4, 128), "invocations"},
-    {"panels", "PANELS", &Register::panels, any_panels, panels_meaning}};
+    {"workgroup", "WORKGROUP", &Register::workgroup, powers_of_two(4, 128),
+     "invocations beside each other, each with columns of its own"},
+    {"panels", "PANELS", &Register::panels, any_panels, panels_meaning},
+    {"workgroup_y", "WORKGROUP_Y", &Register::workgroup_y, powers_of_two(1, 8),
+     "invocations below each other, each with rows of its own; more than 1 for GPUs"}};
 
 class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   std::string_view name() const noexcept override { return "register"; }
-  std::string_view summary() const noexcept override { return "for drivers that compute on a CPU: registers alone, no barrier"; }
+  std::string_view summary() const noexcept override { return "for CPU drivers and small boards: registers alone, no barrier"; }
   std::string conflict(const Register&) const override { return {}; }
   std::vector<Macro> derived_macros(const Register&) const override { return {}; }
 
   MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
-  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
+    const int tile_n = read(kernel).tile_n;
+    if (tile_n * element_bytes(accumulator(problem.type)) >= 16) return {};
+    return to_string(kernel) + ": " + std::to_string(tile_n) + " columns of " + std::string(to_string(problem.type)) +
+           " are less than 16 bytes";
+  }
 
-  std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
+  std::array<int, 3> workgroup(const Kernel& kernel) const override {
+    const Register k = read(kernel);
+    return {k.workgroup, k.workgroup_y, 1};
+  }
   Tile tile(const Kernel& kernel) const override {
     const Register k = read(kernel);
-    return {k.tile_m, std::int64_t{k.tile_n} * k.workgroup};
+    return {std::int64_t{k.tile_m} * k.workgroup_y, std::int64_t{k.tile_n} * k.workgroup};
   }
   bool packs_items() const override { return false; }
   std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
-  std::int64_t registers(const Kernel&, Type) const override { return 0; }
+  std::int64_t registers(const Kernel& kernel, Type type) const override {
+    const Register k = read(kernel);
+    if (k.workgroup_y == 1) return 0;
+    return (k.tile_m * k.tile_n + (k.tile_m + k.tile_n) * k.step_k) * element_bytes(accumulator(type)) / 4 + 8;
+  }
 
   Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
@@ -46,12 +63,13 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
   bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
-    // The invocations of a workgroup share its rows, each reads all of them; packing reads everything once more.
+    // Invocations beside each other share rows, and those below each other columns; each reads all of its own. Packing reads
+    // everything once more.
     const Register k = read(kernel);
     const Tile block = tile(kernel);
     const double packing = k.panels != 0 ? 1 : 0;
     return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup + packing,
-            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows)) + packing};
+            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows)) * k.workgroup_y + packing};
   }
 
   std::int64_t k_step(const Kernel& kernel) const override {
@@ -77,7 +95,12 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
   }
-  std::vector<Kernel> candidates(const Problem&, const Limits& limits) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+    if (shares_through_memory(limits)) {
+      // 16 sums are the most that the compilers for small boards keep in registers: see docs/drivers.md.
+      const int columns = is_complex(problem.type) ? 2 : 4;
+      return {make({4, columns, 1, 8, 1, 8}), make({4, columns, 1, 8, 0, 8})};
+    }
     if (!limits.cpu) return {};
     const int panels = cpu_panels(limits);
     return {make({4, 4, 4, 8, panels}), make({8, 4, 4, 8, panels}), make({12, 8, 4, 8, panels}), make({24, 8, 4, 8, panels}),
@@ -85,6 +108,14 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
     std::vector<Kernel> result;
+    if (shares_through_memory(limits))
+      for (const int m : {4, 8})
+        for (const int n : {4, 8})
+          for (const int step : {1, 2})
+            for (const auto& [x, y] :
+                 {std::array{8, 2}, std::array{8, 4}, std::array{8, 8}, std::array{16, 4}, std::array{16, 8}})
+              for (const int panels : {0, 1})
+                if (panels == 1 || step == 1) result.push_back(make({m, n, step, x, panels, y}));
     if (!limits.cpu) return result;
     for (const int m : {4, 8, 12, 16, 24, 32})
       for (const int n : {4, 8, 16})
@@ -97,11 +128,14 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
   Sample sample() const override {
     return {.quick = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 2}),
                       make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 4, .panels = 0}),
-                      make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 1})},
+                      make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 1}),
+                      make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 4, .panels = 1, .workgroup_y = 2})},
             .quick_share = 8,
             .all = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4}),
                     make({.tile_m = 8, .tile_n = 4, .step_k = 1, .workgroup = 8, .panels = 0}),
-                    make({.tile_m = 12, .tile_n = 8, .step_k = 4, .workgroup = 8, .panels = 1})}};
+                    make({.tile_m = 12, .tile_n = 8, .step_k = 4, .workgroup = 8, .panels = 1}),
+                    make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 8, .panels = 0, .workgroup_y = 4}),
+                    make({.tile_m = 8, .tile_n = 4, .step_k = 2, .workgroup = 8, .panels = 1, .workgroup_y = 8})}};
   }
 };
 

@@ -76,6 +76,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
     if (problem.batch <= 1) return {};
     if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
+    if (shares_through_memory(limits) && is_complex(problem.type)) return {make({.tile_m = 4, .tile_n = 2})};
     std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
     const std::int64_t sums = 64 * element_bytes(accumulator(problem.type)) / 4, parts = is_complex(problem.type) ? sums / 2 : 0;
     if (limits.cpu || sums + parts < traits(limits).max_registers)  // parts of complex products are values of their own

@@ -51,6 +51,7 @@ const Named of_mesa[] = {
     {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
     {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
     {"Mesa", "Apple M1 (G13G A0)", apple_m1},
+    {"freedreno", "FD530", adreno_5xx},
     {"freedreno", "FD618", adreno_6xx},
     {"freedreno", "FD630", adreno_6xx},
     {"freedreno", "FD660", adreno_6xx},
@@ -58,6 +59,16 @@ const Named of_mesa[] = {
     {"freedreno", "FD740", adreno_7xx},
     {"freedreno", "FD750", adreno_7xx},
     {"freedreno", "Adreno (TM) 830", adreno_8xx},
+    {"Broadcom", "V3D 4.2.14.0", broadcom_v3d4},
+    {"Broadcom", "V3D 7.1.7.0", broadcom_v3d7},
+    {"Mesa", "Mali-T760 MC4 (Panfrost)", arm_midgard},
+    {"Mesa", "Mali-T860 MC4 (Panfrost)", arm_midgard},
+    {"Mesa", "Mali-G31 MC4 (Panfrost)", arm_bifrost},
+    {"Mesa", "Mali-G52 MC4 (Panfrost)", arm_bifrost},
+    {"Mesa", "Mali-G72 MC4 (Panfrost)", arm_bifrost},
+    {"Mesa", "Mali-G57 MC4 (Panfrost)", arm_valhall},
+    {"Mesa", "Mali-G310 MC4 (Panfrost)", arm_valhall},
+    {"Mesa", "Mali-G610 MC4 (Panfrost)", arm_valhall},
     {"Mesa", "llvmpipe (LLVM 22.1.8, 256 bits)", cpu},
     {"Intel", "Mesa Intel(R) HD Graphics (HSW GT3)", intel_gen7},
     {"Intel", "Mesa Intel(R) HD Graphics (BDW GT3)", intel_gen8},
@@ -112,13 +123,18 @@ const Named others[] = {
     {"Intel", "Intel(R) Arc(TM) 140V GPU (16GB)", intel_xe2},
     {"Apple", "Apple M2 Max", apple_m1},
     {"Qualcomm", "Adreno (TM) 740", adreno_7xx},
-    {"ARM", "Mali-G610", arm_mali},
+    {"Qualcomm", "Adreno (TM) 540", adreno_5xx},
+    {"ARM", "Mali-G610", arm_valhall},
+    {"ARM", "Mali-T880", arm_midgard},
+    {"ARM", "Mali-G76", arm_bifrost},
+    {"ARM", "Immortalis-G715", arm_valhall},
     // Other versions of Mesa.
     {"AMD", "AMD Radeon RX 6800 XT (SIENNA_CICHLID, DRM 3.42.0, 5.15.0, LLVM 12.0.0)", amd_rdna2},
     {"AMD", "AMD Ryzen 7 7840U w/ Radeon 780M Graphics (radeonsi, gfx1103_r1, LLVM 17.0.6, DRM 3.57)", amd_rdna3},
     {"Intel", "Mesa Intel(R) UHD Graphics 620 (KBL GT2)", intel_gen9},
     {"Intel Open Source Technology Center", "Mesa DRI Intel(R) HD Graphics 5500 (Broadwell GT2)", intel_gen8},
-    {"Broadcom", "V3D 7.1.10.2", broadcom_v3d},
+    {"Broadcom", "V3D 7.1.10.2", broadcom_v3d7},
+    {"Broadcom", "V3D 4.2", broadcom_v3d4},
     // Drivers on drivers.
     {"Mesa", "zink Vulkan 1.4(NVIDIA GeForce RTX 3070 (NVK GA104))", nvidia_ampere},
     {"Mesa", "zink Vulkan 1.3(NVIDIA GeForce GTX 1080 (NVIDIA_PROPRIETARY))", nvidia_pascal},
@@ -163,7 +179,7 @@ TEST_CASE("device classes: each has a name, traits that can be, and usual limits
     const Limits limits = usual_limits(info.device_class);
     CHECK(limits.device_class == info.device_class);
     CHECK(limits.cpu == (info.device_class == cpu));
-    CHECK(limits.workgroup_invocations >= 256);
+    CHECK(limits.workgroup_invocations >= (info.device_class == arm_midgard ? 128 : 256));
     CHECK(limits.storage_block_bytes >= Limits{}.storage_block_bytes);
     const DeviceTraits& row = traits(limits);
     CHECK(row.info.device_class == info.device_class);

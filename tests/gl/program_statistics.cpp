@@ -126,6 +126,28 @@ TEST_CASE("Adreno: registers have four components; preamble instructions are no 
            "sstall, 26 (ss), 256 systall, 8 (sy), 4 waves, 2 loops, 130 preamble-inst, 1 early-preamble"}) == expected);
 }
 
+TEST_CASE("v3d and panfrost: Midgard's registers have four words, and v3d tells of none") {
+  ProgramStatistics expected;
+  expected.spills = 14;
+  expected.fills = 11;
+  expected.instructions = 360;
+  expected.occupancy = 2;
+  CHECK(parse({"MESA_SHADER_COMPUTE shader: 360 inst, 2 threads, 1 loops, 41 uniforms, 64 max-temps, 14:11 spills:fills, 0 "
+               "sfu-stalls, 361 inst-and-stalls, 3 nops"}) == expected);
+  expected.spills = expected.fills = 0;
+  expected.instructions = 137;
+  expected.registers = 44;
+  expected.occupancy = 1;
+  CHECK(parse({"MESA_SHADER_COMPUTE shader: 137 inst, 80 bundles, 11 registers, 1 threads, 90 quadwords, 1 loops, 0:0 "
+               "spills:fills"}) == expected);
+  expected.instructions = 7;
+  expected.registers = 4;
+  expected.occupancy = 2;
+  CHECK(parse({"MESA_SHADER_COMPUTE shader: 7 instrs, 7 tuples, 2 clauses, 2.000000 cycles, 0.208333 arith, 0.000000 t, 2.000000 "
+               "ldst, 0.000000 v, 0 preloads, 2 threads, 192 code size, 0 loops, 0:0 spills:fills, 0 spill cost, 4 registers "
+               "used, 2 uniforms used"}) == expected);
+}
+
 TEST_CASE("NVIDIA's own binaries hold assembly as text") {
   // Made up, in the form that NV_gpu_program5 and NV_compute_program5 give.
   const std::string text =

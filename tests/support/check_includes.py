@@ -3,16 +3,16 @@
 
 A room is a folder of src/. It may include headers of the rooms below it in `rooms`, and its own, which are named with the room:
 "gl/buffer.hpp". distributed, headless and verify are libraries of their own: nothing but the C interface may include them, and they may
-include base alone. blas lies over the public headers: it includes its own alone. Prints each include that breaks this, and circles
-between rooms; the status is then 1.
+include base alone. python and blas lie over the public headers: they include their own alone. Prints each include that breaks this,
+and circles between rooms; the status is then 1.
 """
 import os
 import re
 import sys
 
-rooms = ["blas", "distributed", "c", "devices", "stream", "headless", "verify", "engine", "gl", "plan", "kernels", "base"]  # from top to bottom
+rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "engine", "gl", "plan", "kernels", "base"]  # from top to bottom
 apart = {"distributed", "headless", "verify"}  # libraries of their own
-over_public = {"blas"}  # optional components
+over_public = {"python", "blas"}  # optional components
 
 
 def why_not(room, target):

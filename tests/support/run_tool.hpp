@@ -39,13 +39,17 @@ inline ToolRun run_tool(const std::string& arguments) {
   return {ended.status, ended.out, ended.err};
 }
 #else
-/// `arguments` as a shell reads them.
+/// `arguments` as a shell reads them. Where tests of another machine are emulated, the variable GLGEMM_TEST_EMULATOR has the
+/// command that runs a program.
 inline ToolRun run_tool(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
   const std::string err = folder.file("err");
   const std::string tool = glgemm::tools::program_beside("glgemm");
-  const int result = std::system(("'" + tool + "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
+  const char* const emulator = std::getenv("GLGEMM_TEST_EMULATOR");
+  const int result = std::system(
+      (std::string(emulator ? emulator : "") + " '" + tool + "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null")
+          .c_str());
   return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, TemporaryFolder::contents(out), TemporaryFolder::contents(err)};
 }
 #endif

@@ -111,3 +111,12 @@ def table_of_bounds(rows):
                      f"| {f'{100 * ggml:.1f} %' if ggml else '-'} | {loop['shared_bytes']:.2f} + {loop['shared_store_bytes']:.2f} "
                      f"| {row.get('occupancy', '-')} | {100 * row['bound']['share']:.0f} % | {row['bound']['limit']} | {gpu.source} |")
     return "\n".join(lines)
+
+
+def table_of_boards(rows):
+    """What the compilers for small boards say, as Markdown."""
+    lines = ["| device of the lab | product | kernel | spills, fills | registers | threads | instructions |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        told = [str(row.get(key, "-")) for key in ("registers", "occupancy", "instructions")]
+        lines.append(f"| {row['device']} | {row['product']} | {kernel_of(row)} | {row.get('spills', '-')}, {row.get('fills', '-')} | {' | '.join(told)} |")
+    return "\n".join(lines)

@@ -1,0 +1,21 @@
+// NumPy's dtypes and glgemm's types.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <optional>
+
+#include <glgemm/types.hpp>
+
+namespace glgemm::python {
+
+namespace py = pybind11;
+
+/// The type of such elements in this machine's byte order; none if glgemm has none.
+std::optional<Type> type_of_dtype(const py::dtype& dtype);
+/// The same from what NumPy takes for a dtype.  @throws py::type_error  glgemm has none
+Type type_of_object(const py::object& dtype);
+/// @throws py::import_error  it is a type of the package ml_dtypes, which is not here
+py::dtype dtype_of(Type type);
+
+}  // namespace glgemm::python

@@ -1,0 +1,59 @@
+"""Products of matrices on the GPU, through OpenGL compute shaders.
+
+NumPy arrays in, a NumPy array out:
+
+>>> import numpy as np
+>>> import glgemm
+>>> a = np.array([[1, 4], [2, 5], [3, 6]], np.float32)
+>>> b = np.array([[7, 8, 9], [10, 11, 12]], np.float32)
+>>> glgemm.matmul(a, b)
+array([[47., 52., 57.],
+       [64., 71., 78.],
+       [81., 90., 99.]], dtype=float32)
+
+Arrays that stay on the device:
+
+>>> with glgemm.Engine() as engine:
+...     x, y = engine.asarray(a), engine.asarray(b)
+...     z = (x @ y) @ x
+...     z.numpy()
+array([[ 322.,  790.],
+       [ 440., 1079.],
+       [ 558., 1368.]], dtype=float32)
+
+matmul      NumPy's matmul, on the device
+gemm        alpha op(A) op(B) + beta C + D + bias, and an activation
+stream      products larger than the device or the memory, in the background
+explain     what a product would do, and whether it copies
+Engine      a device, or the OpenGL context of the application (moderngl's, for one)
+Array       what lies on a device
+Accelerators  several devices at once
+
+The tutorial is docs/python.md. `python -m glgemm` runs the tool `glgemm`.
+"""
+
+from ._core import Array, DeviceLost, Error, Unsupported, __version__
+from ._engine import Engine, default_engine
+from ._products import explain, gemm, matmul
+from ._stream import Accelerators, Future, stream
+
+__all__ = [
+    "Accelerators",
+    "Array",
+    "DeviceLost",
+    "Engine",
+    "Error",
+    "Future",
+    "Unsupported",
+    "default_engine",
+    "explain",
+    "gemm",
+    "matmul",
+    "stream",
+    "__version__",
+]
+
+Array.__module__ = "glgemm"
+for _name in ("Engine", "default_engine", "explain", "gemm", "matmul", "Accelerators", "Future", "stream"):
+    globals()[_name].__module__ = "glgemm"
+del _name

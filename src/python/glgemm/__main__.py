@@ -1,0 +1,29 @@
+"""python -m glgemm ARGUMENTS: runs the tool `glgemm`, the one that is installed with this package or the first in PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+
+def find_tool() -> str | None:
+    package = Path(__file__).resolve().parent
+    beside = [Path(__file__).parent / "bin" / "glgemm", *(folder / "bin" / "glgemm" for folder in package.parents)]
+    for path in beside:
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    return shutil.which("glgemm")
+
+
+def main() -> int:
+    tool = find_tool()
+    if tool is None:
+        print("glgemm: the tool is not installed with this package and not in PATH", file=sys.stderr)
+        return 2
+    os.execv(tool, ["glgemm", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

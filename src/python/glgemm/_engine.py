@@ -1,0 +1,215 @@
+"""Engines: a device with a context of its own, or the context of the application."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import threading
+import weakref
+from typing import Any, Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+class Engine:
+    """A device that multiplies.
+
+    Engine() takes the first GPU, or a driver that computes on the CPU where there is none; `device` is an index or a part of
+    a name as in `glgemm devices`, by default what the variable GLGEMM_DEVICE says. Such an engine has an OpenGL context and a
+    thread of its own: any thread may use it, calls are done one after the other, and no other context is touched.
+    Engine.current() makes an engine in the application's context.
+
+    An engine is closed by close(), at the end of a `with` block, or as Python ends; its arrays are then freed. A child process
+    that fork() made cannot use the engines of its parent, nor make one: it gets an Error. Start processes by 'spawn'.
+
+    device          an index, or a part of the renderer's name
+    log             called with lines for developers
+    program_cache   the folder that keeps compiled programs; '' keeps none
+    tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
+    self_check      whether each program computes a small product, which is checked, before its first use
+    max_dispatch    seconds: the longest time that one dispatch is planned to take
+    """
+
+    _service: _core.Service
+
+    def __init__(
+        self,
+        device: str | int = "",
+        *,
+        log: Callable[[str], object] | None = None,
+        program_cache: str | None = None,
+        tuning: str | None = None,
+        self_check: bool = True,
+        max_dispatch: float = 0.1,
+    ) -> None:
+        self._start(_core.Service.headless(str(device), log, program_cache, tuning, self_check, max_dispatch))
+
+    @classmethod
+    def current(
+        cls,
+        *,
+        get_proc_address: Any = None,
+        log: Callable[[str], object] | None = None,
+        program_cache: str | None = None,
+        tuning: str | None = None,
+        self_check: bool = True,
+        max_dispatch: float = 0.1,
+    ) -> Engine:
+        """An engine in the OpenGL context that is current on this thread: moderngl's, GLFW's, Qt's.
+
+        It is used on this thread alone, while that context is current, and closed before the context goes. OpenGL's state is
+        after each call as it was before. `get_proc_address` is a ctypes function, or its address, that looks OpenGL's functions
+        up; by default eglGetProcAddress, which serves GLX's contexts on Linux, too.
+        """
+        address = 0
+        if get_proc_address is not None:
+            is_number = isinstance(get_proc_address, int)
+            address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
+        engine = cls.__new__(cls)
+        engine._start(_core.Service.current(address, log, program_cache, tuning, self_check, max_dispatch))
+        return engine
+
+    def _start(self, service: _core.Service) -> None:
+        self._service = service
+        self._memory: int | None = None
+        _engines.add(self)
+
+    @property
+    def device(self) -> dict[str, Any]:
+        """What the driver says of itself: vendor, renderer, version, software, processor."""
+        return self._service.device
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._service.closed
+
+    def close(self) -> None:
+        """Frees the engine and all of its arrays. Waits for what runs."""
+        self._service.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<glgemm.Engine on {self.device['renderer']}{', closed' if self.closed else ''}>"
+
+    def asarray(self, x: Any, dtype: npt.DTypeLike = None) -> _core.Array:
+        """A copy of `x` on the device: of a NumPy array, of nested lists, of what has __array__ or, in the CPU's memory, DLPack.
+
+        An array of this engine comes back as it is. Raises TypeError for element types that glgemm has not, such as int64.
+        """
+        if isinstance(x, _core.Array):
+            if _core.engine_of(x) is self._service and (dtype is None or np.dtype(dtype) == x.dtype):
+                return x
+            x = x.numpy()
+        return self._service.upload(native(as_numpy(x), dtype))
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> _core.Array:
+        """A new array on the device whose elements are not set."""
+        return self._service.empty([shape] if isinstance(shape, int) else list(shape), np.dtype(dtype))
+
+    def wrap(
+        self,
+        buffer: Any,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        offset: int = 0,
+        strides: Sequence[int] | None = None,
+    ) -> _core.Array:
+        """The elements of an OpenGL buffer as an array, which is read and written in place; nothing is copied.
+
+        `buffer` is a moderngl.Buffer, any object with an attribute `glo`, or the name itself, in the engine's context or in one
+        that shares with it. The array keeps the object. `offset` and `strides` are bytes, as NumPy's. A buffer of elements of 8
+        or 16 bits has a size that is a multiple of 4 bytes.
+        """
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        return self._service.wrap(buffer, sizes, np.dtype(dtype), offset, None if strides is None else list(strides))
+
+    def finish(self) -> None:
+        """Waits until the device has done all that was enqueued."""
+        self._service.finish()
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Engine]:
+        """A `with` block in which OpenGL's state is saved once, and not for each product.
+
+        In the block the application must not rely on OpenGL's state or change it, and must not delete or resize the buffers of
+        its products. Scopes do not nest.
+        """
+        saved = _core.SavedState(self._service)
+        saved.enter()
+        try:
+            yield self
+        finally:
+            saved.exit()
+
+    def matmul(self, a: Any, b: Any, out: Any = None, **options: Any) -> Any:
+        """glgemm.matmul() on this engine."""
+        from ._products import matmul
+
+        return matmul(a, b, out, engine=self, **options)
+
+    def gemm(self, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> Any:
+        """glgemm.gemm() on this engine."""
+        from ._products import gemm
+
+        return gemm(alpha, a, b, beta, c, engine=self, **options)
+
+    def stream(self, a: Any, b: Any, **options: Any) -> Any:
+        """glgemm.stream() on this engine."""
+        from ._stream import stream
+
+        return stream(a, b, engine=self, **options)
+
+    def _fits(self, size: int) -> bool:
+        """Whether so many bytes fit the device beside what is there."""
+        if size <= 1 << 26:
+            return True
+        if self._memory is None:
+            self._memory = self._service.memory()
+        return size <= self._memory
+
+
+def as_numpy(x: Any) -> npt.NDArray[Any]:
+    """`x` as a NumPy array, without a copy where that can be."""
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        return np.from_dlpack(x)
+    return np.asarray(x)
+
+
+def native(x: npt.NDArray[Any], dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
+    """`x` in that type, or in its own in this machine's byte order; without a copy where that can be."""
+    return x.astype(x.dtype.newbyteorder("=") if dtype is None else dtype, copy=False)
+
+
+_default: Engine | None = None
+_default_lock = threading.Lock()
+
+
+def default_engine() -> Engine:
+    """The engine of products of NumPy arrays, made when it is first needed; threads share it."""
+    global _default
+    with _default_lock:
+        if _default is None or _default.closed:
+            _default = Engine()
+        return _default
+
+
+@atexit.register
+def _close_all() -> None:
+    _core.begin_exit()
+    # Those with threads of their own: another context may be gone by now.
+    for engine in list(_engines):
+        if engine._service.has_thread:
+            engine.close()

@@ -1,0 +1,243 @@
+"""Products larger than a device or than memory: in the background, with progress, on one device or on several."""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._engine import Engine, as_numpy, default_engine
+from ._products import _apply_op, _check_out, _need_matrices, _sums_of
+
+_running: weakref.WeakSet[Future] = weakref.WeakSet()
+
+
+class _Ended(Exception):
+    """Raised in the progress of a product that was cancelled."""
+
+
+class Future(concurrent.futures.Future):  # type: ignore[type-arg]
+    """A product that runs in the background; see concurrent.futures.Future.
+
+    result() waits and returns C. A KeyboardInterrupt while it waits cancels the product and waits for its end. cancel() ends the
+    product at its next step: C is then written in part, and result() raises CancelledError. `progress` is the share that is
+    done, from 0 to 1.
+    """
+
+    progress: float = 0.0
+    _ends = False
+
+    def cancel(self) -> bool:
+        """Has the product end at its next step. False if it is done."""
+        self._ends = True
+        return not self.done()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Waits for the product and returns C, or raises what ended it."""
+        try:
+            return super().result(timeout)
+        except KeyboardInterrupt:
+            self.cancel()
+            concurrent.futures.wait([self])
+            raise
+
+    def _run(self, work: Callable[[Callable[[float], None]], Any], show: Callable[[float], object] | None, end: Callable[[], None]) -> None:
+        def step(share: float) -> None:
+            self.progress = share
+            if show is not None:
+                show(share)
+            if self._ends and share < 1:
+                raise _Ended
+
+        try:
+            if self._ends:
+                raise _Ended
+            result = work(step)
+        except _Ended:
+            end()
+            super().cancel()
+            self.set_running_or_notify_cancel()
+        except BaseException as error:  # whatever it is, the caller gets it
+            end()
+            self.set_exception(error)
+        else:
+            end()
+            self.set_result(result)
+
+
+class Accelerators:
+    """Several devices that multiply together, each with a thread, a context and an engine of its own.
+
+    `devices` names them: '' every GPU, or one software device where there is none; 'all' the software devices as well; else
+    indices or parts of names as `glgemm devices` lists them, separated by commas, each as often as wanted. For drivers that
+    compute on the CPU set the variable LP_NUM_THREADS to each one's share of the cores first.
+
+    Used for stream(a, b, engine=accelerators). A device that fails gives its work to the others.
+    """
+
+    def __init__(self, devices: str = "") -> None:
+        self._devices = _core.Devices(devices)
+        self._lock = threading.Lock()
+        _all_accelerators.add(self)
+
+    def info(self) -> list[dict[str, Any]]:
+        """For each device its name, software, renderer, failure (empty if it works) and rate (multiply-adds in a second)."""
+        with self._lock:
+            return self._devices.info()
+
+    def stream(self, a: Any, b: Any, **options: Any) -> Future:
+        """glgemm.stream() on these devices."""
+        return stream(a, b, engine=self, **options)
+
+    def close(self) -> None:
+        """Ends the threads; waits for the product that runs."""
+        with self._lock:
+            self._devices.close()
+
+    def __enter__(self) -> Accelerators:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+_all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
+
+
+def stream(
+    a: Any,
+    b: Any,
+    *,
+    out: npt.NDArray[Any] | str | os.PathLike[str] | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    bias: Any = None,
+    activation: str | tuple[Any, ...] | None = None,
+    residual: Any = None,
+    op_a: str = "N",
+    op_b: str = "N",
+    dtype: npt.DTypeLike = None,
+    device_memory_limit: int = 0,
+    memory_limit: int = 0,
+    progress: bool | Callable[[float], object] | None = None,
+    engine: Engine | Accelerators | None = None,
+    kernel: str | None = None,
+) -> Future:
+    """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
+
+    a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
+    out        C: an array (numpy.memmap), or the path of a new .npy file, which is written piece by piece; by default a new
+               array. C is read if beta is not 0. It shares no memory with A and B
+    progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
+               function that is called with the share that is done; what it raises ends the product
+    device_memory_limit, memory_limit
+               bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
+    engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done
+
+    The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
+
+    >>> import numpy as np
+    >>> import glgemm
+    >>> a = np.ones((300, 200), np.float32)
+    >>> future = glgemm.stream(a, a.T, device_memory_limit=1 << 18, progress=False)
+    >>> future.result()[0, :3]
+    array([200., 200., 200.], dtype=float32)
+    """
+    x, y = as_numpy(a), as_numpy(b)
+    _need_matrices(a=x.shape, b=y.shape)
+    if x.ndim != 2 or y.ndim != 2:
+        raise ValueError(f"stream: A is {x.shape} and B is {y.shape}: a streamed product has no batch")
+    if x.dtype != y.dtype or _core.type_name(x.dtype) is None:
+        raise TypeError(f"stream: A is {x.dtype} and B is {y.dtype}: they must be of one type that glgemm has; nothing is converted")
+    op_a, x = _apply_op(op_a, x, lambda m: m.T)
+    op_b, y = _apply_op(op_b, y, lambda m: m.T)
+    m, k = x.shape if op_a == "N" else x.shape[::-1]
+    inner, n = y.shape if op_b == "N" else y.shape[::-1]
+    if k != inner:
+        raise ValueError(f"stream: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
+    c = _new_c(out, (m, n), np.dtype(dtype or _sums_of(x.dtype)), beta)
+    _check_out("stream: out", c, (m, n))
+    if any(np.may_share_memory(c, operand) for operand in (x, y)):
+        raise ValueError("stream: out overlaps A or B")
+    if c.dtype not in (x.dtype, _sums_of(x.dtype)):
+        raise TypeError(f"stream: C is {c.dtype}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
+    extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
+    for name, given in zip(("the bias", "D"), extra):
+        if given is not None and given.dtype != c.dtype:
+            raise TypeError(f"stream: {name} is {given.dtype} and C is {c.dtype}")
+    values, d = extra
+    if values is not None and values.ndim == 1:
+        values = values[None, :]
+    if values is not None and values.shape not in ((1, n), (m, 1)):
+        raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
+    if d is not None and d.shape != (m, n):
+        raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
+    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, 0)
+    product = _core.HostProduct(x, y, c, values, d)
+    device = engine or default_engine()
+    if isinstance(device, Engine) and not device._service.has_thread:
+        raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
+    show, end = _shown(progress)
+
+    def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
+        if c.size:
+            if isinstance(device, Accelerators):
+                with device._lock:
+                    device._devices.stream(product, terms, device_memory_limit, memory_limit, step)
+            else:
+                device._service.stream(product, terms, device_memory_limit, memory_limit, step)
+        if isinstance(c, np.memmap):
+            c.flush()
+        return c
+
+    future = Future()
+    _running.add(future)
+    threading.Thread(target=future._run, args=(work, show, end), name="glgemm stream", daemon=True).start()
+    return future
+
+
+def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any], beta: complex) -> npt.NDArray[Any]:
+    if out is not None and not isinstance(out, (str, os.PathLike)):
+        return out
+    if beta != 0:
+        raise ValueError(f"stream: beta is {beta} and there is no C")
+    if out is None:
+        return np.empty(shape, dtype)
+    return np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+
+
+def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[[float], object] | None, Callable[[], None]]:
+    """What shows the share that is done, and what ends it."""
+    if callable(progress):
+        return progress, lambda: None
+    if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
+        return None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}")
+
+    def show(share: float) -> None:
+        bar.update(100 * share - bar.n)
+
+    return show, bar.close
+
+
+@atexit.register
+def _end_all() -> None:
+    # Registered after that of engines, and so called before it.
+    futures = [future for future in _running if not future.done()]
+    for future in futures:
+        future.cancel()
+    concurrent.futures.wait(futures)
+    for accelerators in list(_all_accelerators):
+        accelerators.close()

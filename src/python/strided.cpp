@@ -1,0 +1,86 @@
+#include "python/strided.hpp"
+
+#include <algorithm>
+
+namespace glgemm::python {
+
+std::int64_t product_of(const Sizes& sizes, std::size_t count) {
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < count; ++i) product *= sizes[i];
+  return product;
+}
+
+std::int64_t Strided::size() const {
+  return product_of(shape, shape.size());
+}
+
+std::int64_t Strided::lowest() const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) sum += std::min<std::int64_t>(0, strides[i] * (shape[i] - 1));
+  return size() == 0 ? 0 : sum;
+}
+
+std::int64_t Strided::highest() const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) sum += std::max<std::int64_t>(0, strides[i] * (shape[i] - 1));
+  return size() == 0 ? 0 : sum;
+}
+
+Strided dense(Type type, const Sizes& shape) {
+  Strided array{type, shape, Sizes(shape.size(), 1)};
+  for (std::size_t i = shape.size(); i-- > 1;) array.strides[i - 1] = array.strides[i] * std::max<std::int64_t>(1, shape[i]);
+  return array;
+}
+
+std::string text(const Sizes& sizes) {
+  std::string result = "(";
+  for (std::size_t i = 0; i < sizes.size(); ++i) result += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  return result + (sizes.size() == 1 ? ",)" : ")");
+}
+
+std::optional<MatrixLines> matrix_lines(const Strided& array) {
+  const std::size_t n = array.dimensions();
+  const std::int64_t rows = array.rows(), columns = array.columns(), row = array.strides[n - 2], column = array.strides[n - 1];
+  if ((columns <= 1 || column == 1) && (rows <= 1 || row >= std::max<std::int64_t>(1, columns)))
+    return MatrixLines{Layout::row_major, rows <= 1 ? std::max<std::int64_t>(1, columns) : row};
+  if ((rows <= 1 || row == 1) && (columns <= 1 || column >= std::max<std::int64_t>(1, rows)))
+    return MatrixLines{Layout::column_major, columns <= 1 ? std::max<std::int64_t>(1, rows) : column};
+  return std::nullopt;
+}
+
+std::optional<Stacked> stacked(const Strided& array) {
+  const std::optional<MatrixLines> matrix = matrix_lines(array);
+  if (!matrix) return std::nullopt;
+  const bool by_rows = matrix->layout == Layout::row_major;
+  const std::size_t n = array.dimensions();
+  Stacked result;
+  result.lines = by_rows ? array.rows() : array.columns();
+  result.width = by_rows ? array.columns() : array.rows();
+  result.ld = matrix->ld;
+  result.packed = {array.type, array.shape, Sizes(n, 0)};
+  result.packed.strides[n - 1] = by_rows ? 1 : result.width;
+  result.packed.strides[n - 2] = by_rows ? result.width : 1;
+  for (std::size_t i = n - 2; i-- > 0;) {
+    if (array.shape[i] == 1 || array.strides[i] == 0) continue;
+    // Of a matrix of one line, the ld is what the batch says.
+    if (result.lines == 1 && array.strides[i] >= result.width) result.ld = array.strides[i];
+    if (array.strides[i] != result.lines * result.ld) return std::nullopt;
+    result.packed.strides[i] = result.lines * result.width;
+    result.lines *= array.shape[i];
+  }
+  return result;
+}
+
+Sizes batch_offsets(const Sizes& batch, const Sizes& strides) {
+  Sizes offsets(static_cast<std::size_t>(product_of(batch, batch.size())), 0);
+  std::size_t repeat = 1;  // of each index of dimension i, in the order of the items
+  for (std::size_t i = batch.size(); i-- > 0;) {
+    const auto size = static_cast<std::size_t>(batch[i]);
+    for (std::size_t item = 0; item < offsets.size(); ++item)
+      offsets[item] += static_cast<std::int64_t>(item / repeat % size) * strides[i];
+    repeat *= size;
+  }
+  return offsets;
+}
+
+}  // namespace glgemm::python

@@ -1,0 +1,54 @@
+"""What the tests of the Python module share."""
+
+import os
+
+os.environ.setdefault("GLGEMM_PROGRAM_CACHE", "")
+os.environ.setdefault("GLGEMM_TUNING", "")
+
+import hypothesis
+import numpy as np
+import pytest
+
+import glgemm
+
+# GLGEMM_PYTHON_EXAMPLES: how many cases each property draws.
+hypothesis.settings.register_profile(
+    "glgemm",
+    max_examples=int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")),
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.load_profile("glgemm")
+
+
+@pytest.fixture(scope="session")
+def engine():
+    return glgemm.default_engine()
+
+
+def unit_roundoff(dtype):
+    """Of the sums of such elements, and of what rounds the result."""
+    dtype = np.dtype(dtype)
+    single = dtype.itemsize < 8 or dtype == np.complex64
+    return 2.0**-24 if single else 2.0**-53
+
+
+def assert_product(c, a, b):
+    """c is a @ b: exactly for integers, within the bound of any order of summation for floats."""
+    expected = np.matmul(a, b)
+    assert np.shape(c) == np.shape(expected)
+    assert np.asarray(c).dtype == expected.dtype
+    if expected.dtype.kind in "iub":
+        assert np.array_equal(c, expected)
+        return
+    wide = np.complex128 if expected.dtype.kind == "c" else np.longdouble
+    exact = np.matmul(a.astype(wide), b.astype(wide))
+    size = np.matmul(abs(a).astype(np.longdouble), abs(b).astype(np.longdouble))
+    u = unit_roundoff(expected.dtype)
+    k = a.shape[-1] + (2 if expected.dtype.kind == "c" else 0)
+    bound = (2 if expected.dtype.kind == "c" else 1) * k * u / (1 - k * u) * size + np.finfo(np.float32).tiny * max(1, k)
+    if expected.dtype == np.float16:
+        bound = bound + 2.0**-11 * abs(exact) + 2.0**-24
+    assert np.all(abs(np.asarray(c).astype(wide) - exact) <= bound)

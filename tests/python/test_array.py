@@ -1,0 +1,222 @@
+"""Arrays on the device: views, transfers, products that stay there."""
+
+import gc
+
+import numpy as np
+import pytest
+from conftest import assert_product
+from hypothesis import given
+from hypothesis import strategies as st
+from test_matmul import elements, operands
+
+import glgemm
+
+DEVICE_TYPES = ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", DEVICE_TYPES)
+def test_there_and_back(engine, dtype):
+    for shape in ((), (5,), (3, 4), (2, 3, 4), (0, 3), (3, 0), (0,), (1, 1, 1, 7)):
+        x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+        d = engine.asarray(x)
+        assert d.shape == x.shape and d.dtype == x.dtype and d.ndim == x.ndim and d.size == x.size and d.nbytes == x.nbytes
+        assert np.array_equal(d.numpy(), x) and np.array_equal(np.asarray(d), x)
+
+
+indices = st.one_of(
+    st.integers(-8, 8),
+    st.slices(6),
+    st.none(),
+    st.just(Ellipsis),
+)
+
+
+@given(st.lists(st.integers(0, 6), max_size=4), st.lists(indices, max_size=5), st.booleans())
+def test_indices_are_numpys(shape, key, transposed):
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    d = glgemm.default_engine().asarray(x)
+    if transposed:
+        x, d = x.T, d.T
+    key = tuple(key)
+    try:
+        expected = x[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            d[key]
+        return
+    assert d[key].shape == expected.shape
+    assert np.array_equal(d[key].numpy(), expected)
+    if expected.size:
+        new = np.arange(1000, 1000 + expected.size, dtype=np.int32).reshape(expected.shape)
+        x = x.copy()
+        copy = d.copy()
+        x[key] = new
+        copy[key] = new
+        assert np.array_equal(copy.numpy(), x)
+        copy[key] = 7
+        x[key] = 7
+        assert np.array_equal(copy.numpy(), x)
+
+
+@given(operands(st.sampled_from(["float32", "int32", "complex64"])))
+def test_products(pair):
+    a, b = pair
+    engine = glgemm.default_engine()
+    c = engine.asarray(a) @ engine.asarray(b)
+    assert isinstance(c, glgemm.Array)
+    result = c.numpy()
+    assert_product(result[()] if result.ndim == 0 else result, a, b)
+    assert_product((engine.asarray(a) @ b).numpy()[()], a, b)
+    assert_product((a @ engine.asarray(b)).numpy()[()], a, b)
+
+
+@given(st.data())
+def test_products_of_views(data):
+    engine = glgemm.default_engine()
+    x = elements(data.draw, (8, 9, 10), "int32")
+    d = engine.asarray(x)
+    draw = lambda size: slice(data.draw(st.integers(0, 3)), size - data.draw(st.integers(0, 3)), data.draw(st.sampled_from([1, 1, 2, -1])))
+    key = tuple(draw(size) for size in x.shape)
+    a, b = x[key], x[key].swapaxes(-1, -2)
+    da, db = d[key], d[key].mT
+    assert_product((da @ db).numpy(), a, b)
+    out = engine.asarray(np.zeros((12, 20, 20), np.int32))[: a.shape[0] : 1, : a.shape[1], : 2 * a.shape[1] : 2]
+    assert glgemm.matmul(da, db, out=out) is not None
+    assert_product(out.numpy(), a, b)
+
+
+def test_chain_stays_on_the_device(engine):
+    a = np.random.default_rng(0).integers(-3, 4, (6, 6)).astype(np.float32)
+    d = engine.asarray(a)
+    assert np.array_equal((d @ d @ d.T).numpy(), a @ a @ a.T)
+    d[1:3, 2:] = 5
+    a[1:3, 2:] = 5
+    assert np.array_equal((d[1:5, ::1] @ d[:, 2:4]).numpy(), a[1:5] @ a[:, 2:4])
+
+
+def test_reshape_and_views(engine):
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    d = engine.asarray(x)
+    assert np.array_equal(d.reshape(6, 4).numpy(), x.reshape(6, 4))
+    assert np.array_equal(d.reshape((-1, 2)).numpy(), x.reshape(-1, 2))
+    assert d.T.strides == x.T.strides and d[1, :, ::2].strides == x[1, :, ::2].strides
+    assert len(d) == 2 and [part.shape for part in d] == [(3, 4), (3, 4)]
+    with pytest.raises(ValueError, match="cannot reshape"):
+        d.reshape(5, 5)
+    with pytest.raises(ValueError, match="gaps"):
+        d.T.reshape(24)
+    assert "float32, shape (2, 3, 4)" in repr(d)
+
+
+def test_dlpack(engine):
+    class Foreign:
+        """What another library's array in the CPU's memory looks like."""
+
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **arguments):
+            return self.x.__dlpack__(**arguments)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    d = engine.asarray(Foreign(x))
+    assert np.array_equal(d.numpy(), x)
+    assert np.array_equal(np.from_dlpack(d), x)
+    assert np.array_equal(glgemm.matmul(Foreign(x), x.T), x @ x.T)
+
+
+def test_gemm_on_the_device(engine):
+    generator = np.random.default_rng(2)
+    a, b, c, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((5, 4), (4, 6), (5, 6), (5, 6)))
+    on = engine.asarray
+    bias = np.arange(6, dtype=np.float32)
+    rows = np.arange(5, dtype=np.float32)[:, None]
+    result = on(c)
+    assert engine.gemm(2, on(a), on(b), -1, result, bias=on(bias), residual=on(d), activation="relu") is not None
+    assert np.array_equal(result.numpy(), np.maximum(2 * a @ b - c + d + bias, 0))
+    made = engine.gemm(1, on(a.T), on(b), op_a="T", bias=on(rows), activation=("clamp", -2, 3))
+    assert np.array_equal(made.numpy(), np.clip(a @ b + rows, -2, 3))
+
+
+def test_int8_and_halves_on_the_device(engine):
+    a = np.full((3, 40), 100, np.int8)
+    c = engine.asarray(a) @ engine.asarray(a.T)
+    assert c.dtype == np.int32 and np.array_equal(c.numpy(), np.full((3, 3), 400000))
+    h = engine.asarray(np.full((2, 3000), 10, np.float16))
+    assert (h @ h.T).dtype == np.float16
+    assert np.array_equal(glgemm.matmul(h, h.T, dtype=np.float32).numpy(), np.full((2, 2), 300000))
+
+
+def test_context_managers(engine):
+    with engine.asarray(np.ones((2, 2), np.float32)) as d:
+        view = d[0]
+        assert view.numpy().sum() == 2
+    for use in (lambda: d.numpy(), lambda: view.numpy(), lambda: d @ d, lambda: d.__setitem__(0, 1)):
+        with pytest.raises(ValueError, match="freed"):
+            use()
+    assert "freed" in repr(d)
+
+
+def test_scope(engine):
+    d = engine.asarray(np.eye(3, dtype=np.float32))
+    with engine.scope():
+        for _ in range(3):
+            d = d @ d
+        with pytest.raises(ValueError):
+            with engine.scope():
+                pass
+    assert np.array_equal(d.numpy(), np.eye(3))
+
+
+def test_bad_input(engine):
+    d = engine.asarray(np.ones((2, 3), np.float32))
+    cases = [
+        (lambda: d @ d, ValueError, "inner sizes 3 and 2 differ"),
+        (lambda: d @ 3, TypeError, "unsupported operand"),
+        (lambda: glgemm.matmul(d, engine.asarray(np.ones((3, 2)))), TypeError, "A is float32 and B is float64"),
+        (lambda: glgemm.matmul(d, d.T, out=engine.empty((3, 3))), ValueError, r"product is \(2, 2\) and out is \(3, 3\)"),
+        (lambda: glgemm.matmul(d, d.T, out=np.empty((2, 2), np.float32)), TypeError, "needs an Array"),
+        (lambda: glgemm.matmul(d, d.T, out=engine.empty((2, 2), np.float64)), TypeError, "summed in float32"),
+        (lambda: glgemm.matmul(d[:, :2], d[:, :2], out=d[:, :2]), ValueError, "share|overlap"),
+        (lambda: engine.asarray([1, 2]), TypeError, "int64"),
+        (lambda: engine.asarray("text"), TypeError, ""),
+        (lambda: engine.empty((-1, 2)), ValueError, ""),
+        (lambda: engine.empty((1 << 40, 1 << 40)), (ValueError, MemoryError), ""),
+        (lambda: engine.empty((1 << 21, 1 << 21)), MemoryError, "bytes"),
+        (lambda: d.__setitem__(0, np.ones(5, np.float32)), ValueError, "broadcast"),
+        (lambda: d[5], IndexError, "out of bounds"),
+        (lambda: d[0, 0, 0], IndexError, "too many"),
+        (lambda: d[[0, 1]], IndexError, "takes integers"),
+        (lambda: d[1.5], IndexError, ""),
+        (lambda: np.add(d, 1), TypeError, ""),
+        (lambda: engine.gemm(1, d, d.T, 1), ValueError, "there is no C"),
+        (lambda: engine.gemm(1, d, d.T, bias=engine.empty(5)), ValueError, "bias is"),
+        (lambda: engine.gemm(1, d, d.T, activation="nonsense"), ValueError, "activation"),
+        (lambda: engine.gemm(1, d, d.T, op_a="X"), ValueError, "op is 'X'"),
+        (lambda: engine.gemm(1j, d, d.T), ValueError, "alpha"),
+        (lambda: glgemm.Engine(device="no such device"), ValueError, "no such device"),
+    ]
+    for call, error, words in cases:
+        with pytest.raises(error, match=words):
+            call()
+    gc.collect()
+    assert np.array_equal((d @ d.T).numpy(), np.full((2, 2), 3))
+
+
+def test_engines_are_apart(engine):
+    with glgemm.Engine() as other:
+        x = other.asarray(np.ones((2, 2), np.float32))
+        with pytest.raises(ValueError, match="different engines"):
+            glgemm.matmul(x, engine.asarray(np.ones((2, 2), np.float32)))
+        assert engine.asarray(x).numpy().sum() == 4
+    assert other.closed and "closed" in repr(other)
+    other.close()
+    for use in (lambda: x.numpy(), lambda: x @ x):
+        with pytest.raises(ValueError, match="freed"):
+            use()
+    for use in (lambda: other.asarray([1.0]), lambda: other.finish(), lambda: other.matmul(np.ones(2), np.ones(2))):
+        with pytest.raises(ValueError, match="the engine is closed"):
+            use()

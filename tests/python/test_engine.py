@@ -1,0 +1,280 @@
+"""Engines: threads, forks, signals, leaks; gemm on NumPy arrays."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import glgemm
+
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def run_python(code, **environment):
+    """A new interpreter's status and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import numpy as np, glgemm, os, sys, threading, time\n" + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_threads_share_an_engine(engine):
+    failures = []
+
+    def work(number):
+        try:
+            x = np.full((40, 40), number, np.float32)
+            d = engine.asarray(x)
+            for _ in range(10):
+                assert (glgemm.matmul(x, x) == 40 * number**2).all()
+                assert ((d @ d).numpy() == 40 * number**2).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_the_gil_is_released():
+    """Another thread goes on while the device works."""
+    a = np.ones((1200, 1200), np.float32)
+    glgemm.matmul(a, a)
+    steps, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            steps[0] += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    before = steps[0]
+    glgemm.matmul(a, a)
+    passed = steps[0] - before
+    done.set()
+    counter.join()
+    assert passed >= 3
+
+
+def test_interrupt_ends_a_long_product():
+    a = np.ones((3000, 3000), np.float32)
+    glgemm.matmul(a[:200], a)
+    for product in (
+        lambda: glgemm.matmul(a, a),
+        lambda: glgemm.stream(a, a, progress=False).result(),
+        lambda: glgemm.stream(a, a, progress=lambda share: None).result(),
+    ):
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            product()
+        timer.join()
+        assert np.array_equal(glgemm.matmul(A, A.T), A @ A.T)  # the engine goes on
+
+
+def test_a_forked_child_gets_an_error():
+    code = """
+a = np.ones((2, 2), np.float32)
+d = glgemm.default_engine().asarray(a)
+future = glgemm.stream(a, a)
+future.result()
+accelerators = glgemm.Accelerators()
+child = os.fork()
+if child == 0:
+    for use in (lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: d.numpy(), lambda: glgemm.Engine(), lambda: accelerators.info(),
+                lambda: glgemm.Accelerators(), lambda: glgemm.stream(a, a).result()):
+        try:
+            use()
+            print("no error")
+        except glgemm.Error as error:
+            print("fork" in str(error))
+    del d, use
+    glgemm.default_engine().close()
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print((d @ d).numpy().sum())
+"""
+    status, out, errors = run_python(code)
+    assert (status, out.split(), errors) == (0, ["True"] * 7 + ["7", "8.0"], "")
+
+
+def square_sum(n):
+    return float(glgemm.matmul(np.ones((n, n), np.float32), np.ones((n, n), np.float32)).sum())
+
+
+def test_spawned_processes():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert pool.map(square_sum, [2, 3]) == [8, 27]
+
+
+def test_the_end_of_python():
+    for code in (
+        "e = glgemm.Engine(); d = e.asarray(np.ones((2, 2))); print('end')",
+        "glgemm.matmul(np.ones(2), np.ones(2)); print('end')",
+        "import gc; gc.disable(); e = glgemm.Engine(); e.me = e; d = e.asarray(np.ones(2)); print('end')",
+        "a = np.ones((2500, 2500), np.float32); f = glgemm.stream(a, a, progress=False); time.sleep(0.3); print('end')",
+        "a = np.ones((900, 900), np.float32); threading.Thread(target=lambda: glgemm.matmul(a, a), daemon=True).start(); time.sleep(0.1); print('end')",
+        "x = glgemm.Accelerators(); print('end')",
+        "e = glgemm.Engine(log=print); e.matmul(np.ones(2), np.ones(2)); os.environ; print('end'); e.log = None",
+    ):
+        status, out, errors = run_python(code)
+        assert (status, out.split()[-1], errors) == (0, "end", "")
+
+
+def test_no_device():
+    status, out, _ = run_python(
+        "try: glgemm.matmul(np.ones(2), np.ones(2))\nexcept (glgemm.Error, ValueError) as error: print(type(error).__name__, error)",
+        GLGEMM_DEVICE="none such",
+    )
+    assert status == 0 and "none such" in out
+
+
+def test_log_and_options():
+    lines = []
+    with glgemm.Engine(log=lines.append, program_cache="", tuning="", self_check=False, max_dispatch=0.05) as engine:
+        assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
+        assert engine.device["renderer"]
+    assert any(lines)
+    with pytest.raises(ValueError, match="max_dispatch"):
+        glgemm.Engine(max_dispatch=-1)
+
+    def fails(line):
+        raise RuntimeError("in the log")
+
+    code = """
+def fails(line): raise RuntimeError('in the log')
+with glgemm.Engine(log=fails, program_cache='') as e: print(e.matmul(np.ones(2), np.ones(2)))
+"""
+    status, out, errors = run_python(code)
+    assert status == 0 and out.strip() == "2.0" and "in the log" in errors
+
+
+def test_references():
+    """What products take is let go of, whether they succeed or fail."""
+    a, b, c = np.ones((4, 5), np.float32), np.ones((5, 6), np.float32), np.empty((4, 6), np.float32)
+    d = glgemm.default_engine().asarray(a)
+    counted = (a, b, c, d, a.dtype)
+
+    def work():
+        glgemm.matmul(a, b)
+        glgemm.matmul(a, b, out=c)
+        glgemm.gemm(1, a, b, 0, c, bias=np.ones(6, np.float32))
+        glgemm.stream(a, b, out=c).result()
+        (d @ b).numpy()
+        d[1:] = 3
+        d.T @ d
+        for bad in (lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: glgemm.gemm(1j, a, b), lambda: d[9], lambda: d[:, ::2] @ b):
+            with pytest.raises((ValueError, IndexError)):
+                bad()
+
+    work()
+    gc.collect()
+    before = [sys.getrefcount(x) for x in counted]
+    objects = len(gc.get_objects())
+    for _ in range(20):
+        work()
+    gc.collect()
+    time.sleep(0.05)
+    assert [sys.getrefcount(x) for x in counted] == before
+    assert len(gc.get_objects()) < objects + 100
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_memory_is_given_back(engine):
+    a = np.ones((1000, 1000), np.float32)  # 4 MB
+
+    def work():
+        d = engine.asarray(a)
+        (d[:100] @ d).numpy()
+        glgemm.matmul(a[:50], a)
+
+    for _ in range(5):
+        work()
+    before = resident_bytes()
+    for _ in range(40):
+        work()
+    engine.finish()
+    assert resident_bytes() < before + 40e6  # 160 MB of arrays were made
+
+
+def test_engines_come_and_go():
+    for _ in range(5):
+        with glgemm.Engine() as engine:
+            assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
+    engine = glgemm.Engine()
+    d = engine.asarray(A)
+    del engine
+    gc.collect()
+    assert np.array_equal(d.numpy(), A)  # an array keeps its engine
+
+
+def test_gemm():
+    generator = np.random.default_rng(2)
+    a, b, c, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((5, 4), (4, 6), (5, 6), (5, 6)))
+    bias, rows = np.arange(6, dtype=np.float32), np.arange(5, dtype=np.float32)[:, None]
+    into = c.copy()
+    assert glgemm.gemm(2, a, b, -1, into, bias=bias, residual=d, activation="relu") is into
+    assert np.array_equal(into, np.maximum(2 * a @ b - c + d + bias, 0))
+    assert np.array_equal(glgemm.gemm(1, a.T, b.T, op_a="T", op_b="T", bias=rows, activation=("clamp", -2, 3)), np.clip(a @ b + rows, -2, 3))
+    assert np.array_equal(glgemm.gemm(1, a, b, activation=("leaky_relu", 0.5)), np.where(a @ b < 0, a @ b / 2, a @ b))
+    for columns in (c[:, ::2], np.asfortranarray(c)[:, :3], c[::-1, :3]):
+        into = columns.copy(order="K") if columns.flags.forc else columns
+        expected = a @ b[:, :3] + into
+        glgemm.gemm(1, a, b[:, :3], 1, into)
+        assert np.array_equal(into, expected)
+    z = (generator.integers(-3, 4, (3, 4)) + 1j * generator.integers(-3, 4, (3, 4))).astype(np.complex64)
+    assert np.array_equal(glgemm.gemm(2j, z, z, op_a="C"), 2j * z.conj().T @ z)
+    batch = generator.integers(-3, 4, (3, 5, 4)).astype(np.float32)
+    assert np.array_equal(glgemm.gemm(1, batch, b, residual=np.stack([d] * 3)), batch @ b + d)
+    assert np.array_equal(glgemm.gemm(1, np.ones((0, 3)), np.ones((3, 2))), np.ones((0, 2)))
+    i8 = np.full((2, 9), 100, np.int8)
+    assert glgemm.gemm(1, i8, i8, op_b="T").dtype == np.int32
+    half = a.astype(np.float16)
+    assert glgemm.gemm(1, half, half, op_b="T").dtype == np.float16
+    assert glgemm.gemm(1, half, half, op_b="T", dtype=np.float32).dtype == np.float32
+
+
+def test_gemm_bad_input():
+    a, c = np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)
+    frozen = c.copy()
+    frozen.flags.writeable = False
+    for call, error, words in (
+        (lambda: glgemm.gemm(1, a, a), ValueError, "inner sizes 3 and 2 differ"),
+        (lambda: glgemm.gemm(1, a[0], a), ValueError, "two dimensions"),
+        (lambda: glgemm.gemm(1, a, a.T, 1), ValueError, "there is no C"),
+        (lambda: glgemm.gemm(1, a, a.T, 0, frozen), ValueError, "read-only"),
+        (lambda: glgemm.gemm(1, a, a.T, 0, c[:1]), ValueError, r"\(1, 2\)"),
+        (lambda: glgemm.gemm(1, a, a.T, 0, c.astype(np.float64)), TypeError, "C is float64"),
+        (lambda: glgemm.gemm(1, a, a.T.astype(np.float64)), TypeError, "one type"),
+        (lambda: glgemm.gemm(1, a.astype(int), a.T.astype(int)), TypeError, "int64"),
+        (lambda: glgemm.gemm(1, a, a.T, bias=np.ones(3, np.float32)), ValueError, "bias is"),
+        (lambda: glgemm.gemm(1, a, a.T, bias=np.ones(2)), TypeError, "bias is float64"),
+        (lambda: glgemm.gemm(1, a, a.T, residual=np.ones((3, 3), np.float32)), ValueError, "D is"),
+        (lambda: glgemm.gemm(1, a, a.T, activation="sine"), ValueError, "activation"),
+        (lambda: glgemm.gemm(1, a, a.T, activation=("clamp", 2, 1)), ValueError, "2"),
+        (lambda: glgemm.gemm(1j, a, a.T), ValueError, "alpha"),
+        (lambda: glgemm.gemm("x", a, a.T), TypeError, ""),
+        (lambda: glgemm.gemm(1, a, a.T, op_a="H"), ValueError, "op is 'H'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()

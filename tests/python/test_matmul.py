@@ -1,0 +1,182 @@
+"""glgemm.matmul on NumPy arrays, against NumPy: shapes, strides, types and `out` at random."""
+
+import numpy as np
+import pytest
+from conftest import assert_product
+from hypothesis import given
+from hypothesis import strategies as st
+
+import glgemm
+
+TYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "bool", "complex64", "complex128"]
+sizes = st.integers(0, 9) | st.sampled_from([16, 17, 33])
+
+
+def elements(draw, shape, dtype):
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(bool)
+    x = generator.uniform(-1, 1, shape)
+    return (x + 1j * generator.uniform(-1, 1, shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+@st.composite
+def laid_out(draw, shape, dtype):
+    """An array of that shape which lies in memory in some way: padded, transposed, reversed, stepped over, repeated."""
+    steps = [draw(st.sampled_from([1, 1, 1, 2, -1, -2])) for _ in shape]
+    pads = [draw(st.sampled_from([0, 0, 1, 3])) for _ in shape]
+    order = draw(st.permutations(range(len(shape)))) if draw(st.booleans()) else list(range(len(shape)))
+    whole = [size * abs(step) + pad for size, step, pad in zip(shape, steps, pads)]
+    base = elements(draw, [whole[i] for i in order], dtype).transpose(np.argsort(order))
+    array = base[(..., *(slice(0, size * abs(step), abs(step)) for size, step in zip(shape, steps)))]
+    array = array[(..., *(slice(None, None, 1 if step > 0 else -1) for step in steps))]
+    assert array.shape == tuple(shape)
+    return array
+
+
+@st.composite
+def operands(draw, dtypes=st.sampled_from(TYPES)):
+    m, k, n = draw(sizes), draw(sizes), draw(sizes)
+    dtype = draw(dtypes)
+    batch = draw(st.lists(st.integers(0, 3), max_size=3))
+    shapes = []
+    for rows, columns, vector in ((m, k, k), (k, n, k)):
+        own = [size if draw(st.booleans()) else 1 for size in batch][draw(st.integers(0, len(batch))) :]
+        shapes.append([vector] if draw(st.integers(0, 5)) == 0 else [*own, rows, columns])
+    return draw(laid_out(shapes[0], dtype)), draw(laid_out(shapes[1], dtype))
+
+
+@given(operands())
+def test_as_numpy(pair):
+    a, b = pair
+    before = a.copy(), b.copy()
+    assert_product(glgemm.matmul(a, b), a, b)
+    assert np.array_equal(a, before[0]) and np.array_equal(b, before[1])
+
+
+@given(st.data(), operands())
+def test_out(data, pair):
+    a, b = pair
+    expected = np.matmul(a, b)
+    out = data.draw(laid_out(expected.shape, expected.dtype))
+    around = out
+    while around.base is not None:
+        around = around.base
+    before, own = around.copy(), out.copy()
+    assert glgemm.matmul(a, b, out=out) is out
+    assert_product(out, a, b)
+    out[...] = own
+    assert np.array_equal(around, before, equal_nan=around.dtype.kind in "fc")  # what lies between is as it was
+
+
+@given(operands(st.just("float32")), st.sampled_from(["float64", "complex64", "complex128"]))
+def test_dtype(pair, dtype):
+    a, b = pair
+    assert_product(glgemm.matmul(a, b, dtype=dtype), a.astype(dtype), b.astype(dtype))
+
+
+def test_sums_of_narrow_types():
+    a = np.full((3, 300), 100, np.int8)
+    assert np.array_equal(glgemm.matmul(a, a.T, dtype=np.int32), np.full((3, 3), 3000000))
+    assert glgemm.matmul(a, a.T).dtype == np.int8
+    h = np.full((2, 3000), 10, np.float16)
+    assert np.isinf(glgemm.matmul(h, h.T)).all()
+    assert np.array_equal(glgemm.matmul(h, h.T, dtype=np.float32), np.full((2, 2), 300000, np.float32))
+
+
+def test_other_byte_order():
+    a = np.arange(6, dtype=">f4").reshape(2, 3)
+    c = glgemm.matmul(a, a.T)
+    assert c.dtype == np.dtype("=f4") and np.array_equal(c, np.matmul(a, a.T))
+
+
+def test_unaligned():
+    raw = np.zeros(4 * 12 + 1, np.uint8)
+    a = raw[1:].view(np.float32).reshape(3, 4)
+    a[:] = np.arange(12).reshape(3, 4)
+    assert np.array_equal(glgemm.matmul(a, a.T), np.matmul(a, a.T))
+    record = np.zeros((3, 4), np.dtype([("x", np.float32), ("pad", np.uint8)]))
+    record["x"] = a  # strides of 5 bytes
+    assert np.array_equal(glgemm.matmul(record["x"], a.T), np.matmul(a, a.T))
+
+
+def test_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a = np.arange(-8, 8).reshape(4, 4).astype(ml_dtypes.bfloat16)
+    c = glgemm.matmul(a, a)
+    assert c.dtype == ml_dtypes.bfloat16
+    exact = np.matmul(a.astype(np.float32), a.astype(np.float32))
+    assert np.array_equal(c, exact.astype(ml_dtypes.bfloat16))
+    assert np.array_equal(glgemm.matmul(a, a, dtype=np.float32), exact)
+    f8 = np.arange(-4, 5).reshape(3, 3).astype(ml_dtypes.float8_e4m3fn)
+    assert np.array_equal(glgemm.matmul(f8, f8), np.matmul(f8.astype(np.float32), f8.astype(np.float32)))
+
+
+def test_explain_says_copies():
+    a = np.ones((64, 48), np.float32)
+    for view, how in ((a, "row-major, ld 48"), (a.T, "column-major, ld 48"), (a[:, :8], "row-major, ld 48"), (a[::2], "row-major, ld 96")):
+        line = glgemm.explain(view, np.ones((view.shape[1], 2), np.float32)).splitlines()[0]
+        assert "no copy" in line and how in line
+    for view in (a[:, ::2], a[::-1], np.broadcast_to(a[:, :1], a.shape)):
+        assert "copied on the host" in glgemm.explain(view, np.ones((view.shape[1], 2), np.float32)).splitlines()[0]
+    batch = np.ones((4, 5, 6), np.float32)
+    for view in (batch, batch.swapaxes(1, 2), batch[:, :, :3], batch[::2] if False else batch[1:]):
+        assert "no copy" in glgemm.explain(view, np.ones((view.shape[-1], 2), np.float32)).splitlines()[0]
+    assert "A is converted on the host from int8 to float32" in glgemm.explain(np.ones((2, 2), np.int8), np.ones((2, 2), np.float32))
+
+
+def test_a_large_product_in_slices():
+    generator = np.random.default_rng(1)
+    a, b = generator.integers(-8, 8, (700, 600)).astype(np.float32), generator.integers(-8, 8, (600, 500)).astype(np.float32)
+    assert np.array_equal(glgemm.matmul(a, b), a @ b)
+
+
+def test_kernel():
+    a = np.ones((5, 5), np.float32)
+    assert np.array_equal(glgemm.matmul(a, a, kernel="naive"), a @ a)
+    assert "tiled" in glgemm.explain(a, a, kernel="tiled:tile=8")
+    with pytest.raises(ValueError):
+        glgemm.matmul(a, a, kernel="nonsense")
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda a: glgemm.matmul(a, a), ValueError, r"A is \(2, 3\) and B is \(2, 3\): the inner sizes 3 and 2 differ"),
+        (lambda a: glgemm.matmul(a, 3), ValueError, "second operand is a scalar"),
+        (lambda a: glgemm.matmul(a, None), ValueError, "scalar"),
+        (lambda a: glgemm.matmul("ab", a), ValueError, "scalar"),
+        (lambda a: glgemm.matmul(["ab", "cd"], a), TypeError, ""),
+        (lambda a: glgemm.matmul(a, a.T, out=np.zeros((2, 3), np.float32)), ValueError, r"out is \(2, 3\) and the product is \(2, 2\)"),
+        (lambda a: glgemm.matmul(a, a.T, out=np.zeros((1, 2, 2), np.float32)), ValueError, "non-broadcastable"),
+        (lambda a: glgemm.matmul(a, a.T, out=np.zeros((2, 2), np.int32)), TypeError, "float32 is not written to an out of int32"),
+        (lambda a: glgemm.matmul(a, a.T, out=[[0, 0], [0, 0]]), TypeError, "out is a list"),
+        (lambda a: glgemm.matmul(a, a.T, out=np.broadcast_to(np.float32(0), (2, 2))), ValueError, "read-only"),
+        (lambda a: glgemm.matmul(a, a.T, out=repeated()), ValueError, "share memory"),
+        (lambda a: glgemm.matmul(a, a.T, dtype=np.int32), TypeError, "not converted to int32"),
+        (lambda a: glgemm.matmul(a, a.T, dtype=np.longdouble), TypeError, "has no products of"),
+        (lambda a: glgemm.matmul(np.ones((2, 2, 3)), np.ones((3, 3, 2))), ValueError, r"batches \(2,\) of A and \(3,\) of B"),
+    ],
+)
+def test_bad_input(call, error, words):
+    with pytest.raises(error, match=words):
+        call(np.ones((2, 3), np.float32))
+
+
+def repeated():
+    out = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (2, 2), (4, 4))
+    return out
+
+
+def test_out_that_overlaps():
+    a = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for out in (a, a.T, a[::-1]):
+        x = a.copy()
+        view = x if out is a else x.T if out.strides == a.T.strides else x[::-1]
+        expected = np.matmul(x.copy(), x.copy())
+        glgemm.matmul(x, x, out=view)
+        assert np.array_equal(view, expected)

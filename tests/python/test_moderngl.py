@@ -1,0 +1,178 @@
+"""In moderngl's context: buffers multiplied in place, the state put back."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import glgemm
+
+moderngl = pytest.importorskip("moderngl")
+
+
+@pytest.fixture
+def context():
+    made = moderngl.create_standalone_context(require=430, backend="egl")
+    yield made
+    made.release()
+
+
+def barrier(context):
+    if hasattr(context, "memory_barrier"):  # from moderngl 5.8 on
+        context.memory_barrier()
+    context.finish()
+
+
+def integers(shape, seed=0):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def test_in_place(context):
+    a, b = integers((30, 20)), integers((20, 40), 1)
+    with glgemm.Engine.current() as engine:
+        x, y, z = (context.buffer(m.tobytes()) for m in (a, b, np.zeros((30, 40), np.float32)))
+        c = engine.wrap(z, (30, 40))
+        assert glgemm.matmul(engine.wrap(x, (30, 20)), engine.wrap(y, (20, 40)), out=c) is not None
+        barrier(context)
+        assert np.array_equal(np.frombuffer(z.read(), np.float32).reshape(30, 40), a @ b)
+        assert np.array_equal(c.numpy(), a @ b)
+        # Raw names; an offset; strides; sections.
+        rows = engine.wrap(x.glo, (28, 20), offset=2 * 80)
+        transposed = engine.wrap(x, (20, 30), strides=(4, 80))
+        assert np.array_equal((rows @ transposed).numpy(), a[2:] @ a.T)
+        c[3:5, :7] = 9
+        assert np.array_equal(np.frombuffer(z.read(), np.float32).reshape(30, 40)[3:5, :7], np.full((2, 7), 9))
+        # A buffer of the driver's, and an own one.
+        own = engine.asarray(b)
+        assert np.array_equal((c @ own.T).numpy(), c.numpy() @ b.T)
+        assert own.buffer != 0 and c.buffer == z.glo
+
+
+def test_the_state_is_as_before(context):
+    a = integers((64, 64))
+    storage = [context.buffer(reserve=256) for _ in range(4)]
+    program = context.compute_shader("#version 430\nlayout(local_size_x=1) in; buffer B { float x[]; }; void main() { x[0] += 1; }")
+    with glgemm.Engine.current() as engine:
+        d = engine.asarray(a)
+        for i, buffer in enumerate(storage):
+            buffer.bind_to_storage_buffer(i)
+        storage[0].clear()
+        for _ in range(3):
+            program.run(1)  # uses binding 0
+            e = d @ d
+        barrier(context)
+        assert np.frombuffer(storage[0].read(), np.float32)[0] == 3
+        assert np.array_equal(e.numpy(), a @ a)
+        assert context.error == "GL_NO_ERROR"
+        with engine.scope():
+            for _ in range(3):
+                e = d @ d
+        program.run(1)
+        assert np.frombuffer(storage[0].read(), np.float32)[0] == 4
+
+
+def test_beside_an_engine_of_its_own(context):
+    """An engine with a thread leaves the application's context alone."""
+    a = integers((20, 20))
+    assert np.array_equal(glgemm.matmul(a, a), a @ a)
+    buffer = context.buffer(a.tobytes())
+    assert np.array_equal(np.frombuffer(buffer.read(), np.float32).reshape(20, 20), a)
+    with glgemm.Engine.current() as engine:
+        assert np.array_equal(engine.matmul(a, a), a @ a)
+        assert np.array_equal(glgemm.matmul(a, a), a @ a)
+        assert np.array_equal(engine.gemm(1, a, a, bias=a[0]), a @ a + a[0])
+
+
+def test_another_thread_is_refused(context):
+    with glgemm.Engine.current() as engine:
+        d = engine.asarray(np.ones((2, 2), np.float32))
+        errors = []
+
+        def use():
+            for call in (lambda: d @ d, lambda: d.numpy(), engine.finish, engine.close, lambda: engine.asarray([1.0])):
+                try:
+                    call()
+                except ValueError as error:
+                    errors.append("of another thread" in str(error))
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        assert errors == [True] * 5
+        with pytest.raises(ValueError, match="in the background"):
+            engine.stream(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
+        # Arrays that another thread lets go of are freed here.
+        kept = [d @ d]
+        thread = threading.Thread(target=kept.clear)
+        thread.start()
+        thread.join()
+        assert (d @ d).numpy().sum() == 8
+
+
+def test_another_context_is_refused(context):
+    with glgemm.Engine.current() as engine:
+        d = engine.asarray(np.ones((2, 2), np.float32))
+        other = moderngl.create_standalone_context(require=430, backend="egl")
+        with pytest.raises(ValueError, match="current"):
+            d @ d
+        other.release()
+        context.__enter__()
+        assert (d @ d).numpy().sum() == 8
+
+
+def test_no_context():
+    failure = []
+
+    def use():
+        try:
+            glgemm.Engine.current()
+        except glgemm.Unsupported as error:
+            failure.append(str(error))
+
+    thread = threading.Thread(target=use)  # a new thread has none
+    thread.start()
+    thread.join()
+    assert "context" in failure[0]
+
+
+def test_bad_buffers(context):
+    with glgemm.Engine.current() as engine:
+        buffer = context.buffer(reserve=64)
+        d = engine.wrap(buffer, (4, 4))
+        for call, words in (
+            (lambda: engine.wrap(buffer, (5, 4)) @ d, "leaves its buffer"),
+            (lambda: engine.wrap(9999, (4, 4)) @ d, "not the name of a buffer"),
+            (lambda: engine.wrap(buffer, (5, 4)).numpy(), "leaves its buffer"),
+            (lambda: engine.wrap(9999, (4, 4)).numpy(), "not the name of a buffer"),
+            (lambda: engine.wrap(buffer, (4, 4), offset=2), "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), offset=-4), "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(16, 3)), "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(4,)), "1 strides for 2"),
+            (lambda: engine.wrap(buffer, (-1, 4)), "negative"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(-16, 4)).numpy(), "leaves its buffer|starts at byte"),
+            (lambda: glgemm.matmul(d, d, out=d), "share|overlap|in common|element"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                call()
+        with pytest.raises(TypeError):
+            engine.wrap(buffer, (4, 4), np.int64)
+        with pytest.raises((TypeError, RuntimeError)):
+            engine.wrap("buffer", (4, 4))
+        buffer.release()
+        with pytest.raises(ValueError, match="not the name of a buffer"):
+            d.numpy()
+
+
+def test_the_context_goes_first():
+    """Nothing crashes where the application forgets to close the engine."""
+    context = moderngl.create_standalone_context(require=430, backend="egl")
+    engine = glgemm.Engine.current()
+    d = engine.asarray(np.ones((2, 2), np.float32))
+    context.release()
+    try:
+        d @ d  # some drivers go on until another context is current
+    except (ValueError, glgemm.Error):
+        pass
+    del d, engine
+    gc.collect()

@@ -1,0 +1,91 @@
+"""What a user sees of the package: doctests, help, the tutorial, hints for types, the tool."""
+
+import doctest
+import os
+import pathlib
+import pydoc
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import glgemm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = pathlib.Path(glgemm.__file__).parent
+
+
+def test_doctests():
+    done = doctest.testmod(glgemm)
+    assert done.failed == 0 and done.attempted > 10
+
+
+@pytest.mark.skipif(not (ROOT / "docs/python.md").exists(), reason="the page is not here")
+def test_the_tutorial():
+    text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    assert doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False).failed == 0
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.S | re.M):  # parts of programs that are run
+        for part in block.split("...\n"):
+            assert part in (ROOT / "docs/examples/moderngl_draw.py").read_text(encoding="utf-8")
+
+
+def test_the_example(tmp_path):
+    pytest.importorskip("moderngl")
+    image = tmp_path / "product.ppm"
+    subprocess.run([sys.executable, str(ROOT / "docs/examples/moderngl_draw.py"), str(image)], check=True, timeout=120)
+    pixels = np.frombuffer(image.read_bytes().split(b"\n", 3)[3], np.uint8).reshape(256, 256, 3).astype(float)
+    x, y = np.linspace(0, 12, 256), np.linspace(0, 1, 256) ** 2 * 16
+    c = np.sin(x[:, None] + y)
+    end = np.where(c[..., None] < 0, [0.13, 0.40, 0.67], [0.70, 0.09, 0.17])
+    expected = 255 * (1 + (end - 1) * abs(c)[..., None])
+    assert abs(pixels - expected).max() <= 2
+    assert pixels.std() > 20
+
+
+def test_help_has_everything():
+    text = pydoc.plain(pydoc.render_doc(glgemm))
+    for name in glgemm.__all__[:-1]:  # without __version__
+        assert name in text
+        assert len(getattr(glgemm, name).__doc__) > 30, name
+    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future):
+        for name in vars(kind):
+            if not name.startswith("_") and name != "progress":
+                assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"
+
+
+def test_the_tool():
+    done = subprocess.run([sys.executable, "-m", "glgemm", "--version"], capture_output=True, text=True, timeout=60)
+    if done.returncode == 2 and "not installed" in done.stderr:
+        pytest.skip("the tool is not here")
+    assert done.returncode == 0 and glgemm.__version__ in done.stdout
+    assert subprocess.run([sys.executable, "-m", "glgemm", "nonsense"], capture_output=True, timeout=60).returncode == 2
+
+
+@pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="mypy reads NumPy's hints for a minute")
+def test_hints(tmp_path):
+    pytest.importorskip("mypy")
+    right = "import glgemm, numpy as np\nx: glgemm.Array = glgemm.Engine().asarray(np.ones(3))\ny: int = x.ndim\nz: glgemm.Array = x @ x\n"
+    for code, status in ((right, 0), (right + "w: str = x.ndim\n", 1)):
+        (tmp_path / "code.py").write_text(code, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--follow-imports=silent", "--strict", "code.py"],
+            cwd=tmp_path,
+            env={**os.environ, "MYPYPATH": str(FOLDER.parent)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_stubs_are_those_of_the_extension():
+    text = (FOLDER / "_core.pyi").read_text(encoding="utf-8")
+    from glgemm import _core
+
+    stubbed = set(re.findall(r"^(?:class|def) (\w+)", text, re.M))
+    assert stubbed == {name for name in vars(_core) if not name.startswith("_")}
+    members = re.search(r"^class Array:\n(.*?)\n\n", text, re.M | re.S)[1]
+    stubbed = set(re.findall(r"def (\w+)", members))
+    assert {name for name in vars(_core.Array) if not name.startswith("_")} == {name for name in stubbed if not name.startswith("_")}

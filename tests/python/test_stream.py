@@ -1,0 +1,153 @@
+"""Streamed products: from files, in the background, on several devices."""
+
+import concurrent.futures
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import glgemm
+
+
+def integers(shape, dtype=np.float32, seed=0):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def test_from_files_to_a_file(tmp_path):
+    a, b = integers((400, 300)), integers((300, 500), seed=1)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    x, y = np.load(tmp_path / "a.npy", mmap_mode="r"), np.load(tmp_path / "b.npy", mmap_mode="r")
+    shares = []
+    future = glgemm.stream(x, y, out=tmp_path / "c.npy", device_memory_limit=300_000, progress=shares.append)
+    c = future.result()
+    assert isinstance(c, np.memmap) and future.progress == 1 and future.done()
+    assert np.array_equal(c, a @ b) and np.array_equal(np.load(tmp_path / "c.npy"), a @ b)
+    assert len(shares) > 3 and shares == sorted(shares) and shares[-1] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"])
+def test_types_and_strides(dtype):
+    wide = np.abs(integers((90, 200))).astype(dtype)
+    expected = lambda a, b: np.matmul(a.astype(np.int64), b.astype(np.int64))
+    for a, b in (
+        (wide[:, ::2], wide[:, 1::2].T),
+        (wide[::-1, 3:50], wide[::2, :47].T),
+        (np.asfortranarray(wide), wide.T),
+        (np.broadcast_to(wide[:, :1], (90, 30)), wide[:30, ::-3]),
+    ):
+        c = glgemm.stream(a, b, device_memory_limit=200_000).result()
+        if np.dtype(dtype).kind == "c":
+            assert np.array_equal(c, np.matmul(a, b))
+        else:
+            assert np.array_equal(c, expected(a, b))
+
+
+def test_all_terms():
+    a, b, c, d = integers((70, 60)), integers((80, 60)), integers((70, 80)), integers((70, 80))
+    bias = integers((80,))
+    into = np.asfortranarray(c)
+    future = glgemm.stream(
+        a, b, out=into, alpha=2, beta=-1, bias=bias, residual=np.asfortranarray(d), activation="relu", op_b="T", device_memory_limit=100_000
+    )
+    assert future.result() is into
+    assert np.array_equal(into, np.maximum(2 * a @ b.T - c + d + bias, 0))
+    rows = integers((70, 1))
+    assert np.array_equal(glgemm.stream(a, b.T, bias=rows).result(), a @ b.T + rows)
+    every = into[::2, 10:40]
+    glgemm.stream(a[::2], b.T[:, 10:40], out=every).result()
+    assert np.array_equal(every, a[::2] @ b.T[:, 10:40])
+
+
+def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
+    """What matmul does with matrices larger than the device, on small ones."""
+    monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
+    a, b = integers((3, 40, 30)), integers((30, 20))
+    assert np.array_equal(glgemm.matmul(a, b), a @ b)
+    assert np.array_equal(glgemm.matmul(a[0, 0], b), a[0, 0] @ b)
+    square = integers((30, 30))
+    expected = square @ square
+    glgemm.matmul(square, square, out=square)
+    assert np.array_equal(square, expected)
+    c = integers((3, 40, 20))
+    assert np.array_equal(glgemm.gemm(1, a, b, 2, c.copy(), bias=np.arange(20, dtype=np.float32)), a @ b + 2 * c + np.arange(20))
+    assert "streamed" in glgemm.explain(a, b)
+
+
+def test_cancel():
+    a = np.ones((1500, 1500), np.float32)
+    started = threading.Event()
+    future = glgemm.stream(a, a, device_memory_limit=8_000_000, progress=lambda share: started.set())
+    assert started.wait(60)
+    future.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result()
+    assert future.cancelled() and future.done() and 0 < future.progress < 1
+    assert not future.cancel()
+    assert np.array_equal(glgemm.matmul(a[:3], a[:, :3]), np.full((3, 3), 1500))
+
+
+def test_what_the_progress_raises_ends_the_product():
+    def progress(share):
+        raise ArithmeticError(f"at {share}")
+
+    a = integers((300, 300))
+    with pytest.raises(ArithmeticError, match="at 0"):
+        glgemm.stream(a, a, device_memory_limit=300_000, progress=progress).result()
+    assert np.array_equal(glgemm.matmul(a, a), a @ a)
+
+
+def test_bar(monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    a = integers((200, 200))
+    glgemm.stream(a, a, progress=True).result()
+    assert "100%" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # as if it were not installed
+    assert np.array_equal(glgemm.stream(a, a, progress=True).result(), a @ a)
+
+
+def test_accelerators(tmp_path):
+    a, b = integers((500, 300)), integers((300, 400), seed=1)
+    with glgemm.Accelerators("0,0") as accelerators:
+        assert [one["failure"] for one in accelerators.info()] == ["", ""]
+        for _ in range(2):
+            c = accelerators.stream(a, b, device_memory_limit=400_000).result()
+            assert np.array_equal(c, a @ b)
+        futures = [accelerators.stream(a, b[:, i : i + 50]) for i in range(4)]  # one after the other
+        for i, future in enumerate(futures):
+            assert np.array_equal(future.result(), a @ b[:, i : i + 50])
+
+        def progress(share):
+            raise ArithmeticError("no")
+
+        with pytest.raises(ArithmeticError):
+            accelerators.stream(a, b, device_memory_limit=400_000, progress=progress).result()
+        assert any(one["rate"] > 0 for one in accelerators.info())
+    with pytest.raises(ValueError, match="closed"):
+        accelerators.info()
+    with pytest.raises(ValueError):
+        glgemm.Accelerators("none such")
+
+
+def test_bad_input(tmp_path):
+    a = integers((20, 30))
+    frozen = np.empty((20, 20), np.float32)
+    frozen.flags.writeable = False
+    for call, error, words in (
+        (lambda: glgemm.stream(a, a), ValueError, "inner sizes 30 and 20 differ"),
+        (lambda: glgemm.stream(a[0], a), ValueError, "two dimensions"),
+        (lambda: glgemm.stream(a[None], a.T), ValueError, "no batch"),
+        (lambda: glgemm.stream(a, a.T.astype(np.float64)), TypeError, "one type"),
+        (lambda: glgemm.stream(a.astype(int), a.T.astype(int)), TypeError, "one type that glgemm has"),
+        (lambda: glgemm.stream(a, a.T, out=frozen), ValueError, "read-only"),
+        (lambda: glgemm.stream(a, a.T, out=a[:, :20]), ValueError, "overlaps"),
+        (lambda: glgemm.stream(a, a.T, out=np.empty((2, 2), np.float32)), ValueError, r"\(2, 2\)"),
+        (lambda: glgemm.stream(a, a.T, out=np.empty((20, 20))), TypeError, "C is float64"),
+        (lambda: glgemm.stream(a, a.T, beta=1), ValueError, "there is no C"),
+        (lambda: glgemm.stream(a, a.T, bias=a), (ValueError, TypeError), "bias"),
+        (lambda: glgemm.stream(a, a.T, out=tmp_path / "no such" / "c.npy"), OSError, ""),
+        (lambda: glgemm.stream(a, a.T, device_memory_limit=10).result(), ValueError, "10"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
