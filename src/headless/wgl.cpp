@@ -57,7 +57,13 @@ class WindowThread {
     static std::weak_ptr<WindowThread> known;
     const std::lock_guard lock(mutex);
     std::shared_ptr<WindowThread> thread = known.lock();
-    if (!thread) known = thread = std::make_shared<WindowThread>();
+    if (thread) return thread;
+    // One ends before or after another begins, not meanwhile: they share the window's class.
+    thread = std::shared_ptr<WindowThread>(new WindowThread, [](const WindowThread* ended) {
+      const std::lock_guard guard(mutex);
+      delete ended;
+    });
+    known = thread;
     return thread;
   }
 
@@ -307,7 +313,7 @@ Trial choose(const HeadlessOptions& options) {
   if (!trial.context) throw Unsupported(no_usable + describe({trial.device}));
   if (wish.text().empty() || wish.fits(trial.device)) return trial;
   throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
-                              "; there is " + describe({trial.device}));
+                              "; there are " + describe({trial.device}));
 }
 
 /// A context on the device, current on this thread: one that reports resets, or, where there is none, a plain one.

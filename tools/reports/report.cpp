@@ -28,6 +28,7 @@
 #include "peers/peers.hpp"
 #include "reports/checks.hpp"
 #include "reports/text.hpp"
+#include "system/files.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -53,7 +54,7 @@ class Reporter {
       if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
     }
     std::error_code error;
-    fs::create_directories(options_.output, error);
+    fs::create_directories(to_path(options_.output), error);
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
@@ -84,7 +85,8 @@ class Reporter {
   }
 
  private:
-  std::string path(const std::string& name) const { return (fs::path(options_.output) / name).string(); }
+  static std::string name_of(const std::string& file) { return to_text(to_path(file).filename()); }
+  std::string path(const std::string& name) const { return to_text(to_path(options_.output) / name); }
 
   std::string command() const {
     Words words{"tools/report"};
@@ -94,7 +96,7 @@ class Reporter {
     if (options_.quick) words.emplace_back("--quick");
     option("--device", options_.device);
     option("--size", options_.sizes);
-    for (const std::string& file : options_.shapes) option("--shapes", fs::path(file).filename().string());
+    for (const std::string& file : options_.shapes) option("--shapes", name_of(file));
     if (options_.peer != "auto") option("--peer", options_.peer);
     if (options_.no_tune) words.emplace_back("--no-tune");
     if (options_.space) words.emplace_back("--space");
@@ -316,7 +318,7 @@ class Reporter {
     for (const std::string& file : shapes_of_device()) {
       Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
-      bench("shapes", "shapes of " + fs::path(file).filename().string(), words);
+      bench("shapes", "shapes of " + name_of(file), words);
     }
   }
 
@@ -368,13 +370,13 @@ class Reporter {
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
-      std::ofstream out{fs::path(path)};
+      std::ofstream out{to_path(path)};
       out << "m,n,k,trans_a,trans_b\n";
       for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
       return path;
     };
     compare("squares", shapes_file("squares.csv", options_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
-    for (const std::string& given : shapes_of_device()) compare(fs::path(given).filename().string(), given, rounds);
+    for (const std::string& given : shapes_of_device()) compare(name_of(given), given, rounds);
     if (options_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
     const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
     for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);
