@@ -10,11 +10,13 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# GNU's linker takes minutes for the tests' programs, LLVM's a second.
+# Programs need no DLL but Windows' own.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+# GNU's linker takes minutes for a large program, LLVM's a second.
 find_program(GLGEMM_LLD ld.lld)
+mark_as_advanced(GLGEMM_LLD)
 if(GLGEMM_LLD)
-  foreach(kind EXE SHARED MODULE)
-    set(CMAKE_${kind}_LINKER_FLAGS_INIT -fuse-ld=lld)
-  endforeach()
+  string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -fuse-ld=lld")
+  set(CMAKE_SHARED_LINKER_FLAGS_INIT -fuse-ld=lld)
 endif()
 set(GLGEMM_HOST_HEADERS /usr/include CACHE PATH "")
