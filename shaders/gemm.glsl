@@ -76,6 +76,9 @@
 #define BINDING_PARTIAL 6
 #endif
 
+#ifdef GL_ES
+#extension GL_EXT_texture_buffer : enable  // images of buffers, which OpenGL ES 3.1 itself lacks
+#endif
 // OpenGL ES wants them said; OpenGL takes and ignores them.
 precision highp float;
 precision highp int;

@@ -187,8 +187,8 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
     case ShadingLanguage::glsl_430:
       result = text.substr(0, first_line_end);
       break;
-    case ShadingLanguage::essl_310:  // where images of buffers are an extension, which drivers may lack
-      result = "#version 310 es\n#extension GL_EXT_texture_buffer : enable\n";
+    case ShadingLanguage::essl_310:
+      result = "#version 310 es\n";
       break;
     case ShadingLanguage::essl_320:
       result = "#version 320 es\n";

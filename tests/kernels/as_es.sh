@@ -5,10 +5,8 @@ set -euo pipefail
 validator=$1 shader=$2 version=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-extension=
-[ "$version" != 310 ] || extension='#extension GL_EXT_texture_buffer : enable'
 {
-  printf '#version %s es\n%s\n#line 2\n' "$version" "$extension"
+  printf '#version %s es\n#line 2\n' "$version"
   tail -n +2 "$shader"
 } >"$work/shader.comp"
 others=('' '-DEPILOGUE=1 -DITEMS=1' '-DTYPE=2 -DTYPE_C=2 -DEPILOGUE=1 -DHALVES_BY_INTEGERS=1' '-DTYPE=6 -DTYPE_C=4' '-DTYPE=7 -DTYPE_C=7' '-DTYPE=9')

@@ -47,10 +47,23 @@ TEST_CASE("a program's source is its shader with the macros before it, complete 
   for (const Kernel& kernel : all_kernels()) {
     const std::string text = source({.kernel = kernel, .type = Type::f16, .c_type = Type::f32, .epilogue = true, .items = true});
     CHECK(text.starts_with("#version 430 core\n#define "));
-    CHECK(text.find("#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define RESIDUAL 1\n#define BIAS 1\n#define ITEMS 1\n") != std::string::npos);
+    CHECK(text.find(
+              "#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define RESIDUAL 1\n#define BIAS 1\n#define ITEMS 1\n") !=
+          std::string::npos);
     CHECK(text.find("#include") == std::string::npos);
-    CHECK(text.find("#extension") == std::string::npos);
+    CHECK(text.find("GL_GOOGLE_include_directive") == std::string::npos);
+    CHECK(source({.kernel = kernel}, ShadingLanguage::essl_310).starts_with("#version 310 es\n#define "));
+    CHECK(source({.kernel = kernel}, ShadingLanguage::essl_320).starts_with("#version 320 es\n#define "));
   }
+}
+
+TEST_CASE("with few storage buffers a program numbers those that it has") {
+  const ProgramKey key{.kernel = parse_kernel("naive"), .epilogue = true, .few_buffers = true, .bias = true};
+  const std::string text = source(key);
+  for (const char* line : {"BINDING_A 0", "BINDING_B 1", "BINDING_C 2", "BINDING_BIAS 3", "RESIDUAL 0", "BIAS 1"})
+    CHECK(text.find("#define " + std::string(line) + "\n") != std::string::npos);
+  CHECK_FALSE(kernels::declares(key, 3));
+  CHECK(kernels::declares(key, 4));
 }
 
 TEST_CASE("the table of families: each name once, in each place") {
