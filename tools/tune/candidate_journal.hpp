@@ -7,6 +7,7 @@
 
 #include <glgemm/engine.hpp>
 
+#include "system/files.hpp"
 #include "tune/search.hpp"
 #include "tune/worker.hpp"
 
