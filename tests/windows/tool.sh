@@ -1,10 +1,11 @@
 #!/bin/bash
 # The tool for Windows from outside, under Wine: products, names that are not ASCII, long paths, files that others hold open, and a
 # tuner whose candidates hang and crash.
-# Usage: tool.sh GLGEMM.EXE   (with a display, and WINEPREFIX as it shall be)
+# Usage: tool.sh GLGEMM.EXE   (with a display, mingw-w64, and WINEPREFIX as it shall be)
 set -u
 export LC_ALL=C.UTF-8
 exe=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d) || exit 2
 holder=
 trap 'kill $holder 2>/dev/null; rm -rf "$work"' EXIT
@@ -49,6 +50,9 @@ glgemm multiply 'fehlt ü.npy' A.npy -o C.npy >stdout 2>stderr
 [ $? -eq 2 ] && grep -qF "cannot read 'fehlt ü.npy': No such file or directory" stderr || fail "a missing name: $(cat stderr)"
 mkdir 'Programme ü'
 GLGEMM_PROGRAM_CACHE='Programme ü' glgemm inspect --shape 2,2,2 >stdout 2>stderr || fail "a cache's name: $(cat stderr)"
+mkdir 'Bilder ß'
+glgemm bench --size 8 --kernel naive --repeats 1 --image-dir 'Bilder ß' >stdout 2>stderr && [ "$(find 'Bilder ß' -name '*.png' | wc -l)" -gt 0 ] ||
+  fail "a folder of images: $(cat stderr)"
 long=$(printf 'folder-%093d/%0100d/%0100d' 0 0 0)
 mkdir -p "$long"
 cp A.npy "$long/A.npy"
@@ -57,17 +61,25 @@ glgemm multiply "$long/A.npy" A.npy -o "$long/C.npy" >stdout 2>stderr || fail "a
 
 # A file that another program holds open is not replaced, and not harmed.
 cp A.npy held.npy
-wine cmd /c "(ping -n 30 127.0.0.1 >nul) 9>>held.npy" >/dev/null 2>&1 &
+x86_64-w64-mingw32-gcc-posix "$here/hold.c" -o hold.exe || exit 2
+mkfifo hold
+wine hold.exe held.npy <hold >holds &
 holder=$!
-sleep 2
+exec 3>hold
+for ((i = 0; i < 300; ++i)); do
+  [ ! -s holds ] || break
+  sleep 0.1
+done
+grep -q held holds || fail "no program can hold a file: $(cat holds)"
 glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr
-status=$?
-if [ $status -eq 0 ]; then
-  echo "LEFT OUT: a file that is held open: here it can be replaced"
-else
-  [ $status -eq 2 ] && grep -qF "cannot write 'held.npy': another program has it open" stderr || fail "a held file: $status: $(cat stderr)"
-  cmp -s A.npy held.npy || fail 'a held file has changed'
-fi
+[ $? -eq 2 ] && grep -qF "cannot write 'held.npy': another program has it open" stderr || fail "writing a held file: $(cat stderr)"
+glgemm multiply held.npy A.npy -o C.npy >stdout 2>stderr
+[ $? -eq 2 ] && grep -qF "cannot read 'held.npy': another program has it open" stderr || fail "reading a held file: $(cat stderr)"
+cmp -s A.npy held.npy || fail 'a held file has changed'
+exec 3>&-
+wait $holder
+holder=
+glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr && [ "$(elements held.npy)" = $square ] || fail "it is free again: $(cat stderr)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
 
 # bench, inspect, devices; and bad input.
