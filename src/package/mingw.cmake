@@ -12,9 +12,11 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 # Programs need no DLL but Windows' own.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
-# GNU's linker takes minutes for a large program, LLVM's a second.
+# GNU's linker and archiver take minutes for what is large, LLVM's a second.
 find_program(GLGEMM_LLD ld.lld)
 mark_as_advanced(GLGEMM_LLD)
+find_program(CMAKE_AR NAMES llvm-ar x86_64-w64-mingw32-ar)
+find_program(CMAKE_RANLIB NAMES llvm-ranlib x86_64-w64-mingw32-ranlib)
 if(GLGEMM_LLD)
   string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -fuse-ld=lld")
   set(CMAKE_SHARED_LINKER_FLAGS_INIT -fuse-ld=lld)
