@@ -89,8 +89,8 @@ struct Plan {
   LargestDispatch largest_dispatch;
 
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
-  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, and where a program that finishes C itself would
-  /// have more storage buffers than a device with few of them allows.
+  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, and where a program that finishes C itself
+  /// would have more storage buffers than a device with few of them allows.
   bool reduces() const noexcept;
   /// The program of a stage.
   ProgramKey program(Stage stage = Stage::multiply) const;

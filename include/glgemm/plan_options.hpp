@@ -31,8 +31,8 @@ struct ProgramKey {
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
   bool halves_by_integers = false;
-  /// For a device with fewer storage buffers than gemm.glsl has numbers: those that the program has are numbered 0, 1, 2, ...; in an
-  /// epilogue these two say whether it has one for the residual, and one for the bias.
+  /// For a device with fewer storage buffers than gemm.glsl has numbers: those that the program has are numbered 0, 1, 2, ...; in
+  /// an epilogue these two say whether it has one for the residual, and one for the bias.
   bool few_buffers = false;
   bool residual = false;
   bool bias = false;

@@ -38,7 +38,8 @@ inline const DeviceTraits& traits(const Limits& limits) noexcept {
   return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
 }
 
-/// The invocations of a workgroup of 128 at most with which each has all the registers that it can: of Midgard's 128 each has half.
+/// The invocations of a workgroup of 128 at most with which each has all the registers that it can: of Midgard's 128 each has
+/// half.
 inline int roomy_invocations(const Limits& limits) noexcept {
   return limits.workgroup_invocations <= 128 ? 64 : 128;
 }

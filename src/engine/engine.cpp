@@ -51,7 +51,8 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.options = std::move(options);
   if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
-    throw Unsupported("Engine: programs may have " + std::to_string(state.limits.storage_blocks) + " storage buffers; 4 are needed");
+    throw Unsupported("Engine: programs may have " + std::to_string(state.limits.storage_blocks) +
+                      " storage buffers; 4 are needed");
   if (state.options.max_dispatch <= std::chrono::nanoseconds(0))
     throw std::invalid_argument("Engine: max_dispatch is " + std::to_string(state.options.max_dispatch.count()) + " ns");
   if (state.device.software && state.device.renderer.starts_with("zink"))

@@ -14,7 +14,8 @@ class ReduceFamily final : public FamilyOf<Family, list> {
   std::string_view summary() const noexcept override { return "adds up the sums over the parts of k, after a product"; }
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
-    return buffer == 2 || buffer == 6 || ((buffer == 3 || buffer == 4) && declares_of_epilogue(key, buffer)) || (buffer == 5 && key.items);
+    return buffer == 2 || buffer == 6 || ((buffer == 3 || buffer == 4) && declares_of_epilogue(key, buffer)) ||
+           (buffer == 5 && key.items);
   }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return true; }

@@ -31,8 +31,8 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k);
 constexpr std::int64_t few_storage_buffers = 4;
 std::int64_t buffers_to_finish(const Problem& problem, bool items_in_buffer) noexcept;
 
-/// The workspace of a piece whose k is summed in that many parts, or whose sums a reduction gets: A's panels, B's panels, sums, one after the other. The only
-/// place where that is worked out.
+/// The workspace of a piece whose k is summed in that many parts, or whose sums a reduction gets: A's panels, B's panels, sums,
+/// one after the other. The only place where that is worked out.
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,
                                  bool reduces);
 

@@ -54,7 +54,7 @@ bad 'no device, and one' 'glgemm inspect: --as excludes --no-device (--help expl
 bad 'a misspelt class' "glgemm inspect: --as: no device 'nvidia-amper' is known; the nearest: nvidia-ampere ('--as list' shows all)" \
   inspect --size 8 --as nvidia-amper
 bad 'a maker without such a class' \
-  "glgemm inspect: --as: no device 'adreno-31415926' is known; the nearest: adreno-6xx, adreno-7xx, adreno-8xx ('--as list' shows all)" \
+  "glgemm inspect: --as: no device 'adreno-31415926' is known; the nearest: adreno-5xx, adreno-6xx, adreno-7xx, adreno-8xx ('--as list' shows all)" \
   inspect --size 8 --as adreno-31415926
 bad 'no device at all' "glgemm inspect: --as: no device 'frobnicator 3000' is known ('--as list' shows all)" \
   inspect --size 8 --as 'frobnicator 3000'

@@ -48,7 +48,7 @@ bad 'unknown option' "'--fast' is not an option (--help explains)" --fast
 bad 'an architecture without one' '--arch needs an architecture' --arch
 bad 'another architecture' "--arch: 'riscv64' is not arm64" --arch riscv64
 [ "$(uname -m)" = aarch64 ] || bad 'programs for this machine' \
-  "the programs in '$build' are not for aarch64, or there is no aarch64-linux-gnu-objdump" --arch arm64 --build "$build"
+  "the programs in '$build' are not for aarch64" --arch arm64 --build "$build"
 bad 'no folder' '--build needs a folder' --build
 bad 'no file' '--output needs a file' --build "$build" --output
 bad 'another kind of file' "--output: 'a.zip' ends neither with .tar.gz nor with .tar.xz or .tar" --build "$build" --output a.zip
