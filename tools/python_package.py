@@ -119,12 +119,18 @@ def get_requires_for_build_wheel(config_settings=None):
 get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def wheel_of_what_is_built(wheel_directory):
+    """A wheel that holds the extension and the tool, and no Python files."""
     wheel = Wheel(wheel_directory)
     with build_folder() as folder:
         module, tool = build(folder)
         wheel.add(f"glgemm/{module.name}", module.read_bytes(), executable=True)
         wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)
+    return wheel
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    wheel = wheel_of_what_is_built(wheel_directory)
     for path in package_files():
         wheel.add(f"glgemm/{path.name}", path.read_bytes())
     return wheel.finish()
@@ -132,11 +138,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """The package is a file that looks for the Python files in the clone; what is built lies beside it."""
-    wheel = Wheel(wheel_directory)
-    with build_folder() as folder:
-        module, tool = build(folder)
-        wheel.add(f"glgemm/{module.name}", module.read_bytes(), executable=True)
-        wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)
+    wheel = wheel_of_what_is_built(wheel_directory)
     source = PACKAGE / "__init__.py"
     code = f"__path__.append({str(PACKAGE)!r})\n__file__ = {str(source)!r}\nexec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\n"
     wheel.add("glgemm/__init__.py", code.encode())

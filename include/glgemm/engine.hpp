@@ -130,8 +130,8 @@ struct StruckOff {
 /// GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
 class GLGEMM_EXPORT Engine {
  public:
-  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its
-  /// version
+  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has
+  ///                                its version
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released, without calling OpenGL; releases it with EngineOptions::release_on_destruction.

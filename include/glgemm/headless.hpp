@@ -72,8 +72,8 @@ class GLGEMM_HEADLESS_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why
   /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the
-  /// options
-  ///                                exclude each other
+  ///                                options exclude each other; a context that shares takes neither a device
+  ///                                nor another API
   explicit HeadlessContext(const HeadlessOptions& options = {});
   ~HeadlessContext();
   HeadlessContext(HeadlessContext&&) noexcept;

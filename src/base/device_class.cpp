@@ -34,10 +34,9 @@ using enum DeviceClass;
 //   Mali      Mesa's compilers. Midgard: 16 registers of four words; 8 let two threads run, 4 let four. Bifrost and Valhall: 64
 //             registers; 32 let twice as many threads run. Invocations in step: Arm's Mali GPU Datasheet (Midgard: none; Bifrost:
 //             4 or 8; Valhall: 16). Shared memory is cached memory.
-//   Broadcom  "VideoCore IV 3D Architecture Reference Guide": 16 invocations in step on 4 lanes of a QPU, which adds and
-//   multiplies
-//             at a time; 8 QPUs on Raspberry Pi 4, 12 on 5. Mesa's v3d compiler: 64 registers with two threads, 16 with four.
-//             Shared memory as Mali's.
+//   Broadcom  "VideoCore IV 3D Architecture Reference Guide": 16 invocations in step on 4 lanes of a QPU, which can add and
+//             multiply at the same time; 8 QPUs on Raspberry Pi 4, 12 on 5. Mesa's v3d compiler: 64 registers with two threads,
+//             16 with four. Shared memory as Mali's.
 //   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.
 //   Doubles   The same manuals; 0.01 where the driver emulates them.
 //

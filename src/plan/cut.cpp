@@ -77,9 +77,7 @@ class PieceCutter {
   void cut_to_elements_of_c(std::int64_t max_elements);
   bool is_too_large(const WorkspaceLayout& layout) const;
   bool shrink(const WorkspaceLayout& layout);
-  bool reduces() const {
-    return parts_ > 1 || (has_few_buffers(limits_) && buffers_to_finish(problem_, items_in_buffer_) > few_storage_buffers);
-  }
+  bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_)); }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces()); }
   void place_panels_b(WorkspaceLayout& layout) const;
   Panels how_wide() const;

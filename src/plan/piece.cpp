@@ -46,9 +46,12 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
   return round_up(std::max<std::int64_t>(k, 1), both ? kernels::k_step(kernel) : 1);
 }
 
-std::int64_t buffers_to_finish(const Problem& problem, bool items_in_buffer) noexcept {
+bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers) noexcept {
+  // What a program has that finishes C itself: A, B, C and these. Four is what every device allows.
   const bool keeps_sums = problem.c_type != accumulator(problem.type);
-  return 3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
+  const int buffers =
+      3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
+  return parts > 1 || (few_buffers && buffers > 4);
 }
 
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,

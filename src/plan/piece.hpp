@@ -27,9 +27,8 @@ std::int64_t extent(const Problem& problem, Role role, const Piece& piece);
 /// k of a piece as its panels have it, in whole steps of the kernel; k itself without panels.
 std::int64_t padded_k(const Kernel& kernel, std::int64_t k);
 
-/// The storage buffers that a program may have on every device, and how many one has that finishes C itself.
-constexpr std::int64_t few_storage_buffers = 4;
-std::int64_t buffers_to_finish(const Problem& problem, bool items_in_buffer) noexcept;
+/// Whether sums go to the workspace for a reduction: see Plan::reduces().
+bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers) noexcept;
 
 /// The workspace of a piece whose k is summed in that many parts, or whose sums a reduction gets: A's panels, B's panels, sums,
 /// one after the other. The only place where that is worked out.

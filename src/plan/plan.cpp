@@ -10,7 +10,7 @@
 namespace glgemm {
 
 bool Plan::reduces() const noexcept {
-  return parts > 1 || (few_buffers && buffers_to_finish(problem, items_in_buffer) > few_storage_buffers);
+  return needs_reduction(problem, items_in_buffer, parts, few_buffers);
 }
 
 ProgramKey Plan::program(Stage stage) const {

@@ -16,15 +16,17 @@ using namespace glgemm;
 namespace {
 
 /// Timers, mapped staging, images of buffers, labels, groups, messages, and what reads and drops buffers in OpenGL alone.
-constexpr std::array<std::string_view, 15> hidden{
-    "glQueryCounter",        "glGetQueryObjectui64v", "glBufferStorage",          "glTexBuffer",        "glTexBufferRange",
-    "glObjectLabel",         "glGetObjectLabel",      "glPushDebugGroup",         "glPopDebugGroup",    "glDebugMessageCallback",
-    "glDebugMessageControl", "glGetPointerv",         "glGetGraphicsResetStatus", "glGetBufferSubData", "glInvalidateBufferData"};
+constexpr std::array<std::string_view, 16> hidden{"glQueryCounter",           "glGetQueryObjectui64v",
+                                                  "glBufferStorage",          "glTexBuffer",
+                                                  "glTexBufferRange",         "glObjectLabel",
+                                                  "glGetObjectLabel",         "glPushDebugGroup",
+                                                  "glPopDebugGroup",          "glDebugMessageCallback",
+                                                  "glDebugMessageControl",    "glGetPointerv",
+                                                  "glGetGraphicsResetStatus", "glGetGraphicsResetStatusARB",
+                                                  "glGetBufferSubData",       "glInvalidateBufferData"};
 
 void (*lean_loader(const char* name))() {
-  std::string_view base = name;
-  for (const std::string_view suffix : {"EXT", "KHR", "ARB"})
-    if (base.ends_with(suffix)) base.remove_suffix(suffix.size());
+  const std::string_view base = test::without_extension(name);
   for (const std::string_view each : hidden)
     if (base == each) return nullptr;
   return test::get_proc_address(name);

@@ -88,10 +88,7 @@ constexpr std::array<void (*)(), sizeof...(I)> unknown_functions(std::index_sequ
 void (*counting_loader(const char* name))() {
   const auto found = get_proc_address(name);
   if (!found) return nullptr;
-  // OpenGL ES has some under the names of extensions.
-  std::string_view base = name;
-  for (const std::string_view suffix : {"EXT", "KHR"})
-    if (base.ends_with(suffix)) base.remove_suffix(suffix.size());
+  const std::string_view base = without_extension(name);
 #define WRAP(function)                                                    \
   if (base == "gl" #function) {                                           \
     using Wrapper = Counted<at_##function, decltype(gl::Api::function)>;  \

@@ -3,6 +3,7 @@
 
 #include <glgemm/headless.hpp>
 #include <initializer_list>
+#include <string_view>
 
 #include "gl/api.hpp"
 #include "gl/gl.hpp"
@@ -11,6 +12,13 @@ namespace glgemm::test {
 
 /// For loops over names, which OpenGL's header writes as ints.
 using Enums = std::initializer_list<GLenum>;
+
+/// The name of a function without the ending of an extension, under which OpenGL ES has some of OpenGL's.
+inline std::string_view without_extension(std::string_view name) {
+  for (const std::string_view ending : {"EXT", "KHR"})
+    if (name.ends_with(ending)) name.remove_suffix(ending.size());
+  return name;
+}
 
 /// The functions of the context that was current at the first call; all contexts of a test run have the same.
 const gl::Api& gl_functions();
