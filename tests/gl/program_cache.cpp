@@ -180,13 +180,13 @@ TEST_CASE("program cache: where it is, and where it can't be") {
   std::vector<std::string> lines;
   const auto log = [&](const std::string& line) { lines.push_back(line); };
 #if defined(_WIN32)
-  const char* const cache = "LOCALAPPDATA";
+  const char* const cache_home = "LOCALAPPDATA";
   const fs::path root = "C:\\x";
-  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), home(cache, root.string().c_str());
+  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), home(cache_home, root.string().c_str());
   CHECK(ProgramCache::folder(std::nullopt, log) == root / "glgemm\\programs");
 #else
-  const char* const cache = "XDG_CACHE_HOME";
-  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), xdg(cache, "/x/cache"), home("HOME", "/home/x");
+  const char* const cache_home = "XDG_CACHE_HOME";
+  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), xdg(cache_home, "/x/cache"), home("HOME", "/home/x");
   CHECK(ProgramCache::folder(std::nullopt, log) == "/x/cache/glgemm/programs");
 #endif
   CHECK(ProgramCache::folder("here", log) == "here");
@@ -199,7 +199,7 @@ TEST_CASE("program cache: where it is, and where it can't be") {
     CHECK(ProgramCache::folder(std::nullopt, log).empty());
   }
   {
-    const Variable relative(cache, "cache");  // is to be ignored, the specification of XDG_CACHE_HOME says
+    const Variable relative(cache_home, "cache");  // is to be ignored, the specification of XDG_CACHE_HOME says
 #if !defined(_WIN32)
     CHECK(ProgramCache::folder(std::nullopt, log) == "/home/x/.cache/glgemm/programs");
     CHECK(lines.empty());
