@@ -46,7 +46,7 @@ std::string joined(const Words& words) {
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
-    if (!options_.checks.empty() && !fs::is_directory(options_.checks))
+    if (!options_.checks.empty() && !fs::is_directory(to_path(options_.checks)))
       throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;
@@ -200,7 +200,7 @@ class Reporter {
     if (options_.no_checks) return left_out("checks", "as asked for");
     if (options_.quick && options_.checks.empty()) return left_out("checks", "a quick run has none");
     if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
-    const fs::path folder = fs::absolute(options_.checks);
+    const fs::path folder = fs::absolute(to_path(options_.checks));
     Variables variables = variables_;
     variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
     std::string commands, results, log;
@@ -211,8 +211,7 @@ class Reporter {
           "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/tune/cli.sh"}) {
       const bool script = name.ends_with(".sh");
       const auto words = [&](const fs::path& in) {
-        return script ? Words{"bash", (in / name).string(), (in / "bin/glgemm").string()}
-                      : Words{(in / name).string(), "--duration"};
+        return script ? Words{"bash", to_text(in / name), to_text(in / "bin/glgemm")} : Words{to_text(in / name), "--duration"};
       };
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / name, error)) {
@@ -247,10 +246,10 @@ class Reporter {
     words.insert(words.end(), {"--output", table});
     const Ended ended = start("tune", words, 60 * options_.tune_minutes);
     std::error_code error;
-    if (fs::exists(table, error)) {
+    if (fs::exists(to_path(table), error)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
       if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
-      variables_["GLGEMM_TUNING"] = fs::absolute(table).string();  // what follows goes by it
+      variables_["GLGEMM_TUNING"] = to_text(fs::absolute(to_path(table)));  // what follows goes by it
     }
     if (ended.status == 0)
       ends("tune", joined(words), "ok", "", ended.seconds);
