@@ -38,11 +38,11 @@ GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_context_create(const glgemm
 /// Frees the context, and releases it from this thread if it is current here. NULL is passed over.
 GLGEMM_HEADLESS_EXPORT void glgemm_headless_context_destroy(glgemm_headless_context* context);
 /// Makes the context current on this thread.
-/// @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another thread
+/// @return GLGEMM_GL_ERROR  refused, for one because it is current on another thread
 GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context* context);
 /// Leaves this thread without a current context.
 GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);
-/// For glgemm_engine_create: looks OpenGL functions up through EGL. Any thread.
+/// For glgemm_engine_create: looks OpenGL functions up through EGL, on Windows through WGL. Any thread.
 GLGEMM_HEADLESS_EXPORT glgemm_proc glgemm_headless_get_proc_address(const char* name);
 
 // ---- Several accelerators at once
