@@ -4,7 +4,7 @@
 # Usage: tool.sh GLGEMM.EXE   (with a display, mingw-w64, and WINEPREFIX as it shall be)
 set -u
 export LC_ALL=C.UTF-8
-exe=$(realpath "$1")
+exe=$(realpath -e "$1") || exit 2
 here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d) || exit 2
 holder=
