@@ -80,7 +80,7 @@ void print(const Found& found) {
     std::cout << "   " << label << std::string(20 - label.size(), ' ') << text << '\n';
   };
   std::cout << device.index << "  " << device.renderer << '\n';
-  line("EGL platform", device.platform);
+  line("platform", device.platform);
   if (!device.vendor.empty()) line("vendor", device.vendor);
   if (!device.version.empty()) line("OpenGL", device.version);
   if (!found.limits) return line("CANNOT BE USED", device.failure);

@@ -13,6 +13,7 @@
 
 #include "arguments/complete.hpp"
 #include "arguments/help.hpp"
+#include "system/program.hpp"
 #include "verbs.hpp"
 
 namespace {
@@ -84,8 +85,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  setenv("ZINK_INLINE_UNIFORMS", "0", 0);  // zink on a CPU gives wrong products otherwise
+  glgemm::tools::set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
+    glgemm::tools::begin_program(argc, argv);
     return run(argc, argv);
   } catch (...) {
     return bad_input;

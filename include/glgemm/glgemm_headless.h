@@ -27,23 +27,23 @@ typedef struct glgemm_headless_options {
 } glgemm_headless_options;
 
 /// Sets struct_size to `size`, which is sizeof of the struct, and all else to 0. Any thread.
-GLGEMM_EXPORT glgemm_status glgemm_headless_options_init(glgemm_headless_options* options, size_t size);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_options_init(glgemm_headless_options* options, size_t size);
 
 /// Makes a context and makes it current on this thread.
 /// @param options  NULL: the defaults
 /// @return GLGEMM_UNSUPPORTED       no device gives a usable context; the message lists each and why
 /// @return GLGEMM_INVALID_ARGUMENT  no device matches options->device (or GLGEMM_DEVICE), or the options exclude each other
-GLGEMM_EXPORT glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options,
-                                                           glgemm_headless_context** context);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options,
+                                                                    glgemm_headless_context** context);
 /// Frees the context, and releases it from this thread if it is current here. NULL is passed over.
-GLGEMM_EXPORT void glgemm_headless_context_destroy(glgemm_headless_context* context);
+GLGEMM_HEADLESS_EXPORT void glgemm_headless_context_destroy(glgemm_headless_context* context);
 /// Makes the context current on this thread.
-/// @return GLGEMM_GL_ERROR  EGL refused, for one because it is current on another thread
-GLGEMM_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context* context);
+/// @return GLGEMM_GL_ERROR  refused, for one because it is current on another thread
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_make_current(glgemm_headless_context* context);
 /// Leaves this thread without a current context.
-GLGEMM_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);
-/// For glgemm_engine_create: looks OpenGL functions up through EGL. Any thread.
-GLGEMM_EXPORT glgemm_proc glgemm_headless_get_proc_address(const char* name);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_headless_release_current(glgemm_headless_context* context);
+/// For glgemm_engine_create: looks OpenGL functions up through EGL, on Windows through WGL. Any thread.
+GLGEMM_HEADLESS_EXPORT glgemm_proc glgemm_headless_get_proc_address(const char* name);
 
 // ---- Several accelerators at once
 
@@ -81,8 +81,8 @@ typedef struct glgemm_accelerator_info {
 } glgemm_accelerator_info;
 
 /// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. Any thread.
-GLGEMM_EXPORT glgemm_status glgemm_accelerators_options_init(glgemm_accelerators_options* options, size_t size);
-GLGEMM_EXPORT glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info* info, size_t size);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_options_init(glgemm_accelerators_options* options, size_t size);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info* info, size_t size);
 
 /// Makes accelerators, all at the same time. Those that cannot be used are left out, see glgemm_accelerators_info().
 ///
@@ -92,10 +92,10 @@ GLGEMM_EXPORT glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info
 /// @param options  NULL: the defaults
 /// @return GLGEMM_UNSUPPORTED       no device can be used; the message lists each and why
 /// @return GLGEMM_INVALID_ARGUMENT  an entry of the list fits no usable device
-GLGEMM_EXPORT glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
-                                                       glgemm_accelerators** accelerators);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
+                                                                glgemm_accelerators** accelerators);
 /// Ends the threads and their contexts. NULL is passed over.
-GLGEMM_EXPORT void glgemm_accelerators_destroy(glgemm_accelerators* accelerators);
+GLGEMM_HEADLESS_EXPORT void glgemm_accelerators_destroy(glgemm_accelerators* accelerators);
 
 /// Computes C = act(alpha op(A) op(B) + beta C + D + bias) on all of them and waits for it. Pieces of C come from one queue,
 /// larger ones for faster accelerators; `device_memory_limit_bytes` holds for each, an equal share of `memory_limit_bytes`
@@ -108,14 +108,15 @@ GLGEMM_EXPORT void glgemm_accelerators_destroy(glgemm_accelerators* accelerators
 /// @return GLGEMM_GL_ERROR          every accelerator failed; the message has each with its reason
 /// @return GLGEMM_CALLBACK_FAILED   a function of a matrix or of the options returned another number than 0
 /// Pieces of C may then have been written.
-GLGEMM_EXPORT glgemm_status glgemm_accelerators_multiply(glgemm_accelerators* accelerators, const glgemm_host_product* product,
-                                                         const glgemm_stream_options* options);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_multiply(glgemm_accelerators* accelerators,
+                                                                  const glgemm_host_product* product,
+                                                                  const glgemm_stream_options* options);
 /// How many there are, those that cannot be used included.
-GLGEMM_EXPORT glgemm_status glgemm_accelerators_count(const glgemm_accelerators* accelerators, int32_t* count);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_count(const glgemm_accelerators* accelerators, int32_t* count);
 /// What is known of the one at `index`, in the order of the list.
 /// @return GLGEMM_INVALID_ARGUMENT  there is no such index
-GLGEMM_EXPORT glgemm_status glgemm_accelerators_info(const glgemm_accelerators* accelerators, int32_t index,
-                                                     glgemm_accelerator_info* info);
+GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_info(const glgemm_accelerators* accelerators, int32_t index,
+                                                              glgemm_accelerator_info* info);
 
 #ifdef __cplusplus
 }

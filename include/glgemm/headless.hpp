@@ -15,7 +15,7 @@ struct AcceleratorSource;  // accelerators.hpp
 /// One way to a context that EGL offers on this machine, tried or not.
 struct HeadlessDevice {
   int index = 0;         ///< what GLGEMM_DEVICE may name
-  std::string platform;  ///< "device", "surfaceless" or "default": how EGL reaches it
+  std::string platform;  ///< "device", "surfaceless" or "default": how EGL reaches it; "wgl": on Windows
   std::string vendor;    ///< GL_VENDOR
   std::string renderer;  ///< GL_RENDERER, or what EGL calls the device where no context could be made
   std::string version;   ///< GL_VERSION
@@ -27,11 +27,12 @@ struct HeadlessDevice {
 /// What a context is of: OpenGL 4.3 to 4.6, OpenGL ES 3.1 or 3.2, or the first of the two that works.
 enum class ContextApi { any, gl, es };
 /// "any", "gl" or "es".  @throws std::invalid_argument  it is none of them
-GLGEMM_EXPORT ContextApi parse_context_api(const std::string& name);
+GLGEMM_HEADLESS_EXPORT ContextApi parse_context_api(const std::string& name);
 
 /// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
-/// reason. The EGL context that was current on this thread is current again afterwards. Any thread.
-GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
+/// reason. On Windows there is one, the display's. The context that was current on this thread is current again afterwards. Any
+/// thread.
+GLGEMM_HEADLESS_EXPORT std::vector<HeadlessDevice> headless_devices();
 
 /// Sources for Accelerators, one for each accelerator, each with a context of its own that reports resets where it can.
 ///
@@ -46,7 +47,7 @@ GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
 /// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context. Any thread.
 /// @throws Unsupported            no device can be used; the message lists each and why
 /// @throws std::invalid_argument  an entry fits no usable device
-GLGEMM_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
+GLGEMM_HEADLESS_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
 
 /// What context a HeadlessContext makes.
 struct HeadlessOptions {
@@ -67,8 +68,9 @@ struct HeadlessOptions {
 /// A context of OpenGL 4.3 to 4.6, or of OpenGL ES 3.1 to 3.2, the newest that the device has, with no window and no display.
 ///
 /// Made current on the calling thread by the constructor; the destructor releases it from the calling thread, if it is current
-/// there. Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display.
-class GLGEMM_EXPORT HeadlessContext {
+/// there. Tried in turn: EGL's device platform (each device, software last), the surfaceless platform, the default display;
+/// on Windows the display's driver, by WGL.
+class GLGEMM_HEADLESS_EXPORT HeadlessContext {
  public:
   /// @throws Unsupported            no device gives a usable context; the message lists each and why
   /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the
@@ -79,18 +81,17 @@ class GLGEMM_EXPORT HeadlessContext {
   HeadlessContext(HeadlessContext&&) noexcept;
   HeadlessContext& operator=(HeadlessContext&&) noexcept;
 
-  /// Makes the context current on this thread.  @throws GlError  EGL refused, for one because it is current on another thread
+  /// Makes the context current on this thread.  @throws GlError  refused, for one because it is current on another thread
   void make_current();
   /// Leaves this thread without a current context.
   void release_current();
 
   const HeadlessDevice& device() const noexcept;
 
-  /// For Engine: looks OpenGL functions up through EGL.
+  /// For Engine: looks OpenGL functions up through EGL, on Windows through WGL.
   static void (*get_proc_address(const char* name))();
 
  private:
-  friend GLGEMM_EXPORT std::vector<HeadlessDevice> headless_devices();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -50,15 +50,15 @@ struct Terms {
 
 /// op(X): X itself, its transpose, or the transpose of its complex conjugate.
 template <class T>
-GLGEMM_EXPORT Matrix<T> apply_op(Op op, const Matrix<T>& x);
+GLGEMM_VERIFY_EXPORT Matrix<T> apply_op(Op op, const Matrix<T>& x);
 
 /// C = A B by the serial triple loop over i, j and p, in the accumulator's type, each element summed in the order of p: the
 /// published baseline. Integers wrap. The rows [first_row, last_row) of C alone are computed and returned (so the result has
 /// last_row - first_row rows); the whole by default (last_row = -1).
 /// @throws std::invalid_argument  the inner sizes differ, or the rows are not rows of C
 template <class T = float>
-GLGEMM_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a, const Matrix<T>& b, std::int64_t first_row = 0,
-                                                       std::int64_t last_row = -1);
+GLGEMM_VERIFY_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a, const Matrix<T>& b, std::int64_t first_row = 0,
+                                                              std::int64_t last_row = -1);
 
 /// What a check found. Numbers of a complex element are those of one of its parts.
 struct Check {
@@ -81,13 +81,13 @@ struct Check {
 /// complex numbers the greatest part is the maximum, and a scalar's magnitude the sum of its parts' magnitudes).
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_EXPORT bool is_exact_problem(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
+GLGEMM_VERIFY_EXPORT bool is_exact_problem(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
 
 /// Compares every element of C with a reference, against the bound (and, where the problem is exact, for equality: the method is
 /// then "exact"). O(m n k).
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, const Terms<T, C>& terms = {});
+GLGEMM_VERIFY_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, const Terms<T, C>& terms = {});
 
 /// Checks C without computing the whole product, in O(m n + m k + k n + samples k) time.
 ///
@@ -102,25 +102,25 @@ GLGEMM_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, const Mat
 /// A row that fails is then compared element by element, so that the place is known.
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_EXPORT Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, std::uint64_t seed = 1,
-                                std::int64_t samples = 4096, const Terms<T, C>& terms = {});
+GLGEMM_VERIFY_EXPORT Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, std::uint64_t seed = 1,
+                                       std::int64_t samples = 4096, const Terms<T, C>& terms = {});
 
 /// |C - ref| over its bound, as Check::worst_ratio, for every element of C (of a complex one, the greater of its parts'): what an
 /// image of the error shows. O(m n k).
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c,
-                                         const Terms<T, C>& terms = {});
+GLGEMM_VERIFY_EXPORT Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c,
+                                                const Terms<T, C>& terms = {});
 
 /// Uniform random elements, the same for the same seed on every machine: in [-1, 1), both parts of complex ones, rounded to T for
 /// floats of 16 and 8 bits; of all values for integers.
 template <class T = float>
-GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
+GLGEMM_VERIFY_EXPORT Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed);
 /// Uniform random integers in [-largest, largest] (both parts of complex elements) as elements of T, the same for the same seed
 /// on every machine; std::uint32_t wraps, floats of 16 and 8 bits round to integers that they hold, and other types must hold
 /// all.
 /// @throws std::invalid_argument  largest is negative
 template <class T = float>
-GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed);
+GLGEMM_VERIFY_EXPORT Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed);
 
 }  // namespace glgemm

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/system.hpp"
 #include "engine/state.hpp"
 #include "engine/transfer.hpp"
 #include "engine/validate.hpp"

@@ -12,10 +12,6 @@
 #include "engine/execute.hpp"
 #include "gl/program_statistics.hpp"
 
-#if __has_include(<unistd.h>)
-#include <unistd.h>
-#endif
-
 namespace glgemm {
 namespace {
 
@@ -27,14 +23,6 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 }  // namespace
-
-std::int64_t main_memory_bytes() {
-#if defined(_SC_PHYS_PAGES)
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) return std::int64_t{pages} * page;
-#endif
-  return 0;
-}
 
 void WorkBuffers::destroy(const gl::Api& api) noexcept {
   gl::destroy_image(api, panels);

@@ -16,8 +16,8 @@
 #include "gl/gl.hpp"
 #include "gl/program_cache.hpp"
 
-// A class that is nested in an exported class is exported too, unless it is marked.
-#if defined(__GNUC__)
+// A class that is nested in an exported class is exported too, unless it is marked; not on Windows.
+#if defined(__GNUC__) && !defined(_WIN32)
 #define GLGEMM_HIDDEN __attribute__((visibility("hidden")))
 #else
 #define GLGEMM_HIDDEN
@@ -134,8 +134,5 @@ struct GLGEMM_HIDDEN Fence::State {
   std::shared_ptr<Engine::State> engine;
   gl::Sync sync;
 };
-
-/// The bytes of this machine's memory; 0 if the system does not say.
-std::int64_t main_memory_bytes();
 
 }  // namespace glgemm

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -16,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/system.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/nearby.hpp"
 
@@ -191,14 +191,6 @@ std::string_view driver_family(std::string_view version) {
   return rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
 }
 
-const char* variable(const char* name) {
-#if defined(__GLIBC__)
-  return secure_getenv(name);
-#else
-  return std::getenv(name);
-#endif
-}
-
 }  // namespace
 
 TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& notes) {
@@ -232,9 +224,10 @@ TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& 
   return table;
 }
 
-TuningTable TuningTable::read(const std::string& path, std::vector<std::string>& notes) {
+TuningTable TuningTable::read(const std::string& name, std::vector<std::string>& notes) {
+  const fs::path path = to_path(name);
   const auto refuse = [&](const std::string& why) {
-    notes.push_back("'" + path + "' cannot be read: " + why);
+    notes.push_back("'" + name + "' cannot be read: " + why);
     return TuningTable{};
   };
   std::error_code error;
@@ -251,7 +244,7 @@ TuningTable TuningTable::read(const std::string& path, std::vector<std::string>&
   text.resize(static_cast<std::size_t>(file.gcount()));
   std::vector<std::string> found;
   TuningTable table = parse(text, found);
-  for (const std::string& note : found) notes.push_back("'" + path + "': " + note);
+  for (const std::string& note : found) notes.push_back("'" + name + "': " + note);
   return table;
 }
 
@@ -264,12 +257,8 @@ const TuningTable& TuningTable::built_in() {
 }
 
 std::string TuningTable::user_path() {
-  if (const char* given = variable("GLGEMM_TUNING")) return given;
-  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/tuning.json"},
-                                                        {"HOME", ".cache/glgemm/tuning.json"}};
-  for (const auto& [name, rest] : places)
-    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return (fs::path(home) / rest).string();
-  return {};
+  if (auto given = variable("GLGEMM_TUNING")) return *given;
+  return to_text(user_cache("glgemm/tuning.json"));
 }
 
 std::string TuningTable::to_json() const {
@@ -325,7 +314,8 @@ std::vector<TunedChoice> tuning_for(const DeviceInfo& device, const std::optiona
   std::vector<TunedChoice> choices;
   const std::string user = path ? *path : TuningTable::user_path();
   std::error_code ignored;
-  if (!user.empty() && (path || fs::exists(user, ignored))) choices = TuningTable::read(user, notes).choices_for(device, &notes);
+  if (!user.empty() && (path || fs::exists(to_path(user), ignored)))
+    choices = TuningTable::read(user, notes).choices_for(device, &notes);
   const std::vector<TunedChoice> known = TuningTable::built_in().choices_for(device);  // other drivers' are no news to anyone
   choices.insert(choices.end(), known.begin(), known.end());
   return choices;

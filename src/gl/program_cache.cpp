@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -12,10 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
+#include "base/system.hpp"
 
 namespace glgemm {
 namespace {
@@ -60,25 +56,6 @@ bool is_temporary(std::string_view name) {
          name[name_size] == '.' && is_hex(name.substr(name_size + 1, 16)) && name.ends_with(temporary_end);
 }
 
-const char* variable(const char* name) {
-#if defined(__GLIBC__)
-  return secure_getenv(name);  // a program with more rights than its user must not load what the user chooses
-#else
-  return std::getenv(name);
-#endif
-}
-
-/// Why nothing may be loaded from the folder; empty if it may be.
-std::string distrust([[maybe_unused]] const fs::path& folder) {
-#if defined(__unix__) || defined(__APPLE__)
-  struct stat found {};
-  if (::stat(folder.c_str(), &found) != 0) return "it can't be looked at";
-  if (found.st_uid != ::geteuid()) return "it belongs to another user";
-  if (found.st_mode & S_IWOTH) return "others may write into it";
-#endif
-  return "";
-}
-
 }  // namespace
 
 Hash128 fnv1a_128(std::string_view bytes) noexcept {
@@ -106,14 +83,11 @@ ProgramCache::ProgramCache(const fs::path& folder, Log log, std::uint64_t max_by
 }
 
 fs::path ProgramCache::folder(const std::optional<std::string>& asked, const Log& log) {
-  if (asked) return *asked;
-  if (const char* given = variable("GLGEMM_PROGRAM_CACHE")) return given;
-  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/programs"},
-                                                        {"HOME", ".cache/glgemm/programs"}};
-  for (const auto& [name, rest] : places)
-    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
-  if (log) log("program cache: off: neither XDG_CACHE_HOME nor HOME names a folder");
-  return {};
+  if (asked) return to_path(*asked);
+  if (const auto given = variable("GLGEMM_PROGRAM_CACHE")) return to_path(*given);
+  fs::path place = user_cache("glgemm/programs");
+  if (place.empty() && log) log("program cache: off: " + std::string(no_user_cache));
+  return place;
 }
 
 fs::path ProgramCache::file(std::string_view key) const {
@@ -132,7 +106,7 @@ std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
     const auto size = static_cast<std::uint64_t>(
         std::max<std::streamoff>(stream.tellg(), 0));  // of the file that is open: another process may have replaced it
     const auto ignore = [&](const char* why) {
-      log("ignores " + path.string() + ": " + why);
+      log("ignores " + to_text(path) + ": " + why);
       return std::nullopt;
     };
     if (size < sizeof(Header) + sizeof(Hash128) || size > max_bytes_) return ignore("it is not of a program's size");
@@ -169,7 +143,8 @@ void ProgramCache::store(std::string_view key, const StoredProgram& program) noe
     std::random_device random;
     const auto draw = [&] { return std::uint64_t{random()}; };
     // A random name. Process numbers may be equal on two machines or in two containers that share the folder.
-    const fs::path temporary = path.string() + "." + hex(draw() << 32 | draw()) + std::string(temporary_end);
+    fs::path temporary = path;
+    temporary += "." + hex(draw() << 32 | draw()) + std::string(temporary_end);
     std::error_code error;
     try {
       write(temporary, key, program);
@@ -212,7 +187,7 @@ void ProgramCache::write(const fs::path& path, std::string_view key, const Store
   std::ofstream stream(path, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   stream.close();
-  if (!stream) throw std::runtime_error(path.string() + " can't be written");
+  if (!stream) throw std::runtime_error(to_text(path) + " can't be written");
 }
 
 void ProgramCache::remove_oldest() const {
@@ -252,7 +227,7 @@ void ProgramCache::remove_oldest() const {
 void ProgramCache::turn_off(const std::string& why) noexcept {
   const fs::path folder = std::exchange(folder_, {});
   try {
-    log("off: " + folder.string() + ": " + why);
+    log("off: " + to_text(folder) + ": " + why);
   } catch (...) {  // there was no memory for the message
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/elements.hpp"
+#include "base/system.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"

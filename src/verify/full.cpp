@@ -38,8 +38,9 @@ Matrix<float> error_ratios(const Matrix<T>& a, const Matrix<T>& b, const Matrix<
 
 }  // namespace glgemm
 
-#define GLGEMM_FOR_TYPES(T, C)                                                                                       \
-  template GLGEMM_EXPORT bool is_exact_problem(const Matrix<T>&, const Matrix<T>&, const Terms<T, C>&);              \
-  template GLGEMM_EXPORT Check check_full(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, const Terms<T, C>&); \
-  template GLGEMM_EXPORT Matrix<float> error_ratios(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, const Terms<T, C>&);
+#define GLGEMM_FOR_TYPES(T, C)                                                                                              \
+  template GLGEMM_VERIFY_EXPORT bool is_exact_problem(const Matrix<T>&, const Matrix<T>&, const Terms<T, C>&);              \
+  template GLGEMM_VERIFY_EXPORT Check check_full(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, const Terms<T, C>&); \
+  template GLGEMM_VERIFY_EXPORT Matrix<float> error_ratios(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&,            \
+                                                           const Terms<T, C>&);
 #include "verify/instantiate.hpp"

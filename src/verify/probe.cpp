@@ -211,7 +211,7 @@ Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, st
 
 }  // namespace glgemm
 
-#define GLGEMM_FOR_TYPES(T, C)                                                                                                \
-  template GLGEMM_EXPORT Check check_probe(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, std::uint64_t, std::int64_t, \
-                                           const Terms<T, C>&);
+#define GLGEMM_FOR_TYPES(T, C)                                                                                         \
+  template GLGEMM_VERIFY_EXPORT Check check_probe(const Matrix<T>&, const Matrix<T>&, const Matrix<C>&, std::uint64_t, \
+                                                  std::int64_t, const Terms<T, C>&);
 #include "verify/instantiate.hpp"

@@ -60,7 +60,7 @@ Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int lar
 
 }  // namespace glgemm
 
-#define GLGEMM_FOR_TYPE(T)                                                                   \
-  template GLGEMM_EXPORT Matrix<T> random_matrix(std::int64_t, std::int64_t, std::uint64_t); \
-  template GLGEMM_EXPORT Matrix<T> random_integer_matrix(std::int64_t, std::int64_t, int, std::uint64_t);
+#define GLGEMM_FOR_TYPE(T)                                                                          \
+  template GLGEMM_VERIFY_EXPORT Matrix<T> random_matrix(std::int64_t, std::int64_t, std::uint64_t); \
+  template GLGEMM_VERIFY_EXPORT Matrix<T> random_integer_matrix(std::int64_t, std::int64_t, int, std::uint64_t);
 #include "verify/instantiate.hpp"

@@ -68,7 +68,8 @@ Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a_given, const Matrix<
 
 }  // namespace glgemm
 
-#define GLGEMM_FOR_TYPE(T)                                         \
-  template GLGEMM_EXPORT Matrix<T> apply_op(Op, const Matrix<T>&); \
-  template GLGEMM_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>&, const Matrix<T>&, std::int64_t, std::int64_t);
+#define GLGEMM_FOR_TYPE(T)                                                                                                 \
+  template GLGEMM_VERIFY_EXPORT Matrix<T> apply_op(Op, const Matrix<T>&);                                                  \
+  template GLGEMM_VERIFY_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>&, const Matrix<T>&, std::int64_t, \
+                                                                         std::int64_t);
 #include "verify/instantiate.hpp"

@@ -20,6 +20,7 @@
 #include "bench/calls.hpp"
 #include "peers/peers.hpp"
 #include "support/context.hpp"
+#include "support/environment.hpp"
 #include "support/functions.hpp"
 #include "support/run_tool.hpp"
 

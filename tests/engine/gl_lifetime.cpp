@@ -12,7 +12,14 @@
 #include <thread>
 #include <vector>
 
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <psapi.h>
+#else
 #include <unistd.h>
+#endif
 
 #include "support/application.hpp"
 #include "support/context.hpp"
@@ -72,9 +79,15 @@ struct Everything {
 };
 
 std::int64_t resident_bytes() {
+#if defined(_WIN32)
+  PROCESS_MEMORY_COUNTERS counters{};
+  GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters);
+  return static_cast<std::int64_t>(counters.WorkingSetSize);
+#else
   std::int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+#endif
 }
 
 }  // namespace

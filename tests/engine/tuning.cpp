@@ -205,7 +205,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   const std::vector<TunedChoice> table{{product(513, 512, 512), parse_kernel("tiled:tile=16"), 0, 1},
                                        {square, parse_kernel("tiled:tile=32"), 0, 1},
                                        {square, parse_kernel("small"), 0, 99}};
-  const std::vector<TunedChoice> far{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
+  const std::vector<TunedChoice> distant{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
   PlanOptions options;
   options.tuning = table;
   Limits limits;
@@ -221,7 +221,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   CHECK(chosen_by(limits) == Explanation::By::tuning);
   limits.workgroup_invocations = 128;
   CHECK(chosen_by(limits) == Explanation::By::model);
-  options.tuning = far;
+  options.tuning = distant;
   CHECK(chosen_by(Limits{}) == Explanation::By::model);
 }
 
@@ -383,6 +383,14 @@ TEST_CASE("tuning: an entry that is malformed or not known is left out, and said
 
 TEST_CASE("tuning: files are read where they are said to be") {
   const TemporaryFolder folder;
+#if defined(_WIN32)
+  const Variable tuning("GLGEMM_TUNING", nullptr), home("LOCALAPPDATA", folder.file("").c_str());
+  CHECK(std::filesystem::path(TuningTable::user_path()) == folder.file("glgemm/tuning.json"));
+  {
+    const Variable no_home("LOCALAPPDATA", "relative");
+    CHECK(TuningTable::user_path().empty());
+  }
+#else
   const Variable tuning("GLGEMM_TUNING", nullptr), xdg("XDG_CACHE_HOME", folder.file("").c_str()),
       home("HOME", "/home/of/nobody");
   CHECK(TuningTable::user_path() == folder.file("glgemm/tuning.json"));
@@ -392,6 +400,7 @@ TEST_CASE("tuning: files are read where they are said to be") {
     const Variable no_home("HOME", nullptr);
     CHECK(TuningTable::user_path().empty());
   }
+#endif
   std::vector<std::string> notes;
   const std::size_t built_in = tuning_for(device(), "", notes).size();
   CHECK(tuning_for(device(), std::nullopt, notes).size() == built_in);

@@ -17,7 +17,9 @@
 
 #include "engine/state.hpp"
 #include "gl/program_cache.hpp"
+#include "files/child.hpp"
 #include "support/context.hpp"
+#include "support/environment.hpp"
 #include "support/functions.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -258,15 +260,24 @@ struct Timed {
 
 /// Makes programs in a process of its own in which drivers keep none themselves.
 Timed programs_in_a_process(const std::string& folder) {
-  const std::string out = folder + ".out";
   // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
   // elsewhere.
+#if defined(_WIN32)
+  const glgemm::tools::Scratch scratch;
+  const glgemm::tools::Ended ended = run_program(
+      {"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
+      {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);
+  CHECK(ended.status == 0);
+  const std::string said = ended.out;
+#else
+  const std::string out = folder + ".out";
   const std::string command =
       std::string("ASAN_OPTIONS=detect_leaks=0 MESA_SHADER_CACHE_DISABLE=true __GL_SHADER_DISK_CACHE=0 ") + timed_folder + "='" +
       folder + "' '" + fs::read_symlink("/proc/self/exe").string() + "' --no-skip --test-case='programs timed' >'" + out +
       "' 2>&1 </dev/null";
   CHECK(std::system(command.c_str()) == 0);
   const std::string said = TemporaryFolder::contents(out);
+#endif
   const auto number = [&](std::string_view name) {
     const std::size_t at = said.find(name);
     return at == std::string::npos ? -1 : std::stod(said.substr(at + name.size()));

@@ -1,7 +1,9 @@
 // The cache of programs: what comes back is what was stored, or nothing, whatever happened to the files.
+#if !defined(_WIN32)
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -177,8 +179,16 @@ TEST_CASE("program cache: where it is, and where it can't be") {
   const TemporaryFolder folder;
   std::vector<std::string> lines;
   const auto log = [&](const std::string& line) { lines.push_back(line); };
-  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), xdg("XDG_CACHE_HOME", "/x/cache"), home("HOME", "/home/x");
+#if defined(_WIN32)
+  const char* const cache_home = "LOCALAPPDATA";
+  const fs::path root = "C:\\x";
+  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), home(cache_home, root.string().c_str());
+  CHECK(ProgramCache::folder(std::nullopt, log) == root / "glgemm\\programs");
+#else
+  const char* const cache_home = "XDG_CACHE_HOME";
+  const Variable given("GLGEMM_PROGRAM_CACHE", nullptr), xdg(cache_home, "/x/cache"), home("HOME", "/home/x");
   CHECK(ProgramCache::folder(std::nullopt, log) == "/x/cache/glgemm/programs");
+#endif
   CHECK(ProgramCache::folder("here", log) == "here");
   CHECK(ProgramCache::folder("", log).empty());
   {
@@ -189,10 +199,12 @@ TEST_CASE("program cache: where it is, and where it can't be") {
     CHECK(ProgramCache::folder(std::nullopt, log).empty());
   }
   {
-    const Variable relative("XDG_CACHE_HOME", "cache");  // is to be ignored, its specification says
+    const Variable relative(cache_home, "cache");  // is to be ignored, the specification of XDG_CACHE_HOME says
+#if !defined(_WIN32)
     CHECK(ProgramCache::folder(std::nullopt, log) == "/home/x/.cache/glgemm/programs");
     CHECK(lines.empty());
     const Variable no_home("HOME", nullptr);
+#endif
     CHECK(ProgramCache::folder(std::nullopt, log).empty());
     CHECK(lines.size() == 1);
   }
@@ -207,6 +219,7 @@ TEST_CASE("program cache: where it is, and where it can't be") {
   CHECK(refused(folder.file("file", "in the folder's place")));
   CHECK(refused(folder.file("file/below")));
   CHECK(TemporaryFolder::contents(folder.file("file")) == "in the folder's place");
+#if !defined(_WIN32)
   CHECK(refused("/proc/glgemm"));
   fs::create_directory(folder.file("open"));
   fs::permissions(folder.file("open"), fs::perms::all);
@@ -216,6 +229,7 @@ TEST_CASE("program cache: where it is, and where it can't be") {
     REQUIRE(chown(folder.file("foreign").c_str(), 1, 1) == 0);
     CHECK(refused(folder.file("foreign")));
   }
+#endif
 }
 
 TEST_CASE("program cache: threads and processes share a folder") {
@@ -233,6 +247,7 @@ TEST_CASE("program cache: threads and processes share a folder") {
     }
     return cache.on();
   };
+#if !defined(_WIN32)
   std::vector<pid_t> children;
   for (int worker = 0; worker < 2; ++worker) {
     const pid_t child = fork();
@@ -240,6 +255,7 @@ TEST_CASE("program cache: threads and processes share a folder") {
     if (child == 0) _exit(work(worker) ? 0 : 1);
     children.push_back(child);
   }
+#endif
   std::vector<int> right(2);
   {
     std::thread first([&] { right[0] = work(2); }), second([&] { right[1] = work(3); });
@@ -247,11 +263,13 @@ TEST_CASE("program cache: threads and processes share a folder") {
     second.join();
   }
   CHECK(right == std::vector<int>{1, 1});
+#if !defined(_WIN32)
   for (const pid_t child : children) {
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
   }
+#endif
   ProgramCache cache(folder.file(""), {}, 6000);
   cache.store("last", made("last", 1));
   CHECK(cache.load("last"));

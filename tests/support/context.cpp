@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/environment.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {

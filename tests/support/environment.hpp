@@ -5,6 +5,19 @@
 #include <optional>
 #include <string>
 
+#if defined(_WIN32)
+// Two of POSIX's functions, as far as tests need them. The C library takes an empty value for none, Windows does not.
+extern "C" __declspec(dllimport) int __stdcall SetEnvironmentVariableA(const char* name, const char* value);
+inline int setenv(const char* name, const char* value, int overwrite) {
+  if (!overwrite && std::getenv(name)) return 0;
+  _putenv_s(name, value);
+  return SetEnvironmentVariableA(name, value) ? 0 : -1;
+}
+inline int unsetenv(const char* name) {
+  return _putenv_s(name, "");
+}
+#endif
+
 /// Sets an environment variable, or unsets it, while it lives.
 class Variable {
  public:

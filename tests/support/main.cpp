@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/environment.hpp"
+
 int main(int argc, char** argv) {
   std::vector<char*> rest;
   for (int i = 0; i < argc; ++i) {

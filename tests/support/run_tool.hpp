@@ -1,13 +1,16 @@
 // Runs the glgemm tool that lies beside the test program, as a user would.
 #pragma once
 
-#include <sys/wait.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "files/child.hpp"
 #include "support/temporary_folder.hpp"
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#endif
 
 struct ToolRun {
   int status = -1;  ///< -1 if it did not end by itself
@@ -15,16 +18,38 @@ struct ToolRun {
   std::string err;
 };
 
+#if defined(_WIN32)
+/// `arguments` as a shell reads them, as far as tests use one: words in single quotes.
+inline ToolRun run_tool(const std::string& arguments) {
+  glgemm::tools::Words words{glgemm::tools::program_beside("glgemm")};
+  bool in_word = false, in_quotes = false;
+  for (const char c : arguments) {
+    if (c == '\'') {
+      in_quotes = !in_quotes;
+    } else if (c == ' ' && !in_quotes) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c != '\'') words.back() += c;
+  }
+  const glgemm::tools::Scratch scratch;
+  const glgemm::tools::Ended ended = run_program(words, {}, 0, scratch);
+  return {ended.status, ended.out, ended.err};
+}
+#else
 /// `arguments` as a shell reads them. Where tests of another machine are emulated, the variable GLGEMM_TEST_EMULATOR has the
 /// command that runs a program.
 inline ToolRun run_tool(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
   const std::string err = folder.file("err");
-  const std::string tool = std::filesystem::read_symlink("/proc/self/exe").replace_filename("glgemm").string();
+  const std::string tool = glgemm::tools::program_beside("glgemm");
   const char* const emulator = std::getenv("GLGEMM_TEST_EMULATOR");
   const int result = std::system(
       (std::string(emulator ? emulator : "") + " '" + tool + "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null")
           .c_str());
   return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, TemporaryFolder::contents(out), TemporaryFolder::contents(err)};
 }
+#endif

@@ -25,14 +25,14 @@ class TemporaryFolder {
 
   std::string file(std::string_view name) const { return (path_ / name).string(); }
   std::string file(std::string_view name, std::string_view contents) const {
-    std::ofstream(file(name), std::ios::binary).write(contents.data(), static_cast<std::streamsize>(contents.size()));
+    std::ofstream(path_ / name, std::ios::binary).write(contents.data(), static_cast<std::streamsize>(contents.size()));
     return file(name);
   }
   /// How many files are in it, hidden ones included.
   std::ptrdiff_t count() const { return std::distance(std::filesystem::directory_iterator(path_), {}); }
 
   static std::string contents(const std::string& path) {
-    std::ifstream stream(path, std::ios::binary);
+    std::ifstream stream(std::filesystem::path(path), std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 

@@ -6,6 +6,8 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "system/program.hpp"
+
 namespace glgemm::tools {
 
 std::vector<std::string> split_list(std::string_view text) {
@@ -114,7 +116,7 @@ CLI::Option* add_device(CLI::App& verb, std::string& device) {
 CLI::Option* add_api(CLI::App& verb) {
   return verb
       .add_option_function<std::string>(
-          "--api", [](const std::string& api) { setenv("GLGEMM_API", api.c_str(), 1); },
+          "--api", [](const std::string& api) { set_variable("GLGEMM_API", api.c_str(), true); },
           "OpenGL or OpenGL ES; without this option OpenGL, and OpenGL ES where there is no OpenGL 4.3")
       ->check(one_of({"gl", "es"}))
       ->type_name("gl|es");

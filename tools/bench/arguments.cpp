@@ -11,6 +11,7 @@
 #include "bench/calls.hpp"
 #include "bench/scaling.hpp"
 #include "peers/peers.hpp"
+#include "system/files.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -95,7 +96,7 @@ int bench(Arguments& arguments) {
   options.check = arguments.check == "full"    ? CheckMethod::full
                   : arguments.check == "probe" ? CheckMethod::probe
                                                : CheckMethod::automatic;
-  if (!options.image_dir.empty() && !std::filesystem::is_directory(options.image_dir))
+  if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
     throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
   arguments.json.open();
   const BenchResult result = measure(arguments, arguments.json.text());

@@ -23,6 +23,7 @@
 #include "files/image.hpp"
 #include "files/progress.hpp"
 #include "peers/peers.hpp"
+#include "system/files.hpp"
 
 namespace glgemm::tools {
 
@@ -188,7 +189,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     const auto write_images = [&](const Measurement& x) {
       std::string file = "bench-" + to_string(shape) + "-" + x.ran;
       std::replace(file.begin(), file.end(), ' ', '-');
-      const std::string path = (std::filesystem::path(options.image_dir) / file).string();
+      const std::string path = to_text(to_path(options.image_dir) / file);
       write_image(path + ".png", trial->picture("C, " + place(x)));
       images.push_back(path + ".png");
       if (!full_check) {

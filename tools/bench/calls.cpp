@@ -1,8 +1,6 @@
 // Measures calls and first products: see bench_calls.hpp.
 #include "bench/calls.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -45,13 +43,6 @@ double milliseconds_now() {
   return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count();
 }
 
-/// Milliseconds of CPU that this thread, or all of the process, has had.
-double cpu_milliseconds(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
-}
-
 /// Microseconds for each call, one figure for each batch.
 struct Calls {
   int calls = 0;  ///< in a batch
@@ -76,14 +67,14 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
   const auto begin = Clock::now();
   const int most = options.repeats.value_or(50), least = options.repeats.value_or(5);
   for (int batch = 0; batch < most && (batch < least || milliseconds_since(begin) < 500); ++batch) {
-    const double process = cpu_milliseconds(CLOCK_PROCESS_CPUTIME_ID), thread = cpu_milliseconds(CLOCK_THREAD_CPUTIME_ID);
+    const double process = process_cpu_milliseconds(), thread = thread_cpu_milliseconds();
     const auto start = Clock::now();
     for (int i = 0; i < result.calls; ++i) enqueue(nullptr);
     const double wall = milliseconds_since(start);
     const auto each = [&](double ms) { return 1000 * ms / result.calls; };
     result.wall.push_back(each(wall));
-    result.cpu.push_back(each(cpu_milliseconds(CLOCK_THREAD_CPUTIME_ID) - thread));
-    result.process_cpu.push_back(each(cpu_milliseconds(CLOCK_PROCESS_CPUTIME_ID) - process));
+    result.cpu.push_back(each(thread_cpu_milliseconds() - thread));
+    result.process_cpu.push_back(each(process_cpu_milliseconds() - process));
     wait();
   }
   return result;
@@ -220,7 +211,7 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
       const auto run = [&](Times& times, const char* which, const char* drivers) {
         progress.show(static_cast<double>(round) / rounds, to_string(shape) + ", " + which);
         const std::string folder = scratch.file(drivers);
-        std::filesystem::create_directories(folder);  // not every driver makes its own
+        std::filesystem::create_directories(to_path(folder));  // not every driver makes its own
         const double start = milliseconds_now();
         const Ended ended = run_program(words,
                                         {{"GLGEMM_PROGRAM_CACHE", scratch.file("programs")},

@@ -154,7 +154,7 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
 }  // namespace
 
 void one_thread_for_each_accelerator() {
-  setenv("LP_NUM_THREADS", "1", 0);
+  set_variable("LP_NUM_THREADS", "1", false);
 }
 
 BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {

@@ -1,15 +1,11 @@
 // Runs programs, this one among them, as children with variables and a time limit of their own.
 #pragma once
 
-#include <filesystem>
-#include <map>
 #include <string>
-#include <vector>
+
+#include "system/processes.hpp"
 
 namespace glgemm::tools {
-
-using Words = std::vector<std::string>;
-using Variables = std::map<std::string, std::string>;
 
 /// A file's bytes; none if it cannot be read.
 std::string contents(const std::string& path);
@@ -34,10 +30,10 @@ class Scratch {
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  std::filesystem::path path_;
+  std::string path_;
 };
 
 /// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to

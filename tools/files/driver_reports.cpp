@@ -4,15 +4,18 @@
 #include <cstdlib>
 #include <string>
 
+#include "system/program.hpp"
+
 namespace glgemm::tools {
 
 void ask_drivers_to_tell() {
-  setenv("MESA_SHADER_CACHE_DISABLE", "true", 0);  // of a program from the cache, nothing is told
+  set_variable("MESA_SHADER_CACHE_DISABLE", "true", false);  // of a program from the cache, nothing is told
   // Lists of words. The drivers for AMD and Intel, and nouveau, tell without being asked.
   for (const char* const name : {"ZINK_DEBUG", "AGX_MESA_DEBUG", "FD_MESA_DEBUG", "V3D_DEBUG"}) {
     const char* const set = std::getenv(name);
     const std::string words = set ? set : "";
-    if (words.find("shaderdb") == std::string::npos) setenv(name, (words + (words.empty() ? "" : ",") + "shaderdb").c_str(), 1);
+    if (words.find("shaderdb") == std::string::npos)
+      set_variable(name, (words + (words.empty() ? "" : ",") + "shaderdb").c_str(), true);
   }
 }
 

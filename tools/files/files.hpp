@@ -8,7 +8,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "system/files.hpp"
 
 namespace glgemm::tools {
 
@@ -16,23 +17,6 @@ namespace glgemm::tools {
 class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-/// An open file of the system, closed in the end; or none.
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor = -1) noexcept : descriptor_(descriptor) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    reset(std::exchange(other.descriptor_, -1));
-    return *this;
-  }
-  int get() const noexcept { return descriptor_; }
-  void reset(int descriptor = -1) noexcept;
-
- private:
-  int descriptor_;
 };
 
 /// Has a signal that ends this program call `f` first, once. `f` may do only what a signal handler may.
@@ -70,9 +54,6 @@ class InputFile {
 /// @throws FileError  it is a terminal, or the system reports an error
 std::string read_standard_input();
 
-/// Whether both paths lead to one existing file, by way of links too; "-" is what the standard output leads to.
-bool same_file(const std::string& path, const std::string& other);
-
 /// A file being written under a temporary name in its folder, which commit() renames; until then nothing is seen under its own
 /// name.
 ///
@@ -103,7 +84,7 @@ class OutputFile {
   void commit();
 
  private:
-  [[noreturn]] void fail(int error);
+  [[noreturn]] void fail_as_stream(int error);
 
   std::string path_;
   std::string target_;

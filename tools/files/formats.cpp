@@ -1,8 +1,6 @@
 // Formats of matrices: see formats.hpp.
 #include "files/formats.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -11,13 +9,14 @@
 #include <utility>
 
 #include "files/npz.hpp"
+#include "system/program.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 /// @throws FileError  what is written would go to a terminal
 const std::string& writable(const MatrixPath& path) {
-  if (path.file == "-" && isatty(STDOUT_FILENO) == 1)
+  if (path.file == "-" && is_terminal(Stream::out))
     throw FileError(
         "'-' is the standard output, which is a terminal: redirect it, as in 'glgemm ... -o - >C.npy', or name a file");
   if (path.format == Format::npz && !npz_supported()) npz_of(path.file, {}, {});  // which says why
@@ -43,11 +42,11 @@ MatrixPath parse_matrix_path(const std::string& path) {
   MatrixPath result{path, {}};
   constexpr std::string_view archive = ".npz:";
   const std::size_t colon = path.rfind(archive);
-  if (colon != path.npos && !std::filesystem::exists(path)) {
+  if (colon != path.npos && !std::filesystem::exists(to_path(path))) {
     result.file = path.substr(0, colon + archive.size() - 1);
     result.array = path.substr(colon + archive.size());
   }
-  std::string ending = std::filesystem::path(result.file).extension().string();
+  std::string ending = to_text(to_path(result.file).extension());
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   result.format = ending == ".npz" ? Format::npz : ending == ".csv" ? Format::csv : ending == ".mtx" ? Format::mtx : Format::npy;

@@ -1,16 +1,10 @@
 // Journals of long products: see journal.hpp.
 #include "files/journal.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 
 namespace glgemm::tools {
 namespace {
@@ -38,9 +32,12 @@ std::optional<Json> parse(std::string_view line) {
   return value;
 }
 
-int open_journal(const std::string& path, int flags) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
-  if (file < 0) throw FileError("cannot write '" + path + "': " + std::generic_category().message(errno));
+/// A file that is cut off there.
+Descriptor open_journal(const std::string& path, std::int64_t bytes) {
+  Descriptor file;
+  int error = open_file(path, Opening::write, file);
+  if (error == 0) error = resize_file(file.get(), bytes);
+  if (error != 0) throw FileError("cannot write '" + path + "': " + system_message(error));
   return file;
 }
 
@@ -60,7 +57,7 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 }  // namespace
 
 std::optional<JournalContents> Journal::read(const std::string& path) {
-  if (!std::filesystem::exists(path)) return {};
+  if (!std::filesystem::exists(to_path(path))) return {};
   const InputFile file(path);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, text.data(), text.size());
@@ -89,15 +86,12 @@ std::optional<JournalContents> Journal::read(const std::string& path) {
   return contents;
 }
 
-Journal::Journal(const std::string& path, const Json& header) : path_(path), file_(open_journal(path, O_CREAT | O_TRUNC)) {
+Journal::Journal(const std::string& path, const Json& header) : path_(path), file_(open_journal(path, 0)) {
   append(header);
 }
 
 Journal::Journal(const std::string& path, const JournalContents& contents)
-    : path_(path), file_(open_journal(path, 0)), end_(contents.bytes) {
-  if (ftruncate(file_.get(), end_) != 0)
-    throw FileError("cannot write '" + path + "': " + std::generic_category().message(errno));
-}
+    : path_(path), file_(open_journal(path, contents.bytes)), end_(contents.bytes) {}
 
 void Journal::add(const Section& piece) {
   append({piece.row, piece.column, piece.rows, piece.columns});
@@ -112,7 +106,7 @@ void Journal::append(const Json& line) {
 }
 
 void Journal::remove() noexcept {
-  unlink(path_.c_str());
+  remove_file(path_);
 }
 
 std::vector<std::string> differences(const Json& then, const Json& now) {

@@ -1,12 +1,11 @@
-// How much main memory there is to be had.
+// Amounts of main memory as texts.
 #pragma once
 
 #include <string>
 
-namespace glgemm::tools {
+#include "system/program.hpp"
 
-/// How many bytes of main memory are to be had, as far as the system says.
-double available_memory();
+namespace glgemm::tools {
 
 /// 1.23e9 as "1.23 GB".
 std::string gigabytes(double bytes);

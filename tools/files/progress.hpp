@@ -1,14 +1,13 @@
 // A progress bar on stderr, where that is a terminal; and how long something will take.
 #pragma once
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <string>
+
+#include "system/program.hpp"
 
 namespace glgemm::tools {
 
@@ -16,7 +15,7 @@ namespace glgemm::tools {
 class Progress {
  public:
   /// `total`: what show() counts up to.
-  explicit Progress(double total) : total_(total), shown_(false), terminal_(isatty(STDERR_FILENO) == 1) {}
+  explicit Progress(double total) : total_(total), shown_(false), terminal_(is_terminal(Stream::error)) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -26,10 +25,9 @@ class Progress {
     constexpr int width = 30;
     const double part = total_ > 0 ? std::clamp(done / total_, 0.0, 1.0) : 0;
     const int full = static_cast<int>(part * width);
-    winsize window{};
-    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+    const int columns = terminal_columns();
     constexpr int bar = width + 10;  // columns in front of `what`; a line of more columns than the window has could not be wiped
-    const int room = std::max(0, (known ? window.ws_col : 80) - bar - 1);
+    const int room = std::max(0, (columns > 0 ? columns : 80) - bar - 1);
     std::fprintf(stderr, "\r\033[K[%s%s] %3.0f %%  %.*s", std::string(static_cast<std::size_t>(full), '#').c_str(),
                  std::string(static_cast<std::size_t>(width - full), '.').c_str(), 100 * part, room, what.c_str());
     std::fflush(stderr);

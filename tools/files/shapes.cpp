@@ -1,8 +1,6 @@
 // Products in words: see shapes.hpp.
 #include "files/shapes.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -13,6 +11,7 @@
 
 #include "files/fields.hpp"
 #include "files/files.hpp"
+#include "system/program.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -166,7 +165,7 @@ void require_memory(const Shape& shape, Type type, std::int64_t batch) {
   const double k = static_cast<double>(shape.k);
   const double bytes = static_cast<double>(batch) * (static_cast<double>(element_bytes(type)) * (m * k + k * n) +
                                                      static_cast<double>(element_bytes(accumulator(type))) * 3 * m * n);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double memory = machine_memory();
   if (bytes <= memory) return;
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), " needs %.3g GB for its matrices, and this machine has %.3g GB of memory", bytes / 1e9,

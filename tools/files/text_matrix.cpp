@@ -52,7 +52,7 @@ class Lines {
 };
 
 /// No more than a message should have of what it quotes.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
 }
 
@@ -64,8 +64,8 @@ T number(const Lines& lines, std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data() + (plus ? 1 : 0), end, value);
   const char* const kind = std::is_integral_v<T> ? "a whole number" : "a number";
   if (error == std::errc::result_out_of_range)
-    lines.fail(quoted(text) + " is beyond the range of " + (std::is_integral_v<T> ? "int64" : "float64"));
-  if (error != std::errc() || stop != end || text.empty()) lines.fail(quoted(text) + " is not " + kind);
+    lines.fail(in_quotes(text) + " is beyond the range of " + (std::is_integral_v<T> ? "int64" : "float64"));
+  if (error != std::errc() || stop != end || text.empty()) lines.fail(in_quotes(text) + " is not " + kind);
   return value;
 }
 
@@ -113,7 +113,7 @@ MtxHeader read_mtx_header(Lines& lines) {
     if (std::find(known.begin(), known.end(), word) != known.end()) return;
     std::string list;
     for (const std::string_view one : known) list.append(list.empty() ? "" : ", ").append(one);
-    lines.fail(std::string("the ") + what + " " + quoted(word) + " is none of " + list);
+    lines.fail(std::string("the ") + what + " " + in_quotes(word) + " is none of " + list);
   };
   require(header.format, {"array", "coordinate"}, "format");
   require(header.field, {"real", "double", "integer", "complex", "pattern"}, "field");
@@ -152,7 +152,7 @@ class MtxReader {
  private:
   std::int64_t size(std::string_view text) {
     const auto value = number<std::int64_t>(lines_, text);
-    if (value < 0) lines_.fail("the size " + quoted(text) + " is negative");
+    if (value < 0) lines_.fail("the size " + in_quotes(text) + " is negative");
     return value;
   }
 
@@ -161,7 +161,7 @@ class MtxReader {
     const auto line = lines_.next();
     if (!line) lines_.fail("the file ends, and there are fewer lines than the sizes say");
     std::vector<std::string_view> result = words(*line);
-    if (result.size() != count) lines_.fail(quoted(*line) + " is not " + what);
+    if (result.size() != count) lines_.fail(in_quotes(*line) + " is not " + what);
     return result;
   }
 
@@ -180,11 +180,11 @@ class MtxReader {
     };
     const auto add_to = [&](T& sum, T summand) {
       if constexpr (std::is_integral_v<T>) {
-        if (__builtin_add_overflow(sum, summand, &sum))
+        using Limits = std::numeric_limits<T>;
+        if (summand > 0 ? sum > Limits::max() - summand : sum < Limits::min() - summand)
           lines_.fail("the sum of this place's entries is beyond the range of int64");
-      } else {
-        sum += summand;
       }
+      sum += summand;
     };
     add_to(element(row, column), value);
     if (!header_.symmetric() || row == column) return;

@@ -220,7 +220,7 @@ class FirstRanksProgress {
   void show(double share) {
     bar_.show(share, left_.text(share));
     const auto now = std::chrono::steady_clock::now();
-    if (isatty(STDERR_FILENO) == 1 || share >= 1 || now - last_ < std::chrono::seconds(1)) return;
+    if (is_terminal(Stream::error) || share >= 1 || now - last_ < std::chrono::seconds(1)) return;
     last_ = now;
     std::cerr << "glgemm multiply: " + std::to_string(static_cast<int>(100 * share)) + " % done, " + left_.text(share) + "\n";
   }

@@ -42,7 +42,7 @@ namespace {
 using Arguments = MultiplyArguments;
 
 std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
+  return to_text(to_path(path).filename());
 }
 
 std::string milliseconds(std::chrono::nanoseconds time) {

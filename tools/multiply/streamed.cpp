@@ -1,6 +1,4 @@
 // glgemm multiply, streamed: pieces of C are computed from files' sections and written to a file as they come, with a journal.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -86,7 +84,7 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 }
 
 Json file_json(const InputFile& file) {
-  return {{"path", fs::weakly_canonical(file.path()).string()}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
+  return {{"path", to_text(fs::weakly_canonical(to_path(file.path())))}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
 }
 
 /// All that the bits of the result depend on but for the plan.
@@ -262,7 +260,7 @@ class Output {
     const double bytes = static_cast<double>(header_.size()) + static_cast<double>(product.m) * static_cast<double>(product.n) *
                                                                    static_cast<double>(element_bytes(product.c_type));
     std::error_code unknown;
-    const fs::space_info space = fs::space(fs::path(file_.target()).parent_path(), unknown);
+    const fs::space_info space = fs::space(to_path(file_.target()).parent_path(), unknown);
     const double room =
         static_cast<double>(unknown ? std::uintmax_t{1} << 62 : space.available) + static_cast<double>(file_.size());
     if (bytes > room)
@@ -299,7 +297,7 @@ class Output {
       journal_.emplace(journal_path_, *earlier_);
       return;
     }
-    fs::remove(journal_path_);  // it must not be taken for this file's
+    fs::remove(to_path(journal_path_));  // it must not be taken for this file's
     file_.allocate(bytes_);
     file_.write(0, header_.data(), header_.size());
     file_.sync();
@@ -405,7 +403,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
 
   std::optional<Check> result;
   {
-    const LastWords last_words((isatty(STDERR_FILENO) == 1 ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
+    const LastWords last_words((is_terminal(Stream::error) ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
                                output.kept() + "\n");
     try {
       Progress progress(1);

@@ -1,47 +1,17 @@
-// The program around a peer: answers the lines that peer.hpp lists, until the socket closes.
-#include <sys/mman.h>
-#include <sys/socket.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-
-#include <csignal>
-#endif
-
+// The program around a peer: answers the lines that peer.hpp lists, until the channel closes.
 #include <chrono>
 #include <exception>
+#include <iostream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include "peers/peer.hpp"
+#include "system/processes.hpp"
 
 namespace glgemm::tools {
 namespace {
-
-/// The file with the matrices, mapped.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() { unmap(); }
-  void map(std::int64_t size) {
-    unmap();
-    void* const data = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, peer_file, 0);
-    if (data == MAP_FAILED) throw std::runtime_error("the matrices' file of " + std::to_string(size) + " bytes cannot be mapped");
-    data_ = static_cast<char*>(data);
-    size_ = static_cast<std::size_t>(size);
-  }
-  char* at(std::int64_t offset) const { return data_ + offset; }
-
- private:
-  void unmap() {
-    if (data_) munmap(data_, size_);
-    data_ = nullptr;
-  }
-  char* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 PeerProblem read_problem(std::istream& in) {
   PeerProblem p;
@@ -60,6 +30,7 @@ PeerProblem read_problem(std::istream& in) {
 
 class Server {
  public:
+  explicit Server(Parent& parent) : parent_(parent) {}
   std::string start() {
     peer_ = make_peer();
     return peer_->device();
@@ -72,17 +43,17 @@ class Server {
     if (verb == "load") {
       const PeerProblem problem = read_problem(in);
       layout_ = PeerLayout(problem);
-      file_.map(layout_.size);
-      peer_->load(problem, file_.at(0), file_.at(layout_.b));
+      matrices_ = parent_.memory(layout_.size);
+      peer_->load(problem, matrices_, matrices_ + layout_.b);
     } else if (verb == "reset") {
-      peer_->set_c(file_.at(layout_.c0));
+      peer_->set_c(matrices_ + layout_.c0);
     } else if (verb == "run") {
       const auto begin = std::chrono::steady_clock::now();
       peer_->run();
       const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
       return std::to_string(time.count());
     } else if (verb == "fetch") {
-      peer_->get_c(file_.at(layout_.c));
+      peer_->get_c(matrices_ + layout_.c);
     } else {
       throw std::runtime_error("'" + verb + "' is not known");
     }
@@ -91,15 +62,15 @@ class Server {
 
  private:
   std::unique_ptr<Peer> peer_;
-  Mapping file_;
+  Parent& parent_;
+  char* matrices_ = nullptr;
   PeerLayout layout_{PeerProblem{}};
 };
 
-bool send_line(std::string line) {
-  for (char& c : line)
+std::string one_line(std::string text) {
+  for (char& c : text)
     if (c == '\n') c = ' ';
-  line += '\n';
-  return send(peer_socket, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
+  return text + '\n';
 }
 
 template <class F>
@@ -116,20 +87,16 @@ std::string result_of(const F& f) {
 
 int main() {
   using namespace glgemm::tools;
-#if defined(__linux__)
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // in the midst of a product it does not see its socket close
-#endif
-  Server server;
-  const std::string first = result_of([&] { return server.start(); });
-  if (!send_line(first) || first.rfind("error", 0) == 0) return 1;
-  std::string line;
-  for (char c = 0; recv(peer_socket, &c, 1, 0) == 1;) {
-    if (c != '\n') {
-      line += c;
-      continue;
-    }
-    if (!send_line(result_of([&] { return server.answer(line); }))) return 1;
-    line.clear();
+  try {
+    Parent parent;
+    Server server(parent);
+    const std::string first = result_of([&] { return server.start(); });
+    if (!parent.send(one_line(first)) || first.rfind("error", 0) == 0) return 1;
+    while (const auto line = parent.receive())
+      if (!parent.send(one_line(result_of([&] { return server.answer(*line); })))) return 1;
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "glgemm-peer: " << error.what() << '\n';
+    return 2;
   }
-  return 0;
 }

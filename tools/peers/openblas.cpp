@@ -1,6 +1,8 @@
 // OpenBLAS as a peer.
 #include <cblas.h>
+#if defined(__linux__)
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -90,7 +92,7 @@ class OpenBlas final : public Peer {
 /// OpenBLAS takes a processor that is newer than itself for a Prescott, several times as slow. It reads the variable that tells
 /// it better when it is loaded, so this program then starts once more.
 void use_this_processor() {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__linux__)
   if (std::getenv("OPENBLAS_CORETYPE") || std::strcmp(openblas_get_corename(), "Prescott") != 0) return;
   const bool avx512 =
       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

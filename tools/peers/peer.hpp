@@ -3,14 +3,14 @@
 // A program of its own, since a library may not be a quiet guest: OpenBLAS's threads, for one, spin for a tenth of a second after
 // each call and at the start of every process that links it.
 //
-// The programs are given two file descriptors. One is a file with the matrices, which both map: A, B, C0, and room for C. The
-// other is a socket, over which one line is answered by one line, "ok ..." or "error SENTENCE":
+// Memory that both share holds the matrices: A, B, C0, and room for C. Over a channel one line is answered by one line, "ok ..."
+// or "error SENTENCE":
 //     (nothing)        ok DEVICE                     once, at the start
 //     can PROBLEM      ok [REASON]                   why it cannot be done; nothing if it can
 //     load PROBLEM     ok                            A and B go where the peer wants them
 //     reset            ok                            C = C0
 //     run              ok MILLISECONDS               one product, with nothing moved
-//     fetch            ok                            C comes into the file
+//     fetch            ok                            C comes into the memory
 #pragma once
 
 #include <complex>
@@ -41,7 +41,7 @@ struct PeerProblem {
   std::int64_t c_bytes() const { return batch * m * n * element_bytes(type); }
 };
 
-/// Where the matrices lie in the file that both sides map.
+/// Where the matrices lie in the memory that both sides share.
 struct PeerLayout {
   explicit PeerLayout(const PeerProblem& p)
       : b(aligned(p.a_bytes())), c0(b + aligned(p.b_bytes())), c(c0 + aligned(p.c_bytes())), size(c + aligned(p.c_bytes())) {}
@@ -50,9 +50,6 @@ struct PeerLayout {
  private:
   static std::int64_t aligned(std::int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 };
-
-constexpr int peer_file = 3;    ///< the descriptor of the file
-constexpr int peer_socket = 4;  ///< and of the socket
 
 /// What a peer's program implements. Every function throws an exception whose message is one sentence where it fails.
 class Peer {

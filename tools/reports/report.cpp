@@ -21,12 +21,14 @@
 
 #include "bench/measure.hpp"
 #include "files/child.hpp"
+#include "files/date.hpp"
 #include "files/files.hpp"
 #include "files/progress.hpp"
 #include "files/shapes.hpp"
 #include "peers/peers.hpp"
 #include "reports/checks.hpp"
 #include "reports/text.hpp"
+#include "system/files.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -44,7 +46,7 @@ std::string joined(const Words& words) {
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
-    if (!options_.checks.empty() && !fs::is_directory(options_.checks))
+    if (!options_.checks.empty() && !fs::is_directory(to_path(options_.checks)))
       throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;
@@ -52,16 +54,11 @@ class Reporter {
       if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
     }
     std::error_code error;
-    fs::create_directories(options_.output, error);
+    fs::create_directories(to_path(options_.output), error);
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
-    const std::time_t now = std::time(nullptr);
-    std::tm calendar{};
-    gmtime_r(&now, &calendar);
-    std::array<char, 16> date{};
-    std::strftime(date.data(), date.size(), "%Y-%m-%d", &calendar);
-    report_ = {{"format", "glgemm report 1"}, {"date", date.data()},     {"glgemm", GLGEMM_VERSION_STRING},
+    report_ = {{"format", "glgemm report 1"}, {"date", today()},         {"glgemm", GLGEMM_VERSION_STRING},
                {"command", command()},        {"quick", options_.quick}, {"device", Json::object()},
                {"steps", Json::array()},      {"goals", Json::array()},  {"devices", Json::array()},
                {"bench", Json::array()},      {"cublas", nullptr},       {"tuning", nullptr},
@@ -88,7 +85,8 @@ class Reporter {
   }
 
  private:
-  std::string path(const std::string& name) const { return (fs::path(options_.output) / name).string(); }
+  static std::string name_of(const std::string& file) { return to_text(to_path(file).filename()); }
+  std::string path(const std::string& name) const { return to_text(to_path(options_.output) / name); }
 
   std::string command() const {
     Words words{"tools/report"};
@@ -98,7 +96,7 @@ class Reporter {
     if (options_.quick) words.emplace_back("--quick");
     option("--device", options_.device);
     option("--size", options_.sizes);
-    for (const std::string& file : options_.shapes) option("--shapes", fs::path(file).filename().string());
+    for (const std::string& file : options_.shapes) option("--shapes", name_of(file));
     if (options_.peer != "auto") option("--peer", options_.peer);
     if (options_.no_tune) words.emplace_back("--no-tune");
     if (options_.space) words.emplace_back("--space");
@@ -202,7 +200,7 @@ class Reporter {
     if (options_.no_checks) return left_out("checks", "as asked for");
     if (options_.quick && options_.checks.empty()) return left_out("checks", "a quick run has none");
     if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
-    const fs::path folder = fs::absolute(options_.checks);
+    const fs::path folder = fs::absolute(to_path(options_.checks));
     Variables variables = variables_;
     variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
     std::string commands, results, log;
@@ -213,7 +211,7 @@ class Reporter {
           "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/tune/cli.sh"}) {
       const bool script = name.ends_with(".sh");
       const auto words = [&](const fs::path& in) {
-        return script ? Words{"bash", in / name, in / "bin/glgemm"} : Words{in / name, "--duration"};
+        return script ? Words{"bash", to_text(in / name), to_text(in / "bin/glgemm")} : Words{to_text(in / name), "--duration"};
       };
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / name, error)) {
@@ -248,10 +246,10 @@ class Reporter {
     words.insert(words.end(), {"--output", table});
     const Ended ended = start("tune", words, 60 * options_.tune_minutes);
     std::error_code error;
-    if (fs::exists(table, error)) {
+    if (fs::exists(to_path(table), error)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
       if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
-      variables_["GLGEMM_TUNING"] = fs::absolute(table).string();  // what follows goes by it
+      variables_["GLGEMM_TUNING"] = to_text(fs::absolute(to_path(table)));  // what follows goes by it
     }
     if (ended.status == 0)
       ends("tune", joined(words), "ok", "", ended.seconds);
@@ -319,7 +317,7 @@ class Reporter {
     for (const std::string& file : shapes_of_device()) {
       Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
-      bench("shapes", "shapes of " + fs::path(file).filename().string(), words);
+      bench("shapes", "shapes of " + name_of(file), words);
     }
   }
 
@@ -371,13 +369,13 @@ class Reporter {
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
-      std::ofstream out(path);
+      std::ofstream out{to_path(path)};
       out << "m,n,k,trans_a,trans_b\n";
       for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
       return path;
     };
     compare("squares", shapes_file("squares.csv", options_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
-    for (const std::string& given : shapes_of_device()) compare(fs::path(given).filename().string(), given, rounds);
+    for (const std::string& given : shapes_of_device()) compare(name_of(given), given, rounds);
     if (options_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
     const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
     for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);

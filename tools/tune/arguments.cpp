@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "arguments/options.hpp"
+#include "files/date.hpp"
 #include "files/files.hpp"
 #include "tune/tune.hpp"
 #include "verbs.hpp"
@@ -27,15 +28,6 @@ struct Arguments {
   JsonOutput json;
   TuneOptions options;
 };
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm calendar{};
-  gmtime_r(&now, &calendar);
-  std::array<char, 16> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
-  return text.data();
-}
 
 /// Whether a table can have it.
 bool is_date(const std::string& text) {
@@ -94,7 +86,7 @@ int tune(Arguments& arguments, bool batch_given) {
     if (options.output.empty())
       throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
     std::error_code error;
-    fs::create_directories(fs::path(options.output).parent_path(), error);  // a failure shows when the file is written
+    fs::create_directories(to_path(options.output).parent_path(), error);  // a failure shows when the file is written
   }
   arguments.json.open();
   const TuneResult result = run_tune(options, arguments.json.text());

@@ -1,12 +1,7 @@
 // What glgemm tune notes of each candidate: lines of JSON.
 #include "tune/candidate_journal.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -27,14 +22,13 @@ std::string key(const TuneProblem& problem) {
 
 CandidateJournal::CandidateJournal(const std::string& path, const DeviceInfo& device, bool resume)
     : path_(path), device_(device) {
-  if (resume) known_ = read();
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume ? 0 : O_TRUNC), 0666);
-  if (file_ < 0) fail();
+  if (resume)
+    known_ = read();
+  else
+    remove();
+  if (const int error = open_file(path_, Opening::append, file_))
+    throw FileError("cannot write '" + path_ + "': " + system_message(error));
   append("");  // ends a line that was cut
-}
-
-CandidateJournal::~CandidateJournal() {
-  if (file_ >= 0) close(file_);
 }
 
 const Fate* CandidateJournal::find(const TuneProblem& problem, const Candidate& candidate) const {
@@ -57,7 +51,7 @@ void CandidateJournal::add(const TuneProblem& problem, const Candidate& candidat
 }
 
 void CandidateJournal::remove() {
-  unlink(path_.c_str());
+  remove_file(path_);
 }
 
 CandidateJournal::Known CandidateJournal::read() const {
@@ -84,11 +78,8 @@ CandidateJournal::Known CandidateJournal::read() const {
 
 void CandidateJournal::append(const std::string& line) {
   const std::string text = line + '\n';
-  if (write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail();
-}
-
-void CandidateJournal::fail() const {
-  throw FileError("cannot write '" + path_ + "': " + (errno == ENOSPC ? "the disk is full" : std::strerror(errno)));
+  if (const int error = tools::append(file_.get(), text.data(), text.size()))
+    throw FileError("cannot write '" + path_ + "': " + system_message(error));
 }
 
 }  // namespace glgemm::tools

@@ -7,6 +7,7 @@
 
 #include <glgemm/engine.hpp>
 
+#include "system/files.hpp"
 #include "tune/search.hpp"
 #include "tune/worker.hpp"
 
@@ -26,9 +27,6 @@ class CandidateJournal {
  public:
   /// Continues the journal, or begins it anew.  @throws FileError
   CandidateJournal(const std::string& path, const DeviceInfo& device, bool resume);
-  ~CandidateJournal();
-  CandidateJournal(const CandidateJournal&) = delete;
-  CandidateJournal& operator=(const CandidateJournal&) = delete;
 
   /// What an interrupted run found for this problem; null: nothing.
   const Fate* find(const TuneProblem& problem, const Candidate& candidate) const;
@@ -39,12 +37,11 @@ class CandidateJournal {
   using Known = std::map<std::pair<std::string, Candidate>, Fate>;
   Known read() const;
   void append(const std::string& line);
-  [[noreturn]] void fail() const;
 
   std::string path_;
   DeviceInfo device_;
   Known known_;
-  int file_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace glgemm::tools

@@ -51,7 +51,7 @@ std::string read_file(const std::string& path) {
 /// @throws std::invalid_argument  the file is no tuning table: it would be lost
 TuningTable existing_table(const std::string& path, std::vector<std::string>& notes) {
   std::error_code error;
-  if (!fs::exists(path, error)) return {};
+  if (!fs::exists(to_path(path), error)) return {};
   const std::string text = read_file(path);
   if (text.empty()) return {};
   std::vector<std::string> found;

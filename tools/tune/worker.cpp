@@ -1,19 +1,9 @@
 // The process in which `glgemm tune` runs its candidates: the tuner's side of the socket.
 #include "tune/worker.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cmath>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -22,9 +12,8 @@
 #include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
+#include "system/files.hpp"
 #include "tune/worker_lines.hpp"
-
-extern char** environ;
 
 namespace glgemm::tools {
 namespace {
@@ -63,29 +52,12 @@ std::string to_string(const TuneProblem& problem) {
 }
 
 Worker::Worker(const std::string& device) {
-  int sockets[2] = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    throw std::runtime_error(std::string("a socket cannot be had: ") + std::strerror(errno));
-  socket_ = sockets[0];
-  const int theirs = fcntl(sockets[1], F_DUPFD_CLOEXEC, worker_socket + 1);  // so that dup2 has a copy to make
-  close(sockets[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // what a driver prints is no result
-  posix_spawn_file_actions_adddup2(&actions, theirs, worker_socket);
-  std::string name = "glgemm", verb = "tune-worker", option = "--device", argument = device;
-  char* const arguments[] = {name.data(), verb.data(), device.empty() ? nullptr : option.data(), argument.data(), nullptr};
-  int failed = posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments, environ);
-#if defined(__GLIBC__)
-  if (failed != 0) failed = posix_spawnp(&process_, program_invocation_name, &actions, nullptr, arguments, environ);
-#endif
-  posix_spawn_file_actions_destroy(&actions);
-  close(theirs);
-  if (failed != 0) {
-    close(socket_);
-    throw std::runtime_error(std::string("the tuner's worker cannot be started: ") + std::strerror(failed));
-  }
+  Words words{"glgemm", "tune-worker"};
+  if (!device.empty()) words.insert(words.end(), {"--device", device});
+  Child::Options options;
+  options.channel = true;
+  if (const int error = process_.start(words, options))
+    throw std::runtime_error("the tuner's worker cannot be started: " + system_message(error));
   try {
     const Json hello = Json::parse(ask("", Seconds(120)));
     if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
@@ -102,54 +74,31 @@ Worker::~Worker() {
 }
 
 void Worker::stop() noexcept {
-  if (socket_ >= 0) close(socket_);
-  socket_ = -1;
-  if (process_ <= 0) return;
-  // It ends by itself when the socket closes, unless it is stuck.
-  for (int wait = 0; wait < 100; ++wait) {
-    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
-    if (wait == 50) kill(process_, SIGKILL);
-    usleep(10'000);
-  }
+  // It ends by itself when the channel closes, unless it is stuck.
+  constexpr std::chrono::milliseconds patience(500);
+  process_.hang_up();
+  if (process_.wait(patience)) return;
+  process_.kill();
+  process_.wait(patience);
 }
 
 std::string Worker::ask(const std::string& line, Seconds limit) {
-  const auto lose = [this](bool hung, const std::string& why) {
-    if (hung) kill(process_, SIGKILL);
-    close(socket_);
-    socket_ = -1;
-    int status = 0;
-    pid_t ended = 0;
-    for (int wait = 0; wait < 500 && (ended = waitpid(process_, &status, WNOHANG)) == 0; ++wait) usleep(10'000);
-    process_ = -1;
-    std::string how = why;
-    if (!hung && ended > 0 && WIFSIGNALED(status))
-      how = std::string("ended by signal ") + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-    if (!hung && ended > 0 && WIFEXITED(status)) how = "ended with status " + std::to_string(WEXITSTATUS(status));
+  const auto lose = [this](bool hung, std::string how) {
+    if (hung) process_.kill();
+    process_.hang_up();
+    const bool ended = process_.wait(std::chrono::seconds(5));
+    const ProgramEnd& end = process_.end();
+    if (!hung && ended && !end.by.empty()) how = "ended by " + end.by + " (" + end.by_name + ")";
+    if (!hung && ended && end.by.empty()) how = "ended with status " + std::to_string(end.status);
     throw WorkerLost(hung, how);
   };
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
-  for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t bytes = send(socket_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
-    if (bytes <= 0) lose(false, "no longer there");
-    sent += static_cast<std::size_t>(bytes);
-  }
-  for (;;) {
-    if (const std::size_t feed = received_.find('\n'); feed != std::string::npos) {
-      std::string answer = received_.substr(0, feed);
-      received_.erase(0, feed + 1);
-      return answer;
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    pollfd waiting{socket_, POLLIN, 0};
-    const int ready = left > 0 ? poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1'000'000))) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 && left <= 1'000'000) lose(true, "no answer within " + number_text(limit.count()) + " s");
-    std::array<char, 4096> part{};
-    const ssize_t bytes = ready > 0 ? recv(socket_, part.data(), part.size(), 0) : 0;
-    if (ready > 0 && bytes <= 0) lose(false, "no longer there");
-    received_.append(part.data(), static_cast<std::size_t>(bytes));
-  }
+  if (!process_.send(line)) lose(false, "no longer there");
+  std::string answer;
+  const Heard heard = process_.receive(answer, end);
+  if (heard == Heard::late) lose(true, "no answer within " + number_text(limit.count()) + " s");
+  if (heard == Heard::gone) lose(false, "no longer there");
+  return answer;
 }
 
 namespace {

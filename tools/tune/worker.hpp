@@ -1,6 +1,6 @@
 // The process in which `glgemm tune` runs its candidates, so that a driver that hangs or crashes costs one of them.
 //
-// The two talk over a socket: a line of JSON there, a line of JSON back.
+// The two talk over a channel: a line of JSON there, a line of JSON back.
 //
 // For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL", KERNEL as to_string()
 // writes it, each as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that
@@ -18,6 +18,7 @@
 #include <glgemm/plan.hpp>
 
 #include "files/shapes.hpp"
+#include "system/processes.hpp"
 #include "tune/search.hpp"
 
 namespace glgemm::tools {
@@ -80,13 +81,11 @@ class Worker {
   void stop() noexcept;
   std::string ask(const std::string& line, std::chrono::duration<double> limit);
 
-  int socket_ = -1;
-  int process_ = -1;
-  std::string received_;
+  Child process_;
   DeviceInfo info_;
 };
 
-/// The other side: answers until the socket is closed. For the hidden verb `tune-worker`.
+/// The other side: answers until the channel is closed. For the hidden verb `tune-worker`.
 void serve_tuner(const std::string& device);
 
 }  // namespace glgemm::tools

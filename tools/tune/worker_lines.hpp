@@ -10,9 +10,6 @@
 
 namespace glgemm::tools {
 
-/// The worker's end of the socket.
-inline constexpr int worker_socket = 3;
-
 inline std::string line_of(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }

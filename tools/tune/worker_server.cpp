@@ -1,11 +1,4 @@
-// The process in which `glgemm tune` runs its candidates: the worker's side of the socket.
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
+// The process in which `glgemm tune` runs its candidates: the worker's side of the channel.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,6 +12,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <glgemm/error.hpp>
@@ -30,6 +24,7 @@
 #include "files/driver_reports.hpp"
 #include "files/npy.hpp"
 #include "files/product.hpp"
+#include "system/processes.hpp"
 #include "tune/worker.hpp"
 #include "tune/worker_lines.hpp"
 
@@ -296,11 +291,8 @@ class Server {
               {"statistics", {{"spills", 3}}},
               {"spills", candidate.kernel + ": spills 3"}};
     if (injected_.count({"hang", candidate.kernel}))
-      for (;;) pause();
-    if (injected_.count({"crash", candidate.kernel})) {
-      std::signal(SIGSEGV, SIG_DFL);  // a sanitizer handles it otherwise
-      raise(SIGSEGV);
-    }
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    if (injected_.count({"crash", candidate.kernel})) crash();
     const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
     const Race race =
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
@@ -334,42 +326,14 @@ class Server {
   std::unique_ptr<Bout> bout_;
 };
 
-void send_line(const Json& json) {
-  const std::string line = line_of(json);
-  for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t bytes = send(worker_socket, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
-    if (bytes <= 0) std::_Exit(0);
-    sent += static_cast<std::size_t>(bytes);
-  }
-}
-
-std::optional<std::string> receive_line(std::string& received) {
-  for (;;) {
-    if (const std::size_t feed = received.find('\n'); feed != std::string::npos) {
-      std::string line = received.substr(0, feed);
-      received.erase(0, feed + 1);
-      return line;
-    }
-    std::array<char, 4096> part{};
-    const ssize_t bytes = recv(worker_socket, part.data(), part.size(), 0);
-    if (bytes <= 0) return std::nullopt;
-    received.append(part.data(), static_cast<std::size_t>(bytes));
-  }
-}
-
 }  // namespace
 
 void serve_tuner(const std::string& device) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  if (getsockopt(worker_socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
-    throw std::runtime_error("'glgemm tune' starts this, nobody else");
-#if defined(__linux__)
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker that hangs does not see its socket close
-#endif
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);  // a crash is nothing unexpected here
-  std::signal(SIGINT, SIG_IGN);      // from the terminal it reaches both; the tuner decides
+  Parent tuner;
+  const auto send = [&tuner](const Json& json) {
+    if (!tuner.send(line_of(json))) std::_Exit(0);
+  };
+  std::signal(SIGINT, SIG_IGN);  // from the terminal it reaches both; the tuner decides
   const Injected defects = injected();
   ask_drivers_to_tell();
   try {
@@ -390,13 +354,12 @@ void serve_tuner(const std::string& device) {
     {
       Server server(engine, defects);
       const DeviceInfo& info = engine.device();
-      send_line({{"vendor", info.vendor},
-                 {"renderer", info.renderer},
-                 {"version", info.version},
-                 {"software", info.software},
-                 {"processor", info.processor}});
-      std::string received;
-      while (const auto line = receive_line(received)) {
+      send({{"vendor", info.vendor},
+            {"renderer", info.renderer},
+            {"version", info.version},
+            {"software", info.software},
+            {"processor", info.processor}});
+      while (const auto line = tuner.receive()) {
         Json answer;
         try {
           answer = server.answer(Json::parse(*line));
@@ -405,12 +368,12 @@ void serve_tuner(const std::string& device) {
         } catch (const std::exception& error) {
           answer = {{"error", error.what()}};
         }
-        send_line(answer);
+        send(answer);
       }
     }
     engine.release();
   } catch (const std::exception& error) {
-    send_line({{"error", error.what()}});
+    send({{"error", error.what()}});
   }
 }
 

@@ -304,7 +304,7 @@ int fail(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  setenv("ZINK_INLINE_UNIFORMS", "0", 0);  // zink on a CPU gives wrong products otherwise
+  set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
     Arguments arguments;
     CLI::App app(

@@ -1,0 +1,36 @@
+// What the library asks of the system beyond the C++ library: system_posix.cpp and system_windows.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace glgemm {
+
+/// A variable of the environment, nothing if it is not set or this program has more rights than its user: such a program must not
+/// load what the user chooses.
+std::optional<std::string> variable(const char* name);
+
+/// A place in the user's folder for what can be made again, `rest` being its end; empty if there is no such folder.
+std::filesystem::path user_cache(std::string_view rest);
+/// Why there is none, for messages.
+extern const std::string_view no_user_cache;
+
+/// Why nothing may be loaded from the folder; empty if it may be.
+std::string distrust(const std::filesystem::path& folder);
+
+/// The bytes of this machine's memory; 0 if the system does not say.
+std::int64_t main_memory_bytes();
+
+/// Texts are UTF-8, paths too, whatever the system's own are.
+inline std::filesystem::path to_path(std::string_view text) {
+  return std::u8string(text.begin(), text.end());
+}
+inline std::string to_text(const std::filesystem::path& path) {
+  const std::u8string text = path.u8string();
+  return {text.begin(), text.end()};
+}
+
+}  // namespace glgemm

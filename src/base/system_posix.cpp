@@ -1,0 +1,49 @@
+// What the library asks of the system, where that is POSIX: see system.hpp.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/system.hpp"
+
+namespace glgemm {
+
+std::optional<std::string> variable(const char* name) {
+#if defined(__GLIBC__)
+  const char* const value = secure_getenv(name);
+#else
+  const char* const value = std::getenv(name);
+#endif
+  if (!value) return std::nullopt;
+  return value;
+}
+
+const std::string_view no_user_cache = "neither XDG_CACHE_HOME nor HOME names a folder";
+
+std::filesystem::path user_cache(std::string_view rest) {
+  const std::pair<const char*, std::string_view> places[] = {{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}};
+  for (const auto& [name, between] : places) {
+    const std::filesystem::path home = variable(name).value_or("");
+    if (home.is_absolute()) return between.empty() ? home / rest : home / between / rest;
+  }
+  return {};
+}
+
+std::string distrust(const std::filesystem::path& folder) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) return "it can't be looked at";
+  if (found.st_uid != ::geteuid()) return "it belongs to another user";
+  if (found.st_mode & S_IWOTH) return "others may write into it";
+  return "";
+}
+
+std::int64_t main_memory_bytes() {
+#if defined(_SC_PHYS_PAGES)
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) return std::int64_t{pages} * page;
+#endif
+  return 0;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,46 @@
+// What the library asks of Windows: see system.hpp.
+#define WIN32_LEAN_AND_MEAN
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+
+#include "base/system.hpp"
+
+namespace glgemm {
+
+std::optional<std::string> variable(const char* name) {
+  const std::wstring wide = to_path(name).wstring();
+  std::wstring value;
+  for (DWORD size = 256; size > value.size();) {  // it may grow meanwhile
+    value.resize(size);
+    SetLastError(ERROR_SUCCESS);
+    size = GetEnvironmentVariableW(wide.c_str(), value.data(), size);
+    if (size == 0 && GetLastError() != ERROR_SUCCESS) return std::nullopt;
+    if (size < value.size()) {
+      value.resize(size);
+      break;
+    }
+  }
+  return to_text(std::filesystem::path(value));
+}
+
+const std::string_view no_user_cache = "LOCALAPPDATA names no folder";
+
+std::filesystem::path user_cache(std::string_view rest) {
+  const std::filesystem::path home = to_path(variable("LOCALAPPDATA").value_or(""));
+  return home.is_absolute() ? (home / to_path(rest)).make_preferred() : std::filesystem::path();
+}
+
+// Whose a folder is and who may write there is said by its access list; what lies below a user's own folder is the user's.
+std::string distrust(const std::filesystem::path&) {
+  return "";
+}
+
+std::int64_t main_memory_bytes() {
+  MEMORYSTATUSEX status{};
+  status.dwLength = sizeof status;
+  return GlobalMemoryStatusEx(&status) ? static_cast<std::int64_t>(status.ullTotalPhys) : 0;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,188 @@
+// The tools' files where the system is POSIX: permissions, links, pipes, full disks, and signals.
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "files/files.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace glgemm::tools;
+namespace fs = std::filesystem;
+
+namespace {
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+std::string output_error(const std::string& path) {
+  return message_of<FileError>([&] { OutputFile file(path); });
+}
+std::string input_error(const std::string& path) {
+  return message_of<FileError>([&] { InputFile file(path); });
+}
+
+/// While it lives, files of over 1000 bytes cannot be written, which fails as a full disk does.
+class SmallDisk {
+ public:
+  SmallDisk() {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit small = old_;
+    small.rlim_cur = 1000;
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
+}  // namespace
+
+TEST_CASE("files: a replaced file keeps its permissions, a link is followed") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("out", "old");
+  fs::permissions(path, fs::perms(0640));
+  fs::create_symlink("out", folder.file("link"));
+  OutputFile file(folder.file("link"));
+  CHECK(file.target() == fs::canonical(path).string());
+  file.write("new");
+  file.commit();
+  CHECK(fs::is_symlink(folder.file("link")));
+  CHECK(TemporaryFolder::contents(path) == "new");
+  CHECK(fs::status(path).permissions() == fs::perms(0640));
+}
+
+TEST_CASE("files: no permission" * doctest::skip(geteuid() == 0)) {
+  TemporaryFolder folder;
+  const std::string closed = folder.file("closed");
+  fs::create_directory(closed);
+  fs::permissions(closed, fs::perms(0500));
+  CHECK(contains(output_error(closed + "/out"), "Permission denied"));
+  const std::string path = folder.file("in", "x");
+  fs::permissions(path, fs::perms(0000));
+  CHECK(contains(input_error(path), "Permission denied"));
+  CHECK(contains(output_error(path), "Permission denied"));
+}
+
+TEST_CASE("files: a full disk is told, and nothing stays") {
+  if (fs::exists("/dev/full")) {
+    const std::string told = message_of<FileError>([] {
+      OutputFile file("/dev/full");
+      file.write("abc");
+      file.commit();
+    });
+    CHECK(told == "cannot write '/dev/full': the disk is full");
+    CHECK(fs::is_character_file("/dev/full"));
+  }
+  TemporaryFolder folder;
+  const std::string told = message_of<FileError>([&] {
+    const SmallDisk disk;
+    OutputFile file(folder.file("out"));
+    file.write(std::string(2000, 'x'));
+    file.commit();
+  });
+  CHECK(contains(told, "cannot write '" + folder.file("out") + "'"));
+  CHECK(folder.count() == 0);
+}
+
+TEST_CASE("files: a signal that ends the program leaves no temporary file") {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    TemporaryFolder folder;
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int own : {SIGINT, SIGTERM, SIGHUP}) std::signal(own, SIG_DFL);
+      OutputFile one(folder.file("one"));
+      OutputFile two(folder.file("two"));
+      one.write("abc");
+      if (folder.count() == 2) std::raise(signal);
+      _exit(1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(folder.count() == 0);
+  }
+}
+
+TEST_CASE("files: a disk without the room for a part file") {
+  TemporaryFolder folder;
+  std::string not_set_aside, not_written;
+  {
+    const SmallDisk disk;
+    PartFile file(folder.file("out"));
+    not_set_aside = message_of<FileError>([&] { file.allocate(2000); });
+  }
+  const bool nothing_left = folder.count() == 0;
+  {
+    const SmallDisk disk;
+    PartFile file(folder.file("out"));
+    file.allocate(1000);
+    not_written = message_of<FileError>([&] { file.write(999, "ab", 2); });
+  }
+  CHECK(contains(not_set_aside, "cannot write '" + folder.file("out") + "': "));
+  CHECK(nothing_left);
+  CHECK(contains(not_written, "cannot write '" + folder.file("out") + "': "));
+  CHECK(folder.count() == 1);
+}
+
+TEST_CASE("files: last words are said when a signal ends the program") {
+  for (const bool in_time : {true, false}) {
+    TemporaryFolder folder;
+    const std::string said = folder.file("said", "");
+    const pid_t child = fork();
+    if (child == 0) {
+      std::signal(SIGTERM, SIG_DFL);
+      if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
+      PartFile file(folder.file("out"));
+      file.allocate(10);
+      {
+        const LastWords words("good-bye");
+        if (in_time) std::raise(SIGTERM);
+      }
+      std::raise(SIGTERM);
+      _exit(1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGTERM);
+    CHECK(TemporaryFolder::contents(said) == (in_time ? "good-bye" : ""));
+    CHECK(fs::exists(folder.file("out.glgemm-part")));
+  }
+}
+
+TEST_CASE("files: what is no regular file, a link to nothing, and names that are too long") {
+  TemporaryFolder folder;
+  CHECK(contains(output_error(folder.file(std::string(300, 'n'))), "File name too long"));
+  fs::create_symlink("nowhere", folder.file("dangling"));
+  CHECK(contains(output_error(folder.file("dangling")), "it is a link to nothing"));
+  mkfifo(folder.file("pipe").c_str(), 0600);
+  CHECK(contains(input_error(folder.file("pipe")), "it is not a regular file"));
+  CHECK(contains(message_of<FileError>([] { PartFile file("/dev/null"); }), "it is no regular file"));
+}
+
+TEST_CASE("files: a part file gets the permissions of what it replaces") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("out", "old");
+  fs::permissions(path, fs::perms(0640));
+  PartFile file(path);
+  file.allocate(3);
+  file.write(0, "new", 3);
+  file.commit();
+  CHECK(fs::status(path).permissions() == fs::perms(0640));
+}

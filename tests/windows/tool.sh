@@ -1,0 +1,105 @@
+#!/bin/bash
+# The tool for Windows from outside, under Wine: products, names that are not ASCII, long paths, files that others hold open, and a
+# tuner whose candidates hang and crash.
+# Usage: tool.sh GLGEMM.EXE   (with a display, mingw-w64, and WINEPREFIX as it shall be)
+set -u
+export LC_ALL=C.UTF-8
+exe=$(realpath -e "$1") || exit 2
+here=$(realpath "$(dirname "$0")")
+work=$(mktemp -d) || exit 2
+holder=
+trap 'kill $holder 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 2
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+glgemm() { wine "$exe" "$@"; }
+
+# npy FILE SHAPE DATA: float32; DATA has printf's escapes.
+npy() {
+  local header="{'descr': '<f4', 'fortran_order': False, 'shape': $2, }"
+  {
+    printf '\223NUMPY\001\000'
+    printf "\\$(printf %03o $((${#header} % 256)))\\$(printf %03o $((${#header} / 256)))"
+    printf '%s' "$header"
+    printf "$3"
+  } >"$1"
+}
+elements() { od -An -v -tx1 -j$((10 + $(od -An -tu2 -j8 -N2 "$1"))) "$1" | tr -d ' \n'; }
+
+# {{1, 2}, {3, 4}} squared is {{7, 10}, {15, 22}}.
+npy A.npy '(2, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
+square=0000e04000002041000070410000b041
+glgemm multiply A.npy A.npy -o C.npy --check full >stdout 2>stderr || fail "multiply: status $?: $(cat stderr)"
+[ "$(elements C.npy)" = $square ] || fail "multiply: $(elements C.npy)"
+grep -q $'\r' stdout && fail 'lines end with CR'
+glgemm multiply A.npy A.npy -o - <A.npy >piped.npy 2>stderr || fail "to a pipe: status $?: $(cat stderr)"
+[ "$(elements piped.npy)" = $square ] || fail "to a pipe: $(elements piped.npy)"
+glgemm multiply - A.npy -o C.npy <A.npy >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "from a pipe: $(cat stderr)"
+glgemm multiply A.npy A.npy -o C.npy --memory-limit 1M >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "streamed: $(cat stderr)"
+glgemm multiply A.npy A.npy -o C.npy >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "replacing: $(cat stderr)"
+
+# Names that are not ASCII, in arguments, in messages, and in a variable; and a path of over 260 characters.
+cp A.npy 'Матрица ü 行列.npy'
+glgemm multiply 'Матрица ü 行列.npy' A.npy -o 'Ergebnis ß 積.npy' >stdout 2>stderr || fail "names: status $?: $(cat stderr)"
+[ -e 'Ergebnis ß 積.npy' ] && [ "$(elements 'Ergebnis ß 積.npy')" = $square ] || fail "names: there is $(ls)"
+grep -q 'Ergebnis ß 積.npy' stdout || fail "names: it says $(cat stdout)"
+glgemm multiply 'fehlt ü.npy' A.npy -o C.npy >stdout 2>stderr
+[ $? -eq 2 ] && grep -qF "cannot read 'fehlt ü.npy': No such file or directory" stderr || fail "a missing name: $(cat stderr)"
+mkdir 'Programme ü'
+GLGEMM_PROGRAM_CACHE='Programme ü' glgemm inspect --shape 2,2,2 >stdout 2>stderr || fail "a cache's name: $(cat stderr)"
+mkdir 'Bilder ß'
+glgemm bench --size 8 --kernel naive --repeats 1 --image-dir 'Bilder ß' >stdout 2>stderr && [ "$(find 'Bilder ß' -name '*.png' | wc -l)" -gt 0 ] ||
+  fail "a folder of images: $(cat stderr)"
+long=$(printf 'folder-%093d/%0100d/%0100d' 0 0 0)
+mkdir -p "$long"
+cp A.npy "$long/A.npy"
+glgemm multiply "$long/A.npy" A.npy -o "$long/C.npy" >stdout 2>stderr || fail "a long path: status $?: $(cat stderr)"
+[ -e "$long/C.npy" ] && [ "$(elements "$long/C.npy")" = $square ] || fail 'a long path: there is no product'
+
+# A file that another program holds open is not replaced, and not harmed.
+cp A.npy held.npy
+x86_64-w64-mingw32-gcc-posix "$here/hold.c" -o hold.exe || exit 2
+mkfifo hold
+wine hold.exe held.npy <hold >holds &
+holder=$!
+exec 3>hold
+for ((i = 0; i < 300; ++i)); do
+  [ ! -s holds ] || break
+  sleep 0.1
+done
+grep -q held holds || fail "no program can hold a file: $(cat holds)"
+glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr
+[ $? -eq 2 ] && grep -qF "cannot write 'held.npy': another program has it open" stderr || fail "writing a held file: $(cat stderr)"
+glgemm multiply held.npy A.npy -o C.npy >stdout 2>stderr
+[ $? -eq 2 ] && grep -qF "cannot read 'held.npy': another program has it open" stderr || fail "reading a held file: $(cat stderr)"
+cmp -s A.npy held.npy || fail 'a held file has changed'
+exec 3>&-
+wait $holder
+holder=
+glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr && [ "$(elements held.npy)" = $square ] || fail "it is free again: $(cat stderr)"
+[ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
+
+# bench, inspect, devices; and bad input.
+glgemm bench --size 33 --repeats 1 >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
+glgemm inspect --shape 64,64,64 --json >stdout 2>stderr || fail "inspect: status $?: $(cat stderr)"
+glgemm devices >stdout 2>stderr && grep -q wgl stdout || fail "devices: $(cat stdout stderr)"
+glgemm multiply A.npy A.npy -o C.npy --type nothing >stdout 2>stderr
+[ $? -eq 2 ] && [ "$(wc -l <stderr)" -eq 1 ] || fail "bad input: $(cat stderr)"
+
+# Candidates that hang, crash and are wrong cost themselves alone.
+small="tune --shape 20,12,28 --kernel naive,tiled"
+wrong=tiled:tile=32 wrong_too=naive:workgroup_x=8,workgroup_y=8 crash=tiled:tile=16 hang=tiled:tile=8
+GLGEMM_TUNE_INJECT="hang=$hang;crash=$crash;wrong=$wrong;wrong=$wrong_too" glgemm $small --output table.json --time-limit 10 >stdout 2>stderr ||
+  fail "tune: status $?: $(cat stderr)"
+for line in "hang  $hang, given 20x12x28 f32: no answer within 10 s" \
+  "crash  $crash, given 20x12x28 f32: ended by exception 0xc0000005 (access violation)" "wrong  $wrong, given 20x12x28 f32: 19x11x27: "; do
+  grep -qF -- "$line" stdout || fail "tune does not say '$line': $(cat stdout)"
+done
+glgemm tune --check-table table.json >stdout 2>stderr && grep -qF '1 valid entry' stdout || fail "the table: $(cat stdout stderr)"
+[ -e table.json.journal ] && fail 'the journal is left'
+
+[ $failures -eq 0 ] && echo 'the tool: all passed'
+exit $((failures > 0))

@@ -1,0 +1,90 @@
+// Files as the system knows them. Paths are UTF-8. Errors are the system's numbers, 0 being none: errno's, GetLastError's on
+// Windows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace glgemm::tools {
+
+/// The C++ library's paths and back: on Windows it takes plain texts for something else than UTF-8.
+std::filesystem::path to_path(std::string_view text);
+std::string to_text(const std::filesystem::path& path);
+
+/// What an error's number means, as a part of a sentence.
+std::string system_message(int error);
+
+/// An open file of the system, closed in the end; or none.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor = -1) noexcept : descriptor_(descriptor) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    reset(std::exchange(other.descriptor_, -1));
+    return *this;
+  }
+  int get() const noexcept { return descriptor_; }
+  void reset(int descriptor = -1) noexcept;
+
+ private:
+  int descriptor_;
+};
+
+struct FileStatus {
+  bool folder = false;
+  bool regular = false;
+  std::int64_t size = 0;
+  std::int64_t modified_ns = 0;  ///< since 1970
+};
+int find_status(const std::string& path, FileStatus& status);
+int find_status(int file, FileStatus& status);
+
+/// Whether both paths lead to one existing file, by way of links too; "-" is what the standard output leads to.
+bool same_file(const std::string& path, const std::string& other);
+/// Whether a file that exists may be replaced: its permissions, and on Windows whether a program has it open that keeps others
+/// out.
+int check_writable(const std::string& path);
+
+/// What a file is opened for; it is made where it is missing, but for `read`.
+enum class Opening {
+  read,
+  append,  ///< one writer's lines
+  write,   ///< reading and writing, at any position
+  alone,   ///< likewise, and no other program can open it so meanwhile
+};
+/// `held`: another program has it open alone, which is an error too.
+int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held = nullptr);
+/// A stream for a file that is new; it exists else, which `exists` says.
+int create_file(const std::string& path, std::FILE*& stream, bool& exists);
+/// Streams for what lies there already, a device or a pipe for example, and for the standard output.
+int open_stream(const std::string& path, std::FILE*& stream);
+int open_standard_output(std::FILE*& stream);
+
+/// Read and write at a position, any number of threads at once. `done`: how many bytes, fewer at the file's end or after an
+/// error.
+int read_at(int file, std::int64_t offset, void* data, std::size_t bytes, std::size_t& done);
+int write_at(int file, std::int64_t offset, const void* data, std::size_t bytes, std::size_t& done);
+/// Some bytes of the standard input; `done` is 0 at its end.
+int read_standard_input(void* data, std::size_t bytes, std::size_t& done);
+/// Appends to a file that is open for that, in one go.
+int append(int file, const void* data, std::size_t bytes);
+
+int resize_file(int file, std::int64_t bytes);
+/// Empties the file, and sets room for so many bytes aside where the file system can do that.
+int allocate_file(int file, std::int64_t bytes);
+/// Waits until the file's contents are on the disk.
+int sync_file(int file);
+/// Gives a file another name in its folder, in the place of what has that name.
+int replace_file(const std::string& from, const std::string& to);
+void remove_file(const std::string& path) noexcept;
+
+/// Makes a folder of its own for temporary files, which no other user may enter.
+int make_temporary_folder(std::string& path);
+
+}  // namespace glgemm::tools

@@ -1,0 +1,175 @@
+// Files where the system is POSIX: see files.hpp.
+#include "system/files.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace glgemm::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+FileStatus converted(const struct stat& status) {
+  return {S_ISDIR(status.st_mode), S_ISREG(status.st_mode), status.st_size,
+          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+/// Calls pread or pwrite until all is done, the file ends or there is an error.
+template <class Call, class Data>
+int transfer(Call call, int file, std::int64_t offset, Data data, std::size_t bytes, std::size_t& done) {
+  for (done = 0; done < bytes;) {
+    const ssize_t got = call(file, data + done, bytes - done, offset + static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return 0;
+    done += static_cast<std::size_t>(got);
+  }
+  return 0;
+}
+
+/// Another program may rename or remove the file before it is locked here; then there is another one to lock.
+int open_and_lock(const std::string& path, Descriptor& file, bool& held) {
+  struct stat opened {
+  }, named{};
+  do {
+    file.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (file.get() < 0) return errno;
+    held = flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+    if (held) return errno;
+  } while (fstat(file.get(), &opened) == 0 && (stat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino));
+  return 0;
+}
+
+int opened(std::FILE* stream) {
+  return stream ? 0 : errno;
+}
+
+}  // namespace
+
+fs::path to_path(std::string_view text) {
+  return text;
+}
+
+std::string to_text(const fs::path& path) {
+  return path.string();
+}
+
+std::string system_message(int error) {
+  return error == ENOSPC ? "the disk is full" : std::generic_category().message(error);
+}
+
+void Descriptor::reset(int descriptor) noexcept {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = descriptor;
+}
+
+int find_status(const std::string& path, FileStatus& status) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return errno;
+  status = converted(found);
+  return 0;
+}
+
+int find_status(int file, FileStatus& status) {
+  struct stat found {};
+  if (fstat(file, &found) != 0) return errno;
+  status = converted(found);
+  return 0;
+}
+
+bool same_file(const std::string& path, const std::string& other) {
+  const auto name = [](const std::string& x) { return x == "-" ? "/dev/stdout" : x.c_str(); };
+  std::error_code missing;
+  return fs::equivalent(name(path), name(other), missing) && !missing;
+}
+
+int check_writable(const std::string& path) {
+  return access(path.c_str(), W_OK) == 0 ? 0 : errno;
+}
+
+int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held) {
+  bool ignored = false;
+  if (opening == Opening::alone) return open_and_lock(path, file, held ? *held : ignored);
+  const int how = opening == Opening::read     ? O_RDONLY
+                  : opening == Opening::append ? O_WRONLY | O_CREAT | O_APPEND
+                                               : O_RDWR | O_CREAT;
+  file.reset(open(path.c_str(), how | O_CLOEXEC, 0666));
+  return file.get() < 0 ? errno : 0;
+}
+
+int create_file(const std::string& path, std::FILE*& stream, bool& exists) {
+  stream = std::fopen(path.c_str(), "wbx");
+  const int error = opened(stream);
+  exists = error == EEXIST;
+  return error;
+}
+
+int open_stream(const std::string& path, std::FILE*& stream) {
+  stream = std::fopen(path.c_str(), "wb");
+  return opened(stream);
+}
+
+int open_standard_output(std::FILE*& stream) {
+  const int descriptor = dup(STDOUT_FILENO);
+  stream = descriptor < 0 ? nullptr : fdopen(descriptor, "wb");
+  return opened(stream);
+}
+
+int read_at(int file, std::int64_t offset, void* data, std::size_t bytes, std::size_t& done) {
+  return transfer(pread, file, offset, static_cast<char*>(data), bytes, done);
+}
+
+int write_at(int file, std::int64_t offset, const void* data, std::size_t bytes, std::size_t& done) {
+  return transfer(pwrite, file, offset, static_cast<const char*>(data), bytes, done);
+}
+
+int read_standard_input(void* data, std::size_t bytes, std::size_t& done) {
+  ssize_t got = -1;
+  do got = ::read(STDIN_FILENO, data, bytes);
+  while (got < 0 && errno == EINTR);
+  done = got < 0 ? 0 : static_cast<std::size_t>(got);
+  return got < 0 ? errno : 0;
+}
+
+int append(int file, const void* data, std::size_t bytes) {
+  errno = 0;
+  if (::write(file, data, bytes) == static_cast<ssize_t>(bytes)) return 0;
+  return errno != 0 ? errno : ENOSPC;
+}
+
+int resize_file(int file, std::int64_t bytes) {
+  return ftruncate(file, bytes) == 0 ? 0 : errno;
+}
+
+int allocate_file(int file, std::int64_t bytes) {
+  if (const int error = resize_file(file, 0)) return error;
+  const int error = bytes > 0 ? posix_fallocate(file, 0, bytes) : 0;
+  // Where the file system cannot set room aside, a full disk is told later.
+  return error == EOPNOTSUPP || error == EINVAL ? resize_file(file, bytes) : error;
+}
+
+int sync_file(int file) {
+  return fdatasync(file) == 0 ? 0 : errno;
+}
+
+int replace_file(const std::string& from, const std::string& to) {
+  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+void remove_file(const std::string& path) noexcept {
+  unlink(path.c_str());
+}
+
+int make_temporary_folder(std::string& path) {
+  path = (fs::temp_directory_path() / "glgemm-XXXXXX").string();
+  return mkdtemp(path.data()) ? 0 : errno;
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,378 @@
+// Other programs where the system is POSIX: see processes.hpp.
+#include "system/processes.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "system/files.hpp"
+
+extern char** environ;
+
+namespace glgemm::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// What a child finds open, as far as it is given it.
+constexpr int parents_channel = 3, parents_memory = 4;
+constexpr int above_both = 10;
+
+static_assert(std::atomic<std::intptr_t>::is_always_lock_free);
+
+std::vector<char*> pointers(Words& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+/// This process's environment with some variables set.
+Words environment_with(const Variables& variables) {
+  Words environment;
+  for (char** variable = environ; *variable; ++variable)
+    if (!variables.contains(std::string(*variable).substr(0, std::strcspn(*variable, "=")))) environment.emplace_back(*variable);
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+/// While it lives, signals that would end this program wait.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
+    pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+};
+
+/// What posix_spawn is told, freed in the end.
+class Instructions {
+ public:
+  Instructions() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawn_file_actions_init(&actions_);
+  }
+  ~Instructions() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  Instructions(const Instructions&) = delete;
+  Instructions& operator=(const Instructions&) = delete;
+
+  void lead_group(const sigset_t& signals) {
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  }
+  void open(int descriptor, const char* path, int how) {
+    posix_spawn_file_actions_addopen(&actions_, descriptor, path, how, 0600);
+  }
+  void copy(int from, int to) { posix_spawn_file_actions_adddup2(&actions_, from, to); }
+
+  /// `words[0]` "glgemm" is this program.
+  int start(const Words& words, const Variables& variables, pid_t& process) const {
+    Words copy = words, environment = environment_with(variables);
+    const std::vector<char*> arguments = pointers(copy), set = pointers(environment);
+    std::string program = words[0];
+    int failed = ENOENT;
+    if (program == "glgemm") {
+      failed = posix_spawn(&process, "/proc/self/exe", &actions_, &attributes_, arguments.data(), set.data());
+#if defined(__GLIBC__)
+      program = program_invocation_name;
+#endif
+    }
+    if (failed != 0) failed = posix_spawnp(&process, program.c_str(), &actions_, &attributes_, arguments.data(), set.data());
+    return failed;
+  }
+
+ private:
+  posix_spawnattr_t attributes_;
+  posix_spawn_file_actions_t actions_;
+};
+
+bool send_all(int socket, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+/// Takes a whole line, without its break, off what was received.
+bool take_line(std::string& received, std::string& line) {
+  const std::size_t feed = received.find('\n');
+  if (feed == std::string::npos) return false;
+  line = received.substr(0, feed);
+  received.erase(0, feed + 1);
+  return true;
+}
+
+/// False: the other side has hung up.
+bool receive_some(int socket, std::string& received) {
+  std::array<char, 4096> part{};
+  const ssize_t bytes = recv(socket, part.data(), part.size(), 0);
+  if (bytes > 0) received.append(part.data(), static_cast<std::size_t>(bytes));
+  return bytes > 0;
+}
+
+/// A shared mapping of a file.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { unmap(); }
+  /// False: it cannot be mapped.
+  bool map(int file, std::int64_t bytes) {
+    unmap();
+    void* const data = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (data == MAP_FAILED) return false;
+    data_ = static_cast<char*>(data);
+    size_ = static_cast<std::size_t>(bytes);
+    return true;
+  }
+  void unmap() {
+    if (data_) munmap(data_, size_);
+    data_ = nullptr;
+  }
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+std::string program_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
+std::string program_beside(const std::string& name) {
+  const std::string path = (fs::path(program_folder()) / name).string();
+  return access(path.c_str(), X_OK) == 0 ? path : "";
+}
+
+// ---- Shared memory: a file without a name, which goes when both sides have closed it
+
+struct SharedMemory::State {
+  std::FILE* file = std::tmpfile();
+  Mapping mapping{};
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (file) std::fclose(file);
+  }
+};
+
+SharedMemory::SharedMemory() : state_(std::make_unique<State>()) {
+  if (!state_->file) throw std::runtime_error("a temporary file cannot be had: " + system_message(errno));
+}
+SharedMemory::~SharedMemory() = default;
+
+void SharedMemory::resize(std::int64_t bytes) {
+  state_->mapping.unmap();
+  const int file = fileno(state_->file);
+  // Cut to nothing first, so that what is not written is zero.
+  if (ftruncate(file, 0) != 0 || ftruncate(file, bytes) != 0 || posix_fallocate(file, 0, bytes) != 0)
+    throw std::runtime_error("there is no room for a temporary file of " + std::to_string(bytes) + " bytes");
+  if (!state_->mapping.map(file, bytes))
+    throw std::runtime_error("a temporary file of " + std::to_string(bytes) + " bytes cannot be mapped");
+}
+
+char* SharedMemory::data() const noexcept {
+  return state_->mapping.data();
+}
+
+// ---- Children
+
+struct Child::State {
+  pid_t process = -1;
+  bool group = false;
+  bool ended = true;  // until it has begun
+  ProgramEnd end;
+  Descriptor channel;
+  std::string received;
+
+  void note_end(int result) {
+    ended = true;
+    if (WIFEXITED(result)) {
+      end.status = WEXITSTATUS(result);
+    } else {
+      end.by = "signal " + std::to_string(WTERMSIG(result));
+      end.by_name = strsignal(WTERMSIG(result));
+    }
+  }
+  void send_signal(int signal) const {
+    if (!ended) ::kill(group ? -process : process, signal);
+  }
+};
+
+Child::Child() : state_(std::make_unique<State>()) {}
+Child::~Child() = default;
+
+int Child::start(const Words& words, const Options& options) {
+  Descriptor theirs, memory;
+  if (options.channel) {
+    int sockets[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return errno;
+    state_->channel.reset(sockets[0]);
+    // The descriptors could be each other's target: they move out of the way first.
+    theirs.reset(fcntl(sockets[1], F_DUPFD_CLOEXEC, above_both));
+    close(sockets[1]);
+    if (options.memory) memory.reset(fcntl(fileno(options.memory->state_->file), F_DUPFD_CLOEXEC, above_both));
+  }
+  const SignalsHeld held;  // until the handler knows of the child
+  Instructions instructions;
+  instructions.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+  if (options.channel) {
+    instructions.copy(STDERR_FILENO, STDOUT_FILENO);  // what a driver prints is no result
+    instructions.copy(theirs.get(), parents_channel);
+    if (options.memory) instructions.copy(memory.get(), parents_memory);
+  } else {
+    state_->group = true;
+    instructions.lead_group(held.before());
+    instructions.open(STDOUT_FILENO, options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+    instructions.open(STDERR_FILENO, options.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+  }
+  const int failed = instructions.start(words, options.variables, state_->process);
+  state_->ended = failed != 0;
+  if (failed == 0 && options.group) *options.group = state_->process;
+  return failed;
+}
+
+bool Child::wait(std::chrono::milliseconds limit) {
+  const auto begin = Clock::now();
+  while (!state_->ended) {
+    int result = 0;
+    const pid_t ended = waitpid(state_->process, &result, WNOHANG);
+    if (ended > 0) state_->note_end(result);
+    if (ended < 0) state_->ended = true;  // somebody else has waited for it
+    if (ended == 0 && Clock::now() - begin >= limit) return false;
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+const ProgramEnd& Child::end() const noexcept {
+  return state_->end;
+}
+
+void Child::ask_to_end() {
+  state_->send_signal(SIGTERM);
+}
+
+void Child::kill() {
+  state_->send_signal(SIGKILL);
+}
+
+bool Child::send(std::string_view text) {
+  return send_all(state_->channel.get(), text);
+}
+
+Heard Child::receive(std::string& line, std::optional<Clock::time_point> deadline) {
+  constexpr std::int64_t longest = 1'000'000;
+  while (!take_line(state_->received, line)) {
+    if (deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      pollfd waiting{state_->channel.get(), POLLIN, 0};
+      const int ready = left > 0 ? poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, longest))) : 0;
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0 && left <= longest) return Heard::late;
+      if (ready <= 0) continue;
+    }
+    if (!receive_some(state_->channel.get(), state_->received)) return Heard::gone;
+  }
+  return Heard::line;
+}
+
+void Child::hang_up() {
+  state_->channel.reset();
+}
+
+/// Asks the group to end, waits for its leader, and ends what is left after three seconds.
+void end_group(std::intptr_t group) noexcept {
+  const auto leader = static_cast<pid_t>(group);
+  ::kill(-leader, SIGTERM);
+  const timespec step{0, 10'000'000};
+  for (int i = 0; i < 300 && waitpid(leader, nullptr, WNOHANG) == 0; ++i) nanosleep(&step, nullptr);
+  ::kill(-leader, SIGKILL);
+}
+
+// ---- The other side
+
+struct Parent::State {
+  Mapping memory;
+  std::string received;
+};
+
+Parent::Parent() : state_(std::make_unique<State>()) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(parents_channel, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
+    throw std::runtime_error("another program starts this, nobody else");
+#if defined(__linux__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a program that hangs does not see its socket close
+#endif
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+Parent::~Parent() = default;
+
+bool Parent::send(std::string_view text) {
+  return send_all(parents_channel, text);
+}
+
+std::optional<std::string> Parent::receive() {
+  std::string line;
+  while (!take_line(state_->received, line))
+    if (!receive_some(parents_channel, state_->received)) return std::nullopt;
+  return line;
+}
+
+char* Parent::memory(std::int64_t bytes) {
+  if (!state_->memory.map(parents_memory, bytes))
+    throw std::runtime_error("the shared memory of " + std::to_string(bytes) + " bytes cannot be mapped");
+  return state_->memory.data();
+}
+
+void crash() {
+  std::signal(SIGSEGV, SIG_DFL);  // a sanitizer handles it otherwise
+  std::raise(SIGSEGV);
+  std::abort();
+}
+
+}  // namespace glgemm::tools
