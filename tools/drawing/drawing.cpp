@@ -107,10 +107,10 @@ void Drawing::text(Point at, std::string_view text, std::string_view classes, An
 
 namespace {
 
-std::string begin(double width, double height, std::string_view title) {
+std::string begin(double width, double height, std::string_view title, const char* space = "") {
   const std::string w = coordinate(width), h = coordinate(height);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" viewBox=\"0 0 " + w + " " + h + "\" width=\"" + w +
-         "\" height=\"" + h + "\" role=\"img\">\n<title>" + escaped(title) + "</title>\n";
+  return std::string("<svg") + space + " class=\"picture\" viewBox=\"0 0 " + w + " " + h + "\" width=\"" + w + "\" height=\"" +
+         h + "\" role=\"img\">\n<title>" + escaped(title) + "</title>\n";
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ std::string Drawing::inline_svg(double width, double height, std::string_view ti
 }
 
 std::string Drawing::file(double width, double height, std::string_view title) const {
-  return begin(width, height, title) + "<style>" + std::string(drawing_style()) +
+  return begin(width, height, title, " xmlns=\"http://www.w3.org/2000/svg\"") + "<style>" + std::string(drawing_style()) +
          "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
 }
 
