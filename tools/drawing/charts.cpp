@@ -39,7 +39,8 @@ class Scale {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     low_ = *least;
     high_ = *most;
-    logarithmic_ ? take_powers() : take_steps();
+    logarithmic_ ? take_powers() : take_steps(axis.whole);
+    if (!axis.at.empty()) ticks_ = axis.at;
   }
 
   bool has(double value) const { return std::isfinite(value) && (!logarithmic_ || value > 0); }
@@ -66,11 +67,12 @@ class Scale {
         ticks_.push_back(tick);
       }
   }
-  void take_steps() {
+  void take_steps(bool whole) {
     low_ = std::min(0.0, low_);
     if (high_ <= low_) high_ = low_ + 1;
     const double raw = (high_ - low_) / 5, power = std::pow(10, std::floor(std::log10(raw)));
-    const double step = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
+    const double nice = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
+    const double step = whole ? std::max(1.0, nice) : nice;
     high_ = std::ceil(high_ / step - 1e-9) * step;
     for (int i = 0; low_ + i * step <= high_ * (1 + 1e-9); ++i) ticks_.push_back(low_ + i * step);
   }
@@ -116,7 +118,7 @@ double draw_legend(Drawing* drawing, const Chart& chart, double x0, double y0, d
   double x = 0, y = 0;
   bool any = false;
   for (const Series& series : chart.series) {
-    if (series.name.empty()) continue;
+    if (series.name.empty() || series.points.empty()) continue;
     const double needed = 22 + text_width(series.name) + 12;
     if (x > 0 && x + needed > width) {
       x = 0;
@@ -142,7 +144,7 @@ double draw_legend(Drawing* drawing, const Chart& chart, double x0, double y0, d
 
 void draw(Drawing& drawing, const Chart& chart, const Box& box) {
   using Anchor = Drawing::Anchor;
-  constexpr double left = 58, right = 12, top = 26, below = 42;
+  constexpr double left = 58, right = 22, top = 26, below = 42;
   const double legend = draw_legend(nullptr, chart, 0, 0, box.width);
   std::size_t longest = 0;
   for (const std::string& category : chart.x.categories) longest = std::max(longest, category.size());

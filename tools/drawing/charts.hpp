@@ -21,6 +21,8 @@ struct Series {
 struct Axis {
   std::string label;
   bool logarithmic = true;  ///< else it begins at 0
+  bool whole = false;       ///< it counts: only whole numbers have ticks
+  std::vector<double> at{};  ///< where the ticks are; else they are chosen
   /// Of bars: what stands below each, at 0, 1, ...
   std::vector<std::string> categories{};
 };

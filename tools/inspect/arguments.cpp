@@ -147,14 +147,13 @@ std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device
                           {.bytes = std::int64_t{128} << 20, .milliseconds = 4});
 }
 
-void write_image(const Arguments& arguments, OutputFile& file, std::span<const Planned> plans, const Device& device) {
+std::string image_of(const Arguments& arguments, std::span<const Planned> plans, const Device& device) {
   const Planned& first = plans.front();
   std::vector<Share> shares;
   if (arguments.accelerators)
     shares = shares_of(first.stream ? first.stream->problem : first.problem, *arguments.accelerators,
                        stream_options(arguments, first.options));
-  file.write(picture_of(plans, device, roof_of(arguments, device), shares));
-  file.commit();
+  return picture_of(plans, device, roof_of(arguments, device), shares);
 }
 
 int validate(Arguments& arguments, const std::vector<Problem>& problems, const PlanOptions& options) {
@@ -205,11 +204,14 @@ int inspect(Arguments& arguments) {
   }
   arguments.json.open();
   std::optional<OutputFile> image;
-  if (!arguments.image.empty()) image.emplace(arguments.image);
+  if (!arguments.image.empty()) {
+    image.emplace(arguments.image);
+    image->write(image_of(arguments, plans, device));
+  }
   if (!arguments.json.to_standard_output())
     plans.size() == 1 ? print(plans.front(), device, arguments.shown)
                       : print_difference(plans[0], plans[1], device, arguments.shown);
-  if (image) write_image(arguments, *image, plans, device);
+  if (image) image->commit();
   arguments.json.write(plans.size() == 1 ? json_of(plans.front(), device, arguments.shown)
                                          : json_of_difference(plans[0], plans[1], device, arguments.shown));
   return 0;

@@ -149,6 +149,9 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
   operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
   operand("B", Role::b, cut.k, cut.n, cut.piece_k, cut.piece_n);
   operand("C", Role::c, cut.m, cut.n, cut.piece_m, cut.piece_n);
+  const std::int64_t pieces =
+      ceil_div(cut.m, std::max<std::int64_t>(1, cut.piece_m)) * ceil_div(cut.n, std::max<std::int64_t>(1, cut.piece_n));
+  if (pieces > 1 && shares.empty()) lines.push_back(grouped(pieces) + " pieces of C, one after the other; filled: the first");
   if (p.batch > 1) lines.push_back("A batch of " + grouped(p.batch) + " of these; bytes are of all.");
   if (planned.plan.transposed) lines.emplace_back("C^T = op(B)^T op(A)^T runs: A and B have changed places.");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer sides are drawn shorter.");
@@ -156,8 +159,8 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
     std::int64_t elements = 0;
     for (const Section& piece : shares[i].pieces) elements += piece.rows * piece.columns;
     const double percent = 100 * share(elements, cut.m * cut.n);
-    lines.push_back("accelerator " + std::to_string(i + 1) + " (" + shares[i].name.substr(0, 40) + ")" + ", " +
-                    decimal(std::round(percent)) + " % of C, moved " + bytes_text(shares[i].moved_bytes));
+    lines.push_back("accelerator " + std::to_string(i + 1) + ": " + shares[i].name);
+    lines.push_back("  " + decimal(std::round(percent)) + " % of C, moved " + bytes_text(shares[i].moved_bytes));
   }
   return lines_of_text(picture, 0, c.y + c.height + 8, lines);
 }
@@ -201,14 +204,13 @@ double draw_piece(Drawing& picture, const Planned& planned) {
   const Box first = part_of(box, 0, share(block.columns, plan.piece_n), 0, share(block.rows, plan.piece_m));
   picture.rectangle(first, "c1 fill", "the first workgroup's tile");
   picture.rectangle(box, "frame");
-  const std::string of_tiles =
-      times({groups.columns, groups.rows}) + " workgroups (columns x rows), each a tile of " + times({block.rows, block.columns});
+  const std::string of_tiles = times({groups.columns, groups.rows}) + " workgroups; at the upper left the tile of one, " +
+                               times({block.rows, block.columns});
   const std::int64_t count = static_cast<std::int64_t>(slices.size());
   std::vector<std::string> lines{
       times({plan.piece_m, plan.piece_n}) + " elements, " + of_tiles,
       (count == 1 ? "1 slice, " : grouped(count) + (count == 2000 ? " slices or more, " : " slices, ")) + "at most " +
-          times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) +
-          " workgroups in each; the tile at the upper left is one workgroup's",
+          times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups in each",
       "in all, with packing and adding up: " + grouped(size(plan).dispatches) + " dispatches" +
           (planned.stream ? " for a window" : "")};
   if (box.width * share(block.columns, plan.piece_n) < 3 || box.height * share(block.rows, plan.piece_m) < 3)

@@ -185,6 +185,11 @@ Figure over_n(const Reports& reports, bool speed_ups) {
     paper.tips.push_back("paper, N = " + std::to_string(one.n) + ": " + number(value));
   }
   figure.chart.series.push_back(std::move(paper));
+  std::set<double> sizes;
+  for (const Series& series : figure.chart.series)
+    for (const Point& point : series.points) sizes.insert(point.x);
+  constexpr std::size_t room = 9;
+  if (sizes.size() <= room) figure.chart.x.at.assign(sizes.begin(), sizes.end());
   return figure;
 }
 
@@ -227,6 +232,7 @@ Figure errors(const Reports& reports) {
                 "Each result's worst error over its proven bound, counted. Beyond 1 a result is wrong.",
                 {}};
   figure.chart.y.logarithmic = false;
+  figure.chart.y.whole = true;
   constexpr std::array<const char*, 7> names{"0", "to 1e-4", "to 0.001", "to 0.01", "to 0.1", "to 1", "WRONG"};
   constexpr std::array<double, 6> most{0, 1e-4, 1e-3, 1e-2, 1e-1, 1};
   figure.chart.x.categories.assign(names.begin(), names.end());
@@ -254,6 +260,7 @@ Figure errors(const Reports& reports) {
 Figure sorted_shares(const std::string& title, const std::string& caption) {
   Figure figure{{title, {"products, from the least"}, {"%"}, {}}, caption, {}};
   figure.chart.x.logarithmic = figure.chart.y.logarithmic = false;
+  figure.chart.x.whole = true;
   return figure;
 }
 void add_shares(Figure& figure, const std::string& name, int colour, bool second,
@@ -383,10 +390,12 @@ std::string page(const Reports& reports) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
       escaped(title) + "</title>\n<style>" + std::string(page_style) + std::string(drawing_style()) + "</style></head><body>\n";
-  if (two) {
-    html += "<h1>" + escaped(title) + "</h1>\n<p>A: " + escaped(name(reports[0])) + "<br>B: " + escaped(name(reports[1])) +
-            ", hollow and dashed</p>\n";
-  }
+  const auto driver = [&](const Json& report) {
+    return escaped(name(report) + ", OpenGL " + report.at("device").value("version", ""));
+  };
+  if (two)
+    html += "<h1>" + escaped(title) + "</h1>\n<p>A: " + driver(reports[0]) + "<br>B: " + driver(reports[1]) +
+            "; hollow and dashed</p>\n";
   std::string figures;
   for (const Figure& figure : {over_n(reports, false), over_n(reports, true), roofline(reports), errors(reports), tuner(reports),
                                beside_cublas(reports)})
