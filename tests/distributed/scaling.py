@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How much faster two ranks multiply than one, beside what this machine gives two processes that only count.
 
-  scaling.py GLGEMM_DISTRIBUTED_TESTS [--size N] [--rounds R] [--least SHARE]
+  scaling.py GLGEMM_DISTRIBUTED_TESTS [--size N] [--rounds R] [--least SHARE] [--json FILE]
 
 Each round runs one rank, two ranks, one counting process and two, in this order. Prints for each round, and as the median of all,
-the speed-ups and the first as a share of the second. One thread for each rank. Ends with 1 where the median share is below SHARE.
+the speed-ups and the first as a share of the second. One thread for each rank. Ends with 1 where the median share is below SHARE. --json writes the medians for tools/plot.
 """
 import argparse
+import json
 import os
 import re
 import statistics
@@ -41,6 +42,7 @@ def main():
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--least", type=float, default=0)
+    parser.add_argument("--json")
     arguments = parser.parse_args()
     os.environ.update(LP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     rounds = []
@@ -52,6 +54,12 @@ def main():
               f"{one / two / spinning:.3f}", flush=True)
     speed_up, spinning, share = (statistics.median(column) for column in zip(*rounds))
     print(f"N = {arguments.size}, medians of {arguments.rounds}: ranks {speed_up:.2f}, counting {spinning:.2f}, share {share:.3f}")
+    if arguments.json:
+        shape = {"m": arguments.size, "n": arguments.size, "k": arguments.size, "type": "f32"}
+        results = [{**shape, "ranks": ranks, "speed_up": times, "threads_speed_up": control}
+                   for ranks, times, control in ((1, 1, 1), (2, speed_up, spinning))]
+        with open(arguments.json, "w") as file:
+            json.dump({"results": results}, file, indent=2)
     return 0 if share >= arguments.least else 1
 
 

@@ -7,13 +7,16 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <glgemm/error.hpp>
+#include <nlohmann/json.hpp>
 
 #include "bench/current_gl.hpp"
+#include "files/files.hpp"
 
 namespace glgemm::shaders {
 extern const std::string_view text_of_multiply_add;
@@ -256,6 +259,28 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
   for (const GLuint binding : {0u, 1u}) glBindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, 0);
   glBindBuffer(GL_SHADER_STORAGE_BUFFER, 0);
   return roofline;
+}
+
+Roofline read_roofline(const std::string& path) {
+  using Json = nlohmann::ordered_json;
+  InputFile file(path);
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, text.data(), text.size());
+  const Json json = Json::parse(text, nullptr, false);
+  const Json* roof = &json;
+  if (json.is_object() && json.contains("bench") && json["bench"].is_array())
+    for (const Json& one : json["bench"])  // a report has several benches
+      if (one.is_object() && one.value("section", "") == "roofline" && one.contains("found")) roof = &one["found"];
+  if (roof->is_object() && roof->contains("roofline")) try {
+      const Json& found = roof->at("roofline");
+      Roofline result;
+      result.gflops = found.at("gflops");
+      result.storage_gb_per_s = found.at("storage_gb_per_s");
+      result.image_gb_per_s = found.at("image_gb_per_s");
+      if (result.gflops > 0 && result.read_gb_per_s() > 0) return result;
+    } catch (const Json::exception&) {
+    }
+  throw std::invalid_argument("'" + path + "' has no roofline: 'glgemm bench --roofline --json' and 'glgemm report' write one");
 }
 
 }  // namespace glgemm::tools

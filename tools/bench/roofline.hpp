@@ -38,4 +38,9 @@ struct Roofline {
 /// @throws OutOfMemory  not even a sixteenth of the buffer can be had
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options = {});
 
+/// What `bench --roofline` or `report` wrote of it to a file of JSON.
+/// @throws FileError              the file cannot be read
+/// @throws std::invalid_argument  it has no roofline; the message names it
+Roofline read_roofline(const std::string& path);
+
 }  // namespace glgemm::tools

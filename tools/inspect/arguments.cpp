@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -13,6 +14,9 @@
 
 #include "inspect/compiled.hpp"
 #include "inspect/inspect.hpp"
+#include "inspect/plan_picture.hpp"
+#include "inspect/shares.hpp"
+#include "inspect/validate.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -31,6 +35,11 @@ struct Arguments {
   std::string as;
   bool no_device = false;
   bool compiled = false;
+  bool validate = false;
+  std::string image;
+  std::string roofline;
+  std::optional<std::string> accelerators;
+  std::vector<std::string> diff;
   double runs = 1000;
   std::int64_t split_k = 0;
   JsonOutput json;
@@ -97,51 +106,115 @@ void list_device_classes(Arguments& arguments) {
   arguments.json.write(device_classes_json());
 }
 
-void inspect(Arguments& arguments) {
-  if (arguments.as == "list") return list_device_classes(arguments);
+/// Both limits of memory, where they are given.
+StreamOptions stream_options(const Arguments& arguments, const PlanOptions& options) {
+  StreamOptions stream;
+  stream.plan = options;
+  if (!arguments.memory_limit.empty()) stream.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+  if (!arguments.device_memory_limit.empty())
+    stream.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+  return stream;
+}
+
+Planned plan_of(const Arguments& arguments, const Problem& problem, const Device& device, const PlanOptions& options) {
+  Explanation why;
+  if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
+    const Plan plan = make_plan(problem, device.limits, options, &why);
+    return {problem, options, plan, std::move(why)};
+  }
+  StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options(arguments, options));
+  Problem window = stream.problem;
+  window.m = stream.piece_m;
+  window.n = stream.piece_n;
+  window.k = stream.piece_k;
+  PlanOptions as_streamed = options;
+  as_streamed.kernel = stream.window.kernel;
+  as_streamed.split_k = stream.window.parts;
+  as_streamed.transposed = stream.window.transposed;
+  make_plan(window, device.limits, as_streamed, &why);
+  return {window, options, stream.window, std::move(why), std::move(stream)};
+}
+
+/// The roof of the file, else that of the device, if it is there.
+std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device) {
+  if (!arguments.roofline.empty()) return read_roofline(arguments.roofline);
+  if (!device.there) return std::nullopt;
+  HeadlessOptions options;
+  options.device = arguments.device;
+  const HeadlessContext context(options);
+  // Less than `bench --roofline` takes, and so less exact.
+  return measure_roofline(HeadlessContext::get_proc_address, device.limits.cpu,
+                          {.bytes = std::int64_t{128} << 20, .milliseconds = 4});
+}
+
+std::string image_of(const Arguments& arguments, std::span<const Planned> plans, const Device& device) {
+  const Planned& first = plans.front();
+  std::vector<Share> shares;
+  if (arguments.accelerators)
+    shares = shares_of(first.stream ? first.stream->problem : first.problem, *arguments.accelerators,
+                       stream_options(arguments, first.options));
+  return picture_of(plans, device, roof_of(arguments, device), shares);
+}
+
+int validate(Arguments& arguments, const std::vector<Problem>& problems, const PlanOptions& options) {
+  arguments.json.open();
+  ValidateOptions how{options, arguments.device, true, {}, arguments.shown.all};
+  if (arguments.no_device || !arguments.as.empty()) {
+    how.use_device = false;
+    how.limits = find_device(arguments).limits;
+  }
+  const Validated validated = validate_programs(problems, how);
+  if (!arguments.json.to_standard_output()) print(validated, std::cout);
+  arguments.json.write(json_of(validated));
+  return validated.refused.empty() ? 0 : 1;
+}
+
+int inspect(Arguments& arguments) {
+  if (arguments.as == "list") return list_device_classes(arguments), 0;
   const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options;
   options.runs = arguments.runs;
   options.split_k = arguments.split_k;
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
+  if (arguments.validate) return validate(arguments, problems, options);
   if (arguments.compiled) {
     arguments.json.open();
     const Compiled compiled = compile(arguments.device, problems, options);
     if (!arguments.json.to_standard_output()) print(compiled, std::cout);
     arguments.json.write(json_of(compiled));
-    return;
+    return 0;
   }
   if (problems.size() > 1)
-    throw std::invalid_argument("--shape is given " + std::to_string(problems.size()) + " times; only --compiled takes several");
-  const Problem& problem = problems.front();
+    throw std::invalid_argument("--shape is given " + std::to_string(problems.size()) +
+                                " times; only --compiled and --validate take several");
+  if (!arguments.image.empty() && !arguments.image.ends_with(".svg"))
+    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
+  if (arguments.image.empty() && (!arguments.roofline.empty() || arguments.accelerators))
+    throw std::invalid_argument("--roofline and --accelerators are for --image");
+  std::vector<std::optional<Kernel>> kernels{options.kernel};
+  if (!arguments.diff.empty()) kernels.clear();
+  for (const std::string& kernel : arguments.diff)
+    kernels.push_back(kernel == "auto" ? std::nullopt : std::optional(parse_kernel(kernel)));
   const Device device = find_device(arguments);
   options.tuning = device.tuning;
-  const Planned planned = [&]() -> Planned {
-    Explanation why;
-    if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
-      const Plan plan = make_plan(problem, device.limits, options, &why);
-      return {problem, options, plan, std::move(why)};
-    }
-    StreamOptions stream_options;
-    stream_options.plan = options;
-    if (!arguments.memory_limit.empty()) stream_options.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-    if (!arguments.device_memory_limit.empty())
-      stream_options.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
-    StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options);
-    Problem window = stream.problem;
-    window.m = stream.piece_m;
-    window.n = stream.piece_n;
-    window.k = stream.piece_k;
-    PlanOptions as_streamed = options;
-    as_streamed.kernel = stream.window.kernel;
-    as_streamed.split_k = stream.window.parts;
-    as_streamed.transposed = stream.window.transposed;
-    make_plan(window, device.limits, as_streamed, &why);
-    return {window, options, stream.window, std::move(why), std::move(stream)};
-  }();
+  std::vector<Planned> plans;
+  for (const std::optional<Kernel>& kernel : kernels) {
+    options.kernel = kernel;
+    plans.push_back(plan_of(arguments, problems.front(), device, options));
+  }
   arguments.json.open();
-  if (!arguments.json.to_standard_output()) print(planned, device, arguments.shown);
-  arguments.json.write(json_of(planned, device, arguments.shown));
+  std::optional<OutputFile> image;
+  if (!arguments.image.empty()) {
+    image.emplace(arguments.image);
+    image->write(image_of(arguments, plans, device));
+  }
+  if (!arguments.json.to_standard_output())
+    plans.size() == 1 ? print(plans.front(), device, arguments.shown)
+                      : print_difference(plans[0], plans[1], device, arguments.shown);
+  if (image) image->commit();
+  arguments.json.write(plans.size() == 1 ? json_of(plans.front(), device, arguments.shown)
+                                         : json_of_difference(plans[0], plans[1], device, arguments.shown));
+  return 0;
 }
 
 }  // namespace
@@ -159,7 +232,7 @@ void add_inspect(CLI::App& app, int& status) {
   add_op_b(*verb, arguments->op_b);
   add_type(*verb, arguments->type);
   add_batch(*verb, arguments->batch);
-  add_kernel(*verb, arguments->shown.requested);
+  auto* kernel = add_kernel(*verb, arguments->shown.requested);
   verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
       ->type_name("COUNT")
       ->check(in_range(0, 1024))
@@ -189,9 +262,33 @@ void add_inspect(CLI::App& app, int& status) {
                         ->excludes(as);
   auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
   auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
-  verb->add_flag("--compiled", arguments->compiled,
-                 "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
-      ->excludes(memory, device_memory, as, no_device, all, source);
+  auto* compiled =
+      verb->add_flag(
+              "--compiled", arguments->compiled,
+              "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
+          ->excludes(memory, device_memory, as, no_device, all, source);
+  auto* validate =
+      verb->add_flag("--validate", arguments->validate,
+                     "Have glslangValidator and the driver compile the programs; with --all those of every kernel that "
+                     "the tuner could choose. Computes nothing")
+          ->excludes(compiled, memory, device_memory, source);
+  auto* diff = verb->add_option("--diff", arguments->diff, "Two kernels side by side: what differs")
+                   ->type_name("KERNEL KERNEL")
+                   ->expected(2)
+                   ->excludes(kernel, compiled, validate, all);
+  auto* image = verb->add_option("--image", arguments->image,
+                                 "Draw the plan, or both of --diff: pieces, slices, tiles, windows of k, bytes, the roofline")
+                    ->type_name("FILE.svg")
+                    ->excludes(compiled, validate);
+  verb->add_option("--roofline", arguments->roofline,
+                   "The picture's roof, from JSON of 'bench --roofline' or of 'report'; without it the device is measured")
+      ->type_name("FILE");
+  verb->add_option(
+          "--accelerators", arguments->accelerators,
+          "The picture shows which of these has which piece: the product of zeros is computed there; a list as for bench")
+      ->type_name("all|LIST")
+      ->excludes(diff, no_device, as)
+      ->needs(image);
   verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
       ->type_name("COUNT")
       ->check(in_range(0, 1000000))
@@ -203,11 +300,11 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --shape 4096,1,4096 --all\n"
       "  glgemm inspect --size 4096 --as nvidia-ampere\n"
       "  glgemm inspect --size 4096 --compiled\n"
+      "  glgemm inspect --size 1024 --image plan.svg\n"
+      "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
+      "  glgemm inspect --size 512 --all --validate\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
-  verb->callback([arguments, &status] {
-    inspect(*arguments);
-    status = 0;
-  });
+  verb->callback([arguments, &status] { status = inspect(*arguments); });
 }
 
 }  // namespace glgemm::tools

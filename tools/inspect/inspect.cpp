@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,47 +24,12 @@
 
 #include "arguments/help.hpp"
 #include "files/shapes.hpp"
+#include "inspect/numbers.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// 1234567 as 1,234,567.
-std::string grouped(std::int64_t value) {
-  std::string text = std::to_string(value);
-  for (std::size_t i = text.size(); i > 3 + (value < 0 ? 1U : 0U);) text.insert(i -= 3, ",");
-  return text;
-}
-
-std::string times(std::initializer_list<std::int64_t> sizes) {
-  std::string text;
-  for (const std::int64_t size : sizes) text += (text.empty() ? "" : " x ") + grouped(size);
-  return text;
-}
-
-/// 20,000 or 7.642.
-std::string decimal(double value) {
-  if (value < 1e15 && (value >= 1000 || value == std::floor(value))) return grouped(std::llround(value));
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
-
-std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
-  return value / step + (value % step != 0);
-}
-
-struct Grid {
-  std::int64_t columns;
-  std::int64_t rows;
-};
-
-/// The workgroups of a whole piece.
-Grid grid(const Plan& plan) {
-  const Tile block = tile(plan.kernel);
-  return {ceil_div(plan.piece_n, block.columns), ceil_div(plan.piece_m, block.rows)};
-}
 
 /// A kernel that was not taken, and why.
 struct PassedOver {
@@ -445,6 +411,105 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
 
 std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
   return to_json(planned, device, shown).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string json_of_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
+  const Json json{{"a", to_json(a, device, shown)}, {"b", to_json(b, device, shown)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+namespace {
+
+/// What `--diff` compares of a plan: names and values, the same names for all.
+std::vector<std::pair<std::string, std::string>> compared(const Planned& planned) {
+  const Plan& plan = planned.plan;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const Grid groups = grid(plan);
+  const PlanSize count = size(plan);
+  const Traffic t = traffic(plan.problem, plan.kernel);
+  const Problem& run = planned.problem;
+  const double expected = planned.why.expected_seconds;
+  std::string stages;
+  for (const Stage stage : plan.stages()) stages += (stages.empty() ? "" : ", ") + stage_name(stage);
+  std::vector<std::pair<std::string, std::string>> list{
+      {"kernel", std::string(name(plan.kernel))},
+      {"expected", expected > 0 ? milliseconds(expected) : "-"},
+      {"  rate", expected > 0 ? decimal(flops({run.m, run.n, run.k}, run.type, run.batch) / expected / 1e9) + " GFLOP/s" : "-"},
+      {"tile", times({block.rows, block.columns})},
+      {"workgroup", times({group[0], group[1], group[2]})},
+      {"shared", grouped(shared_bytes(plan.kernel, plan.problem.type)) + " bytes"},
+      {"stages", stages},
+      {"transposed", plan.transposed ? "yes" : "no"},
+      {"piece", times({plan.piece_m, plan.piece_n, plan.piece_k})},
+      {"parts of k", grouped(plan.parts)},
+      {"grid", times({groups.columns, groups.rows})},
+      {"pieces", grouped(count.pieces)},
+      {"dispatches", grouped(count.dispatches)},
+      {"workspace", grouped(plan.workspace.size_bytes) + " bytes"},
+      {"reads", "each of A " + decimal(t.a_from_buffer) + ", of B " + decimal(t.b_from_buffer)},
+      {"  shared", "each of A " + decimal(t.a_from_shared) + ", of B " + decimal(t.b_from_shared)},
+      {"traffic", decimal(t.bytes / 1e6) + " MB"},
+      {"  per byte", decimal(t.flops_per_byte) + " operations"}};
+  return list;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string one; std::getline(stream, one);) lines.push_back(one);
+  return lines;
+}
+
+/// The lines that one text has and the other lacks, in order: their longest common part is left out.
+void print_lines_that_differ(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;)
+      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    if (i < a.size() && j < b.size() && a[i] == b[j])
+      ++i, ++j;
+    else if (i < a.size() && (j == b.size() || common[i + 1][j] >= common[i][j + 1]))
+      std::cout << "A " << a[i++] << '\n';
+    else
+      std::cout << "B " << b[j++] << '\n';
+  }
+}
+
+}  // namespace
+
+void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
+  const Problem& p = a.stream ? a.stream->problem : a.problem;
+  line("device", device.name);
+  line("product", times({p.m, p.n, p.k}) + " (m x n x k) in " + std::string(to_string(p.type)));
+  line("  A", to_string(a.plan.kernel));
+  line("  B", to_string(b.plan.kernel));
+  std::cout << '\n';
+  auto of_a = compared(a), of_b = compared(b);
+  const auto add_parameters = [](const Plan& plan, const Plan& other, auto& own, auto& others) {
+    for (const KernelParameter& one : parameters(plan.kernel)) {
+      const auto know = parameters(other.kernel);
+      const bool both = std::any_of(know.begin(), know.end(), [&](const auto& x) { return x.name == one.name; });
+      const std::string label = "  " + std::string(one.name);
+      if (std::any_of(own.begin(), own.end(), [&](const auto& x) { return x.first == label; })) continue;
+      own.emplace_back(label, std::to_string(parameter(plan.kernel, one.name)));
+      others.emplace_back(label, both ? std::to_string(parameter(other.kernel, one.name)) : "-");
+    }
+  };
+  add_parameters(a.plan, b.plan, of_a, of_b);
+  add_parameters(b.plan, a.plan, of_b, of_a);
+  std::size_t width = 1;
+  for (const auto& [label, value] : of_a) width = std::max(width, value.size());
+  for (std::size_t i = 0; i < of_a.size(); ++i) {
+    std::string left = of_a[i].second;
+    left.resize(width, ' ');
+    line(of_a[i].first, left + (of_a[i].second == of_b[i].second ? "    " : "  | ") + of_b[i].second);
+  }
+  std::cout << "\n'|': they differ\n";
+  if (!shown.source) return;
+  std::cout << '\n';
+  print_lines_that_differ(lines_of(source(a.plan.program())), lines_of(source(b.plan.program())));
 }
 
 }  // namespace glgemm::tools

@@ -52,4 +52,9 @@ void print(const Planned& planned, const Device& device, const Shown& shown);
 /// One JSON object, with a line feed at its end.
 std::string json_of(const Planned& planned, const Device& device, const Shown& shown);
 
+/// Two plans of one product side by side; with `shown.source` the lines of GLSL in which their products differ.
+void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown);
+/// One JSON object, {"a": ..., "b": ...}, with a line feed at its end.
+std::string json_of_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown);
+
 }  // namespace glgemm::tools

@@ -12,6 +12,10 @@ namespace glgemm::tools {
 namespace {
 
 int report(const ReportOptions& arguments) {
+  if (!arguments.html.empty()) {
+    write_page(arguments);
+    return 0;
+  }
   if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--size");
   for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
     for (const std::string& file : *files) read_shapes(file);
@@ -23,7 +27,8 @@ int report(const ReportOptions& arguments) {
 
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<ReportOptions>();
-  CLI::App* verb = app.add_subcommand("report", "Test, tune and measure glgemm on a device: report.json and report.md");
+  CLI::App* verb =
+      app.add_subcommand("report", "Test, tune and measure glgemm on a device: report.json, report.md and report.html");
   verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
       ->type_name("FOLDER")
       ->capture_default_str()
@@ -58,10 +63,15 @@ void add_report(CLI::App& app, int& status) {
   verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")
       ->type_name("FILE")
       ->take_last();
+  verb->add_option("--html", arguments->html,
+                   "Measure nothing: write report.html of this report.json; of two it compares devices or drivers")
+      ->type_name("FILE [FILE]")
+      ->expected(1, 2);
   verb->footer(
       "Examples:\n"
       "  glgemm report --quick\n"
-      "  glgemm report --device nvidia --output results --no-tune");
+      "  glgemm report --device nvidia --output results --no-tune\n"
+      "  glgemm report --html old/report.json new/report.json --output both");
   verb->callback([arguments, &status] { status = report(*arguments); });
 }
 

@@ -1,4 +1,4 @@
-// Finds out all that one wants to know of glgemm on a device, and writes it as one JSON file and one in Markdown.
+// Finds out all that one wants to know of glgemm on a device, and writes it as JSON, in Markdown and as a page.
 #include "reports/report.hpp"
 
 #include <algorithm>
@@ -27,6 +27,7 @@
 #include "files/shapes.hpp"
 #include "peers/peers.hpp"
 #include "reports/checks.hpp"
+#include "reports/page.hpp"
 #include "reports/text.hpp"
 #include "system/files.hpp"
 
@@ -58,10 +59,20 @@ class Reporter {
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
-    report_ = {{"format", "glgemm report 1"}, {"date", today()},         {"glgemm", GLGEMM_VERSION_STRING},
-               {"command", command()},        {"quick", options_.quick}, {"device", Json::object()},
-               {"steps", Json::array()},      {"goals", Json::array()},  {"devices", Json::array()},
-               {"bench", Json::array()},      {"cublas", nullptr},       {"tuning", nullptr},
+    OutputFile{path("report.html")};
+    report_ = {{"format", "glgemm report 1"},
+               {"date", today()},
+               {"glgemm", GLGEMM_VERSION_STRING},
+               {"command", command()},
+               {"quick", options_.quick},
+               {"device", Json::object()},
+               {"steps", Json::array()},
+               {"goals", Json::array()},
+               {"devices", Json::array()},
+               {"bench", Json::array()},
+               {"cublas", nullptr},
+               {"tuning", nullptr},
+               {"tune", nullptr},
                {"tests_say", Json::array()}};
   }
 
@@ -80,7 +91,7 @@ class Reporter {
     progress_ = nullptr;
     progress.clear();
     write();
-    std::cout << "wrote " << path("report.json") << " and " << path("report.md") << '\n';
+    std::cout << "wrote " << path("report.json") << ", " << path("report.md") << " and " << path("report.html") << '\n';
     return failed_ ? 1 : 0;
   }
 
@@ -114,6 +125,7 @@ class Reporter {
     };
     put("report.json", report_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     put("report.md", markdown(report_));
+    put("report.html", page({report_}));
   }
 
   void ends(const std::string& name, const std::string& command, const std::string& state, const std::string& why,
@@ -167,20 +179,20 @@ class Reporter {
     if (there && report_["device"].empty()) report_["device"] = found.at("device");
     if (ended.status == 0 && there) {
       if (tell) {
-        take(section, found);
+        take(section, shown, found);
         ends(name, shown, "ok", "", ended.seconds);
       }
     } else {
       const bool wrong = ended.status == 1 && there;
-      if (wrong && tell) take(section, found);
+      if (wrong && tell) take(section, shown, found);
       ends(name, shown, "failed", wrong ? "a result is wrong" : why(ended), ended.seconds);
       if (!wrong) return nullptr;
     }
     last_ = std::move(found);
     return &last_;
   }
-  void take(const std::string& section, const Json& found) {
-    report_["bench"].push_back({{"section", section}, {"found", found}});
+  void take(const std::string& section, const std::string& command, const Json& found) {
+    report_["bench"].push_back({{"section", section}, {"command", without_folders(command)}, {"found", found}});
   }
 
   bool software() const { return report_["device"].value("software", false); }
@@ -244,7 +256,10 @@ class Reporter {
     if (options_.quick) words.insert(words.end(), {"--size", "64", "--kernel", "naive"});
     if (!options_.device.empty()) words.insert(words.end(), {"--device", options_.device});
     words.insert(words.end(), {"--output", table});
+    const std::string shown = joined(words), tried = scratch_.file("tune.json");
+    words.insert(words.end(), {"--json", tried});
     const Ended ended = start("tune", words, 60 * options_.tune_minutes);
+    if (const Json found = Json::parse(contents(tried), nullptr, false); found.is_object()) report_["tune"] = found;
     std::error_code error;
     if (fs::exists(to_path(table), error)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
@@ -252,11 +267,11 @@ class Reporter {
       variables_["GLGEMM_TUNING"] = to_text(fs::absolute(to_path(table)));  // what follows goes by it
     }
     if (ended.status == 0)
-      ends("tune", joined(words), "ok", "", ended.seconds);
+      ends("tune", shown, "ok", "", ended.seconds);
     else if (ended.late)
-      ends("tune", joined(words), "ok", "ended when its time was up; run again, it goes on from there", ended.seconds);
+      ends("tune", shown, "ok", "ended when its time was up; run again, it goes on from there", ended.seconds);
     else
-      ends("tune", joined(words), "failed", why(ended), ended.seconds);
+      ends("tune", shown, "failed", why(ended), ended.seconds);
   }
 
   void table() {
@@ -446,6 +461,31 @@ class Reporter {
 
 int run_report(const ReportOptions& options) {
   return Reporter(options).run();
+}
+
+void write_page(const ReportOptions& options) {
+  std::vector<Json> reports;
+  for (const std::string& name : options.html) {
+    InputFile file(name);
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read(0, text.data(), text.size());
+    reports.push_back(Json::parse(text, nullptr, false));
+    const Json& report = reports.back();
+    if (!report.is_object() || report.value("format", Json()) != "glgemm report 1")
+      throw std::invalid_argument("--html: '" + name + "' is no report.json of 'glgemm report'");
+    try {
+      page({report});
+    } catch (const Json::exception& error) {
+      throw std::invalid_argument("--html: '" + name + "' is not as 'glgemm report' writes it: " + error.what());
+    }
+  }
+  std::error_code error;
+  fs::create_directories(options.output, error);
+  const std::string path = (fs::path(options.output) / "report.html").string();
+  OutputFile file(path);
+  file.write(page(reports));
+  file.commit();
+  std::cout << "wrote " << path << '\n';
 }
 
 }  // namespace glgemm::tools

@@ -300,6 +300,7 @@ class Tuner {
 
     planned_statistics_ = "{}";
     std::int64_t resumed = 0, measured = 0;
+    std::map<std::string, std::int64_t> fates;
     const auto total = static_cast<std::int64_t>(space.size());
     const auto one = [&](const Candidate& candidate) {
       progress_->show(
@@ -307,13 +308,20 @@ class Tuner {
           name + ": " + std::to_string(measured) + " of " + std::to_string(total) +
               (best ? ", best " + to_string(best->candidate) + " " + number(gflops(problem, best->ms)) + " GFLOP/s" : ""));
       ++measured;
-      if (is_struck(problem, candidate)) return false;
+      if (is_struck(problem, candidate)) {
+        ++fates["struck off before"];
+        return false;
+      }
       const Fate* const known = journal_->find(problem, candidate);
       resumed += known ? 1 : 0;
       if (known && candidate == planned) planned_statistics_ = known->statistics;
       if (known && known->struck()) strike(name, problem, candidate, *known);
-      if (known && known->what != "won") return false;
+      if (known && known->what != "won") {
+        ++fates[known->what];
+        return false;
+      }
       const Fate fate = attempt(problem, candidate, best);
+      ++fates[fate.what];
       if (candidate == planned) planned_statistics_ = fate.statistics;
       if (!known) journal_->add(problem, candidate, fate);
       if (fate.struck()) strike(name, problem, candidate, fate);
@@ -338,7 +346,7 @@ class Tuner {
     TuningTable table = existing_table(options_.output, ignored);  // another tuner may have written meanwhile
     table.add(entry_for(problem, *best, gflops(problem, outcome.best_ms)));
     write_file(options_.output, table.to_json());
-    add_json(problem, planned, *best, outcome, total, measured);
+    add_json(problem, planned, *best, outcome, total, measured, fates);
     return true;
   }
 
@@ -380,7 +388,7 @@ class Tuner {
   }
 
   void add_json(const TuneProblem& problem, const Candidate& planned, const Best& best, const Outcome& outcome,
-                std::int64_t space, std::int64_t measured) {
+                std::int64_t space, std::int64_t measured, const std::map<std::string, std::int64_t>& fates) {
     const Shape& shape = problem.shape;
     Json result{{"class", problem.shape_class},
                 {"m", shape.m},
@@ -391,6 +399,7 @@ class Tuner {
                 {"op", std::string(shape.op_a == Op::none ? "N" : "T") + (shape.op_b == Op::none ? "N" : "T")},
                 {"space", space},
                 {"measured", measured},
+                {"fates", fates},
                 {"exhaustive", measured >= space},
                 {"kernel", best.candidate.kernel},
                 {"split_k", best.candidate.split_k},

@@ -1,0 +1,482 @@
+// Draws plans.
+#include "inspect/plan_picture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+#include "drawing/charts.hpp"
+#include "files/shapes.hpp"
+#include "inspect/numbers.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Anchor = Drawing::Anchor;
+
+constexpr double panel_width = 470;
+constexpr double text_line = 17;
+
+std::int64_t parameter_or(const Kernel& kernel, std::string_view name, std::int64_t other) {
+  for (const KernelParameter& one : parameters(kernel))
+    if (one.name == name) return parameter(kernel, name);
+  return other;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::array<const char*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return decimal(unit == 0 ? value : std::round(value * 100) / 100) + " " + units.at(unit);
+}
+
+/// Lengths as they are drawn: in proportion where that leaves the shortest one legible, else by a power that does.
+class Proportions {
+ public:
+  explicit Proportions(std::initializer_list<std::int64_t> lengths) {
+    double least = 1e300, most = 1;
+    for (const std::int64_t length : lengths) {
+      least = std::min(least, static_cast<double>(std::max<std::int64_t>(1, length)));
+      most = std::max(most, static_cast<double>(length));
+    }
+    constexpr double widest = 6;
+    if (most / least > widest) power_ = std::log(widest) / std::log(most / least);
+  }
+  double operator()(std::int64_t length) const {
+    return std::pow(static_cast<double>(std::max<std::int64_t>(1, length)), power_);
+  }
+  bool true_to_scale() const { return power_ == 1; }
+
+ private:
+  double power_ = 1;
+};
+
+/// Lines that cut a box of `count` elements each `step`, where they are far enough apart to be seen; else none.
+void draw_cuts(Drawing& picture, const Box& box, std::int64_t length, std::int64_t step, bool down, const char* classes) {
+  if (step <= 0 || step >= length) return;
+  const double extent = down ? box.height : box.width;
+  if (extent * static_cast<double>(step) / static_cast<double>(length) < 3) return;
+  for (std::int64_t at = step; at < length; at += step) {
+    const double d = extent * static_cast<double>(at) / static_cast<double>(length);
+    down ? picture.line({box.x, box.y + d}, {box.x + box.width, box.y + d}, classes)
+         : picture.line({box.x + d, box.y}, {box.x + d, box.y + box.height}, classes);
+  }
+}
+
+/// Of m, n and k: the problem's and those of a piece, as it runs.
+struct Cut {
+  std::int64_t m, n, k, piece_m, piece_n, piece_k;
+};
+Cut cut_of(const Planned& planned) {
+  if (const auto& s = planned.stream) return {s->problem.m, s->problem.n, s->problem.k, s->piece_m, s->piece_n, s->piece_k};
+  const Plan& p = planned.plan;
+  return {p.problem.m, p.problem.n, p.problem.k, p.piece_m, p.piece_n, p.piece_k};
+}
+
+/// The part of `box` that lies between these shares of its width and height.
+Box part_of(const Box& box, double x0, double x1, double y0, double y1) {
+  return {box.x + x0 * box.width, box.y + y0 * box.height, (x1 - x0) * box.width, (y1 - y0) * box.height};
+}
+double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 1 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// Lines below each other, the long ones wrapped.  @return where they end
+double lines_of_text(Drawing& picture, double x, double y, const std::vector<std::string>& lines) {
+  constexpr std::size_t most = 68;
+  for (std::string line : lines)
+    while (!line.empty()) {
+      const std::size_t space = line.size() <= most ? std::string::npos : line.rfind(' ', most);
+      picture.text({x, y += text_line}, line.substr(0, space));
+      line = space == std::string::npos ? "" : "  " + line.substr(space + 1);
+    }
+  return y;
+}
+
+/// C = A B with A to the left of C and B above it, cut as it runs.
+double draw_product(Drawing& picture, const Planned& planned, const std::vector<Share>& shares) {
+  const Cut cut = cut_of(planned);
+  const Problem& p = planned.stream ? planned.stream->problem : planned.plan.problem;
+  const Proportions length({cut.m, cut.n, cut.k});
+  constexpr double gap = 10, room_x = panel_width - 70 - gap, room_y = 300;
+  const double unit = std::min(room_x / (length(cut.k) + length(cut.n)), room_y / (length(cut.k) + length(cut.m)));
+  const double wide_k = unit * length(cut.k), wide_n = unit * length(cut.n), high_m = unit * length(cut.m);
+  picture.text({0, 14}, "The product, cut into pieces", "title");
+  const double left = std::max(0.0, (panel_width - wide_k - gap - wide_n) / 2), top = 44;
+  const Box b{left + wide_k + gap, top, wide_n, wide_k}, a{left, top + wide_k + gap, wide_k, high_m}, c{b.x, a.y, wide_n, high_m};
+  picture.rectangle(a, "c0 wash", "A, " + times({cut.m, cut.k}));
+  picture.rectangle(b, "c1 wash", "B, " + times({cut.k, cut.n}));
+  picture.rectangle(c, "c2 wash", "C, " + times({cut.m, cut.n}));
+  if (shares.empty()) {
+    picture.rectangle(part_of(a, 0, share(cut.piece_k, cut.k), 0, share(cut.piece_m, cut.m)), "c0 fill",
+                      "of A: the first window");
+    picture.rectangle(part_of(b, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_k, cut.k)), "c1 fill",
+                      "of B: the first window");
+    picture.rectangle(part_of(c, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_m, cut.m)), "c2 fill", "the first piece of C");
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    for (const Section& piece : shares[i].pieces) {
+      const Box box = part_of(c, share(piece.column, cut.n), share(piece.column + piece.columns, cut.n), share(piece.row, cut.m),
+                              share(piece.row + piece.rows, cut.m));
+      const std::string colour = "c" + std::to_string(i % drawing_colours);
+      picture.rectangle(box, colour + " fill",
+                        shares[i].name + ": rows from " + grouped(piece.row) + ", columns from " + grouped(piece.column) + ", " +
+                            times({piece.rows, piece.columns}));
+      picture.rectangle(box, "grid");
+      if (box.width > 14 && box.height > 14) {
+        picture.rectangle({box.x + box.width / 2 - 8, box.y + box.height / 2 - 9, 16, 18}, "paper");
+        picture.text({box.x + box.width / 2, box.y + box.height / 2 + 4}, std::to_string(i + 1), {}, Anchor::middle);
+      }
+    }
+  for (const auto& [box, rows, columns, step_y, step_x] :
+       {std::tuple{a, cut.m, cut.k, cut.piece_m, cut.piece_k}, std::tuple{b, cut.k, cut.n, cut.piece_k, cut.piece_n},
+        std::tuple{c, cut.m, cut.n, shares.empty() ? cut.piece_m : 0, shares.empty() ? cut.piece_n : 0}}) {
+    draw_cuts(picture, box, rows, step_y, true, "frame");
+    draw_cuts(picture, box, columns, step_x, false, "frame");
+    picture.rectangle(box, "frame");
+  }
+  picture.text({b.x + b.width / 2, b.y - 6}, "B", {}, Anchor::middle);
+  picture.text({a.x - 8, a.y + a.height / 2 + 4}, "A", {}, Anchor::end);
+  picture.text({c.x + c.width + 8, c.y + c.height / 2 + 4}, "C");
+  std::vector<std::string> lines;
+  const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns, std::int64_t r, std::int64_t s) {
+    const std::int64_t size = element_bytes(type(p, role));
+    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(p.batch * rows * columns * size) +
+                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(r * s * size) : ""));
+  };
+  operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
+  operand("B", Role::b, cut.k, cut.n, cut.piece_k, cut.piece_n);
+  operand("C", Role::c, cut.m, cut.n, cut.piece_m, cut.piece_n);
+  const std::int64_t pieces =
+      ceil_div(cut.m, std::max<std::int64_t>(1, cut.piece_m)) * ceil_div(cut.n, std::max<std::int64_t>(1, cut.piece_n));
+  if (pieces > 1 && shares.empty()) lines.push_back(grouped(pieces) + " pieces of C, one after the other; filled: the first");
+  if (p.batch > 1) lines.push_back("A batch of " + grouped(p.batch) + " of these; bytes are of all.");
+  if (planned.plan.transposed) lines.emplace_back("C^T = op(B)^T op(A)^T runs: A and B have changed places.");
+  if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer sides are drawn shorter.");
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    std::int64_t elements = 0;
+    for (const Section& piece : shares[i].pieces) elements += piece.rows * piece.columns;
+    const double percent = 100 * share(elements, cut.m * cut.n);
+    lines.push_back("accelerator " + std::to_string(i + 1) + ": " + shares[i].name);
+    lines.push_back("  " + decimal(std::round(percent)) + " % of C, moved " + bytes_text(shares[i].moved_bytes));
+  }
+  return lines_of_text(picture, 0, c.y + c.height + 8, lines);
+}
+
+/// The dispatches that multiply the first piece's first window, at most so many.
+std::vector<Step> slices_of_piece(const Plan& plan, std::size_t most) {
+  std::vector<Step> steps;
+  Cursor cursor;
+  for (int i = 0; i < 100000 && steps.size() < most; ++i) {
+    const Cursor before = cursor;
+    const std::optional<Step> step = next_slice(plan, cursor);
+    if (!step || before.m0 != 0 || before.n0 != 0 || before.k0 != 0 || before.batch0 != 0) break;
+    if (step->stage == Stage::multiply && step->z0 == 0) steps.push_back(*step);
+  }
+  return steps;
+}
+
+/// A piece of C in tiles, which slices take in turn.
+double draw_piece(Drawing& picture, const Planned& planned) {
+  const Plan& plan = planned.plan;
+  const Tile block = tile(plan.kernel);
+  const Grid groups = grid(plan);
+  picture.text({0, 14}, "A piece of C: slices of workgroups", "title");
+  const Proportions length({plan.piece_m, plan.piece_n});
+  const double unit = std::min((panel_width - 20) / length(plan.piece_n), 260 / length(plan.piece_m));
+  const Box box{10, 30, unit * length(plan.piece_n), unit * length(plan.piece_m)};
+  picture.rectangle(box, "c2 wash");
+  const std::vector<Step> slices = slices_of_piece(plan, 2000);
+  const std::int64_t item_rows = std::max<std::int64_t>(1, plan.piece_m), item_columns = std::max<std::int64_t>(1, plan.piece_n);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const Step& s = slices[i];
+    const std::int64_t columns = s.groups[0] * block.columns, rows = s.groups[1] * block.rows;
+    const Box place = part_of(box, share(s.x0, item_columns), share(s.x0 + columns, item_columns), share(s.y0, item_rows),
+                              share(s.y0 + rows, item_rows));
+    constexpr std::array<const char*, 3> colours{"c2 fill", "c4 fill", "c5 fill"};
+    picture.rectangle(place, colours.at(i % 3),
+                      "slice " + std::to_string(i + 1) + ": " + times({s.groups[0], s.groups[1], s.groups[2]}) + " workgroups");
+  }
+  draw_cuts(picture, box, plan.piece_m, block.rows, true, "grid");
+  draw_cuts(picture, box, plan.piece_n, block.columns, false, "grid");
+  const Box first = part_of(box, 0, share(block.columns, plan.piece_n), 0, share(block.rows, plan.piece_m));
+  picture.rectangle(first, "c1 fill", "the first workgroup's tile");
+  picture.rectangle(box, "frame");
+  const std::string of_tiles = times({groups.columns, groups.rows}) + " workgroups; at the upper left the tile of one, " +
+                               times({block.rows, block.columns});
+  const std::int64_t count = static_cast<std::int64_t>(slices.size());
+  std::vector<std::string> lines{
+      times({plan.piece_m, plan.piece_n}) + " elements, " + of_tiles,
+      (count == 1 ? "1 slice, " : grouped(count) + (count == 2000 ? " slices or more, " : " slices, ")) + "at most " +
+          times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups in each",
+      "in all, with packing and adding up: " + grouped(size(plan).dispatches) + " dispatches" +
+          (planned.stream ? " for a window" : "")};
+  if (box.width * share(block.columns, plan.piece_n) < 3 || box.height * share(block.rows, plan.piece_m) < 3)
+    lines.emplace_back("The tiles are too many to draw the lines between them.");
+  return lines_of_text(picture, 0, box.y + box.height + 6, lines);
+}
+
+/// A workgroup's tile, and in it what one invocation computes.
+double draw_tile(Drawing& picture, const Planned& planned) {
+  const Plan& plan = planned.plan;
+  const Tile block = tile(plan.kernel);
+  const std::array<int, 3> group = workgroup(plan.kernel);
+  const Invocations count = invocations_of_tile(plan);
+  const InvocationPart part = invocation_part(plan, std::min<std::int64_t>(1, count.across - 1), 0);
+  picture.text({0, 14}, "A workgroup's tile, and one invocation's part", "title");
+  const Proportions length({block.rows, block.columns});
+  const double unit = std::min((panel_width - 60) / length(block.columns), 190 / length(block.rows));
+  const Box box{46, 62, unit * length(block.columns), unit * length(block.rows)};
+  const Box a{8, box.y, 30, box.height}, b{box.x, 28, box.width, 26};
+  picture.rectangle(a, "c0 wash", "of A");
+  picture.rectangle(b, "c1 wash", "of B");
+  picture.rectangle(box, "c2 wash", "of C");
+  for (const std::int64_t row : part.rows)
+    picture.rectangle(part_of(a, 0, 1, share(row, block.rows), share(row + 1, block.rows)), "c0 fill");
+  for (const std::int64_t column : part.columns)
+    picture.rectangle(part_of(b, share(column, block.columns), share(column + 1, block.columns), 0, 1), "c1 fill");
+  for (const std::int64_t row : part.rows)
+    for (const std::int64_t column : part.columns)
+      picture.rectangle(part_of(box, share(column, block.columns), share(column + 1, block.columns), share(row, block.rows),
+                                share(row + 1, block.rows)),
+                        "c2 fill");
+  const auto each = [&](std::int64_t elements, double extent) {
+    return extent / static_cast<double>(std::max<std::int64_t>(1, elements)) >= 4 ? 1 : elements;
+  };
+  draw_cuts(picture, box, block.rows, each(block.rows, box.height), true, "grid");
+  draw_cuts(picture, box, block.columns, each(block.columns, box.width), false, "grid");
+  for (const Box& one : {a, b, box}) picture.rectangle(one, "frame");
+  picture.text({a.x + 15, a.y - 5}, "A", {}, Anchor::middle);
+  picture.text({b.x - 6, b.y + 17}, "B", {}, Anchor::end);
+  const auto rows = static_cast<std::int64_t>(part.rows.size()), columns = static_cast<std::int64_t>(part.columns.size());
+  const std::int64_t invocations = std::int64_t{group[0]} * group[1] * group[2];
+  const std::int64_t sharing = invocations / std::max<std::int64_t>(1, count.across * count.down);
+  const std::int64_t shared = shared_bytes(plan.kernel, plan.problem.type);
+  std::vector<std::string> lines{
+      times({block.rows, block.columns}) + " elements of C by " + times({group[0], group[1], group[2]}) + " = " +
+          grouped(invocations) + " invocations",
+      "one invocation: " + times({rows, columns}) + " of them (filled), from such rows of A and columns of B"};
+  if (plan.problem.batch > 1 && block.rows * block.columns == rows * columns && invocations > 1)
+    lines.emplace_back("each invocation of the workgroup has such a tile, of this item or of a next one");
+  else if (sharing > 1)
+    lines.push_back(grouped(sharing) + " invocations share each part and take turns along k");
+  lines.push_back(shared > 0 ? bytes_text(shared) + " of shared memory for the workgroup"
+                             : "no shared memory: from registers alone");
+  if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer side is drawn shorter.");
+  return lines_of_text(picture, 0, box.y + box.height + 6, lines);
+}
+
+/// k in windows, a window in parts, a part in steps.
+double draw_k(Drawing& picture, const Planned& planned) {
+  const Plan& plan = planned.plan;
+  const Cut cut = cut_of(planned);
+  picture.text({0, 14}, "k: windows, parts and steps", "title");
+  const std::int64_t step =
+      parameter_or(plan.kernel, "block_k", parameter_or(plan.kernel, "step_k", parameter_or(plan.kernel, "tile", 1)));
+  const std::int64_t part = plan.parts > 1 ? plan.part_k : plan.piece_k;
+  struct Row {
+    std::string text;
+    std::int64_t length, each;
+    const char* classes;
+  };
+  const auto count = [](std::int64_t length, std::int64_t each, const char* one, const char* many) {
+    const std::int64_t parts = each > 0 ? ceil_div(length, each) : 1;
+    return grouped(parts) + (parts == 1 ? one : many) + (each > 0 && parts > 1 ? " of at most " + grouped(each) : "");
+  };
+  const std::vector<Row> rows{
+      {"k = " + grouped(cut.k) + ": " + count(cut.k, cut.piece_k, " window", " windows"), cut.k, cut.piece_k, "c5"},
+      {"a window, " + grouped(plan.piece_k) + ": " + count(plan.piece_k, part, " part", " parts, summed apart,"), plan.piece_k,
+       part, "c4"},
+      {"a part, " + grouped(part) + ": " + count(part, step, " step", " steps"), part, step, "c3"}};
+  double y = 26;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    picture.text({0, y + 12}, row.text);
+    const Box box{0, y + 18, panel_width - 10, 20};
+    const double first = std::max(2.0, box.width * share(row.each, row.length));
+    picture.rectangle(box, std::string(row.classes) + " wash");
+    picture.rectangle({box.x, box.y, first, box.height}, std::string(row.classes) + " fill");
+    draw_cuts(picture, box, row.length, row.each, false, "frame");
+    picture.rectangle(box, "frame");
+    y += 38;
+    if (i + 1 == rows.size()) break;
+    picture.line({0, y}, {0, y + 28}, "faint");  // what is cut further below
+    picture.line({first, y}, {box.width, y + 28}, "faint");
+    y += 12;
+  }
+  std::vector<std::string> lines;
+  if (plan.reduces()) lines.emplace_back("Sums go to the workspace; a reduction adds them up in a fixed order.");
+  return lines_of_text(picture, 0, y + 2, lines);
+}
+
+/// What lies where, as bars.
+double draw_bytes(Drawing& picture, const Planned& planned) {
+  const Plan& plan = planned.plan;
+  const Problem& p = planned.stream ? planned.stream->problem : plan.problem;
+  const WorkspaceLayout& space = plan.workspace;
+  struct Row {
+    const char* name;
+    std::int64_t bytes;
+    const char* classes;
+  };
+  std::vector<Row> rows{{"A", p.batch * p.m * p.k * element_bytes(type(p, Role::a)), "c0 fill"},
+                        {"B", p.batch * p.k * p.n * element_bytes(type(p, Role::b)), "c1 fill"},
+                        {"C", p.batch * p.m * p.n * element_bytes(type(p, Role::c)), "c2 fill"},
+                        {"A's panels", space.panels_a.size_bytes, "c0 fill"},
+                        {"B's panels", space.panels_b.size_bytes, "c1 fill"},
+                        {"sums", space.sums.size_bytes, "c2 fill"}};
+  if (const auto& s = planned.stream) {
+    rows.push_back({"all on the device", s->device_bytes, "c3 fill"});
+    rows.push_back({"host, for strips", s->host_bytes, "c4 fill"});
+    rows.push_back({"moved", static_cast<std::int64_t>(s->moved_bytes), "c5 fill"});
+  }
+  picture.text({0, 14}, "Bytes", "title");
+  std::int64_t most = 1;
+  for (const Row& row : rows) most = std::max(most, row.bytes);
+  double y = 22;
+  for (const Row& row : rows) {
+    picture.text({110, y + 13}, row.name, {}, Anchor::end);
+    const double width = row.bytes == 0 ? 0 : std::max(1.0, 240 * share(row.bytes, most));
+    picture.rectangle({118, y + 2, width, 14}, row.classes, grouped(row.bytes) + " bytes");
+    picture.text({126 + width, y + 13}, bytes_text(row.bytes));
+    y += 20;
+  }
+  return y;
+}
+
+/// The roof of the device, and below it what the cost model expects.
+double draw_roof(Drawing& picture, const Planned& planned, const std::optional<Roofline>& roof) {
+  const Problem& run = planned.problem;
+  const double work = flops({run.m, run.n, run.k}, run.type, run.batch);
+  const double rate = planned.why.expected_seconds > 0 ? work / planned.why.expected_seconds / 1e9 : 0;
+  const double read = traffic(planned.plan.problem, planned.plan.kernel).flops_per_byte;
+  const auto bytes = [&](Role role, std::int64_t rows, std::int64_t columns) {
+    return static_cast<double>(run.batch * rows * columns * element_bytes(type(run, role)));
+  };
+  const double least =
+      work / std::max(1.0, bytes(Role::a, run.m, run.k) + bytes(Role::b, run.k, run.n) + bytes(Role::c, run.m, run.n));
+  Chart chart{"The roofline", {"operations for each byte of memory"}, {"GFLOP/s"}, {}};
+  if (roof && roof->gflops > 0) {
+    const double ridge = roof->gflops / roof->read_gb_per_s(), begin = std::min({read, least, ridge}) / 4,
+                 end = std::max({read, least, ridge}) * 4;
+    chart.series.push_back({"within reach: " + decimal(roof->gflops) + " GFLOP/s, " + decimal(roof->read_gb_per_s()) + " GB/s",
+                            {{begin, begin * roof->read_gb_per_s()}, {ridge, roof->gflops}, {end, roof->gflops}}});
+  }
+  if (rate > 0) {
+    chart.series.push_back({"expected, " + decimal(rate) + " GFLOP/s, with as many bytes as the kernel reads",
+                            {{read, rate}},
+                            {decimal(read) + " operations for each byte"},
+                            Series::Kind::marks,
+                            1});
+    chart.series.push_back({"the same where caches bring each element once",
+                            {{least, rate}},
+                            {decimal(least) + " operations for each byte"},
+                            Series::Kind::marks,
+                            2});
+  }
+  draw(picture, chart, {0, 0, panel_width - 10, 330});
+  std::vector<std::string> lines;
+  if (!roof) lines.emplace_back("No roof is known here: --roofline names a file that has one.");
+  return lines_of_text(picture, 0, 330, lines);
+}
+
+std::vector<std::string> headlines(const Planned& planned, const Device& device) {
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
+  const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
+  std::string kernel = to_string(planned.plan.kernel), stages;
+  for (const Stage stage : planned.plan.stages()) {
+    constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+    stages += (stages.empty() ? "" : ", then ") + std::string(names.at(static_cast<std::size_t>(stage)));
+  }
+  std::vector<std::string> lines{"on " + device.name};
+  while (!kernel.empty()) {  // in lines
+    constexpr std::size_t most = 66;
+    const std::size_t cut = kernel.size() <= most ? kernel.size() : kernel.rfind(',', most) + 1;
+    lines.push_back((lines.size() == 1 ? "" : "    ") + kernel.substr(0, cut));
+    kernel.erase(0, cut);
+  }
+  lines.push_back("stages: " + stages + "; " + decimal(work / 1e9) + " GFLOP");
+  const double expected = planned.why.expected_seconds;
+  if (expected > 0)
+    lines.push_back("expected " + decimal(1e3 * expected) + " ms by the cost model" + (planned.stream ? " for a window" : ""));
+  for (std::string& line : lines)
+    if (line.size() > 72) line = line.substr(0, 69) + "...";
+  return lines;
+}
+
+}  // namespace
+
+Invocations invocations_of_tile(const Plan& plan) {
+  const Tile block = tile(plan.kernel);
+  const auto of_invocation = [&](const char* name, std::int64_t most) {
+    return std::clamp<std::int64_t>(parameter_or(plan.kernel, name, 1), 1, std::max<std::int64_t>(1, most));
+  };
+  return {block.columns / of_invocation("tile_n", block.columns), block.rows / of_invocation("tile_m", block.rows)};
+}
+
+// The shaders' contracts say how the parts lie: side by side by texels of 16 bytes; one below the other as they are (register),
+// row by row (gemv), by texels (blocked).
+InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down) {
+  const Tile block = tile(plan.kernel);
+  const Invocations count = invocations_of_tile(plan);
+  if (across < 0 || down < 0 || across >= count.across || down >= count.down)
+    throw std::out_of_range("invocation_part: there are " + times({count.across, count.down}) + " invocations");
+  const std::int64_t rows = block.rows / count.down, columns = block.columns / count.across;
+  const std::int64_t texel = 16 / std::min<std::int64_t>(16, element_bytes(accumulator(plan.problem.type)));
+  const bool block_of_texels = parameter_or(plan.kernel, "block_m", 0) > 0;
+  // Without panels and without wide reads a texel of blocked holds elements that lie as far apart as the tile has texels.
+  const bool scattered = block_of_texels && panels(plan.kernel) == Panels::none && plan.wide == Panels::none;
+  const auto elements = [&](std::int64_t number, std::int64_t at, std::int64_t beside, std::int64_t together, std::int64_t all) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t i = 0; i < number; ++i) {
+      const std::int64_t chunk = i / together * beside + at, e = i % together;
+      list.push_back(scattered ? chunk + e * (all / together) : chunk * together + e);
+    }
+    return list;
+  };
+  const bool by_rows = parameter_or(plan.kernel, "lanes_k", 0) > 0;
+  const std::int64_t rows_together = by_rows ? 1 : block_of_texels ? std::min(texel, rows) : rows;
+  return {elements(rows, down, count.down, rows_together, block.rows),
+          elements(columns, across, count.across, std::min(texel, columns), block.columns)};
+}
+
+std::string picture_of(std::span<const Planned> plans, const Device& device, const std::optional<Roofline>& roof,
+                       const std::vector<Share>& shares) {
+  Drawing picture;
+  constexpr double margin = 24, gutter = 40;
+  const double width = 2 * margin + 2 * panel_width + gutter;
+  const bool two = plans.size() > 1;
+  double top = 0, bottom = 0;
+  std::array<double, 2> y{};
+  const auto title_of = [](const Planned& planned) {
+    const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
+    return "C = A B, " + times({p.m, p.n, p.k}) + " (m x n x k) in " + std::string(to_string(p.type));
+  };
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    picture.move_to({margin + static_cast<double>(i) * (panel_width + gutter), margin});
+    if (i == 0) picture.text({0, 14}, title_of(plans[i]), "headline");
+    top = std::max(top, margin + 18 + lines_of_text(picture, 0, 20, headlines(plans[i], device)));
+  }
+  y.fill(top + 6);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Planned& planned = plans[i];
+    const auto add = [&](auto draw_panel) {
+      // One plan: left, right, left, ... by what is free; two: one column each.
+      const std::size_t column = two ? i : y[0] <= y[1] ? 0 : 1;
+      picture.move_to({margin + static_cast<double>(column) * (panel_width + gutter), y[column]});
+      y[column] += draw_panel() + 34;
+    };
+    add([&] { return draw_product(picture, planned, shares); });
+    add([&] { return draw_piece(picture, planned); });
+    add([&] { return draw_tile(picture, planned); });
+    add([&] { return draw_k(picture, planned); });
+    add([&] { return draw_bytes(picture, planned); });
+    add([&] { return draw_roof(picture, planned, roof); });
+  }
+  bottom = std::max(y[0], y[1]);
+  return picture.file(width, bottom, "glgemm: " + title_of(plans.front()));
+}
+
+}  // namespace glgemm::tools

@@ -1,0 +1,40 @@
+// glgemm inspect --image: a plan as a picture.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/roofline.hpp"
+#include "inspect/inspect.hpp"
+
+namespace glgemm::tools {
+
+/// The pieces of C that one accelerator has computed.
+struct Share {
+  std::string name;
+  std::vector<Section> pieces{};
+  std::int64_t moved_bytes = 0;
+};
+
+/// The elements of C that one invocation of a workgroup computes, as rows and columns of its tile: the one at this place.
+struct InvocationPart {
+  std::vector<std::int64_t> rows, columns;
+};
+/// `across` and `down` say which invocation: how many lie left of it and above it. @throws std::out_of_range  there is none
+InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down);
+/// How many invocations of a tile lie side by side (x) and one below the other (y) in it. Those that share elements count once.
+struct Invocations {
+  std::int64_t across = 1, down = 1;
+};
+Invocations invocations_of_tile(const Plan& plan);
+
+/// An SVG file: C cut into pieces, slices, workgroups' tiles and an invocation's part; k in windows and parts; bytes; the
+/// roofline. With two plans, both side by side. `shares`: who computed which piece; may be empty. `roof`: without it the axes
+/// have none.
+std::string picture_of(std::span<const Planned> plans, const Device& device, const std::optional<Roofline>& roof,
+                       const std::vector<Share>& shares);
+
+}  // namespace glgemm::tools
