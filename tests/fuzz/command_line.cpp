@@ -1,5 +1,5 @@
-// The command line: whatever the words, options that the verbs share are values, or an error of one sentence; help, completion and
-// what a misspelt word may have meant are found for any.
+// The command line: whatever the words, options that the verbs share are values, or an error of one sentence; help, completion
+// and what a misspelt word may have meant are found for any.
 #include <CLI/CLI.hpp>
 #include <glgemm/plan.hpp>
 #include <stdexcept>

@@ -79,7 +79,8 @@ PlanOptions draw_options(fuzz::Bytes& bytes) {
   if (what & 1) {
     Kernel kernel = kernel_table()[bytes.below(kernel_table().size())];
     for (const KernelParameter& its : parameters(kernel))
-      if (const std::uint8_t value = bytes.byte(); value != 0) kernel = with(kernel, its.name, its.legal[value % its.legal.size()]);
+      if (const std::uint8_t value = bytes.byte(); value != 0)
+        kernel = with(kernel, its.name, its.legal[value % its.legal.size()]);
     options.kernel = kernel;
   }
   if (what & 2) options.split_k = bytes.pick({1, 2, 3, 7, 1024, INT64_MAX});
@@ -109,9 +110,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   } catch (const Unsupported&) {
     return 0;
   }
-  // What sizes are not counted in steps costs no time: a few thousand of the steps are enough there.
+  // Some hundreds of the steps are enough there.
   for (const double each : {work, std::numeric_limits<double>::infinity()}) {
-    const std::string wrong = test::wrong_steps(plan, limits, options, each, small ? 20000 : 1000);
+    const std::string wrong = test::wrong_steps(plan, limits, options, each, small ? 4000 : 300);
     fuzz::require(wrong.empty(), wrong);
   }
   return 0;

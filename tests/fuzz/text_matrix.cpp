@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(!matrix.items, "a matrix as text is no batch");
   } catch (const FileError& error) {
     const std::string_view message = error.what();
-    fuzz::require(message.find("fuzz.") != std::string_view::npos, "a message that does not name the file: " + std::string(message));
+    fuzz::require(message.find("fuzz.") != std::string_view::npos,
+                  "a message that does not name the file: " + std::string(message));
   }
   return 0;
 }

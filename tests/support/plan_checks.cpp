@@ -56,8 +56,8 @@ class Walk {
   Walk(const Plan& plan, const Limits& limits, const PlanOptions& options)
       : plan_(plan), problem_(plan.problem), limits_(limits), options_(options) {
     const std::int64_t elements = saturating_product({problem_.m, problem_.n, problem_.batch}), most = 1 << 18;
-    counts_ = elements <= most &&
-              saturating_product({std::max(problem_.m, problem_.n), std::max<std::int64_t>(1, problem_.k), problem_.batch}) <= most;
+    counts_ = elements <= most && saturating_product({std::max(problem_.m, problem_.n), std::max<std::int64_t>(1, problem_.k),
+                                                      problem_.batch}) <= most;
     if (!counts_) return;
     multiplied_.assign(static_cast<std::size_t>(elements), 0);
     reduced_ = multiplied_;
@@ -306,8 +306,7 @@ std::string wrong_workspace(const WorkspaceLayout& layout) {
   return layout.size_bytes == end ? "" : "a workspace that does not end where its last part does";
 }
 
-std::string wrong_steps(const Plan& plan, const Limits& limits, const PlanOptions& options, double work,
-                        std::int64_t max_steps) {
+std::string wrong_steps(const Plan& plan, const Limits& limits, const PlanOptions& options, double work, std::int64_t max_steps) {
   Cursor cursor, before;
   std::int64_t steps = 0;
   try {
@@ -322,7 +321,8 @@ std::string wrong_steps(const Plan& plan, const Limits& limits, const PlanOption
     }
     walk.check_all();
     const PlanSize counted = size(plan);
-    if (work == std::numeric_limits<double>::infinity()) require(steps == counted.dispatches, "not as many dispatches as counted");
+    if (work == std::numeric_limits<double>::infinity())
+      require(steps == counted.dispatches, "not as many dispatches as counted");
     const double all = counted.work[static_cast<std::size_t>(Stage::multiply)];
     require(std::abs(work_done - all) <= 1e-9 * all, "not the work that was counted");
   } catch (const std::exception& error) {
