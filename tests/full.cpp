@@ -277,6 +277,7 @@ int main(int argc, char** argv) {
       app.add_option("--soak", soak.minutes, "Run random steps over everything the library can do, for so many minutes")
           ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", soak.steps, "So many steps at most")->check(CLI::PositiveNumber)->needs(minutes);
+  app.add_flag("--threads", soak.threads, "Only steps that use several threads")->needs(minutes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

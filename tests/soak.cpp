@@ -91,12 +91,16 @@ struct Running {
 /// Everything that lives from step to step, and the steps.
 class Soak {
  public:
-  explicit Soak(std::uint64_t seed) : seed_(seed) {
+  explicit Soak(const SoakArguments& arguments) : seed_(arguments.seed) {
+    for (const Action& each : actions())
+      if (each.threads || !arguments.threads) drawn_from_.push_back(each);
     context();
     const Limits& limits = engine().limits();
     all_programs_ = programs(all_kernels(limits), limits);
     EngineOptions options;
     options.self_check = false;  // the cases are checks themselves, of every program
+    // The cases count dispatches. An engine that has learnt how slow a busy machine is would cut them into more.
+    options.max_dispatch = std::chrono::hours(1);
     cases_ = std::make_unique<Engine>(get_proc_address, options);
   }
   ~Soak() {
@@ -118,6 +122,7 @@ class Soak {
     const char* name;
     int weight;
     void (Soak::*run)();
+    bool threads = false;  ///< it uses several
   };
   static const std::vector<Action>& actions();
 
@@ -156,6 +161,7 @@ class Soak {
   void c_interface();
 
   std::uint64_t seed_;
+  std::vector<Action> drawn_from_;
   std::mt19937_64 random_{};
   std::string doing_;
   std::map<std::string, std::int64_t> done_;
@@ -178,12 +184,12 @@ const std::vector<Soak::Action>& Soak::actions() {
                                        {"job cancelled", 3, &Soak::cancel_job},
                                        {"streamed product", 6, &Soak::stream},
                                        {"streamed product cancelled and gone on with", 4, &Soak::stream_cancelled},
-                                       {"product on accelerators", 4, &Soak::share},
-                                       {"distributed matrices", 4, &Soak::distributed},
-                                       {"accelerators made anew", 1, &Soak::new_accelerators},
+                                       {"product on accelerators", 4, &Soak::share, true},
+                                       {"distributed matrices", 4, &Soak::distributed, true},
+                                       {"accelerators made anew", 1, &Soak::new_accelerators, true},
                                        {"engine released", 2, &Soak::end_engine},
                                        {"engine abandoned", 1, &Soak::end_engine_gone},
-                                       {"two threads", 2, &Soak::two_threads},
+                                       {"two threads", 2, &Soak::two_threads, true},
                                        {"another context", 2, &Soak::other_context},
                                        {"cache damaged", 2, &Soak::damage_cache},
                                        {"programs prepared and compiled", 3, &Soak::prepare_and_compile},
@@ -196,9 +202,9 @@ const std::vector<Soak::Action>& Soak::actions() {
 void Soak::step(std::int64_t number) {
   random_.seed(seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number));
   std::int64_t all = 0;
-  for (const Action& each : actions()) all += each.weight;
+  for (const Action& each : drawn_from_) all += each.weight;
   std::int64_t drawn = below(all);
-  const Action* action = actions().data();
+  const Action* action = drawn_from_.data();
   for (; drawn >= action->weight; ++action) drawn -= action->weight;
   doing_ = action->name;
   context();  // current, whatever the step before did
@@ -638,7 +644,7 @@ int soak(const SoakArguments& arguments) {
   std::cout << "soak from seed " << arguments.seed << " on " << engine().device().renderer << ", OpenGL "
             << engine().device().version << std::endl;
   std::int64_t steps = 0;
-  Soak soak(arguments.seed);
+  Soak soak(arguments);
   try {
     while ((arguments.steps == 0 || steps < arguments.steps) && (arguments.minutes == 0 || minutes() < arguments.minutes)) {
       soak.step(steps);

@@ -8,6 +8,7 @@ namespace glgemm::test {
 struct SoakArguments {
   double minutes = 0;      ///< how long; 0: `steps` alone decide
   std::int64_t steps = 0;  ///< so many at most; 0: `minutes` alone decides
+  bool threads = false;    ///< only steps that use several threads
   std::uint64_t seed = 1;  ///< decides all steps; how far they come is a matter of time
 };
 

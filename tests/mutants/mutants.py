@@ -18,21 +18,18 @@ def barriers(program):
     return f"ctest --test-dir .. -R ^shader.barriers.{program}$"
 
 
-def products(kernel, program, *more):
-    """Random products of the suite's kind on one kernel, with the programs whose name begins so."""
-    arguments = f"--kernel {kernel} --cases 60".split()
-    return ["../bin/glgemm_full", *arguments, "--program", program, *more]
+def products(kernel, type="f32"):
+    """Random products of the suite's kind on one kernel, with its programs of a type."""
+    return ["../bin/glgemm_full", "--kernel", kernel, "--program", f"{kernel} {type}", "--cases", "120"]
 
 
-TILED = products("tiled:tile=4", "tiled:tile=4 f32->f32")
-NAIVE = products("naive:workgroup_x=4,workgroup_y=8", "naive:workgroup_x=4,workgroup_y=8 f32->f32")
-REGISTER_NAME = "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"
-REGISTER = products(REGISTER_NAME, "register")
-SMALL = products("small:tile_m=2,tile_n=3,workgroup=32", "small")
-GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0", "gemv")
-OUTER = products("outer:tile_m=2,tile_n=4,k=2,workgroup=4", "outer")
-BLOCKED_NAME = "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2"
-BLOCKED = products(BLOCKED_NAME, "blocked")
+TILED = products("tiled:tile=4")
+NAIVE = products("naive:workgroup_x=4,workgroup_y=8")
+REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1")
+SMALL = products("small:tile_m=2,tile_n=3,workgroup=32")
+GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0")
+OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
+BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2")
 
 MUTANTS = [
     # Shaders.
@@ -98,11 +95,11 @@ MUTANTS = [
            (BLOCKED,)),
     # The engine.
     Mutant("the last half-word of a buffer is not bound", "src/engine/execute.cpp", "(size_bytes + rest + 3) / 4 * 4",
-           "(size_bytes + rest) / 4 * 4", (products("tiled:tile=4", "tiled:tile=4 f16"),)),
+           "(size_bytes + rest) / 4 * 4", (products("tiled:tile=4", "f16"),)),
     Mutant("all items have the panels of the first", "src/engine/execute.cpp",
            "return static_cast<int>(round_up(rows, width) * step_.padded_k *", "return 0 * static_cast<int>(round_up(rows, width) * step_.padded_k *",
            (REGISTER,)),
     Mutant("B is not conjugated", "src/engine/execute.cpp",
            "(problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts", "(beta_counts",
-           (products("tiled:tile=4", "tiled:tile=4 c64"),)),
+           (products("tiled:tile=4", "c64"),)),
 ]
