@@ -80,7 +80,7 @@ class Walk {
   };
 
   void check_limits(const Step& step) const;
-  void check_windows(const Step& step) const;
+  void check_windows(const Step& step, const Cursor& at) const;
   void check_barriers(const Step& step, const Cursor& at);
   void take_pack(const Step& step, const Cursor& at);
   void take_multiply(const Step& step, const Cursor& at);
@@ -131,7 +131,7 @@ void Walk::check_limits(const Step& step) const {
   require(options_.slice_rows == 0 || step.groups[1] <= options_.slice_rows, "a slice with too many rows");
 }
 
-void Walk::check_windows(const Step& step) const {
+void Walk::check_windows(const Step& step, const Cursor& at) const {
   for (const Window& x : {step.a, step.b, step.c, step.d, step.bias})
     require(x.size_bytes + limits_.storage_offset_alignment - element_bytes(problem_.type) <= limits_.storage_block_bytes,
             "a window too large for a binding");
@@ -140,15 +140,19 @@ void Walk::check_windows(const Step& step) const {
   for (const Role role : all_roles) {
     const Window& x = window(step, role);
     if (x.size_bytes == 0) continue;
-    require(x.offset_bytes >= 0 && x.size_bytes > 0, "a window that begins before its operand");
+    const Strides stride = strides(problem_, role);
+    const std::int64_t row = role == Role::b ? at.k0 : at.m0, column = role == Role::a ? at.k0 : at.n0;
+    const std::int64_t first = row * stride.row + column * stride.column + (problem_.items ? 0 : at.batch0 * stride.item);
+    require(x.offset_bytes == first * element_bytes(type(problem_, role)), "a window that does not begin with its piece");
     require(x.offset_bytes + x.size_bytes <= extent(problem_, role, whole) * element_bytes(type(problem_, role)),
             "a window that ends behind its operand");
   }
-  if (problem_.bias != Bias::none)
-    require(step.bias.offset_bytes >= 0 &&
-                step.bias.offset_bytes + step.bias.size_bytes <=
-                    (problem_.bias == Bias::for_each_row ? problem_.m : problem_.n) * element_bytes(problem_.c_type),
-            "a window that ends behind the bias");
+  if (problem_.bias != Bias::none && step.bias.size_bytes > 0) {
+    const bool rows = problem_.bias == Bias::for_each_row;
+    const std::int64_t bytes = element_bytes(problem_.c_type);
+    require(step.bias.offset_bytes == (rows ? at.m0 : at.n0) * bytes && step.bias.size_bytes == (rows ? step.m : step.n) * bytes,
+            "a window that is not the piece's part of the bias");
+  }
   require(keeps_to_bands(problem_, step), "a window that straddles bands");
 }
 
@@ -259,7 +263,7 @@ void Walk::take(const Step& step, const Cursor& at) {
   require(step.last_k == (at.k0 + step.k >= problem_.k), "not the last window of k where it says so");
   require(step.first_k == (step.stage == Stage::reduce || at.k0 == 0), "not the first window of k where it says so");
   check_limits(step);
-  check_windows(step);
+  check_windows(step, at);
   check_barriers(step, at);
   if (!counts_) return;
   switch (step.stage) {
