@@ -15,6 +15,7 @@
 #include <random>
 #include <span>
 
+#include "soak.hpp"
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
 
@@ -271,12 +272,22 @@ int main(int argc, char** argv) {
       "with as many cases for each program");
   app.add_flag("--walls", x.walls,
                "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
+  test::SoakArguments soak;
+  auto* const minutes =
+      app.add_option("--soak", soak.minutes, "Run random steps over everything the library can do, for so many minutes")
+          ->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", soak.steps, "So many steps at most")->check(CLI::PositiveNumber)->needs(minutes);
+  app.add_flag("--threads", soak.threads, "Only steps that use several threads")->needs(minutes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  if (minutes->count() > 0) {
+    soak.seed = app.count("--seed") > 0 ? x.seed : std::random_device()();
+    return test::soak(soak);
+  }
   if (x.tiles > 0 && app.count("--cases") == 0) x.cases = 16 * x.tiles;
   if (x.walls) x.jobs = 1;
   const auto begin = std::chrono::steady_clock::now();

@@ -20,6 +20,7 @@
 
 #include "gl/program_cache.hpp"
 #include "support/environment.hpp"
+#include "support/program_file.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;
@@ -42,18 +43,6 @@ bool is_made(std::string_view key, const StoredProgram& program) {
 
 void write_file(const fs::path& path, std::string_view contents) {
   std::ofstream(path, std::ios::binary).write(contents.data(), static_cast<std::streamsize>(contents.size()));
-}
-
-constexpr std::size_t header_size = 32;
-
-/// Gives a file's contents the hash that belongs to the header and the binary in them, if they are as long as the header says.
-void sign(std::string& contents) {
-  std::uint64_t binary_size = 0;
-  if (contents.size() < header_size) return;
-  std::memcpy(&binary_size, contents.data() + 24, sizeof binary_size);
-  if (binary_size > contents.size() || header_size + binary_size + sizeof(Hash128) > contents.size()) return;
-  const Hash128 hash = fnv1a_128(std::string_view(contents).substr(0, header_size + binary_size));
-  std::memcpy(contents.data() + header_size + binary_size, &hash, sizeof hash);
 }
 
 }  // namespace
@@ -125,7 +114,7 @@ TEST_CASE("program cache: a damaged, short or foreign file is absent, and replac
   for (const std::size_t at : {0u, 8u, 16u, 24u}) {  // magic, version, flags, the binary's size
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 2);
-    sign(changed);
+    test::sign(changed);
     if (!absent(changed)) FAIL("byte " << at << " does not count");
   }
   cache.store(key, program);
@@ -329,7 +318,7 @@ TEST_CASE("program cache: files changed at random are absent or unchanged") {
           if (!changed.empty()) changed[at] = static_cast<char>(changed[at] ^ 1 << below(8));
           break;
         case 1:  // in the header
-          if (changed.size() > header_size) changed[below(header_size)] = static_cast<char>(random());
+          if (changed.size() > test::program_header_size) changed[below(test::program_header_size)] = static_cast<char>(random());
           break;
         case 2:
           changed.resize(at);
@@ -350,7 +339,7 @@ TEST_CASE("program cache: files changed at random are absent or unchanged") {
     }
     // At times with the right hash, behind which only a maker of such files could come: then no more than one of them is read.
     const bool hashed = below(4) == 0;
-    if (hashed) sign(changed);
+    if (hashed) test::sign(changed);
     fs::remove(cache.file(keys[which]));  // some file systems wait for the disk when a file is replaced
     write_file(cache.file(keys[which]), changed);
     const auto program = cache.load(keys[which]);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
+#include "support/plan_checks.hpp"
 
 using namespace glgemm;
 
@@ -37,18 +38,6 @@ struct Host {
     c = fill(Role::c, problem.m, problem.n);
   }
 };
-
-/// Whether a step's windows of operands in bands each lie in one.
-bool keeps_to_bands(const Problem& problem, const Step& step) {
-  const auto keeps = [&](Role role, const Operand& x, const Window& window) {
-    if (x.band == 0 || window.size_bytes == 0) return true;
-    const Strides stride = strides(problem, role);
-    const std::int64_t band_bytes = x.band * std::max(stride.row, stride.column) * element_bytes(type(problem, role));
-    return window.offset_bytes / band_bytes == (window.offset_bytes + window.size_bytes - 1) / band_bytes;
-  };
-  return keeps(Role::a, problem.a, step.a) && keeps(Role::b, problem.b, step.b) && keeps(Role::c, problem.c, step.c) &&
-         keeps(Role::d, problem.d, step.d);
-}
 
 /// What the shader does for one step, on windows alone; counts the writes to each element.
 void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
@@ -93,7 +82,7 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
     for (const Window& window : {step->a, step->b, step->c})
       REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
               std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
-    REQUIRE(keeps_to_bands(plan.problem, *step));
+    REQUIRE(test::keeps_to_bands(plan.problem, *step));
     run(plan, *step, host, c, writes, beta);
   }
   CHECK_FALSE(next_slice(plan, cursor, work).has_value());
@@ -116,34 +105,6 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
   CHECK(
       std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
   CHECK(std::all_of(c.begin(), c.end(), [](double value) { return value == Host::gap; }));
-}
-
-/// The parts of a workspace begin where drivers can bind them, and none reaches into the next.
-void check_workspace(const WorkspaceLayout& layout) {
-  CHECK(layout.panels_a.offset_bytes == 0);
-  std::int64_t end = 0;
-  for (const Window& part : {layout.panels_a, layout.panels_b, layout.sums}) {
-    CHECK(part.offset_bytes % 256 == 0);
-    CHECK(part.offset_bytes >= end);
-    CHECK(part.size_bytes >= 0);
-    end = part.offset_bytes + part.size_bytes;
-  }
-  CHECK(layout.size_bytes == end);
-}
-
-/// Each program's storage buffers have bindings that the device has, no two the same.
-void check_buffers(const Plan& plan, const Limits& limits) {
-  for (const Stage stage : plan.stages()) {
-    const ProgramKey key = plan.program(stage);
-    CAPTURE(to_string(key));
-    std::vector<unsigned> bindings;
-    for (unsigned i = 0; i < kernels::storage_buffers; ++i)
-      if (kernels::declares(key, i)) bindings.push_back(kernels::binding_of(key, i));
-    for (std::size_t i = 0; i < bindings.size(); ++i) {
-      CHECK(bindings[i] < limits.storage_blocks);
-      if (i > 0) CHECK(bindings[i] > bindings[i - 1]);
-    }
-  }
 }
 
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -263,7 +224,7 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
     for (auto next = next_slice(plan, cursor); next; before = cursor, next = next_slice(plan, cursor)) {
       const Step& step = *next;
       REQUIRE(step.a.size_bytes <= limits.storage_block_bytes);
-      REQUIRE(keeps_to_bands(problem, step));
+      REQUIRE(test::keeps_to_bands(problem, step));
       REQUIRE(step.groups[1] <= limits.groups[1]);
       REQUIRE(step.a.offset_bytes == before.m0 << 12);
       rows += std::min(step.groups[1] * 16, step.m - step.y0);
@@ -401,54 +362,8 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       REQUIRE(std::string(error.what()).find("workspace") != std::string::npos);
       continue;
     }
-    problem = plan.problem;  // as it runs
-    const std::int64_t all_k = std::max<std::int64_t>(1, problem.k);
-    REQUIRE(plan.workspace.size_bytes <= options.workspace_bytes);
-    check_workspace(plan.workspace);
-    check_buffers(plan, limits);
-    const double work = static_cast<double>(pick({0, 500, 1 << 30}));
-    std::vector<std::int64_t> seen(static_cast<std::size_t>(problem.m * problem.n * problem.batch), 0);
-    const Tile block = tile(plan.kernel);
-    std::vector<int> stages;
-    PlanSize counted;
-    Cursor cursor, before;
-    for (auto next = next_slice(plan, cursor, work); next; before = cursor, next = next_slice(plan, cursor, work)) {
-      const Step& step = *next;
-      ++counted.dispatches;
-      for (std::size_t axis = 0; axis < 3; ++axis) REQUIRE(step.groups[axis] <= limits.groups[axis]);
-      REQUIRE(step.groups[0] * step.groups[1] * step.groups[2] <= limits.groups_product);
-      for (const Window& window : {step.a, step.b, step.c, step.d, step.bias})
-        REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <= limits.storage_block_bytes);
-      REQUIRE(keeps_to_bands(problem, step));
-      if (stages.empty() || stages.back() != static_cast<int>(step.stage)) stages.push_back(static_cast<int>(step.stage));
-      if (step.stage != Stage::multiply) continue;
-      const bool packed = kernels::packs_items(plan.kernel);
-      const std::int64_t items = packed ? step.items : step.groups[2];
-      REQUIRE(items == step.items);
-      if (packed) REQUIRE(step.groups[0] * workgroup(plan.kernel)[0] >= items * kernels::blocks(plan.kernel, step.m, step.n));
-      const std::int64_t rows = packed ? step.m : step.groups[1] * block.rows,
-                         columns = packed ? step.n : step.groups[0] * block.columns;
-      // The last element of the last item that the step reaches lies in C's window.
-      const Strides stride = strides(problem, Role::c);
-      const std::int64_t last =
-          (step.m - 1) * stride.row + (step.n - 1) * stride.column +
-          (problem.items ? (plan.items_in_buffer && problem.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item);
-      if (!plan.reduces()) REQUIRE((last + 1) * element_bytes(problem.c_type) <= step.c.size_bytes);
-      for (std::int64_t layer = step.z0; layer < step.z0 + items; ++layer) {
-        const std::int64_t part = plan.parts > 1 ? layer / step.piece_items : 0,
-                           z = step.first_item + layer - part * step.piece_items;
-        const std::int64_t of_k = plan.parts > 1 ? std::clamp<std::int64_t>(step.k - part * plan.part_k, 0, plan.part_k)
-                                                 : std::max<std::int64_t>(1, step.k);
-        for (std::int64_t i = step.y0; i < std::min(step.m, step.y0 + rows); ++i)
-          for (std::int64_t j = step.x0; j < std::min(step.n, step.x0 + columns); ++j)
-            seen.at(static_cast<std::size_t>((z * problem.m + before.m0 + i) * problem.n + before.n0 + j)) += of_k;
-      }
-    }
-    CHECK(std::all_of(seen.begin(), seen.end(), [&](std::int64_t k) { return k == all_k; }));
-    if (stages.empty()) continue;
-    if (plan.packs(Role::b)) REQUIRE(stages.front() <= static_cast<int>(Stage::pack_b));
-    if (plan.reduces()) REQUIRE(stages.back() == static_cast<int>(Stage::reduce));
-    if (work >= 1 << 30) CHECK(counted.dispatches == size(plan).dispatches);
+    for (const double work : {static_cast<double>(pick({0, 500, 1 << 30})), std::numeric_limits<double>::infinity()})
+      REQUIRE(test::wrong_steps(plan, limits, options, work) == "");
   }
 }
 
@@ -726,7 +641,7 @@ TEST_CASE("B's panels lie where the caller wants them if all has room then, and 
   shared.panels_b = wanted;
   const auto at = [&](const PlanOptions& options) {
     Plan plan = make_plan(narrow, limits, options);
-    check_workspace(plan.workspace);
+    CHECK(test::wrong_workspace(plan.workspace) == "");
     const std::int64_t offset = plan.workspace.panels_b.offset_bytes;
     plan.workspace = alone.workspace;
     CHECK(plan == alone);

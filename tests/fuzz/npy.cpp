@@ -1,0 +1,34 @@
+// .npy files: any bytes are a matrix or a FileError, and what is read is written and read again alike.
+#include "files/npy.hpp"
+
+#include "fuzz/target.hpp"
+
+using namespace glgemm;
+using namespace glgemm::tools;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const InputFile input("fuzz.npy", std::string(fuzz::text(data, size)));
+    const NpyHeader header = read_header(input, {.vector = true, .batch = true});
+    const std::int64_t items = header.items.value_or(1), bytes = items * header.rows * header.columns * header.type.bytes;
+    fuzz::require(header.data_offset + bytes == input.size(), "a header that does not match the file's length");
+    NpyFile file(InputFile("fuzz.npy", std::string(fuzz::text(data, size))), {.vector = true, .batch = true});
+    // As it lies, and then converted to one of the types.
+    std::string stored(static_cast<std::size_t>(bytes), '\0');
+    file.read_stored({0, 0, items * header.rows, header.columns}, stored.data(), Layout::row_major);
+    std::vector<std::int64_t> shape{header.columns};
+    if (!header.vector) shape.insert(shape.begin(), header.rows);
+    if (header.items) shape.insert(shape.begin(), items);
+    NpyType native = header.type;
+    native.big_endian = false;
+    const NpyHeader again = read_header(InputFile("again.npy", npy_header(native, shape) + stored), {true, true});
+    fuzz::require(again.type == native && again.rows == header.rows && again.columns == header.columns &&
+                      again.items == header.items && again.vector == header.vector && !again.fortran_order,
+                  "a header that is written and read again differs");
+    file.convert_to(all_types[size % all_types.size()]);
+    const NpyMatrix matrix = read_matrix(file);
+    fuzz::require(type(matrix.values) == file.type(), "a matrix of another type than that of its file");
+  } catch (const FileError&) {
+  }
+  return 0;
+}

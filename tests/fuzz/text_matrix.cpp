@@ -1,0 +1,24 @@
+// Matrices as text: CSV, and the Matrix Market's format. Any text is an .npy file that can be read, or a FileError.
+#include "files/text_matrix.hpp"
+
+#include "files/memory.hpp"
+#include "fuzz/target.hpp"
+
+using namespace glgemm;
+using namespace glgemm::tools;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::text(data, size);
+  try {
+    const bool mtx = text.starts_with("%%");
+    const NpyFile file(InputFile("fuzz", mtx ? npy_of_mtx(text, "fuzz.mtx") : npy_of_csv(text, "fuzz.csv")));
+    const NpyMatrix matrix = read_matrix(file);
+    fuzz::require(file.header().rows > 0 || mtx, "a CSV file without rows");
+    fuzz::require(!matrix.items, "a matrix as text is no batch");
+  } catch (const FileError& error) {
+    const std::string_view message = error.what();
+    fuzz::require(message.find("fuzz.") != std::string_view::npos,
+                  "a message that does not name the file: " + std::string(message));
+  }
+  return 0;
+}

@@ -1,0 +1,107 @@
+"""The faults of tests/mutants/run: what is replaced, in which file, and the tests that must see it."""
+from dataclasses import dataclass
+
+
+@dataclass
+class Mutant:
+    name: str
+    file: str
+    old: str  # occurs once in the file
+    new: str
+    tests: tuple  # each as a command below tests/ of the build folder
+
+
+PLANS = "../bin/glgemm_tests -sf=*plan/plan.cpp -aa=1"
+
+
+def barriers(program):
+    return f"ctest --test-dir .. -R ^shader.barriers.{program}$"
+
+
+def products(kernel, type="f32"):
+    """Random products of the suite's kind on one kernel, with its programs of a type."""
+    return ["../bin/glgemm_full", "--kernel", kernel, "--program", f"{kernel} {type}", "--cases", "120"]
+
+
+TILED = products("tiled:tile=4")
+NAIVE = products("naive:workgroup_x=4,workgroup_y=8")
+REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1")
+SMALL = products("small:tile_m=2,tile_n=3,workgroup=32")
+GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0")
+OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
+BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2")
+
+MUTANTS = [
+    # Shaders.
+    Mutant("tiled drops the tail of k", "shaders/tiled.comp", "p0 < size.z;", "p0 + TILE <= size.z;", (TILED,)),
+    Mutant("tiled stores one row too many", "shaders/tiled.comp", "if (row < size.x && column < size.y) finish",
+           "if (row <= size.x && column < size.y) finish", (TILED,)),
+    Mutant("tiled loads before all have stored", "shaders/tiled.comp", "    memoryBarrierShared();\n    barrier();\n", "",
+           (barriers("tiled"),)),
+    Mutant("tiled stores before all have loaded", "shaders/tiled.comp", "As[y][p], Bs[p][x]);\n    barrier();", "As[y][p], Bs[p][x]);",
+           (barriers("tiled"),)),
+    Mutant("gemv adds up before all have stored", "shaders/gemv.comp",
+           "lanes /= 2) {\n    memoryBarrierShared();\n    barrier();", "lanes /= 2) {", (barriers("gemv:LANES_K=8"),)),
+    Mutant("blocked overwrites what others load", "shaders/blocked.comp", "    barrier();  // all have read\n", "",
+           (barriers("blocked"),)),
+    Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + p * a_at.z)", "load_a(a + p * a_at.y)",
+           (NAIVE,)),
+    Mutant("gemv loses half of the lanes", "shaders/gemv.comp", "lanes = LANES_K / 2; lanes > 0;", "lanes = LANES_K / 2; lanes > 1;",
+           (GEMV,)),
+    Mutant("small computes one product too few", "shaders/small.comp", "for (int p = 0; p < size.z; ++p)",
+           "for (int p = 0; p < size.z - 1; ++p)", (SMALL,)),
+    Mutant("small takes the columns of another block", "shaders/small.comp", "task % blocks_x * TN", "task % blocks_x * TM", (SMALL,)),
+    Mutant("pack leaves out the zeros behind k", "shaders/pack.comp", "p < min(first_p + STEP, size.y)",
+           "p < min(first_p + STEP, size.z)", (REGISTER,)),
+    Mutant("pack puts all items in one place", "shaders/pack.comp", "panels_at.x + z * panels_at.z +", "panels_at.x +", (REGISTER,)),
+    Mutant("reduce loses the last part", "shaders/reduce.comp", "part < parts.z;", "part < parts.z - 1;", (REGISTER,)),
+    Mutant("reduce takes the parts of another item", "shaders/reduce.comp", "(part * parts.x + z)", "(part + z)", (REGISTER,)),
+    Mutant("blocked makes the last step whole, not the first", "shaders/blocked.comp", "int first = (end - begin - 1) % BK + 1;",
+           "int first = BK;", (BLOCKED,)),
+    Mutant("register begins each part of k at the first", "shaders/register.comp",
+           "(first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * pitch_a", "(first_row / (TM * WORKGROUP_Y) * size.z) * pitch_a",
+           (REGISTER,)),
+    Mutant("outer adds C without beta", "shaders/outer.comp", "value += scale(of_c, TexelsOfC[at + (j) * WORKGROUP]);",
+           "value += TexelsOfC[at + (j) * WORKGROUP];", (OUTER,)),
+    Mutant("beta comes in with each window of k", "shaders/gemm.glsl", "bool take_c = has(FIRST_K);", "bool take_c = true;", (NAIVE,)),
+    Mutant("the residual is read with rows and columns swapped", "shaders/gemm.glsl", "d_at.x + row * d_at.y + column * d_at.z",
+           "d_at.x + row * d_at.z + column * d_at.y", (NAIVE,)),
+    Mutant("the bias comes in with each window of k", "shaders/gemm.glsl", "  if (has(LAST_K)) {\n#if BIAS", "  if (true) {\n#if BIAS",
+           (NAIVE,)),
+    # The planner.
+    Mutant("A's window begins at the first row", "src/plan/slices.cpp", "window(problem, Role::a, cursor.m0, cursor.k0, item, piece)",
+           "window(problem, Role::a, 0, cursor.k0, item, piece)", (PLANS,)),
+    Mutant("B's window begins at the first k", "src/plan/slices.cpp", "window(problem, Role::b, cursor.k0, cursor.n0, item, piece)",
+           "window(problem, Role::b, 0, cursor.n0, item, piece)", (PLANS,)),
+    Mutant("C's window begins at the first item", "src/plan/slices.cpp", "step.c = window(problem, Role::c, cursor.m0, cursor.n0, item",
+           "step.c = window(problem, Role::c, cursor.m0, cursor.n0, 0", (PLANS,)),
+    Mutant("the bias of columns begins at the piece's row", "src/plan/slices.cpp", "step.bias = {cursor.n0 * bias_bytes, columns",
+           "step.bias = {cursor.m0 * bias_bytes, columns", (PLANS,)),
+    Mutant("no barrier between windows of k", "src/plan/slices.cpp", "return cursor.k0 > 0 || first_piece;", "return first_piece;", (PLANS,)),
+    Mutant("no barrier between packing and multiplying", "src/plan/slices.cpp", "return stage != Stage::pack_b ||",
+           "return stage == Stage::pack_a || stage == Stage::reduce ||", (PLANS,)),
+    Mutant("A is packed for the first piece alone", "src/plan/slices.cpp", "plan.packs(Role::a) && (first_column ||",
+           "plan.packs(Role::a) && ((first_column && first_row) ||", (PLANS,)),
+    Mutant("a window has no room for its offset's alignment", "src/plan/cut.cpp", "int_max) / 4 * 4 - slack;", "int_max) / 4 * 4 - 0 * slack;",
+           (PLANS,)),
+    Mutant("pieces may straddle bands", "src/plan/cut.cpp", "if (bands[i] != 0) piece_", "if (false) piece_", (PLANS,)),
+    Mutant("a layer too many in a dispatch", "src/plan/slices.cpp",
+           "grid.max_layers = std::min(largest.groups[2], largest.groups_product / (grid.x * grid.y));",
+           "grid.max_layers = std::min(largest.groups[2], largest.groups_product / (grid.x * grid.y)) + 1;", (PLANS,)),
+    Mutant("the last rows of a grid are left out", "src/plan/slices.cpp", "grid.y = ceil_div(piece.m, block.rows);",
+           "grid.y = std::max<std::int64_t>(1, piece.m / block.rows);", (PLANS,)),
+    Mutant("16 bytes are read wherever A and B begin", "src/kernels/kernels.cpp", "!problem.items && operand.aligned &&",
+           "!problem.items && (operand.aligned || true) &&", (PLANS,)),
+    Mutant("the bias of rows stays so in the transposed product", "src/plan/problem.cpp",
+           "? Bias::for_each_column : Bias::for_each_row;\n  return result;", "? Bias::for_each_row : Bias::for_each_column;\n  return result;",
+           (BLOCKED,)),
+    # The engine.
+    Mutant("the last half-word of a buffer is not bound", "src/engine/execute.cpp", "(size_bytes + rest + 3) / 4 * 4",
+           "(size_bytes + rest) / 4 * 4", (products("tiled:tile=4", "f16"),)),
+    Mutant("all items have the panels of the first", "src/engine/execute.cpp",
+           "return static_cast<int>(round_up(rows, width) * step_.padded_k *", "return 0 * static_cast<int>(round_up(rows, width) * step_.padded_k *",
+           (REGISTER,)),
+    Mutant("B is not conjugated", "src/engine/execute.cpp",
+           "(problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts", "(beta_counts",
+           (products("tiled:tile=4", "c64"),)),
+]
