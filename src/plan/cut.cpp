@@ -257,9 +257,9 @@ bool PieceCutter::shrink(const WorkspaceLayout& layout) {
 
 std::string PieceCutter::why_not_in_blocks() const {
   if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
-  return std::string("gemm: ") + std::string(to_string(precision_)) + " products cut k into blocks of " +
-         std::to_string(canonical_block) + ", and of this one a window or a band has at most " + std::to_string(piece_.k) +
-         " steps of k: windows have at most " + std::to_string(max_bytes_) + " bytes";
+  return "gemm: " + std::string(to_string(precision_)) + " products cut k into blocks of " + std::to_string(canonical_block) +
+         ", and so many steps of k of an operand do not fit a binding, of at most " + std::to_string(max_bytes_) +
+         " bytes, or a band";
 }
 
 /// Moves B's panels and what follows them to where the caller wants them, if all has room then.

@@ -50,10 +50,10 @@ PlanOptions any_options(std::mt19937& random, const Limits& limits) {
   options.slice_columns = static_cast<std::int64_t>(random() % 3);
   options.slice_rows = static_cast<std::int64_t>(random() % 3);
   if (random() % 2 == 0) options.transposed = random() % 2 == 0;
-  if (random() % 2 == 0) options.workspace_bytes = 64 << 10;
+  if (random() % 2 == 0) options.workspace_bytes = 500 << 10;
   if (random() % 2 == 0) {
     Limits less = limits;
-    less.storage_block_bytes = 48 << 10;
+    less.storage_block_bytes = 400 << 10;
     options.limits = less;
   }
   return options;
@@ -94,21 +94,24 @@ void check_bits(unsigned seed) {
   }
 }
 
-/// Sums that cancel: each product comes again with the other sign, in another place.
+/// Sums that grow, which is where roundings add up most; or that grow and then go back to nearly nothing.
+Matrix<float> growing(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  Matrix<float> x = random_matrix<float>(rows, columns, seed);
+  for (float& value : x.elements()) value = std::fabs(value);
+  return x;
+}
 Matrix<float> cancelling(std::int64_t rows, std::int64_t k, std::uint64_t seed) {
-  Matrix<float> x = random_matrix<float>(rows, k, seed);
+  Matrix<float> x = growing(rows, k, seed);
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t p = 0; p < k / 2; ++p) x(i, k - 1 - p) = -x(i, p) * (1 + 0x1p-20f);
+    for (std::int64_t p = 0; p < k / 2; ++p) x(i, k / 2 + p) = -x(i, p) * (1 + 0x1p-20f);
   return x;
 }
 
 }  // namespace
 
 TEST_CASE("reproducible: the bits of canonical_product, for every kernel and however the product is cut") {
-  for (unsigned seed = 1; seed <= 3; ++seed) check_bits<float, float>(seed);
-  check_bits<half, float>(11);
+  for (unsigned seed = 1; seed <= 2; ++seed) check_bits<float, float>(seed);
   check_bits<half, half>(12);
-  check_bits<bfloat16, bfloat16>(13);
   check_bits<std::complex<float>, std::complex<float>>(14);
   if (test::has_type(Type::f64)) check_bits<double, double>(15);
 }
@@ -150,7 +153,10 @@ TEST_CASE("reproducible: a streamed product has the same bits, and so has one wi
 TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same matrices exceeds") {
   test::engine();
   const std::int64_t k = 131072;
-  const auto a = cancelling(3, k, 1), b = random_matrix<float>(k, 3, 2);
+  const auto a = cancelling(3, k, 1);
+  auto b = growing(k, 3, 2);
+  for (std::int64_t p = 0; p < k / 2; ++p)
+    for (std::int64_t j = 0; j < 2; ++j) b(k / 2 + p, j) = b(p, j);  // the third column of C does not cancel
   Terms<float, float> terms;
   terms.precision = Precision::extended;
   for (const bool doubles : {true, false}) {

@@ -106,7 +106,7 @@ TEST_CASE("precision: what cannot keep a promise is refused") {
   problem.a.layout = Layout::column_major;
   problem.a.ld = 100000;
   CHECK(message(problem, Precision::reproducible)
-            .find("cut k into blocks of 512, and of this one a window or a band has at most") != std::string::npos);
+            .find("cut k into blocks of 512, and so many steps of k of an operand do not fit a binding") != std::string::npos);
   CHECK_THROWS_WITH_AS(parse_precision("exact"),
                        "unknown precision \"exact\"; known precisions: fast, standard, extended, reproducible",
                        std::invalid_argument);
