@@ -170,8 +170,8 @@ void main() {
   else
     lane_m += lane / (square * square) * square;
 
-  TEXEL sum[TM][TEXELS];
-#define CLEAR(i, j) sum[i][j] = TEXEL(0);
+  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
+#define CLEAR(i, j) sum[i][j] = ZERO_TEXEL;
 #define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
   FOR_ROWS(CLEAR_ROW)
 
@@ -270,7 +270,7 @@ void main() {
 #endif
 #define READ_A(i) if ((i) % PER_TEXEL == 0) a[(i) / PER_TEXEL] = As[at_a + (i) / PER_TEXEL * lanes_m];
 #define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
-#define MULTIPLY(i, j) sum[i][j] += SCALE(a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
+#define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
 #define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY, i)
 #define MULTIPLY_STEP(i, j, s)                                         \
   {                                                                    \
@@ -350,7 +350,7 @@ void main() {
 #define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
   int elements = max(PER_TEXEL, -size.z);  // as above: else it is compiled PER_TEXEL times
   for (int q = 0; q < TM * TEXELS; ++q) {
-    TEXEL texel = sum[0][0];
+    RUNNING_TEXEL texel = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
     int r = ROW(q / TEXELS);
     for (int e = 0; e < elements; ++e) {

@@ -11,6 +11,8 @@
 //           multiples of that: 1 from their buffers, 2 A from image unit 1 and B from image unit 0
 //           HALVES_BY_INTEGERS: 1 if halves are decoded by integers, for drivers that do not compile unpackHalf2x16
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
+//           PRECISION: 0 standard; 1 reproducible: sums are made in the order of k, each operation rounded; with twice the digits of f32,
+//           2 as two floats, 3 as doubles. But for 0, PARTS is 1, and a dispatch sums whole blocks of k
 
 #define F32 0
 #define F64 1
@@ -47,6 +49,9 @@
 #endif
 #ifndef PARTS
 #define PARTS 0
+#endif
+#ifndef PRECISION
+#define PRECISION 0
 #endif
 #ifndef WIDE
 #define WIDE 0
@@ -115,6 +120,29 @@ precision highp int;
 #endif
 #define IS_COMPLEX (TYPE == C64 || TYPE == C128)
 #define ZERO ACC(0)
+#if PRECISION < 0 || PRECISION > 3 || (PRECISION > 1 && SUM != F32)
+#error "gemm: PRECISION must be 0 to 3, and 0 or 1 unless sums are floats"
+#endif
+#if PRECISION > 0 && !(PARTS || defined PACKS || defined REDUCES)
+#error "gemm: with PRECISION, reduce.comp finishes C"
+#endif
+// With PRECISION drivers must compute what is written: nothing fused, nothing in another order. `precise` alone says so, and only of
+// what leads to a variable; a function's result has to pass through one.
+#if PRECISION
+#define PRECISE precise
+#define RETURN(type, value) { precise type result = value; return result; }
+#else
+#define PRECISE
+#define RETURN(type, value) return value
+#endif
+// A sum on its way. Of two floats the first is the rounded sum, the second about what roundings took from it.
+#if PRECISION == 2
+#define RUNNING vec2
+#elif PRECISION == 3
+#define RUNNING double
+#else
+#define RUNNING ACC
+#endif
 #if WORD_SHIFT > 0
 #define WORD uint
 #else
@@ -220,14 +248,14 @@ layout(location = 9) uniform int flags;
 #if TYPE == C64
 #define TEXEL vec4
 #define PER_TEXEL 2
-vec4 scale(vec2 x, vec4 y) { return x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z); }
+vec4 scale(vec2 x, vec4 y) { RETURN(vec4, x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z)); }
 #define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
 vec2 element(vec4 texel, int e) { return e == 0 ? texel.xy : texel.zw; }
 #define TEXEL_OF(get) vec4(get(0), get(1))
 #elif TYPE == C128
 #define TEXEL dvec2
 #define PER_TEXEL 1
-dvec2 scale(dvec2 x, dvec2 y) { return x.x * y + x.y * dvec2(-y.y, y.x); }
+dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, x.x * y + x.y * dvec2(-y.y, y.x)); }
 #define SCALE(x, e, y) scale(x, y)
 dvec2 element(dvec2 texel, int e) { return texel; }
 #define TEXEL_OF(get) get(0)
@@ -247,7 +275,7 @@ dvec2 element(dvec2 texel, int e) { return texel; }
 #define PER_TEXEL 4
 #define TEXEL_OF(get) TEXEL(get(0), get(1), get(2), get(3))
 #endif
-TEXEL scale(ACC x, TEXEL y) { return x * y; }
+TEXEL scale(ACC x, TEXEL y) { RETURN(TEXEL, x * y); }
 #define SCALE(x, e, y) (x)[e] * (y)
 ACC element(TEXEL texel, int e) { return texel[e]; }
 #endif
@@ -313,21 +341,77 @@ layout(std430, binding = BINDING_ITEMS) readonly buffer BufferItems { Item items
 #define OFFSET(z, operand, at) (z) * at.w
 #endif
 
-ACC multiply_add(ACC sum, ACC a, ACC b) {
 #if IS_COMPLEX
-  return sum + ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+#define PRODUCT(a, b) ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)
 #else
-  return sum + a * b;
+#define PRODUCT(a, b) a * b
 #endif
+
+#if PRECISION == 2
+// Adds a * b to the sum, and what the product's and the sum's roundings took to `rest` (Ogita, Rump, Oishi 2005: Dot2). The upper and the
+// lower 12 bits of a factor have products that are exact, so that no fma() is needed, which is not fused everywhere.
+#define ADD_PRODUCT(FLOATS)                                                                                            \
+  void add_product(inout FLOATS sum, inout FLOATS rest, FLOATS a, FLOATS b) {                                          \
+    precise FLOATS product = a * b;                                                                                    \
+    precise FLOATS a_high = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), a_low = a - a_high;                     \
+    precise FLOATS b_high = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u), b_low = b - b_high;                     \
+    precise FLOATS error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;            \
+    precise FLOATS next = sum + product, added = next - sum;                                                           \
+    precise FLOATS lost = (sum - (next - added)) + (product - added);                                                  \
+    precise FLOATS more = rest + (lost + error);                                                                       \
+    sum = next;                                                                                                        \
+    rest = more;                                                                                                       \
+  }
+ADD_PRODUCT(float)
+ADD_PRODUCT(vec4)
+
+struct RunningTexel {
+  vec4 sum, rest;
+};
+#define RUNNING_TEXEL RunningTexel
+#define ZERO_TEXEL RunningTexel(vec4(0), vec4(0))
+#define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
+#define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
+vec2 element(RunningTexel texel, int e) { return vec2(texel.sum[e], texel.rest[e]); }
+
+vec2 multiply_add(vec2 sum, float a, float b) {
+  add_product(sum.x, sum.y, a, b);
+  return sum;
 }
 
-ACC multiply(ACC a, ACC b) {
-#if IS_COMPLEX
-  return ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-#else
-  return a * b;
-#endif
+// The sum of two pairs, again with all that can be in its first float.
+vec2 add(vec2 x, vec2 y) {
+  precise float sum = x.x + y.x, added = sum - x.x;
+  precise float rest = ((x.x - (sum - added)) + (y.x - added)) + (x.y + y.y);
+  precise float high = sum + rest, low = rest - (high - sum);
+  return abs(sum) <= 3.4028234e38 ? vec2(high, low) : vec2(sum, 0.0);  // infinity and NaN have no rest
 }
+float rounded(vec2 sum) {
+  precise float both = sum.x + sum.y;
+  return abs(sum.x) <= 3.4028234e38 ? both : sum.x;
+}
+#define ADD_SUM(to, x) to = add(to, x)
+#define ROUNDED(sum) rounded(sum)
+#elif PRECISION == 3
+#define RUNNING_TEXEL dvec4
+#define ZERO_TEXEL dvec4(0)
+#define ADD_SCALED(to, x, e, y) to += double((x)[e]) * dvec4(y)
+#define ADD_SCALED_BY(to, x, y) to += double(x) * dvec4(y)
+double element(dvec4 texel, int e) { return texel[e]; }
+double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(a) * double(b)); }
+#define ADD_SUM(to, x) to += x
+#define ROUNDED(sum) float(sum)
+#else
+#define RUNNING_TEXEL TEXEL
+#define ZERO_TEXEL TEXEL(0)
+#define ADD_SCALED(to, x, e, y) to += SCALE(x, e, y)
+#define ADD_SCALED_BY(to, x, y) to += scale(x, y)
+ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }
+#define ADD_SUM(to, x) to += x
+#define ROUNDED(sum) sum
+#endif
+
+ACC multiply(ACC a, ACC b) { RETURN(ACC, PRODUCT(a, b)); }
 
 ACC conjugate_if(int flag, ACC value) {
 #if IS_COMPLEX
@@ -341,7 +425,7 @@ float from_half(uint bits) {
 #if HALVES_BY_INTEGERS
   uint magnitude = bits & 0x7fffu;
   uint exponent = magnitude < 0x7c00u ? 0x38000000u : 0x70000000u;  // what a float's has more; infinity and NaN have the last one
-  float value = magnitude < 0x400u ? float(magnitude) * 5.9604644775390625e-8 : uintBitsToFloat((magnitude << 13) + exponent);
+  PRECISE float value = magnitude < 0x400u ? float(magnitude) * 5.9604644775390625e-8 : uintBitsToFloat((magnitude << 13) + exponent);
   return uintBitsToFloat(floatBitsToUint(value) | (bits & 0x8000u) << 16);
 #else
   return unpackHalf2x16(bits).x;
@@ -362,7 +446,7 @@ ACC from_word(uint word, int index) {
 #elif TYPE == F8E4M3
   // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
-  float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0;
+  PRECISE float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0;
   return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
 #elif TYPE == F8E5M2
   return from_16_bits(bitfieldExtract(word, (index & 3) * 8, 8) << 8, 0, false);  // the upper bits of a half
@@ -431,7 +515,7 @@ int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b,
 layout(location = 17) uniform int sums_at;  // the first of the partial sums
 #endif
 #if PARTS || defined REDUCES
-layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { ACC Partial[]; };
+layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { RUNNING Partial[]; };
 #elif NARROW_C && WRITES_C
 // Sums of earlier windows of k: C's own type would round each of them.
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]; };
@@ -440,9 +524,18 @@ layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]
 #if PARTS
 
 // Ends the element (row, column) of layer z: adds it to the earlier windows of k, for reduce.comp to finish.
-void finish(int z, int row, int column, ACC sum) {
+void finish(int z, int row, int column, RUNNING sum) {
   int at = sums_at + (z * size.x + row) * size.y + column;
+#if PRECISION
+  PRECISE RUNNING all = sum;
+  if (!has(FIRST_K)) {
+    all = Partial[at];
+    ADD_SUM(all, sum);
+  }
+  Partial[at] = all;
+#else
   Partial[at] = has(FIRST_K) ? sum : Partial[at] + sum;
+#endif
 }
 #endif
 
@@ -519,6 +612,7 @@ const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
 #define TANH 6
 #define CLAMP 7
 
+#if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
 ACC expm1_small(ACC y) {
   ACC sum = ACC(0.0);
@@ -565,6 +659,7 @@ ACC hyperbolic_tangent(ACC x, ACC e) {
   ACC less_one = expm1_small(ACC(2.0) * x);
   return less_one / (less_one + ACC(2.0));
 }
+#endif
 
 // By its bits: drivers turn comparisons with NaN into minima and maxima that lose it.
 bool is_nan(ACC x) {
@@ -580,8 +675,16 @@ ACC activate(ACC x) {
   if (is_nan(x)) return x;
   switch (activation) {
     case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
+#if PRECISION == 1
+    case LEAKY_RELU: return x < ACC(0.0) ? multiply(act_low, x) : x;
+#else
     case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
+#endif
     case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
+#if PRECISION == 1
+  }
+  return x;
+#else
     case GELU_ERF:
     case GELU_TANH:
     case SIGMOID:
@@ -603,6 +706,7 @@ ACC activate(ACC x) {
   }
   ACC t = hyperbolic_tangent(y, e);
   return activation == TANH ? t : half_x * (ACC(1.0) + t);
+#endif
 }
 #else
 ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers
@@ -623,7 +727,7 @@ void finish(int z, int row, int column, ACC sum) {
 #else
   bool take_c = has(FIRST_K);
 #endif
-  ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
+  PRECISE ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
   if (take_c) {
     if (has(READ_C) && BETA(z) != ZERO) value += multiply(BETA(z), ELEMENT_C(C, at));
 #if EPILOGUE && RESIDUAL
@@ -647,7 +751,7 @@ void finish(int z, int row, int column, ACC sum) {
 // The usual end: alpha times the sum and nothing else. Far shorter than finish(), so that it can be written out for each element; where
 // a program cannot know that, is_plain() tells.
 #define HAS_PLAIN (EPILOGUE == 0 && !(NARROW_C && WRITES_C))
-#if HAS_PLAIN && !defined PACKS
+#if HAS_PLAIN && !defined PACKS && !(PRECISION > 0 && defined REDUCES)
 bool is_plain(int z) {
 #if PARTS
   return has(FIRST_K);
@@ -656,7 +760,7 @@ bool is_plain(int z) {
 #endif
 }
 
-void finish_plain(int layer, int row, int column, ACC sum) {
+void finish_plain(int layer, int row, int column, RUNNING sum) {
 #if PARTS
 #if TYPE == C64 && PANELS == 0
   // This never holds, and compilers cannot see that. Intel's up to Broadwell would keep each sum beside a register for its address, through

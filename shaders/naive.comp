@@ -32,7 +32,7 @@ void main() {
   if (row >= size.x || column >= size.y) return;
 
   int a = a_row(z, row), b = b_column(z, column);
-  ACC sum = ZERO;
+  PRECISE RUNNING sum = RUNNING(0);
   for (int p = 0; p < size.z; ++p) sum = multiply_add(sum, load_a(a + p * a_at.z), load_b(b + p * b_at.y));
   finish(z, row, column, sum);
 }

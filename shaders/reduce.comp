@@ -24,7 +24,7 @@ void main() {
   int q = x0 + int(gl_GlobalInvocationID.x);
   int elements = size.x * size.y;
   if (q >= elements) return;
-  ACC sum = ZERO;
-  for (int part = 0; part < parts.z; ++part) sum += Partial[sums_at + (part * parts.x + z) * elements + q];
-  finish(z, q / size.y, q % size.y, sum);
+  PRECISE RUNNING sum = RUNNING(0);
+  for (int part = 0; part < parts.z; ++part) ADD_SUM(sum, Partial[sums_at + (part * parts.x + z) * elements + q]);
+  finish(z, q / size.y, q % size.y, ROUNDED(sum));
 }

@@ -68,8 +68,8 @@ void main() {
   int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
 #define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP) + lane * PER_TEXEL)
 
-  TEXEL sum[TM][TEXELS];
-#define CLEAR(i, j) sum[i][j] = TEXEL(0);
+  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
+#define CLEAR(i, j) sum[i][j] = ZERO_TEXEL;
 #define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
   FOR_ROWS(CLEAR_ROW)
 
@@ -86,7 +86,7 @@ void main() {
 #define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * TEXELS + j) * WORKGROUP);
 #define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
     FOR_TEXELS(LOAD_TEXEL, 0)
-#define MULTIPLY(i, j, s) sum[i][j] += SCALE(a[s][(i) / PER_TEXEL], (i) % PER_TEXEL, b[s][j]);
+#define MULTIPLY(i, j, s) ADD_SCALED(sum[i][j], a[s][(i) / PER_TEXEL], (i) % PER_TEXEL, b[s][j]);
 #define MULTIPLY_TEXEL(i, j) FOR_STEPS(MULTIPLY, i, j)
 #define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_TEXEL, i)
     FOR_ROWS(MULTIPLY_ROW)
@@ -104,7 +104,7 @@ void main() {
       int at = j * PER_TEXEL;
       bs[j] = TEXEL_OF(LOAD);
     }
-#define MULTIPLY(i, j) sum[i][j] += scale(as, bs[j]);
+#define MULTIPLY(i, j) ADD_SCALED_BY(sum[i][j], as, bs[j]);
 #define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_TEXELS(MULTIPLY, i) }
     FOR_ROWS(MULTIPLY_ROW)
   }
@@ -116,7 +116,7 @@ void main() {
 #define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
   int elements = max(PER_TEXEL, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
   for (int q = 0; q < TM * TEXELS; ++q) {
-    TEXEL texel = sum[0][0];
+    RUNNING_TEXEL texel = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
     int r = row + q / TEXELS;
     for (int e = 0; e < elements; ++e) {
@@ -126,7 +126,7 @@ void main() {
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
-  TEXEL sums[TM * TEXELS];
+  RUNNING_TEXEL sums[TM * TEXELS];
 #define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
 #define COPY_ROW(i) FOR_TEXELS(COPY, i)
   FOR_ROWS(COPY_ROW)

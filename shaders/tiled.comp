@@ -30,7 +30,7 @@ void main() {
   int column = x0 + int(gl_GlobalInvocationID.x);
   int z = z0 + int(gl_WorkGroupID.z);
 
-  ACC sum = ZERO;
+  PRECISE RUNNING sum = RUNNING(0);
   for (int p0 = 0; p0 < size.z; p0 += TILE) {
     As[y][x] = ZERO;
     Bs[y][x] = ZERO;

@@ -85,7 +85,7 @@ struct TiledGemm {
 struct TiledOptions {
   /// How much of k one task multiplies, in elements: C's tile stays on the accelerator meanwhile. It is rounded up to whole
   /// tiles. 0: four times the longer edge of C's tiles. In which order a sum is added up depends on it, and on no number of
-  /// ranks.
+  /// ranks. With Precision::extended and Precision::reproducible it is all of k.
   std::int64_t run_k = 0;
   /// The most bytes that tiles of other ranks may take on one rank. 0: what main memory has, shared by the ranks of a machine.
   std::int64_t memory_limit = 0;

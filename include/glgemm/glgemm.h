@@ -86,6 +86,8 @@ enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOS
 enum { GLGEMM_ROW_MAJOR = 0, GLGEMM_COLUMN_MAJOR = 1 };
 /// What a bias has one element for: each row of C, or each column of C.
 enum { GLGEMM_BIAS_NONE = 0, GLGEMM_BIAS_FOR_EACH_ROW = 1, GLGEMM_BIAS_FOR_EACH_COLUMN = 2 };
+/// How exactly a product is computed: see Precision in precision.hpp.
+enum { GLGEMM_PRECISION_FAST = 0, GLGEMM_PRECISION_STANDARD = 1, GLGEMM_PRECISION_EXTENDED = 2, GLGEMM_PRECISION_REPRODUCIBLE = 3 };
 /// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
 /// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x);
 /// clamp(x) = min(max(x, low), high).
@@ -239,6 +241,7 @@ typedef struct glgemm_options {
   double runs;              ///< how often the product is going to run, against which compile times are weighed; 1000 by default
   int32_t untuned;          ///< 1: leave the engine's tuning table aside; 0 by default
   const glgemm_limits* limits;  ///< plan within these limits; NULL: the device's
+  int32_t precision;            ///< GLGEMM_PRECISION_STANDARD, the default, ...
 } glgemm_options;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.

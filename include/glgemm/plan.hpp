@@ -82,6 +82,8 @@ struct Plan {
   Panels wide = Panels::none;
   bool halves_by_integers = false;
   bool few_buffers = false;
+  Precision precision = Precision::standard;
+  bool doubles = false;
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
   std::int64_t part_k = 0;
@@ -89,8 +91,8 @@ struct Plan {
   LargestDispatch largest_dispatch;
 
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
-  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, and where a program that finishes C itself
-  /// would have more storage buffers than a device with few of them allows.
+  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, for each precision but the standard, and where
+  /// a program that finishes C itself would have more storage buffers than a device with few of them allows.
   bool reduces() const noexcept;
   /// The program of a stage.
   ProgramKey program(Stage stage = Stage::multiply) const;
@@ -111,6 +113,8 @@ struct Explanation {
   By chosen_by = By::model;
   /// Seconds that the cost model expects a run to take.
   double expected_seconds = 0;
+  /// Why the precision that was asked for is not the plan's; empty if it is.
+  std::string precision{};
   /// The kernels that were not taken, and why not: those that the model takes for slower, the runner-up first; then those that
   /// cannot run the problem.
   std::vector<PassedOver> passed_over{};
@@ -119,8 +123,8 @@ struct Explanation {
 /// Chooses a kernel and cuts the product so that every piece is within the limits. Where `why` is given, it gets the reasons.
 /// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a
 ///                                negative split
-/// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type, or the workspace is
-///                                too small for any piece; the message says why
+/// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type or the precision, or
+///                                the workspace is too small for any piece; the message says why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {},
                              Explanation* why = nullptr);
 

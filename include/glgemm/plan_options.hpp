@@ -9,6 +9,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/limits.hpp>
+#include <glgemm/precision.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
 
@@ -36,6 +37,9 @@ struct ProgramKey {
   bool few_buffers = false;
   bool residual = false;
   bool bias = false;
+  /// Precision::fast never stands here. With Precision::extended sums are doubles if `doubles`, else two floats each.
+  Precision precision = Precision::standard;
+  bool doubles = false;
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
 };
 
@@ -90,6 +94,9 @@ struct PlanOptions {
   /// For plans that share a workspace: B's panels go there if they and all else have room then, so that they stay where they are
   /// whatever the size of A's. By default they lie behind A's.
   std::optional<Window> panels_b{};
+  /// With Precision::extended and Precision::reproducible the kernels are naive, tiled, register and blocked, k is cut into
+  /// blocks of canonical_block alone, and parts of k are such blocks, whatever split_k above 1 says.
+  Precision precision = Precision::standard;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 

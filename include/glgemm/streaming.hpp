@@ -149,7 +149,8 @@ struct StreamOptions {
 /// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
 ///
 /// Chosen is, of the cuts that move at most 1.45 times the bound (if there are none, of those that move the least), the one that
-/// takes the least time by a cost model: bytes moved, and passes over C. Any thread.
+/// takes the least time by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k
+/// is not cut, so that a piece needs room for all of k. Any thread.
 /// @throws std::invalid_argument  as make_plan; or the limit is too small for any piece: the message has the least that works
 /// @throws Unsupported            as make_plan
 GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
@@ -184,7 +185,9 @@ GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, co
 ///
 /// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
 /// @throws std::invalid_argument  the shapes or types disagree, or as make_stream_plan
-/// @throws Unsupported            as make_plan; nothing has been written
+/// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
+/// residual;
+///                                nothing has been written
 /// @throws OutOfMemory            the driver has not the memory for the least piece
 /// @throws DeviceLost             the context was lost, and options.new_engine makes no new one, or one that is lost at the same
 ///                                piece again, or a piece that depends on what C was had been written in part

@@ -34,6 +34,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/precision.hpp>
 
 namespace glgemm {
 
@@ -46,6 +47,8 @@ struct Terms {
   accumulator_t<T> beta = accumulator_t<T>(0);
   /// C before the product, of C's shape; not looked at where beta is 0.
   const Matrix<C>* c0 = nullptr;
+  /// With Precision::extended, 4 u takes the place of gamma_K.
+  Precision precision = Precision::standard;
 };
 
 /// op(X): X itself, its transpose, or the transpose of its complex conjugate.
@@ -60,6 +63,12 @@ template <class T = float>
 GLGEMM_VERIFY_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a, const Matrix<T>& b, std::int64_t first_row = 0,
                                                               std::int64_t last_row = -1);
 
+/// C = alpha op(A) op(B) + beta C0 with the bits that Precision::reproducible promises: O(m n k), one element after the other.
+/// Numbers that are subnormal on the way are kept; where there are none, every driver's bits are these.
+/// @throws std::invalid_argument  the shapes disagree
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_EXPORT Matrix<C> canonical_product(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
+
 /// What a check found. Numbers of a complex element are those of one of its parts.
 struct Check {
   std::string method;  ///< "exact", "bound" or "probe"
@@ -67,6 +76,7 @@ struct Check {
   double worst_ratio = 0;  ///< greatest |C - ref| over its bound (0 where both are 0; infinite where only the bound is, as for
                            ///< integers, or for NaN; 0 for an overflow that is allowed)
   double worst_ratio_sqrt = 0;  ///< the same with 2 sqrt(K) u in the place of gamma_K
+  double median_ratio = 0;      ///< of the elements that were compared: half of them have no greater |C - ref| over its bound
   std::int64_t row = -1;        ///< where worst_ratio is, -1 for a matrix without elements
   std::int64_t column = -1;
   double got = 0;             ///< C there

@@ -20,6 +20,10 @@ static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR &&
 static_assert(static_cast<int>(Bias::none) == GLGEMM_BIAS_NONE &&
               static_cast<int>(Bias::for_each_row) == GLGEMM_BIAS_FOR_EACH_ROW &&
               static_cast<int>(Bias::for_each_column) == GLGEMM_BIAS_FOR_EACH_COLUMN);
+static_assert(static_cast<int>(Precision::fast) == GLGEMM_PRECISION_FAST &&
+              static_cast<int>(Precision::standard) == GLGEMM_PRECISION_STANDARD &&
+              static_cast<int>(Precision::extended) == GLGEMM_PRECISION_EXTENDED &&
+              static_cast<int>(Precision::reproducible) == GLGEMM_PRECISION_REPRODUCIBLE);
 static_assert(static_cast<int>(ActivationKind::none) == GLGEMM_ACTIVATION_NONE &&
               static_cast<int>(ActivationKind::relu) == GLGEMM_ACTIVATION_RELU &&
               static_cast<int>(ActivationKind::leaky_relu) == GLGEMM_ACTIVATION_LEAKY_RELU &&
@@ -207,6 +211,7 @@ PlanOptions to_options(const Arguments& in, const glgemm_options* given, const c
   result.split_k = options.split_k;
   result.runs = options.runs;
   result.untuned = options.untuned != 0;
+  result.precision = in.enumerator(options.precision, Precision::reproducible, "precision");
   if (options.limits) result.limits = to_limits(in.read(options.limits, "limits"));
   return result;
 }

@@ -188,7 +188,8 @@ glgemm_status glgemm_options_init(glgemm_options* options, size_t size) {
   return call(__func__, [&](const Arguments& in) {
     const PlanOptions plan;
     in.initialise(options, size,
-                  {0, nullptr, plan.slice_columns, plan.slice_rows, plan.workspace_bytes, plan.split_k, plan.runs, 0, nullptr},
+                  {0, nullptr, plan.slice_columns, plan.slice_rows, plan.workspace_bytes, plan.split_k, plan.runs, 0, nullptr,
+                   static_cast<std::int32_t>(plan.precision)},
                   "options");
   });
 }

@@ -322,7 +322,8 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
                      {"the type's number", static_cast<int>(p.type)},
                      {"op_a's number", static_cast<int>(p.op_a)},
                      {"op_b's number", static_cast<int>(p.op_b)},
-                     {"run_k", options.run_k}};
+                     {"run_k", options.run_k},
+                     {"precision's number", static_cast<int>(options.plan.precision)}};
   for (const auto& [name, x] : {std::pair("alpha", p.alpha), std::pair("beta", p.beta)})
     for (const double part : {x.value.real(), x.value.imag()})
       values.emplace_back(std::string("the double of ") + name + " with these bits", std::bit_cast<std::int64_t>(part));
@@ -361,7 +362,9 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   on_all_ranks(all, [&] {
     operands = check(cluster, product, options);
     const std::int64_t tile_k = tile_along(operands.a, product.op_a != Op::none);
-    const std::int64_t wanted = options.run_k > 0 ? options.run_k : 4 * std::max(operands.c.tile_rows, operands.c.tile_columns);
+    std::int64_t wanted = options.run_k > 0 ? options.run_k : 4 * std::max(operands.c.tile_rows, operands.c.tile_columns);
+    const Precision precision = options.plan.precision;
+    if (precision == Precision::extended || precision == Precision::reproducible) wanted = std::max(wanted, product.k);
     const std::int64_t tiles = (wanted + tile_k - 1) / tile_k;
     run_k = tiles * tile_k;
     tasks = std::make_unique<Tasks>(cluster, product, operands, tiles);

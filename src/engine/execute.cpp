@@ -219,7 +219,7 @@ void Dispatch::pack(gl::Program& program, Role role) {
 }
 
 void Dispatch::sums(gl::Program& program) {
-  const std::int64_t bytes = element_bytes(accumulator(plan_.problem.type));
+  const std::int64_t bytes = kernels::sum_bytes(plan_.problem.type, plan_.precision);
   program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, plan_.workspace.sums, bytes));
 }
 

@@ -133,6 +133,7 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   prepared->problem = problem_to_plan(product);
   prepared->options.kernel = plan.kernel;
   prepared->options.split_k = plan.parts > 1 ? 2 : 1;
+  prepared->options.precision = plan.precision;
   prepared->options.untuned = true;
   prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
   if (key.wide == Panels::image && prepared->plan.wide == Panels::storage)

@@ -196,6 +196,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     return {.outside = 2 * k.tile_m * k.tile_n, .of_a_step = of_a_step};
   }
   bool can_split() const override { return true; }
+  bool takes_precision() const override { return true; }
 
   bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
     return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;

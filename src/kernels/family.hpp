@@ -137,6 +137,8 @@ class ProductFamily : public Family {
   virtual Loops loops(const Kernel& kernel) const = 0;
   /// Whether it can sum parts of k apart (PARTS in gemm.glsl).
   virtual bool can_split() const = 0;
+  /// Whether it adds the products of a sum in the order of k, in variables of the type RUNNING (PRECISION in gemm.glsl).
+  virtual bool takes_precision() const = 0;
 
   // What the planner and the tuner do with it.
   /// Whether it would rather run C^T = op(B)^T op(A)^T.

@@ -106,6 +106,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
     return {.outside = 16 + k.tile_m * k.tile_n * 10, .of_a_step = 16 * (2 + k.tile_n)};
   }
   bool can_split() const override { return true; }
+  bool takes_precision() const override { return false; }
 
   bool runs_transposed(const Problem& problem) const override { return problem.m < problem.n; }
   std::int64_t default_slice() const override { return 0; }

@@ -176,6 +176,8 @@ std::string to_string(const ProgramKey& key) {
   if (key.bias) text += " bias";
   if (key.a_along_k) text += " A along k";
   if (key.b_along_k) text += " B along k";
+  if (key.precision != Precision::standard) text += ' ' + std::string(to_string(key.precision));
+  if (key.doubles) text += " by doubles";
   return text;
 }
 
@@ -231,6 +233,10 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("BIAS", !key.few_buffers || key.bias ? 1 : 0);
   result.emplace_back("ITEMS", key.items ? 1 : 0);
   result.emplace_back("PARTS", key.parts ? 1 : 0);
+  result.emplace_back("PRECISION", key.precision == Precision::reproducible ? 1
+                                   : key.precision != Precision::extended   ? 0
+                                   : key.doubles                            ? 3
+                                                                            : 2);
   result.emplace_back("WIDE", static_cast<int>(key.wide));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
   constexpr const char* bindings[storage_buffers] = {"BINDING_A",    "BINDING_B",     "BINDING_C",      "BINDING_D",
@@ -316,6 +322,10 @@ bool has_parts_uniform(const ProgramKey& key) {
 std::int64_t pack_lanes(std::int64_t texels) {
   return std::min<std::int64_t>(workgroup(pack())[0],
                                 std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(1, texels)))));
+}
+
+bool takes_precision(const Kernel& kernel) {
+  return product_family(kernel).takes_precision();
 }
 
 bool can_split(const Kernel& kernel) {

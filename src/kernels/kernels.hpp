@@ -61,6 +61,13 @@ constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
 /// How many of its invocations lie along the rows of an operand of that many texels.
 std::int64_t pack_lanes(std::int64_t texels);
 
+/// Whether its programs have another Precision than the standard.
+bool takes_precision(const Kernel& kernel);
+/// The bytes of a sum on its way.
+constexpr std::int64_t sum_bytes(Type type, Precision precision) {
+  return element_bytes(accumulator(type)) * (precision == Precision::extended ? 2 : 1);
+}
+
 /// Whether the kernel can sum parts of k apart.
 bool can_split(const Kernel& kernel);
 

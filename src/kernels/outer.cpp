@@ -64,6 +64,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
     return {.outside = k.tile_m * (1 + k.tile_n), .of_a_step = 1};
   }
   bool can_split() const override { return false; }
+  bool takes_precision() const override { return false; }
 
   bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
     return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;

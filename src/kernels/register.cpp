@@ -81,6 +81,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     return {.outside = k.tile_m + k.tile_n + k.tile_m * k.tile_n, .of_a_step = k.panels != 0 ? 1 : 1 + k.tile_n};
   }
   bool can_split() const override { return true; }
+  bool takes_precision() const override { return true; }
 
   bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
     return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;

@@ -62,6 +62,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
     return {.outside = 0, .of_a_step = 1 + k.tile_n + k.tile_m * (1 + k.tile_n)};
   }
   bool can_split() const override { return false; }
+  bool takes_precision() const override { return false; }
 
   bool runs_transposed(const Problem&) const override { return false; }
   std::int64_t default_slice() const override { return 0; }

@@ -56,6 +56,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
   std::int64_t k_step(const Kernel& kernel) const override { return read(kernel).tile; }
   Loops loops(const Kernel& kernel) const override { return {.outside = 0, .of_a_step = 1 + read(kernel).tile}; }
   bool can_split() const override { return false; }
+  bool takes_precision() const override { return true; }
 
   bool runs_transposed(const Problem&) const override { return false; }
   std::int64_t default_slice() const override { return 64; }  // the paper's

@@ -1,5 +1,6 @@
 // Choosing a kernel: the caller's, a tuned one, or the one that the cost model takes for the fastest.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <span>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 #include <glgemm/plan.hpp>
 #include <glgemm/tuning.hpp>
 
+#include "base/device_class.hpp"
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "kernels/kernels.hpp"
@@ -36,6 +38,46 @@ std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limit
   return std::clamp<std::int64_t>(std::max(wanted, needed), 1, 1024);
 }
 
+/// What a plan for that precision has. Integers are exact in any order, and no driver computes in narrower types.
+Precision planned(Precision asked, const Problem& problem) {
+  return asked == Precision::fast || is_integer(problem.type) ? Precision::standard : asked;
+}
+
+std::string why_planned(Precision asked, const Problem& problem) {
+  if (asked == planned(asked, problem)) return {};
+  return std::string(to_string(asked)) + (is_integer(problem.type)
+                                              ? " is standard here: products of integers are exact in any order"
+                                              : " is standard here: OpenGL's shaders compute in no type narrower than f32");
+}
+
+/// @throws Unsupported  the precision is not for this product, or not for this driver
+void check_precision(const Problem& problem, const Limits& limits, Precision precision) {
+  if (precision == Precision::standard) return;
+  const std::string who = "gemm: " + std::string(to_string(precision));
+  if (limits.language == ShadingLanguage::essl_310)
+    throw Unsupported(who + " products need `precise`, which OpenGL ES 3.1 does not have");
+  if (precision == Precision::extended && accumulator(problem.type) != Type::f32)
+    throw Unsupported(who + " products are summed from floats of 32 bits and fewer, and this is " +
+                      std::string(to_string(problem.type)));
+  constexpr std::array exact{ActivationKind::none, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::clamp};
+  if (precision == Precision::reproducible && std::find(exact.begin(), exact.end(), problem.activation) == exact.end())
+    throw Unsupported(who + " products have no activation but relu, leaky relu and clamp: drivers' exponentials differ");
+}
+
+/// A multiply-add of doubles is faster than what it takes to keep two floats.
+bool sums_in_doubles(const Limits& limits, Precision precision) {
+  constexpr double least_rate = 1.0 / 16;
+  return precision == Precision::extended && limits.f64 && limits.language == ShadingLanguage::glsl_430 &&
+         traits(limits).f64_rate >= least_rate;
+}
+
+/// The same where sums are made in blocks of k: a part is a block.
+std::int64_t parts_in_blocks(const Problem& problem, std::int64_t parts) {
+  constexpr std::int64_t max_parts = 1024;
+  const std::int64_t blocks = ceil_div(problem.k, canonical_block);
+  return parts > 1 && blocks <= max_parts ? std::max<std::int64_t>(1, blocks) : 1;
+}
+
 /// A kernel, and how it would run the problem.
 struct Choice {
   Kernel kernel;
@@ -49,7 +91,8 @@ struct Choice {
 class Chooser {
  public:
   Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options)
-      : problem_(problem), limits_(limits), options_(options) {
+      : problem_(problem), limits_(limits), options_(options), precision_(planned(options.precision, problem)) {
+    check_precision(problem, limits, precision_);
     if (options.kernel)
       force(*options.kernel);
     else
@@ -63,6 +106,8 @@ class Chooser {
       plan.problem = choice.transposed ? transposed(problem_) : problem_;
       plan.transposed = choice.transposed;
       plan.kernel = choice.kernel;
+      plan.precision = precision_;
+      plan.doubles = sums_in_doubles(limits_, precision_);
       std::string reason = cut(plan, limits_, options_, choice.parts);
       if (reason.empty() && is_struck_off(plan)) reason = to_string(choice.kernel) + " failed its self-check";
       if (reason.empty()) {
@@ -79,11 +124,13 @@ class Chooser {
   void collect();
   void consider(const Kernel& kernel, By by, std::int64_t split_k);
   bool is_struck_off(const Plan& plan) const;
+  std::string why_cannot(const Kernel& kernel) const;
   Explanation explain(const Choice& taken) const;
 
   const Problem& problem_;
   const Limits& limits_;
   const PlanOptions& options_;
+  const Precision precision_;
   std::vector<Choice> choices_;      ///< the best first
   std::vector<PassedOver> refused_;  ///< those that cannot run
 };
@@ -91,7 +138,7 @@ class Chooser {
 /// The caller's kernel and no other.
 void Chooser::force(const Kernel& kernel) {
   if (const std::string reason = kernels::malformed(kernel); !reason.empty()) throw std::invalid_argument(reason);
-  if (const std::string reason = why_not(problem_, kernel, limits_); !reason.empty()) throw Unsupported(reason);
+  if (const std::string reason = why_cannot(kernel); !reason.empty()) throw Unsupported(reason);
   consider(kernel, By::caller, options_.split_k);
 }
 
@@ -100,13 +147,22 @@ void Chooser::collect() {
   for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
-  for (const Kernel& kernel : kernels::candidates(problem_, limits_)) consider(kernel, By::model, options_.split_k);
+  Problem held = problem_;  // an extended sum takes as many registers as a complex one
+  if (precision_ == Precision::extended) held.type = held.c_type = Type::c64;
+  for (const Kernel& kernel : kernels::candidates(held, limits_)) consider(kernel, By::model, options_.split_k);
   std::stable_sort(choices_.begin() + tuned_choices, choices_.end(),
                    [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
 }
 
+std::string Chooser::why_cannot(const Kernel& kernel) const {
+  std::string reason = why_not(problem_, kernel, limits_);
+  if (reason.empty() && precision_ != Precision::standard && !kernels::takes_precision(kernel))
+    reason = to_string(kernel) + " has no " + std::string(to_string(precision_)) + " products";
+  return reason;
+}
+
 void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
-  if (std::string reason = why_not(problem_, kernel, limits_); !reason.empty()) {
+  if (std::string reason = why_cannot(kernel); !reason.empty()) {
     refused_.push_back({kernel, std::move(reason)});
     return;
   }
@@ -114,6 +170,7 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
       .kernel = kernel, .by = by, .transposed = options_.transposed.value_or(kernels::runs_transposed(kernel, problem_))};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   choice.parts = parts_for(as_run, kernel, limits_, split_k);
+  if (precision_ != Precision::standard) choice.parts = parts_in_blocks(as_run, choice.parts);
   choice.seconds = expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
   choices_.push_back(std::move(choice));
 }
@@ -133,7 +190,8 @@ std::string milliseconds(double seconds) {
 }
 
 Explanation Chooser::explain(const Choice& taken) const {
-  Explanation why{.chosen_by = taken.by, .expected_seconds = taken.seconds};
+  Explanation why{
+      .chosen_by = taken.by, .expected_seconds = taken.seconds, .precision = why_planned(options_.precision, problem_)};
   const auto index = static_cast<std::size_t>(&taken - choices_.data());
   for (const Choice& other : std::span(choices_).subspan(index + 1))
     if (other.by == By::model && other.kernel != taken.kernel)

@@ -48,14 +48,15 @@ bool has_few_buffers(const Limits& limits) {
 /// A piece of a product. Its passes, in the order of cut(), only ever make it smaller.
 class PieceCutter {
  public:
-  PieceCutter(const Problem& problem, const Kernel& kernel, const Limits& limits, const PlanOptions& options, std::int64_t parts)
-      : problem_(problem),
-        kernel_(kernel),
+  PieceCutter(const Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts)
+      : problem_(plan.problem),
+        kernel_(plan.kernel),
+        precision_(plan.precision),
         limits_(limits),
         options_(options),
-        block_(tile(kernel)),
-        k_step_(kernels::k_step(kernel)),
-        max_bytes_(max_window_bytes(problem, limits)),
+        block_(tile(plan.kernel)),
+        k_step_(kernels::k_step(plan.kernel)),
+        max_bytes_(max_window_bytes(plan.problem, limits)),
         parts_(parts) {}
 
   /// Why not even one element fits a binding; nothing if it does.
@@ -67,24 +68,34 @@ class PieceCutter {
   void cut_to_whole_steps_of_k();
   /// Returns why no piece fits the workspace; nothing if one does.
   std::string cut_to_workspace();
+  /// Why sums would be made in another order than the precision promises; nothing if they are not.
+  std::string why_not_in_blocks() const;
   /// Puts the piece into the plan, and what follows from it.
   void finish(Plan& plan) const;
 
  private:
-  std::int64_t max_k() const { return saturating_product({parts_, kernels::max_k(kernel_, limits_.loop_iterations)}); }
+  /// Whether k is cut into blocks of canonical_block, and nowhere else.
+  bool in_blocks() const { return precision_ != Precision::standard; }
+  std::int64_t max_k() const {
+    if (in_blocks() && parts_ == 1) return canonical_block;
+    return saturating_product({parts_, kernels::max_k(kernel_, limits_.loop_iterations)});
+  }
+  /// The least that a piece's k may be cut to.
+  std::int64_t min_k() const { return in_blocks() ? canonical_block : 1; }
   void shrink_to_windows(Piece& piece) const;
   std::string cut_to_sums();
   void cut_to_elements_of_c(std::int64_t max_elements);
   bool is_too_large(const WorkspaceLayout& layout) const;
   bool shrink(const WorkspaceLayout& layout);
-  bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_)); }
-  WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces()); }
+  bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_), precision_); }
+  WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
   void place_panels_b(WorkspaceLayout& layout) const;
   Panels how_wide() const;
   LargestDispatch largest_dispatch() const;
 
   const Problem& problem_;
   const Kernel& kernel_;
+  const Precision precision_;
   const Limits& limits_;
   const PlanOptions& options_;
   const Tile block_;
@@ -136,11 +147,16 @@ void PieceCutter::shrink_to_windows(Piece& piece) const {
       if (all <= max_elements) continue;
       fits = false;
       const auto candidates = axes(problem_, role);
-      const Axis& axis = *std::max_element(candidates.begin(), candidates.end(), [&](const Axis& x, const Axis& y) {
-        return (piece.*x.size > 1 ? x.stride : 0) < (piece.*y.size > 1 ? y.stride : 0);
-      });
+      const auto least = [&](const Axis& axis) { return axis.size == &Piece::k ? min_k() : 1; };
+      const auto gain = [&](const Axis& axis) { return piece.*axis.size > least(axis) ? axis.stride : 0; };
+      const Axis& axis = *std::max_element(candidates.begin(), candidates.end(),
+                                           [&](const Axis& x, const Axis& y) { return gain(x) < gain(y); });
+      if (gain(axis) == 0) {  // a block of k does not fit: why_not_in_blocks() says so
+        piece.k = 1;
+        continue;
+      }
       const std::int64_t too_many = all - max_elements;
-      piece.*axis.size = std::max<std::int64_t>(1, piece.*axis.size - ceil_div(too_many, axis.stride));
+      piece.*axis.size = std::max(least(axis), piece.*axis.size - ceil_div(too_many, axis.stride));
     }
   }
 }
@@ -186,7 +202,7 @@ std::string PieceCutter::cut_to_workspace() {
 /// The same where there are neither panels nor parts: sums over windows of k, if any, are all that the workspace has.
 std::string PieceCutter::cut_to_sums() {
   if (layout().sums.size_bytes == 0) return {};
-  const std::int64_t bytes = element_bytes(accumulator(problem_.type));
+  const std::int64_t bytes = kernels::sum_bytes(problem_.type, precision_);
   const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
   if (max_elements < 1)
     return "gemm: windows of k need a workspace of at least " + std::to_string(bytes) + " bytes, and the limit is " +
@@ -227,16 +243,23 @@ bool PieceCutter::shrink(const WorkspaceLayout& layout) {
     return true;
   }
   if (parts_ > 1 && layout.sums.size_bytes > std::max(a, b)) {
-    parts_ = ceil_div(parts_, 2);
+    parts_ = in_blocks() ? 1 : ceil_div(parts_, 2);
     piece_.k = std::min(piece_.k, round_down_above(max_k(), k_step_));
     return true;
   }
-  if (piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
+  if (!in_blocks() && piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
     return halve(piece_.k, k_step_);
   if (a >= b ? halve(piece_.m, block_.rows) || halve(piece_.n, block_.columns)
              : halve(piece_.n, block_.columns) || halve(piece_.m, block_.rows))
     return true;
-  return halve(piece_.k, k_step_);
+  return !in_blocks() && halve(piece_.k, k_step_);
+}
+
+std::string PieceCutter::why_not_in_blocks() const {
+  if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
+  return "gemm: " + std::string(to_string(precision_)) + " products cut k into blocks of " + std::to_string(canonical_block) +
+         ", and so many steps of k of an operand do not fit a binding, of at most " + std::to_string(max_bytes_) +
+         " bytes, or a band";
 }
 
 /// Moves B's panels and what follows them to where the caller wants them, if all has room then.
@@ -280,17 +303,22 @@ void PieceCutter::finish(Plan& plan) const {
   plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
   const std::int64_t k = padded_k(kernel_, piece_.k);
   plan.few_buffers = has_few_buffers(limits_);
-  plan.part_k = parts_ > 1 ? round_up(ceil_div(k, parts_), k_step_) : reduces() ? k : piece_.k;
+  plan.part_k = parts_ > 1 && in_blocks() ? canonical_block
+                : parts_ > 1              ? round_up(ceil_div(k, parts_), k_step_)
+                : reduces()               ? k
+                                          : piece_.k;
   plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
-  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces());
+  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces(), precision_);
   place_panels_b(plan.workspace);
   plan.largest_dispatch = largest_dispatch();
 }
 
 }  // namespace
 
-std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
-  PieceCutter cutter(plan.problem, plan.kernel, limits, options, parts);
+namespace {
+
+std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const PlanOptions& options) {
+  PieceCutter cutter(plan, limits, options, parts);
   if (std::string reason = cutter.why_no_element_fits(); !reason.empty()) return reason;
   cutter.cut_to_indices();
   cutter.cut_to_bands();
@@ -301,8 +329,18 @@ std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, st
   if (std::string reason = cutter.cut_to_workspace(); !reason.empty()) return reason;
   cutter.cut_to_whole_tiles();
   cutter.cut_to_bands();  // whole tiles, and what fits the workspace, may straddle them again
+  if (std::string reason = cutter.why_not_in_blocks(); !reason.empty()) return reason;
   cutter.finish(plan);
   return {};
+}
+
+}  // namespace
+
+std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
+  std::string reason = cut_in(parts, plan, limits, options);
+  // Parts that are blocks of k cannot become fewer; blocks one after the other take less memory.
+  if (!reason.empty() && parts > 1 && plan.precision != Precision::standard) reason = cut_in(1, plan, limits, options);
+  return reason;
 }
 
 }  // namespace glgemm

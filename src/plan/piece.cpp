@@ -46,20 +46,22 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
   return round_up(std::max<std::int64_t>(k, 1), both ? kernels::k_step(kernel) : 1);
 }
 
-bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers) noexcept {
+bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers,
+                     Precision precision) noexcept {
   // What a program has that finishes C itself: A, B, C and these. Four is what every device allows.
   const bool keeps_sums = problem.c_type != accumulator(problem.type);
   const int buffers =
       3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
-  return parts > 1 || (few_buffers && buffers > 4);
+  return parts > 1 || precision != Precision::standard || (few_buffers && buffers > 4);
 }
 
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,
-                                 bool reduces) {
+                                 bool reduces, Precision precision) {
   const Type acc = accumulator(problem.type);
   const bool rounds = problem.c_type != acc && piece.k < problem.k;  // C cannot keep the sums of a window of k
   const std::int64_t a = panel_bytes(problem, kernel, Role::a, piece), b = panel_bytes(problem, kernel, Role::b, piece);
-  const std::int64_t sums = reduces || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, element_bytes(acc)}) : 0;
+  const std::int64_t sums =
+      reduces || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, kernels::sum_bytes(problem.type, precision)}) : 0;
   WorkspaceLayout layout;
   layout.panels_a = {0, a};
   layout.panels_b = {kernels::workspace_aligned(a), b};

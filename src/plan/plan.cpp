@@ -10,7 +10,7 @@
 namespace glgemm {
 
 bool Plan::reduces() const noexcept {
-  return needs_reduction(problem, items_in_buffer, parts, few_buffers);
+  return needs_reduction(problem, items_in_buffer, parts, few_buffers, precision);
 }
 
 ProgramKey Plan::program(Stage stage) const {
@@ -35,7 +35,9 @@ ProgramKey Plan::program(Stage stage) const {
               .halves_by_integers = halves_by_integers,
               .few_buffers = few_buffers,
               .residual = has_residual,
-              .bias = has_bias};
+              .bias = has_bias,
+              .precision = precision,
+              .doubles = doubles};
     case Stage::multiply:
       break;
   }
@@ -54,7 +56,9 @@ ProgramKey Plan::program(Stage stage) const {
                  .halves_by_integers = halves_by_integers,
                  .few_buffers = few_buffers,
                  .residual = has_residual,
-                 .bias = has_bias};
+                 .bias = has_bias,
+                 .precision = precision,
+                 .doubles = doubles};
   if (reduces()) {  // the sums of a part, for `reduce`
     key.type = type;
     key.c_type = acc;

@@ -80,8 +80,10 @@ class Cutter {
   static constexpr std::int64_t min_strip = 4096;  // a workgroup of pack.comp packs so many bytes
   static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
+  /// Whether all of k is on the device at the same time: the sums of a window of k would be rounded when C is written.
+  bool keeps_k() const { return nominal_.precision != Precision::standard; }
   Cut smallest() const {
-    Cut cut = measured(1, 1, std::min<std::int64_t>(problem_.k, 1));
+    Cut cut = measured(1, 1, keeps_k() ? problem_.k : std::min<std::int64_t>(problem_.k, 1));
     cut.by_columns = false;
     return cut;
   }
@@ -165,7 +167,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
 
 std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
-  const std::int64_t k_step = kernels::k_step(nominal_.kernel), min_k = std::min(k, k_step);
+  const std::int64_t k_step = kernels::k_step(nominal_.kernel), min_k = keeps_k() ? k : std::min(k, k_step);
   Tile block = tile(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
   const std::int64_t room = this->room() - spare;
@@ -179,7 +181,8 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
     const std::int64_t left = room - piece_m * piece_n * acc_bytes();
     const std::int64_t each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
     if (left < each_k * min_k) return;
-    const std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
+    std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
+    if (keeps_k()) fitting = k;  // the plan of the window cuts it where it has to
     std::int64_t piece_k = k;
     if (each_k > 0 && fitting < k) {
       const std::int64_t max_piece_k = std::max(min_k, fitting / k_step * k_step);
@@ -303,6 +306,10 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     plan_options.kernel = kernel;
     Plan nominal = make_plan(square, limits, plan_options);
     // Sums over parts of k have to be small beside what else is on the device.
+    if (nominal.parts > 1 && nominal.precision != Precision::standard) {
+      plan_options.split_k = 1;
+      nominal = make_plan(square, limits, plan_options);
+    }
     if (nominal.parts > 1 &&
         m * n * static_cast<double>(nominal.parts * element_bytes(square.c_type)) > static_cast<double>(limit) / 8) {
       plan_options.split_k = 1;

@@ -196,6 +196,9 @@ Streamer::Streamer(Engine& engine, const HostGemm& product, const StreamPlan& pl
                    StreamReport& report)
     : state_(*engine.state_), product_(product), plan_(plan), options_(options), report_(report) {
   state_.check_usable("multiply");
+  if (plan.window.precision != Precision::standard && product.epilogue.residual && product.beta.value != 0.0)
+    throw Unsupported("multiply: with both beta and a residual, which the host adds up, a streamed product is not " +
+                      std::string(to_string(plan.window.precision)));
   try {
     make_buffers();
   } catch (...) {

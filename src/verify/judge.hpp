@@ -51,6 +51,7 @@ class Judge {
     const double more = p.parts * ((scaled ? 1.0 : 0.0) + (p.read_c0 ? 1.0 : 0.0));
     const double operations = k + more;
     gamma_ = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
+    if (p.precision == Precision::extended) gamma_ = 4 * u;
     gamma_sqrt_ = 2 * std::sqrt(operations) * u;
     own_ = (operations + 2) * static_cast<double>(std::numeric_limits<D>::epsilon() / 2);
     constexpr double min_normal = static_cast<double>(std::numeric_limits<R>::min());
@@ -156,6 +157,7 @@ class Findings {
 
   void add(std::int64_t i, std::int64_t j, const Element<D>& reference, const Verdict& verdict) {
     ++check_.compared;
+    ratios_.push_back(static_cast<float>(verdict.ratio));
     check_.passed &= verdict.ok;
     check_.worst_ratio_sqrt = std::max(check_.worst_ratio_sqrt, verdict.ratio_sqrt);
     if (check_.row >= 0 && verdict.ratio <= check_.worst_ratio) return;
@@ -175,6 +177,11 @@ class Findings {
   }
 
   Check finish() {
+    if (!ratios_.empty()) {
+      const auto middle = ratios_.begin() + (static_cast<std::ptrdiff_t>(ratios_.size()) - 1) / 2;
+      std::nth_element(ratios_.begin(), middle, ratios_.end());
+      check_.median_ratio = static_cast<double>(*middle);
+    }
     std::string& s = check_.summary;
     const std::string count = std::to_string(check_.compared) + " of " + std::to_string(p_.m() * p_.n()) + " elements";
     if (check_.passed && check_.method == "exact") {
@@ -209,6 +216,7 @@ class Findings {
   const Lowered<R>& p_;
   Check check_;
   int part_ = 0;
+  std::vector<float> ratios_;
   std::string reason_;
 };
 

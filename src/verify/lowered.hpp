@@ -185,6 +185,7 @@ struct Lowered {
   bool read_c0;
   bool is_signed;
   Narrow narrow;
+  Precision precision;
 
   std::int64_t m() const { return (*c).rows() / parts; }
   std::int64_t n() const { return (*c).columns(); }
@@ -206,7 +207,8 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           lower(terms.beta),
           read,
           std::is_signed_v<T>,
-          narrow<C>()};
+          narrow<C>(),
+          terms.precision};
 }
 
 /// A real sum, and the sum of the magnitudes of its terms; integers need no magnitudes.

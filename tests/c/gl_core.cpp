@@ -359,6 +359,13 @@ TEST_CASE("C: other codes") {
   std::vector<float> c(10000);
   refused(glgemm_multiply(engine, GLGEMM_F32, 100, 100, 1, many.data(), many.data(), c.data(), &options, nullptr), "64",
           GLGEMM_UNSUPPORTED);
+  options = initialised(glgemm_options_init);
+  CHECK(options.precision == GLGEMM_PRECISION_STANDARD);
+  options.precision = 4;
+  refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, x, x, x, &options, nullptr), "precision is 4 and must be one of 0 to 3");
+  options.precision = GLGEMM_PRECISION_REPRODUCIBLE;
+  CHECK(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, x, x, c.data(), &options, nullptr) == GLGEMM_OK);
+  CHECK_RESULT(c[0] == 1);
   // A kernel that no driver compiles.
   glgemm_engine_options broken = initialised(glgemm_engine_options_init);
   broken.rewrite_source = [](const char*, const char*, void*) { return "#version 430\nnonsense"; };

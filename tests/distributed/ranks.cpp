@@ -171,10 +171,11 @@ void exact(Cluster& cluster, const Case& x) {
 }
 
 template <class T>
-void bits(Cluster& cluster, const Case& x) {
+std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precision::standard) {
   Problem<T> p(cluster, x, false);
   TiledOptions options;
   options.run_k = x.run_k;
+  options.plan.precision = precision;
   cluster.multiply(p.product, options);
   std::uint64_t sum = 0;
   p.c.for_each([&](const auto& value, std::int64_t i, std::int64_t j) {
@@ -187,6 +188,7 @@ void bits(Cluster& cluster, const Case& x) {
   });
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   if (cluster.rank() == 0) std::cout << "bits " << text(type_of<T>(), x) << ": " << std::hex << sum << std::dec << std::endl;
+  return sum;
 }
 
 void all_exact(Cluster& cluster) {
@@ -213,6 +215,9 @@ void all_bits(Cluster& cluster) {
   bits<double>(cluster, {90, 110, 130, 32, 48, 40, 80, n, t});
   bits<std::complex<float>>(cluster, {60, 50, 70, 32, 32, 32, 32});
   bits<std::int32_t>(cluster, {100, 100, 100, 32, 32, 32});
+  // However the matrices are tiled and k is run.
+  const std::uint64_t reproducible = bits<float>(cluster, {70, 60, 1300, 32, 32, 32, 64}, Precision::reproducible);
+  failures += bits<float>(cluster, {70, 60, 1300, 64, 16, 100, 200}, Precision::reproducible) != reproducible;
 }
 
 /// One message for each, on rank 0; a refusal that one rank alone has causes comes to all.

@@ -631,3 +631,42 @@ TEST_CASE("apply_op") {
   CHECK(apply_op(Op::transpose, x) == Matrix<C>{{C(1, 2)}, {C(3, 4)}});
   CHECK(apply_op(Op::conjugate_transpose, x) == Matrix<C>{{C(1, -2)}, {C(3, -4)}});
 }
+
+TEST_CASE("canonical_product sums blocks of k, and then the blocks") {
+  // In one chain, 2^24 would swallow each 1 that follows.
+  const std::int64_t k = canonical_block + 3;
+  Matrix<float> a(1, k), b(k, 1);
+  for (std::int64_t p = 0; p < k; ++p) b(p, 0) = 1;
+  a(0, 0) = 0x1p24f;
+  for (std::int64_t p = canonical_block; p < k; ++p) a(0, p) = 1;
+  CHECK(multiply_serial(a, b)(0, 0) == 0x1p24f);
+  CHECK(canonical_product(a, b)(0, 0) == 0x1p24f + 4);  // 3, halfway to even
+  const Matrix<float> c0{{3}};
+  CHECK(canonical_product(a, b, {.alpha = 0, .beta = 2, .c0 = &c0})(0, 0) == 6);
+  CHECK(canonical_product<std::int32_t>({{1 << 30}}, {{4}})(0, 0) == 0);
+  CHECK(static_cast<float>(canonical_product<half, half>({{half(60000)}}, {{half(2)}})(0, 0)) == inf);
+  CHECK_THROWS_AS(canonical_product(a, a), std::invalid_argument);
+}
+
+TEST_CASE("an extended product is held to 4 u M, however long the sum") {
+  const std::int64_t k = 4096;
+  Matrix<float> a(1, k), b(k, 1);
+  for (std::int64_t p = 0; p < k; ++p) a(0, p) = b(p, 0) = 1.0f + static_cast<float>(p) * 0x1p-20f;
+  double exact = 0;
+  for (std::int64_t p = 0; p < k; ++p) exact += static_cast<double>(a(0, p)) * static_cast<double>(b(p, 0));
+  const Terms<float> extended{.precision = Precision::extended};
+  const auto passed = [&](double error, const Terms<float>& terms) {
+    return check_full(a, b, {{static_cast<float>(exact * (1 + error))}}, terms).passed;
+  };
+  CHECK(passed(0x1p-23, extended));
+  CHECK_FALSE(passed(0x1p-21, extended));
+  CHECK(passed(0x1p-21, {}));
+}
+
+TEST_CASE("the median of the ratios") {
+  const Matrix<float> a{{1}}, b{{0.5f, 0.5f, 0.5f, 0.5f}};
+  const Check check = check_full(a, b, {{0.5f, 0.5f, 0.5f, 0.6f}});
+  CHECK(check.worst_ratio > 1);
+  CHECK(check.median_ratio == 0);
+  CHECK(check_full(a, b, {{0.5f, 0.6f, 0.6f, 0.6f}}).median_ratio > 1);
+}

@@ -108,6 +108,15 @@ CLI::Option* add_kernel(CLI::App& verb, std::string& kernel) {
       ->capture_default_str();
 }
 
+CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
+  return verb
+      .add_option("--precision", precision,
+                  "How exactly: standard; reproducible, the same bits on every driver; extended, nearly as if summed exactly; "
+                  "fast, in the type of A and B where the driver can")
+      ->type_name("fast|standard|extended|reproducible")
+      ->capture_default_str();
+}
+
 CLI::Option* add_device(CLI::App& verb, std::string& device) {
   return verb.add_option("--device", device, "The device: its index or a part of its name (see 'glgemm devices')")
       ->type_name("DEVICE");

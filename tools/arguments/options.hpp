@@ -75,6 +75,7 @@ CLI::Option* add_op_b(CLI::App& verb, std::string& op);
 CLI::Option* add_type(CLI::App& verb, std::string& type);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
+CLI::Option* add_precision(CLI::App& verb, std::string& precision);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
 /// Sets the variable GLGEMM_API, for the contexts of this process and of those that it starts.
 CLI::Option* add_api(CLI::App& verb);

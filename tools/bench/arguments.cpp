@@ -20,6 +20,7 @@ namespace {
 struct Arguments {
   ShapeArguments shapes;
   std::string kernel = "all";
+  std::string precision = "standard";
   std::string peer;
   bool roofline = false;
   JsonOutput json;
@@ -38,6 +39,20 @@ struct Arguments {
   bool first_child = false;
   BenchOptions options;
 };
+
+/// Each kernel in each of these precisions, side by side.  @throws std::invalid_argument  as parse_precision
+std::vector<RequestedKernel> in_precisions(const std::vector<RequestedKernel>& kernels, const std::string& precisions) {
+  std::vector<RequestedKernel> result;
+  for (const RequestedKernel& kernel : kernels)
+    for (const std::string& name : split_list(precisions)) {
+      RequestedKernel& each = result.emplace_back(kernel);
+      each.precision = parse_precision(name);
+      if (each.precision == Precision::standard) continue;
+      if (each.space) throw std::invalid_argument("--precision " + name + ": the tuner's space is of standard kernels");
+      each.text += " " + name;
+    }
+  return result;
+}
 
 /// @throws std::invalid_argument  options that do not go together
 void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
@@ -60,7 +75,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
   const BenchOptions& bench = scaling.bench;
   if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
-    if (arguments.kernel == "all") scaling.bench.kernels = parse_kernels("auto");
+    if (arguments.kernel == "all") scaling.bench.kernels = in_precisions(parse_kernels("auto"), arguments.precision);
     require_agreement(arguments, bench);
   }
   if (arguments.scaling) {
@@ -90,7 +105,7 @@ int bench(Arguments& arguments) {
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
   options.shapes = shapes_of(arguments.shapes);
   if (options.shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
-  options.kernels = parse_kernels(arguments.kernel);
+  options.kernels = in_precisions(parse_kernels(arguments.kernel), arguments.precision);
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
   if (arguments.roofline) options.roofline.emplace();
   options.check = arguments.check == "full"    ? CheckMethod::full
@@ -123,6 +138,7 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
           "run; space: the fastest of all that the tuner could choose")
       ->type_name("auto|all|space|KERNEL[,...]")
       ->capture_default_str();
+  add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
   auto* peer = verb.add_option("--peer", arguments.peer, "Other libraries, measured in turn with the kernels")
                    ->type_name("openblas|clblast[,...]");
   verb.add_option("--opencl-device", arguments.options.opencl_device,

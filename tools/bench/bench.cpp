@@ -109,7 +109,13 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
         table.note("size " + to_string(shape) + ": " + requested.text + " is left out: " + reason);
         continue;
       }
-      make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
+      try {
+        make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
+      } catch (const Unsupported& error) {
+        if (!requested.if_possible) throw;
+        table.note("size " + to_string(shape) + ": " + requested.text + " is left out: " + error.what());
+        continue;
+      }
       job.kernels.push_back(requested);
     }
     jobs.push_back(std::move(job));

@@ -28,6 +28,7 @@ struct RequestedKernel {
   bool if_possible = false;  ///< passed over, and said so, where it cannot run a shape
   bool space = false;        ///< stands for the fastest of the tuner's space, or is one of them
   std::int64_t split_k = 0;  ///< PlanOptions::split_k
+  Precision precision = Precision::standard;
 };
 
 /// Reads NAME[,NAME...], where a name may have parameters: "tiled:tile=16,naive:workgroup_x=8,workgroup_y=8", or be auto, the

@@ -425,6 +425,7 @@ PlanOptions plan_options(const RequestedKernel& requested) {
   PlanOptions options;
   options.kernel = requested.kernel;
   options.split_k = requested.split_k;
+  options.precision = requested.precision;
   return options;
 }
 

@@ -29,6 +29,7 @@ struct HostProduct {
   Matrix<T> a;
   Matrix<T> b;
   Matrix<C> c0;  ///< without elements where beta is 0
+  Precision precision = Precision::standard;  ///< with which C was computed
   std::int64_t batch = 1;
   bool a_repeats = false;
   bool b_repeats = false;
@@ -102,6 +103,7 @@ void for_each_item(const HostProduct<T, C>& p, const Matrix<C>& c, const F& f) {
   terms.alpha = p.alpha;
   terms.beta = p.beta;
   terms.c0 = &p.c0;
+  terms.precision = p.precision;
   if (p.batch == 1) {
     f(p.a, p.b, c, terms);
     return;

@@ -42,6 +42,7 @@ struct Arguments {
   std::vector<std::string> diff;
   double runs = 1000;
   std::int64_t split_k = 0;
+  std::string precision = "standard";
   JsonOutput json;
   Shown shown;
 };
@@ -175,6 +176,7 @@ int inspect(Arguments& arguments) {
   PlanOptions options;
   options.runs = arguments.runs;
   options.split_k = arguments.split_k;
+  options.precision = parse_precision(arguments.precision);
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
   if (arguments.validate) return validate(arguments, problems, options);
   if (arguments.compiled) {
@@ -233,6 +235,7 @@ void add_inspect(CLI::App& app, int& status) {
   add_type(*verb, arguments->type);
   add_batch(*verb, arguments->batch);
   auto* kernel = add_kernel(*verb, arguments->shown.requested);
+  add_precision(*verb, arguments->precision);
   verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
       ->type_name("COUNT")
       ->check(in_range(0, 1024))

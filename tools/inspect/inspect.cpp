@@ -237,6 +237,11 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   line("  expected", milliseconds(expected) + " by the cost model" +
                          (expected > 0 ? ", " + decimal(run_work / expected / 1e9) + " GFLOP/s" : "") +
                          (planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : ""));
+  if (plan.precision != Precision::standard || !planned.why.precision.empty())
+    line("  precision", !planned.why.precision.empty()              ? planned.why.precision
+                        : plan.precision == Precision::reproducible ? "reproducible: the same bits on every driver"
+                        : plan.doubles                              ? "extended: sums in doubles"
+                                                                    : "extended: sums of two floats each");
   constexpr std::int64_t next_ones = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
   const auto left_out_line = [&] {
@@ -348,6 +353,8 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"requested", shown.requested},
             {"kernel", to_string(plan.kernel)},
             {"transposed", plan.transposed},
+            {"precision", std::string(to_string(plan.precision))},
+            {"doubles", plan.doubles},
             {"chosen_by", planned.why.chosen_by == Explanation::By::caller   ? "caller"
                           : planned.why.chosen_by == Explanation::By::tuning ? "tuning"
                                                                              : "model"},

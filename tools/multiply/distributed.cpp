@@ -292,7 +292,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   TiledOptions options;
   options.run_k = arguments.run_k.value_or(0);
   options.memory_limit = limit - own;
-  if (arguments.kernel != "auto") options.plan.kernel = parse_kernel(arguments.kernel);
+  options.plan = arguments.plan_options();
   TiledReport report;
   {
     std::optional<FirstRanksProgress> progress;

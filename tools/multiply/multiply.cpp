@@ -120,10 +120,10 @@ struct Outputs {
 
 template <class T, class C>
 int run(const Arguments& arguments, const FileProduct& product) {
-  PlanOptions options;
-  if (arguments.kernel != "auto") options.kernel = parse_kernel(arguments.kernel);
+  const PlanOptions options = arguments.plan_options();
   std::vector<std::string> notes;
-  const HostProduct<T, C> p = read_product<T, C>(product, notes);
+  HostProduct<T, C> p = read_product<T, C>(product, notes);
+  p.precision = options.precision;
   for (const std::string& text : notes) multiply_note(text);
   Outputs outputs(arguments);
 
@@ -203,7 +203,7 @@ int multiply(const Arguments& arguments) {
 }  // namespace
 
 void require_usable(const MultiplyArguments& arguments) {
-  if (arguments.kernel != "auto") parse_kernel(arguments.kernel);
+  arguments.plan_options();
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.force) {
@@ -306,6 +306,7 @@ void add_multiply(CLI::App& app, int& status) {
                    "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can")
       ->type_name("NAME")
       ->capture_default_str();
+  add_precision(*verb, arguments->precision);
   CLI::Option* const device =
       verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
           ->type_name("DEVICE");

@@ -21,6 +21,7 @@ struct MultiplyArguments : ProductArguments {
   std::string error_image;
   std::string check = "probe";
   std::string kernel = "auto";
+  std::string precision = "standard";
   std::string device;
   std::optional<std::int64_t> memory_limit;
   std::optional<std::int64_t> device_memory_limit;
@@ -31,6 +32,12 @@ struct MultiplyArguments : ProductArguments {
   std::optional<std::int64_t> tile;
   std::optional<std::int64_t> run_k;
 
+  PlanOptions plan_options() const {
+    PlanOptions options;
+    if (kernel != "auto") options.kernel = parse_kernel(kernel);
+    options.precision = parse_precision(precision);
+    return options;
+  }
   EngineOptions engine_options() const {
     EngineOptions options;
     options.max_dispatch =

@@ -100,6 +100,7 @@ Json identity(const MultiplyArguments& arguments, const FileProduct& product) {
             {"type", to_string(product.type())},
             {"type of C", to_string(product.c_type)},
             {"kernel", arguments.kernel}};
+  if (arguments.precision != "standard") json["precision"] = arguments.precision;
   if (product.c0) json["C0"] = file_json(product.c0->file());
   return json;
 }
@@ -382,7 +383,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
   if (product.c0) gemm.c.read = [&](const Section& section, void* to) { product.c0->read(section, to, Layout::row_major); };
 
   StreamOptions options;
-  if (arguments.kernel != "auto") options.plan.kernel = parse_kernel(arguments.kernel);
+  options.plan = arguments.plan_options();
   // Limits that were not given are those of the run that is gone on with, so that the plan is the same.
   options.memory_limit = recorded("memory", arguments.memory_limit);
   options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);
