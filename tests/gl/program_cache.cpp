@@ -86,7 +86,7 @@ TEST_CASE("program cache: a damaged, short or foreign file is absent, and replac
   const StoredProgram program = made(key, 7, 40);
   cache.store(key, program);
   const fs::path path = cache.file(key);
-  const std::string whole = TemporaryFolder::contents(path);
+  const std::string whole = TemporaryFolder::contents(path.string());
   const auto absent = [&](const std::string& contents) {
     write_file(path, contents);
     lines.clear();
@@ -108,7 +108,7 @@ TEST_CASE("program cache: a damaged, short or foreign file is absent, and replac
   // Whole, but not what its name says, or of another format.
   for (const std::string& other : {std::string("another"), std::string(key.size(), 'k')}) {
     cache.store(other, made(other, 7, 40));
-    CHECK(absent(TemporaryFolder::contents(cache.file(other))));
+    CHECK(absent(TemporaryFolder::contents(cache.file(other).string())));
     fs::remove(cache.file(other));
   }
   for (const std::size_t at : {0u, 8u, 16u, 24u}) {  // magic, version, flags, the binary's size
@@ -299,7 +299,7 @@ TEST_CASE("program cache: files changed at random are absent or unchanged") {
   std::vector<std::string> files;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     cache.store(keys[i], made(keys[i], static_cast<unsigned char>(i), 50 + 400 * i));
-    files.push_back(TemporaryFolder::contents(cache.file(keys[i])));
+    files.push_back(TemporaryFolder::contents(cache.file(keys[i]).string()));
   }
   const unsigned seed = std::random_device()();
   CAPTURE(seed);

