@@ -67,6 +67,8 @@ good 'the worked example' '(3, 3)' $product multiply A.npy B.npy
 for kernel in naive tiled tiled:tile=2; do good "kernel $kernel" '(3, 3)' $product multiply A.npy B.npy --kernel $kernel; done
 for check in none probe full; do good "check $check" '(3, 3)' $product multiply A.npy B.npy --check $check; done
 npy F.npy '<f4' '(3, 2)' "$one$two$three$four$five$six" True
+good 'the same bits everywhere' '(3, 3)' $product multiply A.npy B.npy --precision reproducible
+good 'sums of twice the digits' '(3, 3)' $product multiply A.npy B.npy --precision extended --check full
 good 'Fortran order' '(3, 3)' $product multiply F.npy B.npy
 grep -q 'note: .*Fortran order' stderr || fail "Fortran order: no note: $(cat stderr)"
 npy A8.npy '<f8' '(3, 2)' '\0\0\0\0\0\0\360\077\0\0\0\0\0\0\020\100\0\0\0\0\0\0\0\100\0\0\0\0\0\0\024\100\0\0\0\0\0\0\010\100\0\0\0\0\0\0\030\100'
@@ -166,6 +168,7 @@ npy flat.npy '<f4' '(0, 4611686018427387904)' ''
 bad 'product too large' 'its disk has' multiply tall.npy flat.npy -o C.npy
 bad 'inner sizes' 'the inner sizes 2 and 3 differ' multiply A.npy A.npy -o C.npy
 bad 'unknown kernel' 'fastest' $m --kernel fastest
+bad 'unknown precision' 'unknown precision "exact"' $m --precision exact
 bad 'malformed kernel' 'tile' $m --kernel tiled:tile=seven
 bad 'unknown device' 'no such device' $m --device 'no such device'
 bad 'unknown check' 'perhaps' $m --check perhaps

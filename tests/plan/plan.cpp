@@ -586,7 +586,7 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
 TEST_CASE("options that differ in anything are not equal, so that no plan is taken for another's") {
   // A new option does not compile here before it has its line below.
   [[maybe_unused]] const auto& [kernel, slice_columns, slice_rows, workspace_bytes, split_k, is_transposed, runs, limits, tuning,
-                                untuned, struck_off, panels_b] = PlanOptions{};
+                                untuned, struck_off, panels_b, precision] = PlanOptions{};
   [[maybe_unused]] const auto& [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};
   CHECK(PlanOptions{} == PlanOptions{});
   PlanOptions base;

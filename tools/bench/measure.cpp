@@ -310,6 +310,8 @@ class TypedTrial final : public Trial {
     if (x.run_in_total) {
       x.result.kernel = x.result.report.plan->kernel;
       x.result.ran = std::string(name(*x.result.kernel)) + " " + tile_text(*x.result.kernel);
+      if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
+        x.result.ran += " " + std::string(to_string(precision));
     }
     who.checked(x.result);
   }
