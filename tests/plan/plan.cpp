@@ -602,6 +602,7 @@ TEST_CASE("options that differ in anything are not equal, so that no plan is tak
   CHECK(differs([](PlanOptions& x) { x.slice_rows = 1; }));
   CHECK(differs([](PlanOptions& x) { ++x.workspace_bytes; }));
   CHECK(differs([](PlanOptions& x) { x.split_k = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.precision = Precision::extended; }));
   CHECK(differs([](PlanOptions& x) { x.transposed = false; }));
   CHECK(differs([](PlanOptions& x) { x.runs = 1; }));
   CHECK(differs([](PlanOptions& x) { x.limits = Limits{}; }));
