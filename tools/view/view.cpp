@@ -22,6 +22,7 @@
 #include "arguments/options.hpp"
 #include "files/files.hpp"
 #include "files/image.hpp"
+#include "system/program.hpp"
 #include "view/viewer.hpp"
 #ifdef GLGEMM_HAS_IMGUI
 #include "view/overlay.hpp"
