@@ -40,7 +40,7 @@ bool all_are(const Matrix<float>& c, float value) {
 TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, and the next is taken") {
   test::engine();
   std::vector<std::string> log;
-  Engine engine = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", true, &log);
+  Engine engine = broken("register", "ADD_SCALED(sum[i][j], a[", "ADD_SCALED(sum[i][j], -a[", true, &log);
   const Matrix<float> a = ones(130, 90), b = ones(90, 110);
   PlanOptions options;
   options.runs = 1e9;  // whatever compiles longest may be chosen
@@ -64,7 +64,7 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
   CHECK_THROWS_AS(engine.multiply(a, b, options), Unsupported);
 
   // prepare() finds it as well.
-  Engine other = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", true);
+  Engine other = broken("register", "ADD_SCALED(sum[i][j], a[", "ADD_SCALED(sum[i][j], -a[", true);
   const Problem problem{.m = 130, .n = 110, .k = 90};
   PlanOptions any;
   any.runs = 1e9;
@@ -73,7 +73,7 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
   CHECK(name(other.plan(problem, any).kernel) != "register");
 
   // Without the check the wrong result comes out: it is the check that saw it.
-  Engine trusting = broken("register", "sum[i][j] += SCALE(", "sum[i][j] -= SCALE(", false);
+  Engine trusting = broken("register", "ADD_SCALED(sum[i][j], a[", "ADD_SCALED(sum[i][j], -a[", false);
   CHECK(all_are(trusting.multiply(a, b, any, &report), -90.0f));
   for (Engine* each : {&engine, &other, &trusting}) each->release();
 }
