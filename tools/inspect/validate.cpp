@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -43,6 +44,24 @@ std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const V
   return plans;
 }
 
+/// How many programs glslangValidator gets in a run: to start it takes longer than to check a program.
+constexpr std::size_t in_a_run = 40;
+
+/// Those that it refuses are added to `validated.refused`.
+void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage language, const Scratch& scratch, Validated& validated) {
+  std::vector<std::string> command{"glslangValidator", "-S", "comp"};
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    command.push_back(scratch.file("program" + std::to_string(i) + ".comp"));
+    std::ofstream(command.back()) << source(programs[i], language);
+  }
+  const Ended ended = run_program(command, {}, 120, scratch);
+  if (ended.status == 0) return;
+  if (programs.size() == 1)
+    validated.refused.push_back({to_string(programs[0]), "glslangValidator", last_words(ended.out + ended.err)});
+  else
+    for (std::size_t i = 0; i < programs.size(); ++i) ask_validator(programs.subspan(i, 1), language, scratch, validated);
+}
+
 }  // namespace
 
 Validated validate_programs(std::span<const Problem> problems, const ValidateOptions& options) {
@@ -68,27 +87,27 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
     const std::vector<Plan> more = plans_of(problem, limits, options);
     plans.insert(plans.end(), more.begin(), more.end());
   }
-  Progress progress(static_cast<double>(plans.size()));
   std::set<ProgramKey> seen;
-  const std::string file = scratch.file("program.comp");
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    progress.show(static_cast<double>(i), to_string(plans[i].kernel));
-    bool any_new = false;
-    for (const Stage stage : plans[i].stages()) {
-      const ProgramKey program = plans[i].program(stage);
-      if (!seen.insert(program).second) continue;
-      any_new = true;
-      validated.programs.push_back(to_string(program));
-      std::ofstream(file) << source(program, limits.language);
-      const Ended ended = run_program({"glslangValidator", "-S", "comp", file}, {}, 120, scratch);
-      if (ended.status != 0)
-        validated.refused.push_back({to_string(program), "glslangValidator", last_words(ended.out + ended.err)});
-    }
-    if (!engine || !any_new) continue;
+  std::vector<ProgramKey> programs;
+  std::vector<const Plan*> with_new;  // the plans that have a program that none before has
+  for (const Plan& plan : plans) {
+    const std::size_t before = programs.size();
+    for (const Stage stage : plan.stages())
+      if (seen.insert(plan.program(stage)).second) programs.push_back(plan.program(stage));
+    if (programs.size() > before) with_new.push_back(&plan);
+  }
+  for (const ProgramKey& program : programs) validated.programs.push_back(to_string(program));
+  Progress progress(static_cast<double>(programs.size() + (engine ? with_new.size() : 0)));
+  for (std::size_t i = 0; i < programs.size(); i += in_a_run) {
+    progress.show(static_cast<double>(i), "glslangValidator");
+    ask_validator(std::span(programs).subspan(i, std::min(in_a_run, programs.size() - i)), limits.language, scratch, validated);
+  }
+  for (std::size_t i = 0; engine && i < with_new.size(); ++i) {
+    progress.show(static_cast<double>(programs.size() + i), to_string(with_new[i]->kernel));
     try {
-      engine->compile(plans[i]);
+      engine->compile(*with_new[i]);
     } catch (const GlError& error) {
-      validated.refused.push_back({to_string(plans[i].program()), "the driver", error.what()});
+      validated.refused.push_back({to_string(with_new[i]->program()), "the driver", error.what()});
     }
   }
   progress.clear();
