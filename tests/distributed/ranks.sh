@@ -29,7 +29,7 @@ for n in 1 2 4; do
   grep -q WRONG stdout && fail "$n ranks: $(grep WRONG stdout)"
   [ "$(grep -c '^right' stdout)" -eq 14 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 14"
   grep '^bits' stdout >"bits$n"
-  [ "$(wc -l <"bits$n")" -eq 5 ] || fail "$n ranks: no bits"
+  [ "$(wc -l <"bits$n")" -eq 7 ] || fail "$n ranks: no bits"
   cmp -s bits1 "bits$n" || fail "$n ranks: other bits than on one: $(diff bits1 "bits$n")"
   cp stdout "refusals$n"
 done

@@ -4,7 +4,8 @@
   scaling.py GLGEMM_DISTRIBUTED_TESTS [--size N] [--rounds R] [--least SHARE] [--json FILE]
 
 Each round runs one rank, two ranks, one counting process and two, in this order. Prints for each round, and as the median of all,
-the speed-ups and the first as a share of the second. One thread for each rank. Ends with 1 where the median share is below SHARE. --json writes the medians for tools/plot.
+the speed-ups and the first as a share of the second. One thread for each rank. Ends with 1 where the median share is below SHARE.
+--json writes the medians for tools/plot.
 """
 import argparse
 import json
