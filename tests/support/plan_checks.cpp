@@ -293,8 +293,10 @@ bool keeps_to_bands(const Problem& problem, const Step& step) {
     const Operand& x = operand(problem, role);
     const Window& its = window(step, role);
     if (x.band == 0 || its.size_bytes == 0) return true;
-    const Strides stride = strides(problem, role);
-    const std::int64_t band_bytes = x.band * std::max(stride.row, stride.column) * element_bytes(type(problem, role));
+    const std::int64_t line = std::max(strides(problem, role).row, strides(problem, role).column);
+    const std::int64_t bytes = element_bytes(type(problem, role));
+    if (line > std::numeric_limits<std::int64_t>::max() / bytes / x.band) return true;  // the first band has no end
+    const std::int64_t band_bytes = x.band * line * bytes;
     return its.offset_bytes / band_bytes == (its.offset_bytes + its.size_bytes - 1) / band_bytes;
   });
 }
