@@ -456,7 +456,8 @@ TEST_CASE("no dispatch is longer than it may be") {
       engine.gemm(sample.product, sample.options);  // waits for its first slices
       CHECK(engine.start(sample.product, sample.options).report().rate > 0);
     }
-    // The rate is that of the last product. Where other programs take the processor, it is not the next one's: so some of a few.
+    // A product is cut by the rate of the last one, which is another where other programs took the processor: one of a few has to
+    // fit.
     const auto cut_by_rate = [&] {
       Report report;
       engine.gemm(sample.product, sample.options, &report);

@@ -6,24 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "files/file_errors.hpp"
 #include "files/files.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm::tools;
 namespace fs = std::filesystem;
-
-namespace {
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-std::string output_error(const std::string& path) {
-  return message_of<FileError>([&] { OutputFile file(path); });
-}
-std::string input_error(const std::string& path) {
-  return message_of<FileError>([&] { InputFile file(path); });
-}
-
-}  // namespace
 
 TEST_CASE("files: an output appears whole, and under its name, with commit") {
   TemporaryFolder folder;

@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/file_errors.hpp"
 #include "files/files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -19,16 +20,6 @@ using namespace glgemm::tools;
 namespace fs = std::filesystem;
 
 namespace {
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-std::string output_error(const std::string& path) {
-  return message_of<FileError>([&] { OutputFile file(path); });
-}
-std::string input_error(const std::string& path) {
-  return message_of<FileError>([&] { InputFile file(path); });
-}
-
 /// While it lives, files of over 1000 bytes cannot be written, which fails as a full disk does.
 class SmallDisk {
  public:

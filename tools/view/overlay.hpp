@@ -77,16 +77,14 @@ class Overlay {
     for (const std::string& text : viewer.description()) line(text);
   }
 
-  static void controls(Viewer& viewer, bool& paused) {
+  void controls(Viewer& viewer, bool& paused) {
     const Settings now = viewer.settings();
     ImGui::PushItemWidth(-80);
-    static int n = 0;  // while the slider is held, the product stays as it is
-    static bool held = false;
-    if (!held) n = static_cast<int>(now.n);
-    ImGui::SliderInt("N", &n, 1, static_cast<int>(now.large ? largest_large_n : largest_n), "%d",
+    if (!n_held_) n_ = static_cast<int>(now.n);
+    ImGui::SliderInt("N", &n_, 1, static_cast<int>(now.large ? largest_large_n : largest_n), "%d",
                      ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
-    held = ImGui::IsItemActive();
-    if (ImGui::IsItemDeactivatedAfterEdit()) viewer.set_n(n);
+    n_held_ = ImGui::IsItemActive();
+    if (ImGui::IsItemDeactivatedAfterEdit()) viewer.set_n(n_);
     if (ImGui::BeginCombo("type", std::string(to_string(now.type)).c_str())) {
       for (const Type type : shown_types)
         if (ImGui::Selectable(std::string(to_string(type)).c_str(), type == now.type)) viewer.set_type(type);
@@ -153,6 +151,8 @@ class Overlay {
   }
 
   GLFWwindow* window_;
+  int n_ = 0;  ///< of the slider: while it is held, the product stays as it is
+  bool n_held_ = false;
 };
 
 }  // namespace glgemm::tools

@@ -100,6 +100,7 @@ struct Product {
   PlanOptions options;
   Plan plan;
   Explanation why;
+  Matrix<float> b_columns;  ///< those of B that measure_errors() takes, once it was called
 };
 
 /// The last values of something that is measured in each frame.
@@ -167,18 +168,23 @@ Matrix<T> read_rows(const GlBuffer& buffer, std::int64_t n, const std::vector<st
 }
 
 /// The errors of up to 64 x 64 elements of C, from what is in its buffer and in A's. Waits; O(64 n^2).
-inline Errors measure_errors(const Product& product) {
+inline Errors measure_errors(Product& product) {
   const std::int64_t n = product.settings.n;
   const std::vector<std::int64_t> at = spread(n, 64);
+  if (product.b_columns.size() == 0) {
+    const Matrix<float> b = scene_b(product.scene);
+    product.b_columns = Matrix<float>(n, std::ssize(at));
+    for (std::int64_t p = 0; p < n; ++p)
+      for (std::int64_t j = 0; j < std::ssize(at); ++j) product.b_columns(p, j) = b(p, at[static_cast<std::size_t>(j)]);
+  }
   Errors result;
   result.exact = is_integer(product.settings.type);
   with_type(product.settings.type, [&]<class T>(T) {
     if constexpr (std::find(shown_types.begin(), shown_types.end(), type_of<T>()) != shown_types.end()) {
       using C = std::conditional_t<std::is_same_v<T, std::int8_t>, std::int32_t, T>;
-      const Matrix<float> whole_b = scene_b(product.scene);
       Matrix<T> b(n, std::ssize(at));
-      for (std::int64_t p = 0; p < n; ++p)
-        for (std::int64_t j = 0; j < b.columns(); ++j) b(p, j) = static_cast<T>(whole_b(p, at[static_cast<std::size_t>(j)]));
+      std::transform(product.b_columns.elements().begin(), product.b_columns.elements().end(), b.elements().begin(),
+                     [](float x) { return static_cast<T>(x); });
       result.ratios = error_ratios<T, C>(read_rows<T>(product.a, n, at), b, read_rows<C>(product.c, n, at, at));
     }
   });

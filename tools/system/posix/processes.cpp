@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "system/files.hpp"
+#include "system/lines.hpp"
 
 extern char** environ;
 
@@ -126,15 +127,6 @@ bool send_all(int socket, std::string_view text) {
     if (sent <= 0) return false;
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
-  return true;
-}
-
-/// Takes a whole line, without its break, off what was received.
-bool take_line(std::string& received, std::string& line) {
-  const std::size_t feed = received.find('\n');
-  if (feed == std::string::npos) return false;
-  line = received.substr(0, feed);
-  received.erase(0, feed + 1);
   return true;
 }
 

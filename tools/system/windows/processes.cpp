@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "system/files.hpp"
+#include "system/lines.hpp"
 #include "system/program.hpp"
 
 namespace glgemm::tools {
@@ -124,15 +125,6 @@ Handle make_job() {
   limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
   SetInformationJobObject(job.get(), JobObjectExtendedLimitInformation, &limits, sizeof limits);
   return job;
-}
-
-/// Takes a whole line, without its break, off what was received.
-bool take_line(std::string& received, std::string& line) {
-  const std::size_t feed = received.find('\n');
-  if (feed == std::string::npos) return false;
-  line = received.substr(0, feed);
-  received.erase(0, feed + 1);
-  return true;
 }
 
 /// A view of a file's bytes that other programs see.
