@@ -22,3 +22,9 @@
 namespace glgemm {
 GLGEMM_TYPES(GLGEMM_INSTANTIATE)
 }  // namespace glgemm
+
+#undef GLGEMM_FOR_TYPE
+#undef GLGEMM_FOR_TYPES
+#undef GLGEMM_C_sum
+#undef GLGEMM_C_either
+#undef GLGEMM_INSTANTIATE

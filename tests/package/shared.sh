@@ -6,7 +6,8 @@ set -euo pipefail
 source=$(realpath "$(dirname "$0")/../..")
 build=$1
 cmake -S "$source" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_BUILD_TOOLS=OFF -D GLGEMM_BUILD_TESTS=OFF -D GLGEMM_INSTALL=ON \
-  -D GLGEMM_BUILD_BLAS=OFF -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 >"$build.log" || {
+  -D GLGEMM_BUILD_BLAS=OFF -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 \
+  -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=16 >"$build.log" || {
   cat "$build.log"
   exit 1
 }
