@@ -228,8 +228,8 @@ Figure roofline(const Reports& reports) {
 }
 
 Figure errors(const Reports& reports) {
-  Figure figure{{"Errors against their bounds", {"the worst error of a result, as a part of its bound"}, {"results"}, {}},
-                "Each result's worst error over its proven bound, counted. Beyond 1 a result is wrong.",
+  Figure figure{{"Errors against their bounds", {"the error of a result, as a part of its bound"}, {"results"}, {}},
+                "Each result's worst error and its median error over their proven bounds, counted. Beyond 1 a result is wrong.",
                 {}};
   figure.chart.y.logarithmic = false;
   figure.chart.y.whole = true;
@@ -237,21 +237,25 @@ Figure errors(const Reports& reports) {
   constexpr std::array<double, 6> most{0, 1e-4, 1e-3, 1e-2, 1e-1, 1};
   figure.chart.x.categories.assign(names.begin(), names.end());
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    std::array<int, 7> counts{};
-    int all = 0;
-    for (const auto& [result, command] : results_of(reports[i]))
-      if (result->contains("check")) {
-        const double ratio = result->at("check").at("worst_ratio");
-        ++counts.at(static_cast<std::size_t>(std::lower_bound(most.begin(), most.end(), ratio) - most.begin()));
-        ++all;
-        add_command(figure, command);
+    int colour = i == 0 ? 0 : 1;
+    for (const auto& [field, what] : {std::pair("worst_ratio", "the worst of "), std::pair("median_ratio", "the medians of ")}) {
+      std::array<int, 7> counts{};
+      int all = 0;
+      for (const auto& [result, command] : results_of(reports[i]))
+        if (result->contains("check") && result->at("check").contains(field)) {  // older reports have no medians
+          const double ratio = result->at("check").at(field);
+          ++counts.at(static_cast<std::size_t>(std::lower_bound(most.begin(), most.end(), ratio) - most.begin()));
+          ++all;
+          add_command(figure, command);
+        }
+      Series bars{what + std::to_string(all) + " results" + suffix(reports, i), {}, {}, Series::Kind::bars, colour, i > 0};
+      for (std::size_t b = 0; b < names.size() && all > 0; ++b) {
+        bars.points.push_back({static_cast<double>(b), static_cast<double>(counts.at(b))});
+        bars.tips.push_back(what + std::to_string(counts.at(b)) + " results" + suffix(reports, i));
       }
-    Series bars{std::to_string(all) + " results" + suffix(reports, i), {}, {}, Series::Kind::bars, i == 0 ? 0 : 1, i > 0};
-    for (std::size_t b = 0; b < names.size() && all > 0; ++b) {
-      bars.points.push_back({static_cast<double>(b), static_cast<double>(counts.at(b))});
-      bars.tips.push_back(std::to_string(counts.at(b)) + " results" + suffix(reports, i));
+      figure.chart.series.push_back(std::move(bars));
+      colour += 2;
     }
-    figure.chart.series.push_back(std::move(bars));
   }
   return figure;
 }
