@@ -86,10 +86,10 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
   const std::string kernel_ms = (x.clock_note.empty() ? "" : "*") + digits(kernel_time);
   const auto once = [&](const std::string& text) { return first ? text : std::string(); };
   const double work = flops(shape, options_.type, options_.batch);
-  const auto [error, median_error, verdict] = check_cells(check_json(x.check));
+  const auto [error, place, median_error, verdict] = check_cells(check_json(x.check));
   line(once(to_string(shape)), once(serial_ms), once(digits(gflops(work, baseline.ms))), x.ran, kernel_ms,
        digits(gflops(work, kernel_time)), x.total_times.empty() ? "-" : digits(median(x.total_times)),
-       speed_up(baseline.ms, kernel_time), error, median_error, verdict);
+       speed_up(baseline.ms, kernel_time), error, median_error, verdict + (place.empty() ? "" : ", worst at " + place));
 }
 
 void Table::row(const Ratio& ratio) {

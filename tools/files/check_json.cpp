@@ -2,6 +2,7 @@
 #include "files/check_json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -23,7 +24,7 @@ nlohmann::ordered_json check_json(const ProductCheck& check) {
   return json;
 }
 
-std::array<std::string, 3> check_cells(const nlohmann::ordered_json& check) {
+CheckCells check_cells(const nlohmann::ordered_json& check) {
   const auto ratio = [&](const char* name) {
     if (!check.contains(name)) return std::string();
     const double value = check[name];
@@ -31,11 +32,12 @@ std::array<std::string, 3> check_cells(const nlohmann::ordered_json& check) {
     std::snprintf(text.data(), text.size(), "%.2g", value < std::numeric_limits<double>::max() ? value : HUGE_VAL);
     return std::string(text.data());
   };
-  std::string text = (check.at("passed").get<bool>() ? "ok, " : "WRONG, ") + check.at("method").get<std::string>();
-  if (check.value("worst_ratio", 0.0) > 0 && check.contains("row"))
-    text += ", worst at (" + (check.contains("product") ? check["product"].dump() + "; " : "") + check["row"].dump() + ", " +
-            check.at("column").dump() + ")";
-  return {ratio("worst_ratio"), ratio("median_ratio"), text};
+  CheckCells cells{ratio("worst_ratio"), "", ratio("median_ratio"), ""};
+  if (check.contains("row") && check.at("worst_ratio") > 0)
+    cells.place = "(" + (check.contains("product") ? check["product"].dump() + "; " : "") + check["row"].dump() + ", " +
+                  check.at("column").dump() + ")";
+  cells.verdict = (check.at("passed").get<bool>() ? "ok, " : "WRONG, ") + check.at("method").get<std::string>();
+  return cells;
 }
 
 }  // namespace glgemm::tools

@@ -1,7 +1,6 @@
 // What a check has found, as JSON and in words: the same of every verb.
 #pragma once
 
-#include <array>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,8 +14,13 @@ namespace glgemm::tools {
 /// double, and other numbers that are not finite are null.
 nlohmann::ordered_json check_json(const ProductCheck& check);
 
-/// Cells of a table, of such JSON: the worst error and the median one as parts of their bounds, and "ok, bound, worst at (3, 5)".
-/// What older reports lack is left out.
-std::array<std::string, 3> check_cells(const nlohmann::ordered_json& check);
+/// What tables have of such JSON. What older reports lack is empty.
+struct CheckCells {
+  std::string error;    ///< the worst, as a part of its bound
+  std::string place;    ///< where: "(3, 5)", of a batch "(2; 3, 5)"; empty where there is no error
+  std::string median;   ///< likewise as a part of the bound
+  std::string verdict;  ///< "ok, bound"
+};
+CheckCells check_cells(const nlohmann::ordered_json& check);
 
 }  // namespace glgemm::tools

@@ -22,23 +22,25 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Reports = std::vector<Json>;
 
-/// `code` and **strong** of a line.
+/// `code` and **strong** of a line. Each word of code is a span, so that --option is not broken at its hyphens.
 std::string inline_html(const std::string& text) {
   std::string result;
   bool code = false, strong = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '`') {
-      result += code ? "</code>" : "<code>";
+      result += code ? "</span></code>" : "<code><span>";
       code = !code;
     } else if (!code && text.compare(i, 2, "**") == 0) {
       result += strong ? "</strong>" : "<strong>";
       strong = !strong;
       ++i;
+    } else if (code && text[i] == ' ') {
+      result += "</span> <span>";
     } else {
       result += escaped(text.substr(i, 1));
     }
   }
-  return result + (code ? "</code>" : "") + (strong ? "</strong>" : "");
+  return result + (code ? "</span></code>" : "") + (strong ? "</strong>" : "");
 }
 
 std::vector<std::string> cells_of(const std::string& line) {
@@ -358,6 +360,7 @@ h1, h2, h3, p, li, figcaption { overflow-wrap: anywhere; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; max-width: 560px; display: block; }
 figcaption { font-size: 13px; max-width: 560px; }
 pre { overflow-x: auto; background: var(--shade); padding: 8px; font-size: 13px; }
+code span { display: inline-block; max-width: 100%; }
 code { font-size: 13px; background: var(--shade); padding: 1px 3px; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; }

@@ -182,7 +182,7 @@ std::string table_text(const Json& report) {
     text +=
         "\n## Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop. "
         "Errors are parts of their proven bounds: the worst, and the median.\n\n";
-    text += head({"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "error", "median", "check",
+    text += head({"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "error", "at", "median", "check",
                   "paper, ms", "paper, GFLOP/s"});
     for (const Json* bench : benches(report, "table"))
       for (const Json& x : bench->at("results")) {
@@ -194,10 +194,10 @@ std::string table_text(const Json& report) {
             paper_ms = number(paper.gpu_ms);
             paper_rate = number(flops({n, n, n}) / paper.gpu_ms / 1e6);
           }
-        const auto [error, median, verdict] = check_cells(x.at("check"));
+        const auto [error, place, median, verdict] = check_cells(x.at("check"));
         text += row({std::to_string(n), (x.at("baseline").at("rows_measured") < n ? "~" : "") + number(serial), x.at("requested"),
-                     kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms), error, median, verdict, paper_ms,
-                     paper_rate});
+                     kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms), error, place, median, verdict,
+                     paper_ms, paper_rate});
       }
     text += "\nThe paper's figures are of its kernel, here `tiled`, on a Quadro 4000; ~: extrapolated from some rows.\n";
   }
@@ -209,7 +209,7 @@ std::string results_text(const Json& report, const char* section, const std::str
   std::string text;
   if (benches(report, section).empty()) return text;
   text += "\n## " + title + "\n\n" +
-          head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "error", "median", "check", "ratios"});
+          head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "error", "at", "median", "check", "ratios"});
   for (const Json* bench : benches(report, section)) {
     Json all = bench->at("results");
     if (bench->contains("peers"))
@@ -228,10 +228,10 @@ std::string results_text(const Json& report, const char* section, const std::str
       const bool ours = x.contains("kernel");
       const std::string type = x.at("type");
       const int batch = x.at("batch");
-      const auto [error, median, verdict] = check_cells(x.at("check"));
+      const auto [error, place, median, verdict] = check_cells(x.at("check"));
       text += row({shape_text(x) + (type == "f32" ? "" : " " + type) + (batch == 1 ? "" : ", batch of " + std::to_string(batch)),
                    x.at("requested"), ours ? kernel_text(x) : "", number(x.at(ours ? "kernel_ms" : "call_ms")),
-                   number(x.at("gflops")), error, median, verdict, ratios});
+                   number(x.at("gflops")), error, place, median, verdict, ratios});
     }
     bool first = true;
     for (const Json& ratio : bench->at("ratios")) {
