@@ -116,7 +116,7 @@ cp A.npy S.npy
 for image in C.png E.png; do
   [ "$(head -c 8 $image | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || fail "$image is no PNG"
 done
-grep -q '<title>4 elements without an error</title>' E.svg || fail "the histogram: $(cat E.svg)"
+grep -q '<title>9 elements without an error</title>' E.svg || fail "the histogram: $(cat E.svg)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
 rm -f C.npy C.png E.png E.svg S.npy
 

@@ -99,7 +99,7 @@ def main():
                 failures.append(f"{name}: the page needs something else")
             if "<b>B</b>" in page or "<GPU>" in page:
                 failures.append(f"{name}: text of a driver is taken for HTML")
-        for text in ("the medians of 9 results", "<td>(511, 7)</td>"):
+        for text in ("the medians of 10 results", "<td>(511, 7)</td>"):
             if text not in pages["one"]:
                 failures.append(f"one: '{text}' is missing")
         if 'B over A, geometric mean of 9: 1.7' not in pages["two"]:
