@@ -133,6 +133,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   }
   test::Way way;
   way.memory_limit = x.memory_limit;
+  way.any_precision = true;
   std::optional<Limits> small;
   if (x.storage_block > 0 || x.groups > 0) {
     small = engine.limits();
@@ -300,7 +301,8 @@ int main(int argc, char** argv) {
     std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed
               << " transposed, " << seen.wide << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces
               << " in pieces, " << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
-              << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.workspace
+              << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.reproducible
+              << " with reproducible bits, " << seen.extended << " with extended sums, " << seen.workspace
               << " in a workspace of the caller's\n"
               << outcome.done - outcome.failed << " passed, ";
   std::cout << outcome.failed << " failed, " << seconds.count() << " s" << std::endl;

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/options.hpp"
+#include "drawing/error_histogram.hpp"
+#include "files/check_json.hpp"
 #include "files/file_product.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
@@ -29,6 +31,7 @@ struct Arguments : ProductArguments {
   std::string product;
   std::string check = "auto";
   std::string json;
+  std::string histogram;
 };
 
 /// Up to so many multiply-adds all of C is computed again; that takes a few seconds.
@@ -57,16 +60,22 @@ void settle_types(FileProduct& product, const Arguments& arguments, const NpyTyp
   }
 }
 
+struct Found {
+  ProductCheck check;
+  std::string histogram;  ///< where it is wanted
+};
+
 template <class T, class C>
-Check check_files(const FileProduct& product, const NpyFile& c, bool full) {
+Found check_files(const FileProduct& product, const NpyFile& c, bool full, const std::string& histogram_title) {
   std::vector<std::string> notes;
   const HostProduct<T, C> p = read_product<T, C>(product, notes);
   const Matrix<C> values = read_as<C>(c, notes);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << note << '\n';
-  return tools::check(p, values, full);
+  return {check(p, values, full),
+          histogram_title.empty() ? "" : error_histogram(error_ratios(p, values), histogram_title, product.batch)};
 }
 
-Json to_json(const Check& result, const Arguments& arguments, const FileProduct& product) {
+Json to_json(const ProductCheck& result, const Arguments& arguments, const FileProduct& product) {
   return {{"right", result.passed},
           {"C", arguments.product},
           {"A", arguments.a},
@@ -77,42 +86,46 @@ Json to_json(const Check& result, const Arguments& arguments, const FileProduct&
           {"batch", product.batch},
           {"type", to_string(product.type())},
           {"type of C", to_string(product.c_type)},
-          {"method", result.method},
           {"elements", product.batch * product.m * product.n},
-          {"compared", result.compared},
-          {"ratio", result.worst_ratio},
-          {"ratio_sqrt", result.worst_ratio_sqrt},
-          {"row", result.row},
-          {"column", result.column},
-          {"got", result.got},
-          {"expected", result.expected},
-          {"bound", result.bound},
-          {"summary", result.summary}};
+          {"check", check_json(result)}};
 }
 
 int verify(const Arguments& arguments) {
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.json.empty()) require_no_input(arguments.json, "--json", inputs, "give another name");
+  if (!arguments.histogram.empty()) {
+    require_svg(arguments.histogram, "--error-histogram");
+    require_no_input(arguments.histogram, "--error-histogram", inputs, "give another name");
+  }
   FileProduct product(arguments);
   std::optional<NpyFile> c;
   c.emplace(open_matrix(arguments.product), Dimensions{.vector = true, .batch = product.items.has_value()});
   settle_types(product, arguments, c->header().type);
   match_c(product, arguments.product, *c);
   for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << note << '\n';
-  std::optional<OutputFile> json;
+  std::optional<OutputFile> json, histogram;
   if (!arguments.json.empty()) json.emplace(arguments.json);
+  if (!arguments.histogram.empty()) histogram.emplace(arguments.histogram);
+  if (json && histogram && json->target() == histogram->target())
+    throw std::invalid_argument("--json and --error-histogram name the same file");
 
   const double work = static_cast<double>(product.batch) * static_cast<double>(product.m) * static_cast<double>(product.n) *
                       static_cast<double>(product.k);
   const bool full = arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
-  const Check result = with_types(product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, *c, full); });
+  const std::string title = histogram ? "Errors of " + to_text(to_path(arguments.product).filename()) : "";
+  const auto [result, drawn] =
+      with_types(product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, *c, full, title); });
 
   (json && json->is_standard_output() ? std::cerr : std::cout)
       << product_text(arguments, arguments.product, product) << '\n'
       << (result.passed ? "right: " : "wrong: ") << result.summary << '\n'
       << "the worst error is " << result.worst_ratio << " of the bound that holds for every order of summation, and "
       << result.worst_ratio_sqrt << " of that for rounding errors that behave like random ones\n";
+  if (histogram) {
+    histogram->write(drawn);
+    histogram->commit();
+  }
   if (json) {
     json->write(to_json(result, arguments, product).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     json->commit();
@@ -145,6 +158,7 @@ void add_verify(CLI::App& app, int& status) {
       ->type_name("[FILE]")
       ->expected(0, 1)
       ->default_str("-");
+  add_error_histogram(*verb, arguments->histogram);
   verb->callback([arguments, verb, &status] {
     if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
     if (verb->count("--json") > 0 && arguments->json.empty()) arguments->json = "-";

@@ -388,11 +388,15 @@ std::string explain(const std::shared_ptr<Service>& service, const HostProduct& 
   const HostOperand a = host_operand(product.a), b = host_operand(product.b), c = host_operand(product.c);
   BuiltGemm built({{nullptr, 1}, a.on_device()}, {{nullptr, 2}, b.on_device()}, {{nullptr, 3}, c.on_device()}, terms);
   service->run("explain", [&](Engine& engine, Interrupt&) {
-    const Plan plan = engine.plan(Engine::problem(built.gemm), terms.options);
+    Explanation why;
+    const Plan plan = engine.plan(Engine::problem(built.gemm), terms.options, &why);
     const PlanSize planned = size(plan);
     lines += "kernel: " + to_string(plan.kernel) + (plan.transposed ? ", of the transposed product" : "") + "; " +
              std::to_string(planned.dispatches) + (planned.dispatches == 1 ? " dispatch" : " dispatches") + ", workspace " +
              std::to_string(plan.workspace.size_bytes) + " bytes\n";
+    if (terms.options.precision != Precision::standard)
+      lines += "precision: " + std::string(to_string(plan.precision)) +
+               (why.precision.empty() ? "" : ", since " + why.precision) + "\n";
     const std::int64_t bytes = a.bytes() + b.bytes() + c.bytes();
     lines += "on the device: " + std::to_string(bytes) + " bytes of " + std::to_string(engine.device_memory_bytes()) + "\n";
   });
@@ -430,10 +434,11 @@ Activation activation_of(const py::object& given) {
 }  // namespace
 
 Terms terms_of(std::complex<double> alpha, std::complex<double> beta, const std::string& op_a, const std::string& op_b,
-               const py::object& activation, const py::object& kernel, std::int64_t split_k) {
+               const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision) {
   Terms terms{alpha, beta, op_of(op_a, "op_a"), op_of(op_b, "op_b"), activation_of(activation), {}};
   if (!kernel.is_none()) terms.options.kernel = parse_kernel(kernel.cast<std::string>());
   terms.options.split_k = split_k;
+  terms.options.precision = parse_precision(precision);
   return terms;
 }
 

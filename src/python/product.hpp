@@ -51,6 +51,6 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
 
 Terms terms_of(std::complex<double> alpha, std::complex<double> beta, const std::string& op_a, const std::string& op_b,
-               const py::object& activation, const py::object& kernel, std::int64_t split_k);
+               const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision);
 
 }  // namespace glgemm::python

@@ -190,23 +190,29 @@ class Findings {
       s = check_.method + ": " + count + " compared, all equal the reference";
     } else if (check_.passed) {
       s = check_.method + ": " + count + " compared, the worst error is " + rounded(check_.worst_ratio) + " of its bound (" +
-          rounded(check_.worst_ratio_sqrt) + " of " + (p_.parts == 2 ? "2 sqrt(2k)" : "2 sqrt(k)") + " u |A||B|)";
+          rounded(check_.worst_ratio_sqrt) + " of " + (p_.parts == 2 ? "2 sqrt(2k)" : "2 sqrt(k)") + " u |A||B|)" +
+          (check_.worst_ratio > 0 ? ", in " + place() : "") + ", and the median error " + rounded(check_.median_ratio);
     } else {
       s = check_.method + ": WRONG";
       if (check_.row >= 0 && check_.worst_ratio > 0)
-        s += std::string(": ") +
-             (p_.parts == 1 ? ""
-              : part_ == 0  ? "the real part of "
-                            : "the imaginary part of ") +
-             "element (" + std::to_string(check_.row) + ", " + std::to_string(check_.column) + ") is " + number(check_.got) +
-             ", expected " + number(check_.expected) +
-             (check_.method == "exact" || std::is_integral_v<R> ? std::string(" exactly") : " within " + rounded(check_.bound));
+        s += ": " + place() + " is " + number(check_.got) + ", expected " + number(check_.expected) +
+             (check_.method == "exact" || std::is_integral_v<R> ? std::string(" exactly") : " within " + rounded(check_.bound)) +
+             (std::is_integral_v<R> ? ""
+                                    : ", " + rounded(check_.worst_ratio) + " times its bound; the median error is " +
+                                          rounded(check_.median_ratio) + " of its bound");
       if (!reason_.empty()) s += ": " + reason_;
     }
     return check_;
   }
 
  private:
+  /// Where the worst error is.
+  std::string place() const {
+    return std::string(p_.parts == 1 ? ""
+                       : part_ == 0  ? "the real part of "
+                                     : "the imaginary part of ") +
+           "element (" + std::to_string(check_.row) + ", " + std::to_string(check_.column) + ")";
+  }
   double shown(D x) const {
     if constexpr (std::is_integral_v<D>)
       if (p_.is_signed) return static_cast<double>(static_cast<std::int32_t>(x));

@@ -99,6 +99,11 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
     CHECK(result["baseline"]["rows_measured"] == n);
     CHECK(result["check"]["method"] == "bound");
     CHECK(result["check"]["worst_ratio"] <= 1);
+    CHECK(result["check"]["median_ratio"] > 0);
+    CHECK(result["check"]["median_ratio"] < result["check"]["worst_ratio"]);
+    CHECK(result["check"]["row"] >= 0);
+    CHECK(result["check"]["column"] < n);
+    CHECK(result["check"]["compared"] == n * n);
     CHECK(result["check"]["passed"] == true);
     CHECK(finite_numbers(result));
   }
@@ -377,7 +382,8 @@ TEST_CASE("bench reads shapes, and writes JSON and images to files") {
   for (const char* name : {"bench-20x10x30-naive-8x8.png", "bench-20x10x30-naive-8x8-error.png", "bench-5-tn-naive-8x8.png",
                            "bench-1x7x2-naive-8x8.png"})
     CHECK(TemporaryFolder::contents(folder.file(name)).substr(1, 3) == "PNG");
-  CHECK(folder.count() == 8);
+  CHECK(TemporaryFolder::contents(folder.file("bench-20x10x30-naive-8x8-errors.svg")).starts_with("<svg"));
+  CHECK(folder.count() == 11);
 }
 
 TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {
@@ -399,6 +405,7 @@ TEST_CASE("bench measures and checks every type, with ops, scalars and batches")
     CHECK(x["op_a"] == "t");
     CHECK(x["op_b"] == "c");
     CHECK(x["batch"] == 3);
+    CHECK(x["check"]["product"] < 3);
     CHECK(x["check"]["method"] == (is_integer(type) ? "exact" : "bound"));
     CHECK(x["gflops"].get<double>() ==
           doctest::Approx((is_complex(type) ? 8e-6 : 2e-6) * 3 * 20 * 33 * 17 / x["kernel_ms"].get<double>()));

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
@@ -602,6 +604,64 @@ TEST_CASE("rows by measured rates") {
   const double share = info[0].rate / (info[0].rate + info[1].rate);
   if (info[0].rate > 0 && info[1].rate > 0)
     CHECK(std::abs(static_cast<double>(DistributedMatrix(accelerators, 1000, 2).bands()[0].rows) - 1000 * share) <= 1);
+}
+
+TEST_CASE("reproducible: however many accelerators share a product, and however, its bits are those of one engine") {
+  constexpr std::int64_t m = 61, n = 47, k = 2 * canonical_block + 276;
+  const Matrix<float> a = random_matrix(m, k, 1), b = random_matrix(k, n, 2), c0 = random_matrix(m, n, 3);
+  const auto same_bits = [](const Matrix<float>& x, const Matrix<float>& y) {
+    return std::equal(x.elements().begin(), x.elements().end(), y.elements().begin(),
+                      [](float p, float q) { return std::bit_cast<std::uint32_t>(p) == std::bit_cast<std::uint32_t>(q); });
+  };
+  const Terms<float> terms{.alpha = 0.7F, .beta = -1.3F, .c0 = &c0};
+  const Matrix<float> expected = canonical_product(a, b, terms);
+  Matrix<float> c = c0;
+  HostGemm product{.alpha = 0.7F, .a = host_matrix(a), .b = host_matrix(b), .beta = -1.3F, .c = host_matrix(c)};
+  // Where "good" ones do more of the work than others.
+  product.a.read = [read = product.a.read](const Section& section, void* to) {
+    if (!is_good) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    read(section, to);
+  };
+  StreamOptions stream;
+  const auto run = [&](Accelerators& accelerators, const char* kernel, std::int64_t limit, Precision precision) {
+    stream.plan.kernel = parse_kernel(kernel);
+    stream.plan.precision = precision;
+    stream.device_memory_limit = limit;
+    c = c0;
+    AcceleratorsReport report;
+    accelerators.multiply(product, stream, &report);
+    CHECK(elements(report) == m * n);
+    CHECK_RESULT(same_bits(c, expected) == (precision == Precision::reproducible));
+  };
+  stream.plan.precision = Precision::reproducible;
+  multiply(test::engine(), product, stream);
+  CHECK_RESULT(same_bits(c, expected));
+  for (const std::vector<const char*>& names :
+       {std::vector{"good"}, std::vector{"good", "slow"}, std::vector{"slow", "good", "slower"}}) {
+    std::vector<AcceleratorSource> sources;
+    for (const char* name : names) sources.push_back(source(name));
+    AcceleratorsOptions finely = options();
+    if (names.size() == 3) finely.min_piece = std::chrono::milliseconds(5);
+    Accelerators accelerators(std::move(sources), finely);
+    for (const std::int64_t limit : {0, 200000})
+      for (const char* kernel : {"naive", "tiled:tile=8"}) {
+        CAPTURE(names.size());
+        CAPTURE(limit);
+        CAPTURE(kernel);
+        run(accelerators, kernel, limit, Precision::reproducible);
+      }
+    run(accelerators, "naive", 0, Precision::standard);  // whose bits are others
+
+    // What stays on the accelerators: distributed evenly, and by the rates that were measured above.
+    for (int weights = 0; weights < 2; ++weights) {
+      if (weights == 1) accelerators.rebalance();
+      DistributedMatrix by_rows(accelerators, a), everywhere(accelerators, b, Distribution::replicated), result(accelerators, c0);
+      PlanOptions plan;
+      plan.precision = Precision::reproducible;
+      accelerators.gemm({.alpha = 0.7F, .a = &by_rows, .b = &everywhere, .beta = -1.3F, .c = &result}, plan);
+      CHECK_RESULT(same_bits(result.download(), expected));
+    }
+  }
 }
 
 TEST_CASE("lists of accelerators") {

@@ -68,10 +68,27 @@ for where in '--json -' '--json' '--json=-'; do
     grep -q '"method": "exact",' stdout && [ "$(head -c 1 stdout)" = '{' ] && grep -q '^wrong: ' stderr || fail "$where: $(cat stdout stderr)"
 done
 verdict 'JSON to a file' 0 'right: ' A.csv A.csv right.csv --json right.json
-grep -q '"right": true,' right.json && grep -q '"ratio": 0.0,' right.json || fail "JSON: $(cat right.json)"
+grep -q '"right": true,' right.json && grep -q '"worst_ratio": 0.0,' right.json || fail "JSON: $(cat right.json)"
 if command -v python3 >/dev/null; then
   python3 -c 'import json, sys; json.load(open("right.json"))' || fail 'the JSON is not JSON'
 fi
+
+"$glgemm" verify three.csv third.csv next.csv --json >stdout 2>stderr
+for field in passed worst_ratio worst_ratio_sqrt median_ratio row column got expected bound summary; do
+  grep -q "^    \"$field\": " stdout || fail "no '$field' in the JSON: $(cat stdout)"
+done
+grep -q '"product"' stdout && fail "a product of no batch: $(cat stdout)"
+
+# The histogram of errors. A wrong product has one, too, and a bad name leaves nothing.
+verdict 'a histogram' 0 'right: ' A.csv A.csv right.csv --error-histogram right.svg
+grep -q '<title>4 elements without an error</title>' right.svg || fail "a histogram: $(cat right.svg)"
+verdict 'a histogram of what is wrong' 1 'wrong: ' A.csv A.csv wrong.csv --error-histogram wrong.svg --json wrong.json
+grep -q '<title>3 elements without an error</title>' wrong.svg && grep -q 'worst: [0-9.e+]* at (1, 1)</text>' wrong.svg &&
+  grep -q 'beyond it</text>' wrong.svg || fail "a histogram of what is wrong: $(cat wrong.svg)"
+mkdir drawn
+bad 'a histogram as .png' "--error-histogram: 'drawn/x.png' does not end in .svg" A.csv A.csv right.csv --error-histogram drawn/x.png
+bad 'one file for two' '--json and --error-histogram name the same file' A.csv A.csv right.csv --json drawn/x.svg --error-histogram drawn/x.svg
+[ "$(ls drawn)" = '' ] || fail "left over: $(ls drawn)"
 
 # Integers of 64 bits, wide enough to be rounded by a float: 2^40 + 1.
 mtx() { printf '%%%%MatrixMarket matrix array integer general\n1 1\n%s\n' "$2" >"$1.mtx"; }
@@ -96,7 +113,9 @@ array other.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\100\101'
 array one_five.npy '<f4' '(1, 1)' '\0\0\240\100'
 verdict 'vectors' 0 'right: ' v.npy v.npy one_five.npy
 verdict 'a batch' 0 'right: 2 of 2 elements of 2 products compared' S.npy v.npy batch.npy --batch 2
-verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2
+verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2 --error-histogram batch.svg --json batch.json
+grep -q '"product": 1,' batch.json || fail "the product of a batch: $(cat batch.json)"
+grep -q 'at product 1, (0, 0)</text>' batch.svg || fail "a batch's histogram: $(cat batch.svg)"
 cat v.npy | "$glgemm" verify - v.npy one_five.npy >stdout 2>stderr || fail "a pipe: $(cat stdout stderr)"
 
 # What the tool itself computes is right, and not what it has computed of something else.

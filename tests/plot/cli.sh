@@ -14,7 +14,7 @@ bad() {
 }
 product() { # product REQUESTED N GFLOPS
   echo "{\"m\": $2, \"n\": $2, \"k\": $2, \"type\": \"f32\", \"requested\": \"$1\", \"kernel\": \"$1\", \"gflops\": $3, \"baseline\": {\"gflops\": 1.5},
-    \"check\": {\"worst_ratio\": 0.0$2, \"passed\": true}}"
+    \"check\": {\"worst_ratio\": 0.0$2, \"median_ratio\": 0.00$2, \"passed\": true}}"
 }
 echo "{\"device\": {\"renderer\": \"one\", \"version\": \"4.5\"}, \"roofline\": {\"gflops\": 90, \"storage_gb_per_s\": 7, \"image_gb_per_s\": 9},
   \"results\": [$(product auto 64 40), $(product auto 128 60), $(product tiled 64 4), $(product tiled 128 5)]}" >bench.json
@@ -49,6 +49,7 @@ export MPLCONFIGDIR=$work
 "$plot" --output all bench.json other.json scaling.json ranks.json tune.json >stdout 2>stderr || fail "all plots: $(cat stderr)"
 [ -s stderr ] && fail "something is complained of: $(cat stderr)"
 [ "$(cd all && echo *)" = 'errors.svg gflops.svg roofline.svg scaling.svg search.svg speed-up.svg' ] || fail "the plots are $(ls all)"
+grep -q 'median of 4 results \[1\], at most 0.0064' all/errors.svg || fail 'the medians are not drawn'
 grep -q '^\[2\] two, 4.5$' stdout || fail "the devices are not told: $(cat stdout)"
 "$plot" --dark --format png --output dark report.json >stdout 2>stderr || fail "of a report: $(cat stderr)"
 [ "$(cd dark && echo *)" = 'errors.png gflops.png roofline.png search.png speed-up.png' ] || fail "the plots of a report are $(ls dark)"

@@ -49,7 +49,8 @@ def report(renderer, factor):
     def result(n, kernel, rate):
         return {"m": n, "n": n, "k": n, "type": "f32", "op_a": "n", "op_b": "n", "batch": 1, "requested": kernel, "kernel": kernel, "tile": [64, 64],
                 "kernel_ms": 2e-6 * n**3 / rate, "gflops": rate, "baseline": {"ms": n**3 * 1e-6, "gflops": 2, "rows_measured": n},
-                "check": {"method": "bound", "worst_ratio": 0.03 / n * factor, "passed": True}}
+                "check": {"method": "bound", "worst_ratio": 0.03 / n * factor, "median_ratio": 0.002 / n * factor, "row": n - 1, "column": 7,
+                          "passed": True}}
 
     results = [result(n, kernel, rate * n / 128 * factor) for n in (128, 256, 512) for kernel, rate in (("auto", 30), ("tiled", 3), ("naive", 2))]
     found = {"ratios": [], "results": results}
@@ -98,6 +99,9 @@ def main():
                 failures.append(f"{name}: the page needs something else")
             if "<b>B</b>" in page or "<GPU>" in page:
                 failures.append(f"{name}: text of a driver is taken for HTML")
+        for text in ("the medians of 10 results", "<td>(511, 7)</td>"):
+            if text not in pages["one"]:
+                failures.append(f"one: '{text}' is missing")
         if 'B over A, geometric mean of 9: 1.7' not in pages["two"]:
             failures.append("two: they are not compared")
         browser = shutil.which("chromium") or shutil.which("chromium-browser")

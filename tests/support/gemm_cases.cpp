@@ -2,11 +2,15 @@
 #include "support/gemm_cases.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <sstream>
+
+#include <glgemm/verify.hpp>
 
 #include "base/activation.hpp"
 #include "base/elements.hpp"
@@ -185,6 +189,68 @@ struct Bands {
   }
 };
 
+/// One that the program's products can have, but for their epilogues.
+Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& random) {
+  if (!kernels::takes_precision(key.kernel) || limits.language == ShadingLanguage::essl_310) return Precision::standard;
+  const Precision drawn = random.pick({Precision::standard, Precision::fast, Precision::extended, Precision::reproducible});
+  const bool summed_in_f32 = accumulator(key.type) == Type::f32 || is_integer(key.type);
+  return drawn == Precision::extended && !summed_in_f32 ? Precision::reproducible : drawn;
+}
+
+bool has_exponential(ActivationKind kind) {
+  constexpr std::array none{ActivationKind::none, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::clamp};
+  return std::find(none.begin(), none.end(), kind) == none.end();
+}
+
+/// A product that is to have the promised bits. What is beside A and B is there where its function is.
+struct Canonical {
+  using Elements = std::function<Number(std::int64_t i, std::int64_t j)>;
+  std::int64_t m, n, k;
+  Type type, c_type;
+  Number alpha, beta;
+  Elements a, b;  ///< of op(A) and op(B)
+  Elements c0{}, d{}, bias{};
+  Activation activation{};
+
+  /// C's elements, row by row.
+  std::vector<std::byte> bits() const {
+    const auto size = static_cast<std::size_t>(element_bytes(c_type));
+    std::vector<std::byte> result(static_cast<std::size_t>(m * n) * size);
+    with_type(type, [&]<class T>(T) {
+      using A = accumulator_t<T>;
+      const auto matrix = []<class E>(E, std::int64_t rows, std::int64_t columns, const Elements& from) {
+        Matrix<E> x(rows, columns);
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) x(i, j) = to_element<E>(from(i, j));
+        return x;
+      };
+      Terms<T, A> terms;
+      terms.alpha = to_element<A>(alpha);
+      Matrix<A> before;
+      if (beta != Number(0)) {
+        terms.beta = to_element<A>(beta);
+        before = matrix(A(), m, n, c0);
+        terms.c0 = &before;
+      }
+      const Matrix<A> c = canonical_product<T, A>(matrix(T(), m, k, a), matrix(T(), k, n, b), terms);
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          A value = c(i, j);
+          for (const Elements* const more : {&d, &bias})
+            if (*more) value = value + to_element<A>((*more)(i, j));
+          if constexpr (std::is_floating_point_v<A>) {
+            if (activation.kind() == ActivationKind::leaky_relu)
+              value = value < 0 ? static_cast<A>(activation.low()) * value : value;
+            else
+              value = static_cast<A>(activation_value(activation, value));
+          }
+          store(result.data() + static_cast<std::size_t>(i * n + j) * size, c_type, to_number<long double>(value));
+        }
+    });
+    return result;
+  }
+};
+
 std::string hex_seed(std::uint64_t seed) {
   std::ostringstream text;
   text << seed;
@@ -287,7 +353,7 @@ std::vector<Kernel> all_kernels(const Limits& limits) {
 Seen& Seen::operator+=(const Seen& other) noexcept {
   for (std::int64_t Seen::*const member :
        {&Seen::transposed, &Seen::split, &Seen::wide, &Seen::narrow, &Seen::packed, &Seen::pieces, &Seen::workspace, &Seen::bands,
-        &Seen::advances, &Seen::streamed_pieces, &Seen::raised})
+        &Seen::advances, &Seen::streamed_pieces, &Seen::reproducible, &Seen::extended, &Seen::raised})
     this->*member += other.*member;
   return *this;
 }
@@ -309,6 +375,10 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   // Panels of whole texels hold more columns than such a kernel takes: it is for products that have no more.
   if (kernels::panel_width(key.kernel, Role::b, type) > block.columns) (random.coin() ? m : n) = random.below(block.columns + 1);
   std::int64_t k = edge(8, m * n > 2000 ? 20 : 70);
+  Random precisions(seed ^ 0x70726563);
+  Precision precision = way.any_precision ? draw_precision(key, engine.limits(), precisions) : Precision::standard;
+  const bool long_k = precision != Precision::standard && m * n <= 2000 && precisions.below(4) == 0;
+  if (long_k) k = canonical_block - 8 + precisions.below(2 * canonical_block);  // several blocks
   const bool aligned = random.below(3) == 0;  // rows at multiples of 16 bytes, and mostly matrices too
   if (aligned && random.below(4) != 0)
     for (std::int64_t* const size : {&k, &m, &n}) {
@@ -484,6 +554,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     options.workspace_bytes = random.pick<std::int64_t>({100, 1000, 1 << 20});
   }
   options.split_k = random.below(4);
+  const bool reads_c = std::any_of(offsets[2].begin(), offsets[2].end(),
+                                   [&, z = std::int64_t{0}](std::int64_t) mutable { return beta_of(z++) != Number(0); });
+  if ((has_exponential(epilogue.activation.kind()) && precision == Precision::reproducible) ||
+      (way.memory_limit > 0 && has_d && reads_c && !integers))  // refused, as the documentation says
+    precision = Precision::standard;
+  options.precision = precision;
+  if (integers || precision == Precision::fast) precision = Precision::standard;
   if (way.limits) {
     options.limits = *way.limits;
     options.workspace_bytes = PlanOptions{}.workspace_bytes;
@@ -506,13 +583,19 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   if (bias_kind == Bias::for_each_row) epilogue.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
   if (bias_kind == Bias::for_each_column) epilogue.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
   std::int64_t workspace_bytes = 0;
-  try {
-    workspace_bytes = engine.workspace_bytes(gemm, options);
-  } catch (const Unsupported&) {  // the limits are too small for this kernel
-    options.limits.reset();
-    options.workspace_bytes = PlanOptions{}.workspace_bytes;
-    workspace_bytes = engine.workspace_bytes(gemm, options);
-  }
+  for (bool planned = false; !planned;) try {
+      workspace_bytes = engine.workspace_bytes(gemm, options);
+      planned = true;
+    } catch (const Unsupported&) {
+      if (options.limits) {  // too small for this kernel
+        options.limits.reset();
+        options.workspace_bytes = PlanOptions{}.workspace_bytes;
+      } else if (!banded.empty() && precision != Precision::standard) {  // a band holds less than a block of k
+        options.precision = precision = Precision::standard;
+      } else {
+        throw;
+      }
+    }
   if (random.below(3) == 0) {
     const std::int64_t begin = 16 * random.below(40);
     gemm.workspace = Workspace{0, begin, workspace_bytes};
@@ -521,14 +604,20 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   }
   std::ostringstream what;
   what << to_string(key) << ", seed " << hex_seed(seed) << ": " << m << "x" << n << "x" << k << ", batch " << batch
-       << (exact ? ", exact" : "") << (options.limits ? ", small limits" : "") << (banded.empty() ? "" : ", in bands") << ": ";
+       << (exact ? ", exact" : "") << ", " << to_string(options.precision) << (options.limits ? ", small limits" : "")
+       << (banded.empty() ? "" : ", in bands") << ": ";
   try {
     Report report;
     std::int64_t advances = 0, pieces = 0;
     bool raised = false;
     if (streamed) {
       options.workspace_bytes = PlanOptions{}.workspace_bytes;
-      report.plan = std::make_shared<Plan>(engine.plan(Engine::problem(gemm), options));
+      try {
+        report.plan = std::make_shared<Plan>(engine.plan(Engine::problem(gemm), options));
+      } catch (const Unsupported&) {  // the limits are too small for this kernel with so large a workspace
+        options.limits.reset();
+        report.plan = std::make_shared<Plan>(engine.plan(Engine::problem(gemm), options));
+      }
       c_written = memory[memory_of(gemm.c)];
       for (std::int64_t z = 0; z < batch; ++z) {
         const auto host = [&](const BufferView& view, int role) {
@@ -570,11 +659,15 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
     const ProgramKey last = plan.program(plan.stages().back());
     if (plan.kernel != key.kernel || last.epilogue != key.epilogue || last.c_type != c_type)
       return what.str() + "another program ran: " + to_string(plan.program());
-    if (!streamed && way.budget.count() == 0 && report.dispatches != size(plan).dispatches)
+    // What may take long is cut finer, by the rates that were measured.
+    const std::int64_t dispatches = size(plan).dispatches;
+    if (!streamed && way.budget.count() == 0 && (long_k ? report.dispatches < dispatches : report.dispatches != dispatches))
       return what.str() + "not the dispatches of the plan";
     if (!streamed && plan.workspace.size_bytes != workspace_bytes) return what.str() + "not the workspace that was asked for";
     if (seen) {
       seen->streamed_pieces += pieces;
+      seen->reproducible += precision == Precision::reproducible;
+      seen->extended += precision == Precision::extended;
       seen->raised += raised;
     }
     if (seen && report.dispatches > 0) {
@@ -615,15 +708,35 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   const long double underflow = exact ? 0 : least_result(acc);
   for (std::int64_t z = 0; z < batch; ++z) {
     const auto item = [&](int role) { return offsets[role][static_cast<std::size_t>(z)]; };
+    const auto d_of = [&](std::int64_t i, std::int64_t j) {
+      return read(d_is_c ? gemm.c : d, d_is_c ? before : memory[memory_of(d)], item(3), i, j);
+    };
+    const auto bias_of = [&](std::int64_t i, std::int64_t j) {
+      return read(bias, memory[memory_of(bias)], 0, 0, bias_kind == Bias::for_each_row ? i : j);
+    };
+    const auto a_of = [&](std::int64_t i, std::int64_t p) {
+      return apply(gemm.op_a,
+                   gemm.op_a == Op::none ? read(gemm.a, a_bytes, item(0), i, p) : read(gemm.a, a_bytes, item(0), p, i));
+    };
+    const auto b_of = [&](std::int64_t p, std::int64_t j) {
+      return apply(gemm.op_b,
+                   gemm.op_b == Op::none ? read(gemm.b, b_bytes, item(1), p, j) : read(gemm.b, b_bytes, item(1), j, p));
+    };
+    const auto c_of = [&](std::int64_t i, std::int64_t j) { return read(gemm.c, before, item(2), i, j); };
+    std::vector<std::byte> bits;
+    if (precision == Precision::reproducible) {
+      Canonical product{m, n, k, type, c_type, alpha_of(z), beta_of(z), a_of, b_of, c_of};
+      if (has_d) product.d = d_of;
+      if (has_bias) product.bias = bias_of;
+      product.activation = epilogue.activation;
+      bits = product.bits();
+    }
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         Number sum = 0;
         long double size = 0;
         for (std::int64_t p = 0; p < k && alpha_of(z) != Number(0); ++p) {
-          const Number x = apply(
-              gemm.op_a, gemm.op_a == Op::none ? read(gemm.a, a_bytes, item(0), i, p) : read(gemm.a, a_bytes, item(0), p, i));
-          const Number y = apply(
-              gemm.op_b, gemm.op_b == Op::none ? read(gemm.b, b_bytes, item(1), p, j) : read(gemm.b, b_bytes, item(1), j, p));
+          const Number x = a_of(i, p), y = b_of(p, j);
           sum += x * y;
           size += std::abs(x) * std::abs(y);
         }
@@ -633,11 +746,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
           sum += x;
           size += std::abs(x);
         };
-        if (beta_of(z) != Number(0)) add(beta_of(z) * read(gemm.c, before, item(2), i, j));
-        if (has_d) add(read(d_is_c ? gemm.c : d, d_is_c ? before : memory[memory_of(d)], item(3), i, j));
-        if (has_bias) add(read(bias, memory[memory_of(bias)], 0, 0, bias_kind == Bias::for_each_row ? i : j));
+        if (beta_of(z) != Number(0)) add(beta_of(z) * c_of(i, j));
+        if (has_d) add(d_of(i, j));
+        if (has_bias) add(bias_of(i, j));
         const long double u = unit_roundoff(acc);
         long double bound = static_cast<long double>(k + 8) * (u * size + underflow) * (is_complex(type) ? 4 : 1);
+        if (precision == Precision::extended)  // a product's rounding error may underflow as well
+          bound = (4 + has_d + has_bias) * u * size + static_cast<long double>(k + 8) * (underflow + 0x1p-126L);
         if (epilogue.activation.kind() != ActivationKind::none) {
           const long double x = sum.real();
           sum = activation_value(epilogue.activation, x);
@@ -648,7 +763,13 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
         bool right;
         std::vector<std::byte> expected(static_cast<std::size_t>(element_bytes(c_type)));
         store(expected.data(), c_type, sum);
-        if (exact) {
+        if (!bits.empty()) {
+          std::copy_n(bits.begin() + static_cast<std::ptrdiff_t>(i * n + j) * std::ssize(expected), expected.size(),
+                      expected.begin());
+          right = std::memcmp(expected.data(), place_in_c, expected.size()) == 0;
+          sum = load(expected.data(), c_type);
+          bound = 0;
+        } else if (exact) {
           right = load(expected.data(), c_type) == found;
         } else {
           if (c_type != acc) bound += unit_roundoff(c_type) * (std::abs(sum) + bound) + 0x1p-25L;

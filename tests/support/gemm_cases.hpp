@@ -40,6 +40,7 @@ struct Way {
   /// Where more than 0, streamed from the host, item by item, with so many bytes of buffers; and on these accelerators, if any.
   std::int64_t memory_limit = 0;
   Accelerators* accelerators = nullptr;
+  bool any_precision = false;       ///< and not the standard one alone; where it is drawn, k may be longer
   std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
 };
 
@@ -55,7 +56,9 @@ struct Seen {
   std::int64_t bands = 0;      ///< operands in bands
   std::int64_t advances = 0;   ///< of jobs
   std::int64_t streamed_pieces = 0;
-  std::int64_t raised = 0;  ///< a memory limit was too small for any piece, and was raised to the least
+  std::int64_t reproducible = 0;  ///< compared with the bits that are promised
+  std::int64_t extended = 0;      ///< kept the bound of extended sums
+  std::int64_t raised = 0;        ///< a memory limit was too small for any piece, and was raised to the least
 
   Seen& operator+=(const Seen& other) noexcept;
 };
@@ -63,6 +66,7 @@ struct Seen {
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,
 /// offsets, scalars, an epilogue, limits and a workspace drawn from the seed, on buffers whose every other byte must stay as it
 /// is. Half of the cases are of small integers and must match to the bit; the others are random and must keep the error bound.
+/// Reproducible products must have the promised bits.
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
 std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr, const Way& way = {});
 

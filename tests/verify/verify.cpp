@@ -670,3 +670,21 @@ TEST_CASE("the median of the ratios") {
   CHECK(check.median_ratio == 0);
   CHECK(check_full(a, b, {{0.5f, 0.6f, 0.6f, 0.6f}}).median_ratio > 1);
 }
+
+TEST_CASE("the summary says where the worst error is, and the median") {
+  const Case t = cases()[1];
+  const auto says = [](const Check& check, const std::string& part) {
+    CAPTURE(check.summary);
+    CHECK(check.summary.find(part) != std::string::npos);
+  };
+  const Check right = check_full(t.a, t.b, t.c);
+  const auto place = [](const Check& x) { return "element (" + std::to_string(x.row) + ", " + std::to_string(x.column) + ")"; };
+  REQUIRE(right.worst_ratio > 0);
+  says(right, ", in " + place(right) + ", and the median error ");
+  Matrix<float> c = t.c;
+  c(3, 5) += 100;
+  const Check wrong = check_full(t.a, t.b, c);
+  says(wrong, "WRONG: element (3, 5) is ");
+  says(wrong, " times its bound; the median error is ");
+  CHECK(wrong.median_ratio == doctest::Approx(right.median_ratio).epsilon(0.1));
+}

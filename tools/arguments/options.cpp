@@ -117,6 +117,18 @@ CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
       ->capture_default_str();
 }
 
+CLI::Option* add_error_histogram(CLI::App& verb, std::string& path) {
+  return verb
+      .add_option("--error-histogram", path,
+                  "Draw how many elements have which error against their bound, as .svg (computes the whole product on the CPU)")
+      ->type_name("FILE.svg");
+}
+
+void require_svg(const std::string& path, const std::string& option) {
+  if (!path.ends_with(".svg"))
+    throw std::invalid_argument(option + ": '" + path + "' does not end in .svg, the only format that is written");
+}
+
 CLI::Option* add_device(CLI::App& verb, std::string& device) {
   return verb.add_option("--device", device, "The device: its index or a part of its name (see 'glgemm devices')")
       ->type_name("DEVICE");

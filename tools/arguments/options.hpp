@@ -76,7 +76,10 @@ CLI::Option* add_type(CLI::App& verb, std::string& type);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
 CLI::Option* add_precision(CLI::App& verb, std::string& precision);
+CLI::Option* add_error_histogram(CLI::App& verb, std::string& path);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
+/// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so
+void require_svg(const std::string& path, const std::string& option);
 /// Sets the variable GLGEMM_API, for the contexts of this process and of those that it starts.
 CLI::Option* add_api(CLI::App& verb);
 

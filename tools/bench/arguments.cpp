@@ -204,7 +204,8 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
       ->type_name("COUNT")
       ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
-  verb.add_option("--image-dir", arguments.options.image_dir, "Where to draw each C and its error as heat maps")
+  verb.add_option("--image-dir", arguments.options.image_dir,
+                  "Where to draw each C and its error as heat maps, and a histogram of the errors")
       ->type_name("FOLDER");
 }
 

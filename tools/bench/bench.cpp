@@ -19,6 +19,7 @@
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"
+#include "drawing/error_histogram.hpp"
 #include "files/files.hpp"
 #include "files/image.hpp"
 #include "files/progress.hpp"
@@ -123,10 +124,20 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
   return jobs;
 }
 
-void write_image(const std::string& path, const Picture& picture) {
+/// @return the path
+std::string write_image(const std::string& path, const Picture& picture) {
   OutputFile file(path);
   write_png(file, picture);
   file.commit();
+  return path;
+}
+/// @return the path
+std::string write_histogram(const std::string& path, const Matrix<float>& ratios, const BenchOptions& options,
+                            const std::string& title) {
+  OutputFile file(path);
+  file.write(error_histogram(ratios, title, options.batch));
+  file.commit();
+  return path;
 }
 
 /// @throws Unsupported  a peer cannot do a shape
@@ -196,14 +207,14 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       std::string file = "bench-" + to_string(shape) + "-" + x.ran;
       std::replace(file.begin(), file.end(), ' ', '-');
       const std::string path = to_text(to_path(options.image_dir) / file);
-      write_image(path + ".png", trial->picture("C, " + place(x)));
-      images.push_back(path + ".png");
+      images.push_back(write_image(path + ".png", trial->picture("C, " + place(x))));
       if (!full_check) {
         table.note("   " + place(x) + ": no image of the error, which would need the full check");
         return;
       }
-      write_image(path + "-error.png", trial->error_picture("Error of C, " + place(x)));
-      images.push_back(path + "-error.png");
+      const Matrix<float> ratios = trial->error_ratios();
+      images.push_back(write_image(path + "-error.png", error_map(ratios, "Error of C, " + place(x))));
+      images.push_back(write_histogram(path + "-errors.svg", ratios, options, "Errors of C, " + place(x)));
     };
     std::vector<RequestedKernel> kernels = job.kernels;
     if (!job.space.empty()) {

@@ -168,7 +168,7 @@ class TypedTrial final : public Trial {
       : product_(random_product<T>(shape, options)), peer_problem_(peer_problem(shape, options)) {}
   Baseline serial(double seconds) const override { return measure_serial(product_, seconds); }
   Picture picture(const std::string& title) const override { return heat_map(as_float(c_), title); }
-  Picture error_picture(const std::string& title) const override { return error_map(error_ratios(product_, c_), title); }
+  Matrix<float> error_ratios() const override { return tools::error_ratios(product_, c_); }
 
   std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options) override {
     std::vector<Entrant<C>> entrants;

@@ -15,6 +15,7 @@
 
 #include "bench/bench.hpp"
 #include "files/image.hpp"
+#include "files/product.hpp"
 #include "peers/peers.hpp"
 
 namespace glgemm::tools {
@@ -45,7 +46,7 @@ struct Measurement {
   std::vector<double> total_times;  ///< the same with the copies to and from the device; empty for a peer
   std::string clock_note;           ///< why the GPU's times are not used; empty if they are
   std::optional<BudgetRun> budget;
-  Check check;
+  ProductCheck check;
 
   /// The times that count: the GPU's where they are used, else the host's.
   const std::vector<double>& times() const { return gpu_times.empty() || !clock_note.empty() ? call_times : gpu_times; }
@@ -101,7 +102,7 @@ class Trial {
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
   /// Of the C that was checked last.
   virtual Picture picture(const std::string& title) const = 0;
-  virtual Picture error_picture(const std::string& title) const = 0;
+  virtual Matrix<float> error_ratios() const = 0;
 };
 
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "bench/paper.hpp"
+#include "files/check_json.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -58,7 +59,8 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
        << (is_complex(options_.type)   ? "GFLOP/s: 8 m n k / time, the operations of real numbers."
            : is_integer(options_.type) ? "GFLOP/s: 2 m n k / time, operations of integers here."
                                        : "GFLOP/s: 2 m n k / time.")
-       << " Speed-up: the serial loop's time / the kernel's. Error: the worst, as a part of its proven bound.\n";
+       << " Speed-up: the serial loop's time / the kernel's. Error: the worst, as a part of its proven bound; median: of the\n"
+          "elements' errors, likewise.\n";
   for (const PeerClient& peer : peers) out_ << peer.name() << ": " << peer.device() << "; times on the host's clock.\n";
   if (roofline)
     out_ << format(
@@ -70,12 +72,12 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
     out_ << "Ratios: of rates, or of what is within reach; in brackets, the slower quartile of the one over the faster of the "
             "other, and the reverse.\n";
   out_ << '\n';
-  line("size", "serial ms", "GFLOP/s", "kernel", "kernel ms", "GFLOP/s", "total ms", "speed-up", "error", "check");
+  line("size", "serial ms", "GFLOP/s", "kernel", "kernel ms", "GFLOP/s", "total ms", "speed-up", "error", "median", "check");
   rule();
 }
 
 void Table::rule() {
-  out_ << std::string(static_cast<std::size_t>(size_width_) + 104, '-') << '\n' << std::flush;
+  out_ << std::string(static_cast<std::size_t>(size_width_) + 113, '-') << '\n' << std::flush;
 }
 
 void Table::row(const Shape& shape, bool first, const Baseline& baseline, const Measurement& x) {
@@ -84,10 +86,10 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
   const std::string kernel_ms = (x.clock_note.empty() ? "" : "*") + digits(kernel_time);
   const auto once = [&](const std::string& text) { return first ? text : std::string(); };
   const double work = flops(shape, options_.type, options_.batch);
+  const auto [error, place, median_error, verdict] = check_cells(check_json(x.check));
   line(once(to_string(shape)), once(serial_ms), once(digits(gflops(work, baseline.ms))), x.ran, kernel_ms,
        digits(gflops(work, kernel_time)), x.total_times.empty() ? "-" : digits(median(x.total_times)),
-       speed_up(baseline.ms, kernel_time), format("%.2g", x.check.worst_ratio),
-       (x.check.passed ? "ok, " : "WRONG, ") + x.check.method);
+       speed_up(baseline.ms, kernel_time), error, median_error, verdict + (place.empty() ? "" : ", worst at " + place));
 }
 
 void Table::row(const Ratio& ratio) {
@@ -102,10 +104,10 @@ void Table::notes() {
 }
 
 void Table::line(Text size, Text serial_ms, Text serial_rate, Text kernel, Text kernel_ms, Text rate, Text total_ms, Text faster,
-                 Text error, Text check) {
-  out_ << format("%*s %11s %9s   %-14s %11s %9s  %10s  %8s  %7s  %s\n", size_width_, size.c_str(), serial_ms.c_str(),
+                 Text error, Text median, Text check) {
+  out_ << format("%*s %11s %9s   %-14s %11s %9s  %10s  %8s  %7s  %7s  %s\n", size_width_, size.c_str(), serial_ms.c_str(),
                  serial_rate.c_str(), kernel.c_str(), kernel_ms.c_str(), rate.c_str(), total_ms.c_str(), faster.c_str(),
-                 error.c_str(), check.c_str())
+                 error.c_str(), median.c_str(), check.c_str())
        << std::flush;
 }
 

@@ -38,7 +38,7 @@ class Table {
  private:
   using Text = const std::string&;
   void line(Text size, Text serial_ms, Text serial_rate, Text kernel, Text kernel_ms, Text rate, Text total_ms, Text faster,
-            Text error, Text check);
+            Text error, Text median, Text check);
 
   std::ostream& out_;
   const BenchOptions& options_;

@@ -89,19 +89,23 @@ std::string classes(const Series& series, const char* what) {
 
 void draw_series(Drawing& drawing, const Series& series, const Scale& x, const Scale& y, double bar_width, double bar_shift) {
   std::vector<Point> line;
-  const bool bars = series.kind == Series::Kind::bars;
+  using Kind = Series::Kind;
+  const bool bars = series.kind == Kind::bars || series.kind == Kind::bins;
+  const double base = y(y.low());
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const Point& point = series.points[i];
+    if (series.kind == Kind::uprights && x.has(point.x))
+      drawing.line({x(point.x), base}, {x(point.x), y(y.high())}, classes(series, series.second ? "stroke dashed" : "stroke"));
     if (!x.has(point.x) || !y.has(point.y)) continue;
     const Point at{x(point.x), y(point.y)};
     line.push_back(at);
-    const std::string tip = i < series.tips.size() ? series.tips[i] : std::string();
     if (!bars) continue;
-    const double base = y(y.low());
-    drawing.rectangle({at.x - bar_width / 2 + bar_shift, at.y, bar_width, std::max(0.0, base - at.y)},
-                      classes(series, series.second ? "hollow" : "fill"), tip);
+    const double width = series.kind == Kind::bins ? std::max(1.0, x(point.x * series.bin_width) - at.x - 1) : bar_width;
+    const double left = series.kind == Kind::bins ? at.x : at.x - bar_width / 2 + bar_shift;
+    drawing.rectangle({left, at.y, width, std::max(0.0, base - at.y)}, classes(series, series.second ? "hollow" : "fill"),
+                      i < series.tips.size() ? series.tips[i] : std::string());
   }
-  if (bars) return;
+  if (bars || series.kind == Kind::uprights) return;
   if (series.kind == Series::Kind::line && line.size() > 1)
     drawing.path(line, classes(series, series.second ? "stroke dashed" : "stroke"));
   if (series.kind == Series::Kind::line && series.tips.empty()) return;  // a roof
@@ -126,10 +130,11 @@ double draw_legend(Drawing* drawing, const Chart& chart, double x0, double y0, d
     }
     any = true;
     if (drawing) {
+      using Kind = Series::Kind;
       const Point at{x0 + x + 8, y0 + y - 4};
-      if (series.kind == Series::Kind::line)
+      if (series.kind == Kind::line || series.kind == Kind::uprights)
         drawing->line({at.x - 8, at.y}, {at.x + 8, at.y}, classes(series, series.second ? "stroke dashed" : "stroke"));
-      if (series.kind == Series::Kind::bars)
+      if (series.kind == Kind::bars || series.kind == Kind::bins)
         drawing->rectangle({at.x - 6, at.y - 5, 12, 10}, classes(series, series.second ? "hollow" : "fill"));
       else if (series.kind == Series::Kind::marks || !series.tips.empty())
         drawing->mark(at, series.colour, classes(series, series.second ? "hollow" : "fill"));
@@ -158,6 +163,7 @@ void draw(Drawing& drawing, const Chart& chart, const Box& box) {
     bar_series += series.kind == Series::Kind::bars ? 1U : 0U;
     for (const Point& point : series.points) {
       xs.push_back(point.x);
+      if (series.kind == Series::Kind::bins) xs.push_back(point.x * series.bin_width);
       ys.push_back(point.y);
     }
   }
@@ -167,11 +173,12 @@ void draw(Drawing& drawing, const Chart& chart, const Box& box) {
     drawing.line({plot.x, y(tick)}, {plot.x + plot.width, y(tick)}, "faint");
     drawing.text({plot.x - 6, y(tick) + 4}, tick_text(tick), {}, Anchor::end);
   }
-  for (const double tick : x.ticks()) {
+  for (std::size_t i = 0; i < x.ticks().size(); ++i) {
+    const double tick = x.ticks()[i];
     const Point at{x(tick), plot.y + plot.height};
     if (chart.x.categories.empty()) {
       drawing.line({at.x, plot.y}, at, "faint");
-      drawing.text({at.x, at.y + 16}, tick_text(tick), {}, Anchor::middle);
+      drawing.text({at.x, at.y + 16}, i < chart.x.names.size() ? chart.x.names[i] : tick_text(tick), {}, Anchor::middle);
     } else {
       const std::string& name = chart.x.categories[static_cast<std::size_t>(tick)];
       turned ? drawing.text({at.x + 4, at.y + 12}, name, {}, Anchor::end, -60)

@@ -28,7 +28,7 @@ struct HostProduct {
   Accumulator beta = Accumulator(0);
   Matrix<T> a;
   Matrix<T> b;
-  Matrix<C> c0;  ///< without elements where beta is 0
+  Matrix<C> c0;                               ///< without elements where beta is 0
   Precision precision = Precision::standard;  ///< with which C was computed
   std::int64_t batch = 1;
   bool a_repeats = false;
@@ -118,12 +118,18 @@ void for_each_item(const HostProduct<T, C>& p, const Matrix<C>& c, const F& f) {
   }
 }
 
+/// What was found of one product, or of the worst one of a batch.
+struct ProductCheck : Check {
+  std::int64_t batch = 1;  ///< how many products there are
+  std::int64_t item = 0;   ///< whose place, worst and median these are
+};
+
 /// check_full, or check_probe, of every item. The result is that of the worst one, with what all have in common; a probe compares
 /// some 4096 samples of all items together, but at least 16 of each.
 template <class T, class C>
-Check check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
-  Check all;
-  std::int64_t item = 0, worst = -1, compared = 0;
+ProductCheck check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
+  ProductCheck all;
+  std::int64_t item = 0, compared = 0;
   bool passed = true;
   for_each_item(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
     Check one =
@@ -133,18 +139,19 @@ Check check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
     // A wrong item is worse than a right one, whatever its ratio; an inexact one in which only the bound counts, than an exact
     // one.
     const auto badness = [](const Check& x) { return std::tuple(!x.passed, x.method == "bound", x.worst_ratio); };
-    if (worst < 0 || badness(one) > badness(all)) {
-      all = std::move(one);
-      worst = item;
+    if (item == 0 || badness(one) > badness(all)) {
+      static_cast<Check&>(all) = std::move(one);
+      all.item = item;
     }
     ++item;
   });
   if (p.batch > 1) {
     const std::string count = std::to_string(compared) + " of " + std::to_string(c.size()) + " elements of " +
                               std::to_string(p.batch) + " products compared";
-    all.summary = count + "; product " + std::to_string(worst) + (passed ? ", the worst: " : ": ") + all.summary;
+    all.summary = count + "; product " + std::to_string(all.item) + (passed ? ", the worst: " : ": ") + all.summary;
   }
   all.compared = compared;
+  all.batch = p.batch;
   return all;
 }
 

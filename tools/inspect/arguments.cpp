@@ -189,8 +189,7 @@ int inspect(Arguments& arguments) {
   if (problems.size() > 1)
     throw std::invalid_argument("--shape is given " + std::to_string(problems.size()) +
                                 " times; only --compiled and --validate take several");
-  if (!arguments.image.empty() && !arguments.image.ends_with(".svg"))
-    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
+  if (!arguments.image.empty()) require_svg(arguments.image, "--image");
   if (arguments.image.empty() && (!arguments.roofline.empty() || arguments.accelerators))
     throw std::invalid_argument("--roofline and --accelerators are for --image");
   std::vector<std::optional<Kernel>> kernels{options.kernel};

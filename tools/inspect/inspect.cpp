@@ -146,6 +146,18 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
   if (more > 0) std::cout << "  and " << grouped(more) << " more\n";
 }
 
+/// What is said of a plan in more than one place.
+struct PlanValues {
+  Tile block;
+  std::array<int, 3> group;
+  Grid groups;
+  PlanSize count;
+  Traffic traffic;
+};
+PlanValues values_of(const Plan& plan) {
+  return {tile(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
+}
+
 void line(std::string_view label, const std::string& text) {
   std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
 }
@@ -204,11 +216,7 @@ std::string device_classes_json() {
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
-  const Tile block = tile(plan.kernel);
-  const std::array<int, 3> group = workgroup(plan.kernel);
-  const Grid groups = grid(plan);
-  const PlanSize count = size(plan);
-  const Traffic t = traffic(plan.problem, plan.kernel);
+  const auto [block, group, groups, count, t] = values_of(plan);
   const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
   const Problem& run = planned.problem;
   const double run_work = flops({run.m, run.n, run.k}, run.type, run.batch);
@@ -334,11 +342,7 @@ Json to_json(const StreamPlan& plan) {
 Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
-  const Tile block = tile(plan.kernel);
-  const std::array<int, 3> group = workgroup(plan.kernel);
-  const Grid groups = grid(plan);
-  const PlanSize count = size(plan);
-  const Traffic t = traffic(plan.problem, plan.kernel);
+  const auto [block, group, groups, count, t] = values_of(plan);
   const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
   Json json{{"device", device.name},
             {"device_class", to_string(device.limits.device_class)},
@@ -430,11 +434,7 @@ namespace {
 /// What `--diff` compares of a plan: names and values, the same names for all.
 std::vector<std::pair<std::string, std::string>> compared(const Planned& planned) {
   const Plan& plan = planned.plan;
-  const Tile block = tile(plan.kernel);
-  const std::array<int, 3> group = workgroup(plan.kernel);
-  const Grid groups = grid(plan);
-  const PlanSize count = size(plan);
-  const Traffic t = traffic(plan.problem, plan.kernel);
+  const auto [block, group, groups, count, t] = values_of(plan);
   const Problem& run = planned.problem;
   const double expected = planned.why.expected_seconds;
   std::string stages;

@@ -16,6 +16,7 @@ namespace {
 using Anchor = Drawing::Anchor;
 
 constexpr double panel_width = 470;
+constexpr std::size_t panel_characters = 68;  ///< of text, across a panel
 constexpr double text_line = 17;
 
 std::int64_t parameter_or(const Kernel& kernel, std::string_view name, std::int64_t other) {
@@ -84,8 +85,8 @@ double share(std::int64_t part, std::int64_t whole) {
 }
 
 /// Lines below each other, the long ones wrapped.  @return where they end
-double lines_of_text(Drawing& picture, double x, double y, const std::vector<std::string>& lines) {
-  constexpr std::size_t most = 68;
+double lines_of_text(Drawing& picture, double x, double y, const std::vector<std::string>& lines,
+                     std::size_t most = panel_characters) {
   for (std::string line : lines)
     while (!line.empty()) {
       const std::size_t space = line.size() <= most ? std::string::npos : line.rfind(' ', most);
@@ -382,7 +383,8 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   return lines_of_text(picture, 0, 330, lines);
 }
 
-std::vector<std::string> headlines(const Planned& planned, const Device& device) {
+/// What stands above the panels, in lines of at most so many characters, but for words that are longer.
+std::vector<std::string> headlines(const Planned& planned, const Device& device, std::size_t most) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
   std::string kernel = to_string(planned.plan.kernel), stages;
@@ -392,7 +394,6 @@ std::vector<std::string> headlines(const Planned& planned, const Device& device)
   }
   std::vector<std::string> lines{"on " + device.name};
   while (!kernel.empty()) {  // in lines
-    constexpr std::size_t most = 66;
     const std::size_t cut = kernel.size() <= most ? kernel.size() : kernel.rfind(',', most) + 1;
     lines.push_back((lines.size() == 1 ? "" : "    ") + kernel.substr(0, cut));
     kernel.erase(0, cut);
@@ -401,8 +402,6 @@ std::vector<std::string> headlines(const Planned& planned, const Device& device)
   const double expected = planned.why.expected_seconds;
   if (expected > 0)
     lines.push_back("expected " + decimal(1e3 * expected) + " ms by the cost model" + (planned.stream ? " for a window" : ""));
-  for (std::string& line : lines)
-    if (line.size() > 72) line = line.substr(0, 69) + "...";
   return lines;
 }
 
@@ -448,6 +447,7 @@ std::string picture_of(std::span<const Planned> plans, const Device& device, con
   constexpr double margin = 24, gutter = 40;
   const double width = 2 * margin + 2 * panel_width + gutter;
   const bool two = plans.size() > 1;
+  const std::size_t characters = two ? panel_characters : 2 * panel_characters;
   double top = 0, bottom = 0;
   std::array<double, 2> y{};
   const auto title_of = [](const Planned& planned) {
@@ -457,7 +457,7 @@ std::string picture_of(std::span<const Planned> plans, const Device& device, con
   for (std::size_t i = 0; i < plans.size(); ++i) {
     picture.move_to({margin + static_cast<double>(i) * (panel_width + gutter), margin});
     if (i == 0) picture.text({0, 14}, title_of(plans[i]), "headline");
-    top = std::max(top, margin + 18 + lines_of_text(picture, 0, 20, headlines(plans[i], device)));
+    top = std::max(top, margin + 18 + lines_of_text(picture, 0, 20, headlines(plans[i], device, characters), characters));
   }
   y.fill(top + 6);
   for (std::size_t i = 0; i < plans.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,7 @@
 #include "multiply/multiply.hpp"
 
 #include "arguments/options.hpp"
+#include "drawing/error_histogram.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "files/image.hpp"
@@ -107,15 +109,17 @@ struct Outputs {
   explicit Outputs(const Arguments& arguments) : product(arguments.output) {
     if (!arguments.image.empty()) image.emplace(arguments.image);
     if (!arguments.error_image.empty()) error_image.emplace(arguments.error_image);
-    const std::string& target = product.file().target();
-    if ((image && image->target() == target) || (error_image && error_image->target() == target) ||
-        (image && error_image && image->target() == error_image->target()))
-      throw std::invalid_argument("two of -o, --image and --error-image name the same file");
+    if (!arguments.error_histogram.empty()) error_histogram.emplace(arguments.error_histogram);
+    std::set<std::string> targets{product.file().target()};
+    for (const auto* file : {&image, &error_image, &error_histogram})
+      if (*file && !targets.insert((*file)->target()).second)
+        throw std::invalid_argument("two of -o, --image, --error-image and --error-histogram name the same file");
   }
 
   MatrixOutput product;
   std::optional<OutputFile> image;
   std::optional<OutputFile> error_image;
+  std::optional<OutputFile> error_histogram;
 };
 
 template <class T, class C>
@@ -145,8 +149,13 @@ int run(const Arguments& arguments, const FileProduct& product) {
 
   // A failed product is not written, but the picture of its errors is what helps then.
   OutputFile& output = outputs.product.file();
-  auto& [ignored, image, error_image] = outputs;
-  if (error_image) write_png(*error_image, error_map(error_ratios(p, c), "Error of " + file_name(arguments.output)));
+  auto& [ignored, image, error_image, error_histogram] = outputs;
+  if (error_image || error_histogram) {
+    const Matrix<float> ratios = error_ratios(p, c);
+    const std::string name = file_name(arguments.output);
+    if (error_image) write_png(*error_image, error_map(ratios, "Error of " + name));
+    if (error_histogram) error_histogram->write(tools::error_histogram(ratios, "Errors of " + name, product.batch));
+  }
   if (passed) {
     if (image) write_png(*image, heat_map(as_float(c), file_name(arguments.output)));
     write_product(outputs.product, product, c);
@@ -154,6 +163,7 @@ int run(const Arguments& arguments, const FileProduct& product) {
     if (image) image->finish();
   }
   if (error_image) error_image->commit();
+  if (error_histogram) error_histogram->commit();
   if (passed) {
     if (image) image->commit();
     output.commit();
@@ -176,7 +186,7 @@ int multiply(const Arguments& arguments) {
   if (arguments.distributed) return multiply_distributed(arguments);
   require_usable(arguments);
   FileProduct product(arguments);
-  const bool drawn = !arguments.image.empty() || !arguments.error_image.empty();
+  const bool drawn = !arguments.image.empty() || !arguments.error_image.empty() || !arguments.error_histogram.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument("the product is " + size_text(product.m, product.n) + " and has no elements to draw");
 
@@ -206,10 +216,12 @@ void require_usable(const MultiplyArguments& arguments) {
   arguments.plan_options();
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
+  if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
   if (!arguments.force) {
     require_no_input(arguments.output, "-o", inputs);
     if (!arguments.image.empty()) require_no_input(arguments.image, "--image", inputs);
     if (!arguments.error_image.empty()) require_no_input(arguments.error_image, "--error-image", inputs);
+    if (!arguments.error_histogram.empty()) require_no_input(arguments.error_histogram, "--error-histogram", inputs);
   }
 }
 
@@ -219,11 +231,12 @@ std::string why_not_streamed(const MultiplyArguments& arguments, const FileProdu
       return (path == "-" ? "'-' is a pipe" : "'" + path + "' is not a .npy file") +
              ", and only .npy files can be read and written in parts";
   if (product.integers) return "a product of " + to_string(*product.integers) + " can only be made in parts with --type";
-  const char* const whole = arguments.batch                  ? "--batch"
-                            : !arguments.image.empty()       ? "--image"
-                            : !arguments.error_image.empty() ? "--error-image"
-                            : arguments.check == "full"      ? "--check full"
-                                                             : nullptr;
+  const char* const whole = arguments.batch                      ? "--batch"
+                            : !arguments.image.empty()           ? "--image"
+                            : !arguments.error_image.empty()     ? "--error-image"
+                            : !arguments.error_histogram.empty() ? "--error-histogram"
+                            : arguments.check == "full"          ? "--check full"
+                                                                 : nullptr;
   return whole ? std::string(whole) + " needs the whole matrices in memory" : "";
 }
 
@@ -297,6 +310,7 @@ void add_multiply(CLI::App& app, int& status) {
   verb->add_option("--error-image", arguments->error_image,
                    "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)")
       ->type_name("FILE");
+  add_error_histogram(*verb, arguments->error_histogram);
   verb->add_option("--check", arguments->check,
                    "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
       ->check(one_of({"none", "probe", "full"}))

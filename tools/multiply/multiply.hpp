@@ -19,6 +19,7 @@ struct MultiplyArguments : ProductArguments {
   bool force = false;
   std::string image;
   std::string error_image;
+  std::string error_histogram;
   std::string check = "probe";
   std::string kernel = "auto";
   std::string precision = "standard";

@@ -22,23 +22,25 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Reports = std::vector<Json>;
 
-/// `code` and **strong** of a line.
+/// `code` and **strong** of a line. Each word of code is a span, so that --option is not broken at its hyphens.
 std::string inline_html(const std::string& text) {
   std::string result;
   bool code = false, strong = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '`') {
-      result += code ? "</code>" : "<code>";
+      result += code ? "</span></code>" : "<code><span>";
       code = !code;
     } else if (!code && text.compare(i, 2, "**") == 0) {
       result += strong ? "</strong>" : "<strong>";
       strong = !strong;
       ++i;
+    } else if (code && text[i] == ' ') {
+      result += "</span> <span>";
     } else {
       result += escaped(text.substr(i, 1));
     }
   }
-  return result + (code ? "</code>" : "") + (strong ? "</strong>" : "");
+  return result + (code ? "</span></code>" : "") + (strong ? "</strong>" : "");
 }
 
 std::vector<std::string> cells_of(const std::string& line) {
@@ -228,8 +230,8 @@ Figure roofline(const Reports& reports) {
 }
 
 Figure errors(const Reports& reports) {
-  Figure figure{{"Errors against their bounds", {"the worst error of a result, as a part of its bound"}, {"results"}, {}},
-                "Each result's worst error over its proven bound, counted. Beyond 1 a result is wrong.",
+  Figure figure{{"Errors against their bounds", {"the error of a result, as a part of its bound"}, {"results"}, {}},
+                "Each result's worst error and its median error over their proven bounds, counted. Beyond 1 a result is wrong.",
                 {}};
   figure.chart.y.logarithmic = false;
   figure.chart.y.whole = true;
@@ -237,21 +239,25 @@ Figure errors(const Reports& reports) {
   constexpr std::array<double, 6> most{0, 1e-4, 1e-3, 1e-2, 1e-1, 1};
   figure.chart.x.categories.assign(names.begin(), names.end());
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    std::array<int, 7> counts{};
-    int all = 0;
-    for (const auto& [result, command] : results_of(reports[i]))
-      if (result->contains("check")) {
-        const double ratio = result->at("check").at("worst_ratio");
-        ++counts.at(static_cast<std::size_t>(std::lower_bound(most.begin(), most.end(), ratio) - most.begin()));
-        ++all;
-        add_command(figure, command);
+    int colour = i == 0 ? 0 : 1;
+    for (const auto& [field, what] : {std::pair("worst_ratio", "the worst of "), std::pair("median_ratio", "the medians of ")}) {
+      std::array<int, 7> counts{};
+      int all = 0;
+      for (const auto& [result, command] : results_of(reports[i]))
+        if (result->contains("check") && result->at("check").contains(field)) {  // older reports have no medians
+          const double ratio = result->at("check").at(field);
+          ++counts.at(static_cast<std::size_t>(std::lower_bound(most.begin(), most.end(), ratio) - most.begin()));
+          ++all;
+          add_command(figure, command);
+        }
+      Series bars{what + std::to_string(all) + " results" + suffix(reports, i), {}, {}, Series::Kind::bars, colour, i > 0};
+      for (std::size_t b = 0; b < names.size() && all > 0; ++b) {
+        bars.points.push_back({static_cast<double>(b), static_cast<double>(counts.at(b))});
+        bars.tips.push_back(what + std::to_string(counts.at(b)) + " results" + suffix(reports, i));
       }
-    Series bars{std::to_string(all) + " results" + suffix(reports, i), {}, {}, Series::Kind::bars, i == 0 ? 0 : 1, i > 0};
-    for (std::size_t b = 0; b < names.size() && all > 0; ++b) {
-      bars.points.push_back({static_cast<double>(b), static_cast<double>(counts.at(b))});
-      bars.tips.push_back(std::to_string(counts.at(b)) + " results" + suffix(reports, i));
+      figure.chart.series.push_back(std::move(bars));
+      colour += 2;
     }
-    figure.chart.series.push_back(std::move(bars));
   }
   return figure;
 }
@@ -354,6 +360,7 @@ h1, h2, h3, p, li, figcaption { overflow-wrap: anywhere; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; max-width: 560px; display: block; }
 figcaption { font-size: 13px; max-width: 560px; }
 pre { overflow-x: auto; background: var(--shade); padding: 8px; font-size: 13px; }
+code span { display: inline-block; max-width: 100%; }
 code { font-size: 13px; background: var(--shade); padding: 1px 3px; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; }

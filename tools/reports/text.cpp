@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/paper.hpp"
+#include "files/check_json.hpp"
 #include "files/shapes.hpp"
 #include "reports/findings.hpp"
 
@@ -57,10 +58,6 @@ std::string head(const std::vector<std::string>& names) {
 std::string kernel_text(const Json& result) {
   return format("%s %dx%d", result.at("kernel").get<std::string>().c_str(), result.at("tile")[0].get<int>(),
                 result.at("tile")[1].get<int>());
-}
-
-std::string verdict(const Json& result) {
-  return (result.at("check").at("passed").get<bool>() ? "ok, " : "WRONG, ") + result.at("check").at("method").get<std::string>();
 }
 
 /// A limit or a probe in words.
@@ -182,9 +179,11 @@ std::string roofline_text(const Json& report) {
 std::string table_text(const Json& report) {
   std::string text;
   if (!benches(report, "table").empty()) {
-    text += "\n## Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop.\n\n";
-    text += head(
-        {"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "check", "paper, ms", "paper, GFLOP/s"});
+    text +=
+        "\n## Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop. "
+        "Errors are parts of their proven bounds: the worst, and the median.\n\n";
+    text += head({"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "error", "at", "median", "check",
+                  "paper, ms", "paper, GFLOP/s"});
     for (const Json* bench : benches(report, "table"))
       for (const Json& x : bench->at("results")) {
         const std::int64_t n = x.at("n");
@@ -195,8 +194,10 @@ std::string table_text(const Json& report) {
             paper_ms = number(paper.gpu_ms);
             paper_rate = number(flops({n, n, n}) / paper.gpu_ms / 1e6);
           }
+        const auto [error, place, median, verdict] = check_cells(x.at("check"));
         text += row({std::to_string(n), (x.at("baseline").at("rows_measured") < n ? "~" : "") + number(serial), x.at("requested"),
-                     kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms), verdict(x), paper_ms, paper_rate});
+                     kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms), error, place, median, verdict,
+                     paper_ms, paper_rate});
       }
     text += "\nThe paper's figures are of its kernel, here `tiled`, on a Quadro 4000; ~: extrapolated from some rows.\n";
   }
@@ -207,7 +208,8 @@ std::string table_text(const Json& report) {
 std::string results_text(const Json& report, const char* section, const std::string& title) {
   std::string text;
   if (benches(report, section).empty()) return text;
-  text += "\n## " + title + "\n\n" + head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "check", "ratios"});
+  text += "\n## " + title + "\n\n" +
+          head({"m x n x k", "asked for", "kernel", "ms", "GFLOP/s", "error", "at", "median", "check", "ratios"});
   for (const Json* bench : benches(report, section)) {
     Json all = bench->at("results");
     if (bench->contains("peers"))
@@ -226,9 +228,10 @@ std::string results_text(const Json& report, const char* section, const std::str
       const bool ours = x.contains("kernel");
       const std::string type = x.at("type");
       const int batch = x.at("batch");
+      const auto [error, place, median, verdict] = check_cells(x.at("check"));
       text += row({shape_text(x) + (type == "f32" ? "" : " " + type) + (batch == 1 ? "" : ", batch of " + std::to_string(batch)),
                    x.at("requested"), ours ? kernel_text(x) : "", number(x.at(ours ? "kernel_ms" : "call_ms")),
-                   number(x.at("gflops")), verdict(x), ratios});
+                   number(x.at("gflops")), error, place, median, verdict, ratios});
     }
     bool first = true;
     for (const Json& ratio : bench->at("ratios")) {

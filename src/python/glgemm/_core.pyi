@@ -58,6 +58,7 @@ class Terms:
         activation: str | tuple[Any, ...] | None,
         kernel: str | None,
         split_k: int,
+        precision: str,
     ) -> None: ...
 
 class HostProduct:

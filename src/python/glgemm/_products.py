@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Literal, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from . import _core
 from ._engine import Engine, as_numpy, default_engine, native
 
 _Host = npt.NDArray[Any]
+Precision = Literal["fast", "standard", "extended", "reproducible"]
 
 # Integers that glgemm has not are computed in wider ones, which wrap alike.
 _computed_in = {"bool": "int8", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
@@ -26,6 +27,7 @@ def matmul(
     engine: Engine | None = None,
     kernel: str | None = None,
     split_k: int = 0,
+    precision: Precision = "standard",
 ) -> Any:
     """The matrix product of two arrays, as numpy.matmul.
 
@@ -42,7 +44,9 @@ def matmul(
     Where `a` or `b` is an Array, the result is an Array, and both are of one type: nothing is converted on a device. There int8
     gives int32. `out` is then an Array, too.
 
-    kernel, split_k: how the product runs, as in `glgemm bench`.
+    kernel, split_k: how the product runs, as in `glgemm bench`. precision: how exactly it is summed. 'standard': as is fastest;
+    'reproducible': with the same bits on every driver, however the product is cut; 'extended': with an error of at most
+    4 u |a| |b|, u the unit roundoff of the sums; 'fast': in the type of `a` and `b` where the driver can.
 
     Raises ValueError for shapes that do not go together, TypeError for types that glgemm has not (int64, object), MemoryError,
     and Error for what the driver refuses.
@@ -64,12 +68,12 @@ def matmul(
             _device_out(out),
             None,
             None,
-            _core.Terms(1, 0, "N", "N", None, kernel, split_k),
+            _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision),
             None if dtype is None else np.dtype(dtype),
         )
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size:
-        terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k)
+        terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision)
         _multiply(engine or default_engine(), plan.a, plan.b, plan.c, None, None, terms)
     return plan.result()
 
@@ -90,6 +94,7 @@ def gemm(
     engine: Engine | None = None,
     kernel: str | None = None,
     split_k: int = 0,
+    precision: Precision = "standard",
 ) -> Any:
     """C = activation(alpha op(A) op(B) + beta C + D + bias) of matrices or of batches of them; returns C.
 
@@ -99,6 +104,7 @@ def gemm(
     activation  'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or ('clamp', low, high)
     op_a, op_b  'N': none, 'T': transposed, 'C': transposed and conjugate
     dtype       of a new C
+    precision   as in matmul()
 
     A and B are of one type. C, D and the bias are of one type as well: that of A and B; or float32 for narrower floats, and
     int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
@@ -124,7 +130,7 @@ def gemm(
             _device_out(c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
-            _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k),
+            _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision),
             None if dtype is None else np.dtype(dtype),
         )
     x, y = native(as_numpy(a)), native(as_numpy(b))
@@ -133,7 +139,7 @@ def gemm(
         raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
     op_a, x = _apply_op(op_a, x, lambda m: m.swapaxes(-1, -2))
     op_b, y = _apply_op(op_b, y, lambda m: m.swapaxes(-1, -2))
-    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k)
+    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
     m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
     inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
     if k != inner:
@@ -162,7 +168,15 @@ def gemm(
 
 
 def explain(
-    a: Any, b: Any, out: Any = None, *, dtype: npt.DTypeLike = None, engine: Engine | None = None, kernel: str | None = None, split_k: int = 0
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    dtype: npt.DTypeLike = None,
+    engine: Engine | None = None,
+    kernel: str | None = None,
+    split_k: int = 0,
+    precision: Precision = "standard",
 ) -> str:
     """What matmul() of these NumPy arrays would do, in lines of text: conversions, copies, the kernel, memory.
 
@@ -185,7 +199,7 @@ def explain(
     )
     if not engine._fits(plan.a.nbytes + plan.b.nbytes + plan.c.nbytes):
         return notes + "streamed: the matrices do not fit the device\n"
-    terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k)
+    terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision)
     return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c, None, None), terms) + notes
 
 

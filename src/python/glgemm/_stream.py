@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._engine import Engine, as_numpy, default_engine
-from ._products import _apply_op, _check_out, _need_matrices, _sums_of
+from ._products import Precision, _apply_op, _check_out, _need_matrices, _sums_of
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -130,6 +130,7 @@ def stream(
     progress: bool | Callable[[float], object] | None = None,
     engine: Engine | Accelerators | None = None,
     kernel: str | None = None,
+    precision: Precision = "standard",
 ) -> Future:
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
@@ -180,7 +181,7 @@ def stream(
         raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
     if d is not None and d.shape != (m, n):
         raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
-    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, 0)
+    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, 0, precision)
     product = _core.HostProduct(x, y, c, values, d)
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
