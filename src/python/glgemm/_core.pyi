@@ -110,6 +110,7 @@ class Service:
         terms: Terms,
         device_memory_limit: int,
         memory_limit: int,
+        checksums: bool,
         progress: Callable[[float], object] | None,
     ) -> None: ...
     def explain(self, product: HostProduct, terms: Terms) -> str: ...
@@ -129,6 +130,7 @@ class Devices:
         terms: Terms,
         device_memory_limit: int,
         memory_limit: int,
+        checksums: bool,
         progress: Callable[[float], object] | None,
     ) -> None: ...
 
