@@ -142,7 +142,7 @@ struct StreamOptions {
   /// on from the last finished piece. Without it, DeviceLost is the caller's.
   std::function<Engine&()> new_engine{};
   /// Called after each window of k with the share of the product that is done, 0 to 1. May throw to end the product. Must not
-  /// call OpenGL.
+  /// call OpenGL. A piece that failed its checksums counts as not done.
   std::function<void(double share)> progress{};
   /// Pieces of C that are there from an earlier run with an equal plan: they are left as they are.
   std::vector<Section> done{};
@@ -168,6 +168,8 @@ struct ChecksumFailure {
   double got = 0;
   double expected = 0;
   double bound = 0;
+  /// Whether that is the bound which no right product exceeds.
+  bool proved = false;
 };
 /// "the piece of 20x16 at (40, 0): the sum of column 3 is 1e+30, expected 2.5 within 0.125", for messages.
 GLGEMM_EXPORT std::string to_string(const ChecksumFailure& failure);
@@ -176,22 +178,27 @@ GLGEMM_EXPORT std::string to_string(const ChecksumFailure& failure);
 ///
 /// The rows of a piece, added up, are a product too: the sum of column j is alpha (e op(A)) op(B)_j + beta e C_j + ..., where e
 /// is a row of ones. The host computes it from what it reads of A, B, C, D and the bias, apart from what is brought to the
-/// device, in O(m k + k n + m n) for a piece, and compares it with the sum of what the device has. Rounding explains a difference
-/// of gamma_K times the same sum of magnitudes, as in verify.hpp; integers must be equal. What is compared is what is written.
-///
-/// So no right product fails, and an error in one element of a column is found if it is more than twice the column's bound, never
-/// if the difference is within it. Errors of one column may cancel each other.
+/// device, in O(m k + k n + m n) for a piece, and compares it with the sum of what the device has. What is compared is what is
+/// written. Integers must be equal. For the rest let M be the same sum of magnitudes, and u and gamma_K as in verify.hpp:
+///  - A difference within 2 sqrt(K) u M, which rounding errors that behave like random ones stay below by far, is right.
+///  - Beyond it the piece is computed again. Where the bits are then the same, and the difference is within gamma_K M, which
+///    no right product exceeds,
+///    it was rounding all the same, and the piece is right.
+///  - Else it is computed a third time, and then the product ends.
+/// So no right product fails. An error in one element is found if it is more than twice the first bound, and is not the same
+/// again; or more than twice the second. Errors of one column may cancel each other.
 struct ChecksumReport {
   std::int64_t columns = 0;      ///< sums that were compared: of each column in each piece
   std::int64_t passed_over = 0;  ///< sums that were not, since they are not finite or could overflow
-  double max_bound = 0;          ///< of the columns that were compared
+  double max_bound = 0;          ///< the first bound, of the columns that were compared
   double mean_bound = 0;
   /// The greatest finite magnitude in C; of complex numbers the sum of their parts'. 0 for integers.
   double max_element = 0;
-  double max_ratio = 0;  ///< of difference and bound, of the columns that were right
+  double max_ratio = 0;        ///< of difference and first bound, of the columns that are within it
+  std::int64_t confirmed = 0;  ///< pieces that were computed twice with the same bits, and are right
   /// Pieces that failed, each as often as it did. They were computed again, with all parts of A, B and C brought anew.
   std::vector<ChecksumFailure> failures{};
-  /// Parts of C that came from the device otherwise than when they were checked, and were read again.
+  /// How often a piece came from the device otherwise than when it was checked, and was read and checked again.
   std::int64_t read_again = 0;
   std::chrono::nanoseconds time{};  ///< on the calling thread's clock
 };

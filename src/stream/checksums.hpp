@@ -20,8 +20,9 @@ class Checksums {
   virtual void expect(const Section& piece) = 0;
   /// Adds elements of the piece: those of `section`, dense in C's layout, of the accumulator's type.
   virtual void add(const Section& section, const std::byte* elements) = 0;
-  /// Once all elements were added: the first column whose sum is wrong. Adds what was found to the report, the failure too.
-  virtual std::optional<ChecksumFailure> check(ChecksumReport& report) const = 0;
+  /// Once all elements were added: the first column beyond its first bound, or where there is one, beyond the second. Adds to the
+  /// report what there is to say of columns. The elements may then be added anew.
+  virtual std::optional<ChecksumFailure> check(ChecksumReport& report) = 0;
 };
 
 /// The bytes that sums of pieces of so many columns take, beside a `room` of room_bytes, for A and B of that type: some for each

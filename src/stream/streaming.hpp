@@ -104,11 +104,12 @@ class Streamer {
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
-  /// Calls f(section, bytes) for parts of the piece when they are in the band, and the same again if f returns false.
-  void read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
+  /// Calls f(section, bytes) for parts of the piece when they are in the band, until f returns false. Whether it never did.
+  bool read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
   /// Whether the sums of the piece's columns are right.
   std::optional<ChecksumFailure> check_c(const Section& piece);
-  void fetch_c(const Section& piece);
+  /// Writes the piece; false if it is not what was checked.
+  bool fetch_c(const Section& piece);
   void wait();
 
   Engine::State& state_;

@@ -165,8 +165,9 @@ std::string stream_text(const StreamReport& report) {
          (report.out_of_memory > 0 ? "; smaller pieces for want of memory: " + std::to_string(report.out_of_memory) : "");
 }
 
-/// A line on what the checksums found, behind a newline, and one for each piece that was computed again; empty without checksums.
-std::string checksum_text(const StreamReport& report) {
+/// A line on what the checksums found, and one for each piece that was computed again, each after `line_break`; empty without
+/// checksums.
+std::string checksum_text(const StreamReport& report, const std::string& line_break) {
   const ChecksumReport& found = report.checksums;
   if (found.columns + found.passed_over == 0) return "";
   const auto number = [](double x) {
@@ -174,7 +175,7 @@ std::string checksum_text(const StreamReport& report) {
     std::snprintf(text.data(), text.size(), "%.3g", x);
     return std::string(text.data());
   };
-  std::string text = "\nchecksums: " + std::to_string(found.columns) + " sums of columns compared";
+  std::string text = line_break + "checksums: " + std::to_string(found.columns) + " sums of columns compared";
   if (found.passed_over > 0) text += ", " + std::to_string(found.passed_over) + " not finite or near overflow and passed over";
   if (is_integer(report.plan.problem.type))
     text += ", which see any error";
@@ -182,8 +183,9 @@ std::string checksum_text(const StreamReport& report) {
     text += ", which see an error above " + number(2 * found.mean_bound) + " in the mean and " + number(2 * found.max_bound) +
             " at worst, where the largest element of C is " + number(found.max_element);
   text += "; " + percent(found.time, report.total_time) + " of the time";
-  if (found.read_again > 0) text += "; parts of C read again: " + std::to_string(found.read_again);
-  for (const ChecksumFailure& failure : found.failures) text += "\ncomputed again: " + to_string(failure);
+  if (found.confirmed > 0) text += "; pieces computed twice, with the same bits: " + std::to_string(found.confirmed);
+  if (found.read_again > 0) text += "; pieces read again: " + std::to_string(found.read_again);
+  for (const ChecksumFailure& failure : found.failures) text += line_break + "computed again: " + to_string(failure);
   return text;
 }
 
@@ -216,7 +218,7 @@ class OneDevice : public Computer {
   }
   std::string text() const override {
     return to_string(report_.plan.window.kernel) + " on " + engine_->device().renderer + ": " + time_text(report_.total_time) +
-           " with transfers\n" + stream_text(report_) + checksum_text(report_);
+           " with transfers\n" + stream_text(report_) + checksum_text(report_, "\n");
   }
 
  private:
@@ -261,7 +263,7 @@ class SeveralDevices : public Computer {
       lines += "\n  " + one.name + ": ";
       if (one.stream.pieces > 0)
         lines += to_string(one.stream.plan.window.kernel) + ", " + stream_text(one.stream) + ", " +
-                 percent(one.waiting_time, one.stream.total_time) + " waiting" + checksum_text(one.stream);
+                 percent(one.waiting_time, one.stream.total_time) + " waiting" + checksum_text(one.stream, "\n    ");
       else
         lines += "no piece";
       if (!one.failure.empty()) lines += "; given up: " + one.failure;
