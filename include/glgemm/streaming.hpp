@@ -182,8 +182,7 @@ GLGEMM_EXPORT std::string to_string(const ChecksumFailure& failure);
 /// written. Integers must be equal. For the rest let M be the same sum of magnitudes, and u and gamma_K as in verify.hpp:
 ///  - A difference within 2 sqrt(K) u M, which rounding errors that behave like random ones stay below by far, is right.
 ///  - Beyond it the piece is computed again. Where the bits are then the same, and the difference is within gamma_K M, which
-///    no right product exceeds,
-///    it was rounding all the same, and the piece is right.
+///    no right product exceeds, it was rounding all the same, and the piece is right.
 ///  - Else it is computed a third time, and then the product ends.
 /// So no right product fails. An error in one element is found if it is more than twice the first bound, and is not the same
 /// again; or more than twice the second. Errors of one column may cancel each other.
