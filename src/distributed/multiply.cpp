@@ -56,6 +56,7 @@ struct Run {
   std::mutex mutex{};  ///< of what follows
   std::string kernel{};
   std::int64_t largest = -1;  ///< the size of the task that it computed
+  std::int64_t checksum_failures = 0;
   Failures failures{};
 };
 
@@ -74,12 +75,13 @@ void compute(void* buffers[], const TaskArguments& arguments) {
     task.a.push_back(tile_of(buffers[1 + t]));
     task.b.push_back(tile_of(buffers[1 + arguments.tiles + t]));
   }
-  std::string kernel = run_task(task, run.options.plan);
+  const StreamReport report = run_task(task, run.options.plan, run.options.checksums);
   run.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
   const std::lock_guard lock(run.mutex);
+  run.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
   if (const std::int64_t size = task.c.rows * task.c.columns; size > run.largest) {
     run.largest = size;
-    run.kernel = std::move(kernel);
+    run.kernel = to_string(report.plan.window.kernel);
   }
   const std::int64_t done = ++run.done;
   if (run.options.progress) run.options.progress(static_cast<double>(done) / static_cast<double>(run.tasks));
@@ -382,6 +384,7 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   report->submit_time = run.submit_time;
   report->compute_time = std::chrono::nanoseconds(run.compute_ns);
   report->kernel = run.kernel;
+  report->checksum_failures = run.checksum_failures;
   report->total_time = Clock::now() - begin;
 }
 

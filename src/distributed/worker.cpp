@@ -79,7 +79,7 @@ void end_worker() noexcept {
   accelerator.reset();
 }
 
-std::string run_task(const Task& task, const PlanOptions& plan) {
+StreamReport run_task(const Task& task, const PlanOptions& plan, bool checksums) {
   if (!accelerator) throw GlError("distributed multiply: a worker has no accelerator");
   HostGemm product;
   product.op_a = task.op_a;
@@ -92,6 +92,7 @@ std::string run_task(const Task& task, const PlanOptions& plan) {
                           Layout::column_major);
   StreamOptions options;
   options.plan = plan;
+  options.checksums = checksums;
   // Not what the device has free now: the plan, and with it the bits, must not depend on it.
   const std::int64_t bytes =
       (product.a.rows * product.a.columns + product.b.rows * product.b.columns) * element_bytes(task.type) +
@@ -99,7 +100,7 @@ std::string run_task(const Task& task, const PlanOptions& plan) {
   options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
   StreamReport report;
   multiply(accelerator->engine, product, options, &report);
-  return to_string(report.plan.window.kernel);
+  return report;
 }
 
 }  // namespace glgemm::distributed

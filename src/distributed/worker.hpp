@@ -51,8 +51,8 @@ struct Task {
   Tile c{};
 };
 
-/// Computes a task on this thread's engine and waits for it. The kernel's name.
+/// Computes a task on this thread's engine and waits for it.
 /// @throws  as glgemm::multiply(Engine&, ...)
-std::string run_task(const Task& task, const PlanOptions& plan);
+StreamReport run_task(const Task& task, const PlanOptions& plan, bool checksums);
 
 }  // namespace glgemm::distributed

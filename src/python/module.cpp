@@ -148,8 +148,8 @@ void define_engine(py::module_& module) {
                           const Terms& terms) { multiply(service, product, terms); })
       .def("stream",
            [](const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms,
-              std::int64_t device_memory_limit, std::int64_t memory_limit, const py::object& progress) {
-             stream(service, product, terms, {device_memory_limit, memory_limit, progress});
+              std::int64_t device_memory_limit, std::int64_t memory_limit, bool checksums, const py::object& progress) {
+             stream(service, product, terms, {device_memory_limit, memory_limit, checksums, progress});
            })
       .def("_seconds_of_calls",  // what figures.py compares with
            [](Service& service, const Array& a, const Array& b, const Array& c, int calls) {

@@ -93,6 +93,7 @@ StreamOptions options_of(const Terms& terms, const StreamTerms& how, const Check
   StreamOptions options;
   options.device_memory_limit = how.device_memory_limit;
   options.memory_limit = how.memory_limit;
+  options.checksums = how.checksums;
   options.plan = terms.options;
   options.progress = [check, progress = how.progress.is_none() ? nullptr : &how.progress](double share) {
     check();
@@ -199,8 +200,8 @@ void define_stream(py::module_& module) {
       .def("close", &Devices::close)
       .def("info", &Devices::info)
       .def("stream", [](Devices& devices, const HostProduct& product, const Terms& terms, std::int64_t device_memory_limit,
-                        std::int64_t memory_limit, const py::object& progress) {
-        devices.multiply(product, terms, {device_memory_limit, memory_limit, progress});
+                        std::int64_t memory_limit, bool checksums, const py::object& progress) {
+        devices.multiply(product, terms, {device_memory_limit, memory_limit, checksums, progress});
       });
 }
 

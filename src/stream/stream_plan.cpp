@@ -10,6 +10,7 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
+#include "stream/checksums.hpp"
 
 namespace glgemm {
 namespace {
@@ -36,13 +37,14 @@ struct Cut {
 class Cutter {
  public:
   Cutter(const Problem& problem, const Limits& limits, const PlanOptions& options, const Plan& nominal, std::int64_t device_limit,
-         std::int64_t both_limit)
+         std::int64_t both_limit, bool checksums)
       : problem_(problem),
         limits_(limits),
         options_(options),
         nominal_(nominal),
         device_limit_(device_limit),
-        both_limit_(both_limit) {
+        both_limit_(both_limit),
+        checksums_(checksums) {
     // Strips are as small as they can be without many dispatches.
     const std::int64_t limit = both_limit > 0 ? std::min(device_limit, both_limit) : device_limit;
     strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
@@ -113,6 +115,10 @@ class Cutter {
     if (from != Panels::none && a + b > 0) result = std::min(result, both / (a + b));
     return std::max<std::int64_t>(0, result);
   }
+  /// On the host, beside strips.
+  std::int64_t sums_bytes(std::int64_t columns) const {
+    return checksums_ ? checksum_bytes(problem_.type, columns, strip_bytes_) : 0;
+  }
   std::int64_t acc_bytes() const { return element_bytes(accumulator(problem_.type)); }
   std::int64_t excess(const StreamPlan& plan) const {
     const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
@@ -121,8 +127,9 @@ class Cutter {
   /// What is left for a piece of C, windows and the workspace.
   std::int64_t room() const {
     const std::int64_t staging = strips() * strip_bytes_;
-    const std::int64_t by_both = both_limit_ > 0 ? both_limit_ - staging - strip_bytes_ * (problem_.residual ? 2 : 1)
-                                                 : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t by_both = both_limit_ > 0
+                                     ? both_limit_ - staging - strip_bytes_ * (problem_.residual ? 2 : 1) - sums_bytes(0)
+                                     : std::numeric_limits<std::int64_t>::max();
     const std::int64_t alignment = nominal_.workspace.size_bytes > 0 ? 2 * kernels::workspace_padding : 0;
     return std::min(device_limit_ - (limits_.cpu ? staging : 0), by_both) - alignment;
   }
@@ -135,6 +142,7 @@ class Cutter {
   PlanOptions options_;
   const Plan& nominal_;
   std::int64_t device_limit_, both_limit_, strip_bytes_ = 0;
+  bool checksums_;
 };
 
 Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
@@ -171,6 +179,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
   Tile block = tile(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
   const std::int64_t room = this->room() - spare;
+  const std::int64_t sums = both_limit_ > 0 ? sums_bytes(1) - sums_bytes(0) : 0;  // for each column of a piece
   const auto piece = [](std::int64_t size, std::int64_t pieces, std::int64_t step) {
     const std::int64_t each = ceil_div(size, pieces);
     return std::min(size, round_up(each, each > step ? step : 1));
@@ -178,7 +187,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
 
   std::vector<Cut> cuts;
   const auto add = [&](std::int64_t piece_m, std::int64_t piece_n) {
-    const std::int64_t left = room - piece_m * piece_n * acc_bytes();
+    const std::int64_t left = room - piece_n * (piece_m * acc_bytes() + sums);
     const std::int64_t each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
     if (left < each_k * min_k) return;
     std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
@@ -196,7 +205,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
     const std::int64_t column = packs(Role::b) ? acc_bytes() : element_bytes(problem_.type);
     const std::int64_t padding = bytes_for_each_k(Role::b, 1) - column;
     const std::int64_t width =
-        (room - (bytes_for_each_k(Role::a, piece_m) + padding) * min_k) / (piece_m * acc_bytes() + column * min_k);
+        (room - (bytes_for_each_k(Role::a, piece_m) + padding) * min_k) / (piece_m * acc_bytes() + sums + column * min_k);
     if (width < 1) continue;
     const std::int64_t first = ceil_div(n, width);
     for (std::int64_t j = first; j <= std::min(n, 4 * first + 64); j = std::max(j + 1, j + j / 20))
@@ -237,6 +246,7 @@ StreamPlan Cutter::made(const Cut& cut) const {
     if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * element_bytes(problem_.type), 4);
   (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
   plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
+  plan.host_bytes += sums_bytes(cut.n);
   plan.moved_bytes = cut.moved;
   return plan;
 }
@@ -259,6 +269,8 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     throw std::invalid_argument("multiply: a limit of " +
                                 std::to_string(std::min(options.device_memory_limit, options.memory_limit)) + " bytes");
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
+  if (options.checksums && problem.activation != ActivationKind::none)
+    throw Unsupported("multiply: a product with an activation has no checksums: sums after it say nothing of those before");
   const Limits& limits = options.plan.limits ? *options.plan.limits : device_limits;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
@@ -315,7 +327,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
       plan_options.split_k = 1;
       nominal = make_plan(square, limits, plan_options);
     }
-    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options.memory_limit);
+    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options.memory_limit, options.checksums);
     if (std::optional<StreamPlan> plan = cutter.best(bound)) {
       plan->bound_bytes = bound;
       return *std::move(plan);

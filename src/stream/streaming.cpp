@@ -32,34 +32,6 @@ class Timer {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// Calls f(part, offset) for parts of a dense section that are contiguous and have at most `max_elements` each: whole
-/// lines, or parts of one. `offset` is that of the part's first element in the section, in elements.
-template <class F>
-void for_each_part(const Section& section, Layout layout, std::int64_t max_elements, const F& f) {
-  const bool by_rows = layout == Layout::row_major;
-  const std::int64_t lines = by_rows ? section.rows : section.columns, width = by_rows ? section.columns : section.rows;
-  if (lines == 0 || width == 0) return;
-  const std::int64_t lines_each = std::max<std::int64_t>(1, max_elements / width), width_each = std::min(width, max_elements);
-  for (std::int64_t line = 0; line < lines; line += lines_each)
-    for (std::int64_t at = 0; at < width; at += width_each) {
-      const std::int64_t count = std::min(lines_each, lines - line), length = std::min(width_each, width - at);
-      f(by_rows ? Section{section.row + line, section.column + at, count, length}
-                : Section{section.row + at, section.column + line, length, count},
-        line * width + at);
-    }
-}
-
-/// Converts elements, in the same memory or apart.
-template <class From, class To>
-void convert_all(const std::byte* from, std::byte* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    From value;
-    std::memcpy(&value, from + static_cast<std::int64_t>(sizeof(From)) * i, sizeof(From));
-    const auto converted = static_cast<To>(value);
-    std::memcpy(to + static_cast<std::int64_t>(sizeof(To)) * i, &converted, sizeof(To));
-  }
-}
-
 template <class T>
 void add_scaled(std::byte* sum, const std::byte* x, T factor, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -81,6 +53,20 @@ void add_scaled(Type type, std::byte* sum, const std::byte* x, std::complex<doub
       add_scaled<Sum>(sum, x, to_element<Sum>(factor), count);
   });
 }
+
+/// Bytes in which a single word of 8 differs have different hashes (FNV-1a, of words).
+std::uint64_t hash_of(const std::byte* bytes, std::int64_t count) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (std::int64_t at = 0; at < count; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, static_cast<std::size_t>(std::min<std::int64_t>(8, count - at)));
+    hash = (hash ^ word) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+/// How often a piece is computed, or read, until the product fails.
+constexpr int max_tries = 3;
 
 }  // namespace
 
@@ -244,6 +230,7 @@ void Streamer::make_buffers() {
   }
   band_.resize(static_cast<std::size_t>(plan_.strip_bytes));
   if (plan_.problem.residual) added_.resize(band_.size());
+  if (options_.checksums) checksums_ = make_checksums(product_, plan_.window.precision, band_);
 }
 
 void Streamer::destroy() noexcept {
@@ -277,12 +264,6 @@ std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan,
   plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
   plan_options.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
   return {problem, plan_options};
-}
-
-Section Streamer::stored(Role role, const Held& part) const {
-  // op(A) is rows x k, op(B) is k x rows.
-  const bool rows_first = (role == Role::a) == (op(role) == Op::none);
-  return rows_first ? Section{part.row, part.k0, part.rows, part.k} : Section{part.k0, part.row, part.k, part.rows};
 }
 
 void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
@@ -324,23 +305,15 @@ void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsign
   const gl::Api& api = state_.api;
   const Type wide = accumulator(plan_.problem.type);
   const std::int64_t acc = element_bytes(wide);
-  // Narrow elements are read into the end of the room, so that they can be widened in it from the first on.
-  const auto read = [&](const HostMatrix& from, const Section& section, std::vector<std::byte>& room) {
-    const std::int64_t count = section.rows * section.columns;
-    if (from.type == wide) return from.read(section, room.data());
-    std::byte* const narrow = room.data() + count * (acc - element_bytes(from.type));
-    from.read(section, narrow);
-    with_type(from.type, [&]<class T>(T) { convert_all<T, accumulator_t<T>>(narrow, room.data(), count); });
-  };
   for_each_part(whole, matrix.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
     const std::int64_t count = section.rows * section.columns;
     through_strip(
         count * acc,
         [&](std::byte* to) {
           if (matrix.type == wide && !add_beta_times) return matrix.read(section, to);
-          read(matrix, section, band_);
+          read_wide(matrix, section, band_.data());
           if (add_beta_times) {
-            read(*add_beta_times, section, added_);
+            read_wide(*add_beta_times, section, added_.data());
             add_scaled(wide, band_.data(), added_.data(), product_.beta.value, count);
           }
           std::memcpy(to, band_.data(), static_cast<std::size_t>(count * acc));
@@ -372,21 +345,42 @@ void Streamer::wait() {
   gl::check_reset(api);
 }
 
-void Streamer::fetch_c(const Section& piece) {
+bool Streamer::read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f) {
   const gl::Api& api = state_.api;
-  const HostMatrix& c = product_.c;
   const std::int64_t acc = element_bytes(accumulator(plan_.problem.type));
-  const Timer timer(report_.transfer_time);
+  bool goes_on = true;
   gl::barrier_before_transfers(api);
-  for_each_part(piece, c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
-    const std::int64_t count = section.rows * section.columns;
-    gl::read_buffer(api, c_, offset * acc, band_.data(), count * acc);
+  for_each_part(piece, product_.c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
+    if (!goes_on) return;
+    const std::int64_t bytes = section.rows * section.columns * acc;
+    gl::read_buffer(api, c_, offset * acc, band_.data(), bytes);
     gl::check_reset(api);  // before anything is written that may not be C
-    if (c.type != accumulator(plan_.problem.type))
-      with_type(c.type, [&]<class T>(T) { convert_all<accumulator_t<T>, T>(band_.data(), band_.data(), count); });
+    report_.bytes_from_device += bytes;
+    goes_on = f(section, bytes);
+  });
+  return goes_on;
+}
+
+std::optional<ChecksumFailure> Streamer::check_c(const Section& piece) {
+  const Timer timer(report_.checksums.time);
+  read_c(piece, [&](const Section& section, std::int64_t bytes) {
+    checksums_->add(section, band_.data());
+    checked_.push_back(hash_of(band_.data(), bytes));
+    return true;
+  });
+  return checksums_->check(report_.checksums);
+}
+
+bool Streamer::fetch_c(const Section& piece) {
+  const HostMatrix& c = product_.c;
+  const Timer timer(report_.transfer_time);
+  std::size_t part = 0;
+  return read_c(piece, [&](const Section& section, std::int64_t bytes) {
+    if (checksums_ && hash_of(band_.data(), bytes) != checked_[part++]) return false;
+    convert_sums(c.type, band_.data(), section.rows * section.columns);
     wrote_ = true;
     c.write(section, band_.data());
-    report_.bytes_from_device += count * acc;
+    return true;
   });
 }
 
@@ -499,7 +493,7 @@ void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k)
   ++report_.windows;
 }
 
-void Streamer::run_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
+void Streamer::compute_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
   const std::int64_t k = plan_.problem.k;
   bring_c(piece);
   std::int64_t k0 = 0;
@@ -509,8 +503,36 @@ void Streamer::run_on_device(const Section& piece, const std::function<void(doub
     k0 += length;
     if (window_done) window_done(k == 0 ? 1 : static_cast<double>(k0) / static_cast<double>(k));
   } while (k0 < k);
+  if (checksums_) {  // while the device computes
+    const Timer timer(report_.checksums.time);
+    checksums_->expect(piece);
+  }
   wait();
-  fetch_c(piece);
+}
+
+void Streamer::run_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
+  std::vector<ChecksumFailure>& failures = report_.checksums.failures;
+  bool is_computed = false;
+  for (int tries = 1;; ++tries) {
+    if (!is_computed) compute_on_device(piece, window_done);
+    const std::vector<std::uint64_t> before = std::exchange(checked_, {});
+    std::optional<ChecksumFailure> failure = checksums_ ? check_c(piece) : std::nullopt;
+    if (failure && !failure->proved && tries > 1 && !is_computed && checked_ == before) {
+      failures.pop_back();  // the last try was no failure either
+      ++report_.checksums.confirmed;
+      failure.reset();
+    }
+    if (!failure && fetch_c(piece)) break;
+    if (failure)
+      failures.push_back(*failure);
+    else
+      ++report_.checksums.read_again;  // one of two reads was disturbed: C is checked as it comes now
+    if (tries == max_tries || (failure && wrote_ && reads_c(product_)))
+      throw GlError(failure ? "multiply: computed again, C fails its checksums in " + to_string(*failure)
+                            : "multiply: the piece of " + section_text(piece) + " of C differs each time that it is read");
+    is_computed = !failure;
+    if (failure) held_ = {};  // what was brought may be what is wrong
+  }
   ++report_.pieces;
 }
 

@@ -15,6 +15,8 @@
 
 #include "engine/execute.hpp"
 #include "engine/state.hpp"
+#include "stream/checksums.hpp"
+#include "stream/sections.hpp"
 
 namespace glgemm {
 
@@ -33,6 +35,7 @@ class Streamer {
 
   /// Computes a piece of C, of at most piece_m x piece_n, and waits until it is written. `window_done` is called after each
   /// window of k with the share of the piece that is done.
+  /// @throws GlError  the piece failed its checksums several times; nothing of it has been written
   /// @throws OutOfMemory, DeviceLost, GlError, and what the matrices' functions throw
   void run(const Section& piece, const std::function<void(double share)>& window_done = {});
 
@@ -70,10 +73,15 @@ class Streamer {
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
   Op op(Role role) const { return role == Role::a ? product_.op_a : product_.op_b; }
   /// The section of the stored matrix that has these rows (B: columns) and steps of k.
-  Section stored(Role role, const Held& part) const;
+  Section stored(Role role, const Held& part) const {
+    return stored_section(role, op(role), part.row, part.rows, part.k0, part.k);
+  }
 
   void make_buffers();
   void destroy() noexcept;
+  /// Computes a piece of C on the device, and waits.
+  void compute_on_device(const Section& piece, const std::function<void(double share)>& window_done);
+  /// The same, until it passes its checksums, and writes it.
   void run_on_device(const Section& piece, const std::function<void(double share)>& window_done);
   /// Adds a window of k to the piece of C that is on the device.
   void run_window(const Section& piece, std::int64_t k0, std::int64_t k);
@@ -96,7 +104,12 @@ class Streamer {
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
-  void fetch_c(const Section& piece);
+  /// Calls f(section, bytes) for parts of the piece when they are in the band, until f returns false. Whether it never did.
+  bool read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
+  /// Whether the sums of the piece's columns are right.
+  std::optional<ChecksumFailure> check_c(const Section& piece);
+  /// Writes the piece; false if it is not what was checked.
+  bool fetch_c(const Section& piece);
   void wait();
 
   Engine::State& state_;
@@ -111,8 +124,10 @@ class Streamer {
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   unsigned bias_ = 0;
-  std::vector<std::byte> band_;   ///< through which C comes back
-  std::vector<std::byte> added_;  ///< through which a C comes that D is added to
+  std::vector<std::byte> band_;           ///< through which C comes back
+  std::vector<std::byte> added_;          ///< through which a C comes that D is added to
+  std::unique_ptr<Checksums> checksums_;  ///< if wanted
+  std::vector<std::uint64_t> checked_;    ///< hashes of the parts of C that were checked
   bool lost_ = false;
   bool wrote_ = false;
 };

@@ -133,7 +133,8 @@ int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     StreamOptions options;
     if (kernel) options.plan.kernel = parse_kernel(kernel);
     options.device_memory_limit = std::int64_t{9 + static_cast<std::int64_t>(random() % 24)} << 10;
-    if (random() % 2 == 0) options.memory_limit = options.device_memory_limit + 8192;
+    options.checksums = i % 2 == 0 && one.product.epilogue.activation == Activation{};
+    if (random() % 2 == 0) options.memory_limit = options.device_memory_limit + (options.checksums ? 16384 : 8192);
     if (random() % 3 == 0) {
       options.plan.limits = engine.limits();
       options.plan.limits->storage_block_bytes = 4096;
@@ -156,6 +157,8 @@ int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     CAPTURE(report.plan.strip_bytes);
     const bool equal = one.c == one.expected;
     CHECK(equal);
+    CHECK(report.checksums.failures.empty());
+    CHECK((report.checksums.columns >= n) == options.checksums);
     CHECK(report.pieces == report.plan.pieces());
     CHECK(report.windows == report.pieces * report.plan.windows());
     CHECK(report.plan.device_bytes <= options.device_memory_limit);

@@ -38,6 +38,7 @@ std::array<std::atomic<std::int64_t>, known_functions + max_unknown> counts;
 std::atomic<std::int64_t> max_bytes = std::numeric_limits<std::int64_t>::max();
 std::atomic<GLenum> status = GL_NO_ERROR;
 std::atomic<bool> busy = false;
+std::atomic<std::int64_t> reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
 
@@ -61,6 +62,17 @@ struct Counted<I, R (*)(Arguments...)> {
         return busy && timeout == 0 ? GLenum{GL_TIMEOUT_EXPIRED} : real.load()(sync, flags, timeout);
       };
       return wait(arguments...);
+    } else if constexpr (I == at_GetBufferSubData) {
+      const auto read = [](GLenum target, GLintptr offset, GLsizeiptr size, void* data) {
+        real.load()(target, offset, size, data);
+        if (reads_to_skip > 0) {
+          --reads_to_skip;
+        } else if (reads_to_flip > 0 && bit_to_flip / 8 < size) {
+          --reads_to_flip;
+          static_cast<unsigned char*>(data)[bit_to_flip / 8] ^= static_cast<unsigned char>(1U << (bit_to_flip % 8));
+        }
+      };
+      return read(arguments...);
     } else if constexpr (I == at_GetQueryObjectui64v) {
       const auto get = [](GLuint query, GLenum what, GLuint64* value) {
         real.load()(query, what, value);
@@ -131,6 +143,12 @@ std::int64_t all_calls() {
 
 void limit_buffers(std::int64_t bytes) {
   max_bytes = bytes;
+}
+
+void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit) {
+  bit_to_flip = bit;
+  reads_to_skip = skipped;
+  reads_to_flip = count;
 }
 
 void pretend_busy(bool is) {

@@ -20,6 +20,9 @@ std::int64_t all_calls();
 /// Buffers of more bytes are refused by the driver, with its GL_OUT_OF_MEMORY, from now on.
 void limit_buffers(std::int64_t bytes);
 
+/// After `skipped` more reads of buffers (glGetBufferSubData), `count` reads come with that bit of theirs inverted.
+void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit);
+
 /// Whether the device seems to have done nothing yet, to those who ask without waiting.
 void pretend_busy(bool is);
 

@@ -19,6 +19,7 @@ int multiply_distributed(const MultiplyArguments&) {
 #else
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <iostream>
@@ -240,14 +241,16 @@ std::optional<Check> check_written(const FileProduct& product, const std::string
   return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28);
 }
 
-std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile) {
-  std::int64_t received = report.bytes_received;
-  MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : &received, &received, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile, bool checksums) {
+  std::array sums{report.bytes_received, report.checksum_failures};
+  MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : sums.data(), sums.data(), 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  const auto [received, failures] = sums;
   return report.kernel + " on " + std::to_string(cluster.size()) + (cluster.size() == 1 ? " rank" : " ranks") + ", a grid of " +
          size_text(cluster.grid().rows, cluster.grid().columns) + ": " +
          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count()) + " ms; tiles of " +
          size_text(tile, tile) + ", k in runs of " + std::to_string(report.run_k) + "; " +
-         gigabytes(static_cast<double>(received)) + " sent between ranks";
+         gigabytes(static_cast<double>(received)) + " sent between ranks" +
+         (checksums ? "; pieces that failed their checksums and were computed again: " + std::to_string(failures) : "");
 }
 
 int run(const Mpi& mpi, const MultiplyArguments& arguments) {
@@ -293,6 +296,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   options.run_k = arguments.run_k.value_or(0);
   options.memory_limit = limit - own;
   options.plan = arguments.plan_options();
+  options.checksums = arguments.checksums;
   TiledReport report;
   {
     std::optional<FirstRanksProgress> progress;
@@ -311,7 +315,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   });
   MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (passed) output.commit();
-  const std::string done = report_text(cluster, report, tile);
+  const std::string done = report_text(cluster, report, tile, arguments.checksums);
   if (!mpi.first()) return passed ? 0 : 1;
   std::cout << product_text(arguments, arguments.output, product) << '\n'
             << done << '\n'

@@ -194,6 +194,7 @@ int multiply(const Arguments& arguments) {
                             : arguments.device_memory_limit ? "--device-memory-limit"
                             : arguments.accelerators        ? "--accelerators"
                             : arguments.resume              ? "--resume"
+                            : arguments.checksums           ? "--checksums"
                                                             : nullptr;
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;
@@ -283,9 +284,9 @@ constexpr const char* multiply_footer =
     "\n"
     "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes "
     "against\n"
-    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators or --resume is given, the product is "
-    "streamed:\n"
-    "read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces in\n"
+    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the\n"
+    "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
+    "in\n"
     "OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on with\n"
     "them. Streamed matrices are .npy files.";
 
@@ -348,6 +349,9 @@ void add_multiply(CLI::App& app, int& status) {
       ->excludes(device)
       ->type_name("LIST");
   verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
+  verb->add_flag("--checksums", arguments->checksums,
+                 "Check the sum of each column of each piece before the piece is written, and compute a piece that fails again; "
+                 "the product is streamed");
   CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
                                                   "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
                                                   "-o C.npy --distributed'; see docs/distributed.md");

@@ -84,7 +84,8 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 }
 
 Json file_json(const InputFile& file) {
-  return {{"path", to_text(fs::weakly_canonical(to_path(file.path())))}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
+  return {
+      {"path", to_text(fs::weakly_canonical(to_path(file.path())))}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
 }
 
 /// All that the bits of the result depend on but for the plan.
@@ -164,6 +165,30 @@ std::string stream_text(const StreamReport& report) {
          (report.out_of_memory > 0 ? "; smaller pieces for want of memory: " + std::to_string(report.out_of_memory) : "");
 }
 
+/// A line on what the checksums found, and one for each piece that was computed again, each after `line_break`; empty without
+/// checksums.
+std::string checksum_text(const StreamReport& report, const std::string& line_break) {
+  const ChecksumReport& found = report.checksums;
+  if (found.columns + found.passed_over == 0) return "";
+  const auto number = [](double x) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", x);
+    return std::string(text.data());
+  };
+  std::string text = line_break + "checksums: " + std::to_string(found.columns) + " sums of columns compared";
+  if (found.passed_over > 0) text += ", " + std::to_string(found.passed_over) + " not finite or near overflow and passed over";
+  if (is_integer(report.plan.problem.type))
+    text += ", which see any error";
+  else
+    text += ", which see an error above " + number(2 * found.mean_bound) + " in the mean and " + number(2 * found.max_bound) +
+            " at worst, where the largest element of C is " + number(found.max_element);
+  text += "; " + percent(found.time, report.total_time) + " of the time";
+  if (found.confirmed > 0) text += "; pieces computed twice, with the same bits: " + std::to_string(found.confirmed);
+  if (found.read_again > 0) text += "; pieces read again: " + std::to_string(found.read_again);
+  for (const ChecksumFailure& failure : found.failures) text += line_break + "computed again: " + to_string(failure);
+  return text;
+}
+
 class OneDevice : public Computer {
  public:
   OneDevice(const std::string& name, EngineOptions options) : name_(name), engine_options_(std::move(options)) { make(); }
@@ -193,7 +218,7 @@ class OneDevice : public Computer {
   }
   std::string text() const override {
     return to_string(report_.plan.window.kernel) + " on " + engine_->device().renderer + ": " + time_text(report_.total_time) +
-           " with transfers\n" + stream_text(report_);
+           " with transfers\n" + stream_text(report_) + checksum_text(report_, "\n");
   }
 
  private:
@@ -238,7 +263,7 @@ class SeveralDevices : public Computer {
       lines += "\n  " + one.name + ": ";
       if (one.stream.pieces > 0)
         lines += to_string(one.stream.plan.window.kernel) + ", " + stream_text(one.stream) + ", " +
-                 percent(one.waiting_time, one.stream.total_time) + " waiting";
+                 percent(one.waiting_time, one.stream.total_time) + " waiting" + checksum_text(one.stream, "\n    ");
       else
         lines += "no piece";
       if (!one.failure.empty()) lines += "; given up: " + one.failure;
@@ -384,6 +409,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
 
   StreamOptions options;
   options.plan = arguments.plan_options();
+  options.checksums = arguments.checksums;
   // Limits that were not given are those of the run that is gone on with, so that the plan is the same.
   options.memory_limit = recorded("memory", arguments.memory_limit);
   options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);

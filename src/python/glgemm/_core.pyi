@@ -111,6 +111,7 @@ class Service:
         terms: Terms,
         device_memory_limit: int,
         memory_limit: int,
+        checksums: bool,
         progress: Callable[[float], object] | None,
     ) -> None: ...
     def explain(self, product: HostProduct, terms: Terms) -> str: ...
@@ -130,6 +131,7 @@ class Devices:
         terms: Terms,
         device_memory_limit: int,
         memory_limit: int,
+        checksums: bool,
         progress: Callable[[float], object] | None,
     ) -> None: ...
 

@@ -282,7 +282,7 @@ def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, 
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for item in np.ndindex(*batch):
         d = None if residual is None else residual[item]
-        engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, 0, 0, None)
+        engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, 0, 0, False, None)
     if into is not c:
         c[...] = into
 

@@ -127,6 +127,7 @@ def stream(
     dtype: npt.DTypeLike = None,
     device_memory_limit: int = 0,
     memory_limit: int = 0,
+    checksums: bool = False,
     progress: bool | Callable[[float], object] | None = None,
     engine: Engine | Accelerators | None = None,
     kernel: str | None = None,
@@ -141,6 +142,8 @@ def stream(
                function that is called with the share that is done; what it raises ends the product
     device_memory_limit, memory_limit
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
+    checksums  check the sum of each column of each piece of C before the piece is written; a piece that fails is computed again,
+               at most twice, then Error. Refused with an activation
     engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done
 
     The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
@@ -192,9 +195,9 @@ def stream(
         if c.size:
             if isinstance(device, Accelerators):
                 with device._lock:
-                    device._devices.stream(product, terms, device_memory_limit, memory_limit, step)
+                    device._devices.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
             else:
-                device._service.stream(product, terms, device_memory_limit, memory_limit, step)
+                device._service.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
         if isinstance(c, np.memmap):
             c.flush()
         return c
