@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace glgemm {
 
@@ -20,6 +21,9 @@ extern const std::string_view no_user_cache;
 
 /// Why nothing may be loaded from the folder; empty if it may be.
 std::string distrust(const std::filesystem::path& folder);
+
+/// Whether a file was not replaced since another program has the old one open: a reason on Windows alone.
+bool is_open_elsewhere(const std::error_code& error);
 
 /// The bytes of this machine's memory; 0 if the system does not say.
 std::int64_t main_memory_bytes();

@@ -38,6 +38,10 @@ std::string distrust(const std::filesystem::path& folder) {
   return "";
 }
 
+bool is_open_elsewhere(const std::error_code&) {
+  return false;
+}
+
 std::int64_t main_memory_bytes() {
 #if defined(_SC_PHYS_PAGES)
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

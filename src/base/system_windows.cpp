@@ -37,6 +37,10 @@ std::string distrust(const std::filesystem::path&) {
   return "";
 }
 
+bool is_open_elsewhere(const std::error_code& error) {
+  return error == std::errc::permission_denied || error == std::error_code(ERROR_SHARING_VIOLATION, std::system_category());
+}
+
 std::int64_t main_memory_bytes() {
   MEMORYSTATUSEX status{};
   status.dwLength = sizeof status;
