@@ -445,6 +445,11 @@ TEST_CASE("what a call costs, in a scope and without one") {
   CHECK(result.status == 0);
   const json all = json::parse(result.json);
   REQUIRE(all["results"].size() == 2);
+#if defined(_WIN32)
+  constexpr double tick_us = 16e3;  // in which the system counts a thread's time
+#else
+  constexpr double tick_us = 0;
+#endif
   for (const json& x : all["results"]) {
     CAPTURE(x.dump());
     CHECK(x["n"] == 33);
@@ -452,11 +457,11 @@ TEST_CASE("what a call costs, in a scope and without one") {
     CHECK(x["dispatches"] == 1);
     CHECK(x["batches"] == 3);
     CHECK(x["calls"] >= 1);
-    CHECK(x["cpu_us"] > 0);
+    CHECK(x["cpu_us"].get<double>() + tick_us > 0);
     CHECK(x["cpu_us_low"] <= x["cpu_us"]);
     CHECK(x["cpu_us_high"] >= x["cpu_us"]);
     // A thread has one CPU at a time; what clocks round is little.
-    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20);
+    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20 + tick_us);
   }
   for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
                                 "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
