@@ -633,7 +633,11 @@ TEST_CASE("devices says what shaders can do") {
     CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
     CHECK(probes["image_buffer_texels"] >= 65536);
     CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
-    CHECK(probes["timestamps_say"] > 0.5);
+    // Where it computes behind a window, Mesa takes the time of queries when the window's picture is drawn.
+    if (device["platform"] == "wgl" && device["software"].get<bool>())
+      MESSAGE("LEFT OUT: whether timestamps are those of a dispatch");
+    else
+      CHECK(probes["timestamps_say"] > 0.5);
     CHECK(probes["timestamps_say"] < 1.2);
     // GPUs' compilers may contract a product and a sum in one shader and not in another; drivers that compute on the CPU do not.
     if (device["software"].get<bool>()) {
