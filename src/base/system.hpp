@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace glgemm {
 
@@ -21,8 +22,18 @@ extern const std::string_view no_user_cache;
 /// Why nothing may be loaded from the folder; empty if it may be.
 std::string distrust(const std::filesystem::path& folder);
 
+/// Whether a file was not replaced since another program has the old one open: a reason on Windows alone.
+bool is_open_elsewhere(const std::error_code& error);
+
+/// Whether this is Wine. Its OpenGL has a debug callback of its own before the application's: it tells that one where the
+/// application's is asked for, and crashes where a thread of the driver calls it.
+bool is_wine();
+
 /// The bytes of this machine's memory; 0 if the system does not say.
 std::int64_t main_memory_bytes();
+
+/// Where the C interface keeps this thread's last error, as long as the thread lives.
+std::string& last_error_text();
 
 /// Texts are UTF-8, paths too, whatever the system's own are.
 inline std::filesystem::path to_path(std::string_view text) {

@@ -38,12 +38,25 @@ std::string distrust(const std::filesystem::path& folder) {
   return "";
 }
 
+bool is_open_elsewhere(const std::error_code&) {
+  return false;
+}
+
+bool is_wine() {
+  return false;
+}
+
 std::int64_t main_memory_bytes() {
 #if defined(_SC_PHYS_PAGES)
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) return std::int64_t{pages} * page;
 #endif
   return 0;
+}
+
+std::string& last_error_text() {
+  thread_local std::string text;
+  return text;
 }
 
 }  // namespace glgemm

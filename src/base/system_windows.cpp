@@ -8,6 +8,27 @@
 #include "base/system.hpp"
 
 namespace glgemm {
+namespace {
+
+/// Where each thread keeps its text.
+class TextSlot {
+ public:
+  TextSlot() = default;
+  ~TextSlot() { FlsFree(number_); }
+  TextSlot(const TextSlot&) = delete;
+  TextSlot& operator=(const TextSlot&) = delete;
+  std::string& get() const {
+    auto* text = static_cast<std::string*>(FlsGetValue(number_));
+    if (!text) FlsSetValue(number_, text = new std::string);
+    return *text;
+  }
+
+ private:
+  static void NTAPI end(void* text) { delete static_cast<std::string*>(text); }
+  DWORD number_ = FlsAlloc(end);
+};
+
+}  // namespace
 
 std::optional<std::string> variable(const char* name) {
   const std::wstring wide = to_path(name).wstring();
@@ -37,10 +58,25 @@ std::string distrust(const std::filesystem::path&) {
   return "";
 }
 
+bool is_open_elsewhere(const std::error_code& error) {
+  return error == std::errc::permission_denied || error == std::error_code(ERROR_SHARING_VIOLATION, std::system_category());
+}
+
+bool is_wine() {
+  const HMODULE system = GetModuleHandleW(L"ntdll.dll");
+  return system && GetProcAddress(system, "wine_get_version");
+}
+
 std::int64_t main_memory_bytes() {
   MEMORYSTATUSEX status{};
   status.dwLength = sizeof status;
   return GlobalMemoryStatusEx(&status) ? static_cast<std::int64_t>(status.ullTotalPhys) : 0;
+}
+
+// mingw-w64 frees the memory of a thread's variables before it calls their destructors.
+std::string& last_error_text() {
+  static const TextSlot slot;
+  return slot.get();
 }
 
 }  // namespace glgemm

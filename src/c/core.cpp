@@ -7,6 +7,7 @@
 #include <glgemm/error.hpp>
 #include <glgemm/version.hpp>
 
+#include "base/system.hpp"
 #include "c/convert.hpp"
 
 using namespace glgemm;
@@ -18,21 +19,18 @@ using c_api::from_view;
 
 namespace {
 
-struct LastError {
-  std::string text;
-  const char* shown = "";
+thread_local const char* last_error = "";
 
-  glgemm_status keep(glgemm_status status, const char* message) noexcept {
-    try {
-      text = message;
-      shown = text.c_str();
-    } catch (...) {
-      shown = "the host is out of memory";
-    }
-    return status;
+glgemm_status keep(glgemm_status status, const char* message) noexcept {
+  try {
+    std::string& text = last_error_text();
+    text = message;
+    last_error = text.c_str();
+  } catch (...) {
+    last_error = "the host is out of memory";
   }
-};
-thread_local LastError last_error;
+  return status;
+}
 
 /// Whether a number is one of glgemm.h's types.
 bool is_type(std::int32_t type) {
@@ -45,25 +43,25 @@ glgemm_status c_api::current_exception() noexcept {
   try {
     throw;
   } catch (const std::invalid_argument& error) {
-    return last_error.keep(GLGEMM_INVALID_ARGUMENT, error.what());
+    return keep(GLGEMM_INVALID_ARGUMENT, error.what());
   } catch (const Unsupported& error) {
-    return last_error.keep(GLGEMM_UNSUPPORTED, error.what());
+    return keep(GLGEMM_UNSUPPORTED, error.what());
   } catch (const OutOfMemory& error) {
-    return last_error.keep(GLGEMM_OUT_OF_MEMORY, error.what());
+    return keep(GLGEMM_OUT_OF_MEMORY, error.what());
   } catch (const DeviceLost& error) {
-    return last_error.keep(GLGEMM_DEVICE_LOST, error.what());
+    return keep(GLGEMM_DEVICE_LOST, error.what());
   } catch (const GlError& error) {
-    return last_error.keep(GLGEMM_GL_ERROR, error.what());
+    return keep(GLGEMM_GL_ERROR, error.what());
   } catch (const CallbackFailed& error) {
-    return last_error.keep(GLGEMM_CALLBACK_FAILED, error.what());
+    return keep(GLGEMM_CALLBACK_FAILED, error.what());
   } catch (const std::bad_alloc&) {
-    return last_error.keep(GLGEMM_HOST_OUT_OF_MEMORY, "the host is out of memory");
+    return keep(GLGEMM_HOST_OUT_OF_MEMORY, "the host is out of memory");
   } catch (const std::length_error&) {
-    return last_error.keep(GLGEMM_HOST_OUT_OF_MEMORY, "more elements than the host's memory could hold");
+    return keep(GLGEMM_HOST_OUT_OF_MEMORY, "more elements than the host's memory could hold");
   } catch (const std::exception& error) {
-    return last_error.keep(GLGEMM_INTERNAL_ERROR, error.what());
+    return keep(GLGEMM_INTERNAL_ERROR, error.what());
   } catch (...) {
-    return last_error.keep(GLGEMM_INTERNAL_ERROR, "an exception that is none of the standard library's");
+    return keep(GLGEMM_INTERNAL_ERROR, "an exception that is none of the standard library's");
   }
 }
 
@@ -89,7 +87,7 @@ void convert_small_floats(const Arguments& in, std::int32_t type, std::int64_t c
 // ---- The functions, in the header's order
 
 const char* glgemm_last_error() {
-  return last_error.shown;
+  return last_error;
 }
 int32_t glgemm_api_version() {
   return GLGEMM_API_VERSION;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/system.hpp"
 #include "gl/api.hpp"
 #include "gl/queries.hpp"
 
@@ -53,7 +54,7 @@ bool is_of_compiler(const Message& message) {
 }  // namespace
 
 CompilerMessages::CompilerMessages(const Api& api) : api_(api), group_(api, "glgemm compiles") {
-  if (!group_.is_pushed()) return;
+  if (!group_.is_pushed() || is_wine()) return;
   api.GetPointerv(GL_DEBUG_CALLBACK_FUNCTION, &callback_);
   api.GetPointerv(GL_DEBUG_CALLBACK_USER_PARAM, &user_);
   output_ = api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE;

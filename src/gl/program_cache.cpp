@@ -149,7 +149,9 @@ void ProgramCache::store(std::string_view key, const StoredProgram& program) noe
     try {
       write(temporary, key, program);
       fs::rename(temporary, path, error);
-      if (error && error != std::errc::no_such_file_or_directory)  // the folder was deleted: no failure
+      if (is_open_elsewhere(error))  // no failure: the program there is as good
+        fs::remove(temporary, error);
+      else if (error && error != std::errc::no_such_file_or_directory)  // the folder was deleted: no failure
         throw fs::filesystem_error("rename", temporary, path, error);
     } catch (...) {
       fs::remove(temporary, error);

@@ -452,6 +452,11 @@ TEST_CASE("what a call costs, in a scope and without one") {
   CHECK(result.status == 0);
   const json all = json::parse(result.json);
   REQUIRE(all["results"].size() == 2);
+#if defined(_WIN32)
+  constexpr double tick_us = 16e3;  // in which the system counts a thread's time
+#else
+  constexpr double tick_us = 0;
+#endif
   for (const json& x : all["results"]) {
     CAPTURE(x.dump());
     CHECK(x["n"] == 33);
@@ -459,11 +464,11 @@ TEST_CASE("what a call costs, in a scope and without one") {
     CHECK(x["dispatches"] == 1);
     CHECK(x["batches"] == 3);
     CHECK(x["calls"] >= 1);
-    CHECK(x["cpu_us"] > 0);
+    CHECK(x["cpu_us"].get<double>() + tick_us > 0);
     CHECK(x["cpu_us_low"] <= x["cpu_us"]);
     CHECK(x["cpu_us_high"] >= x["cpu_us"]);
     // A thread has one CPU at a time; what clocks round is little.
-    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20);
+    CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20 + tick_us);
   }
   for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
                                 "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
@@ -635,7 +640,11 @@ TEST_CASE("devices says what shaders can do") {
     CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
     CHECK(probes["image_buffer_texels"] >= 65536);
     CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
-    CHECK(probes["timestamps_say"] > 0.5);
+    // Where it computes behind a window, Mesa takes the time of queries when the window's picture is drawn.
+    if (device["platform"] == "wgl" && device["software"].get<bool>())
+      MESSAGE("LEFT OUT: whether timestamps are those of a dispatch");
+    else
+      CHECK(probes["timestamps_say"] > 0.5);
     CHECK(probes["timestamps_say"] < 1.2);
     // GPUs' compilers may contract a product and a sum in one shader and not in another; drivers that compute on the CPU do not.
     if (device["software"].get<bool>()) {

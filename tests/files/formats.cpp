@@ -243,13 +243,19 @@ TEST_CASE("formats: an output that is an input's file is found by the file, not 
   TemporaryFolder folder;
   const std::string input = folder.file("A.npy", "x"), other = folder.file("B.npy", "x"), link = folder.file("link");
   const std::string hard = folder.file("hard.npz");
-  std::filesystem::create_symlink("A.npy", link);
+  std::error_code none;
+  std::filesystem::create_symlink("A.npy", link, none);
+#if defined(_WIN32)  // where users may not make them, or the C++ library cannot
+  if (none) MESSAGE("LEFT OUT: a symbolic link: ", none.message());
+#else
+  REQUIRE(!none);
+#endif
   std::filesystem::create_hard_link(other, hard);
   const std::vector<std::string> inputs{input, "", "-", hard + ":x"};
   const auto told = [&](const std::string& output) {
     return message_of<std::invalid_argument>([&] { require_no_input(output, "-o", inputs); });
   };
-  for (const std::string& output : {input, link, folder.file("./A.npy")})
+  for (const std::string& output : {input, none ? input : link, folder.file("./A.npy")})
     CHECK(told(output) ==
           "-o: '" + output + "' is the file of the input '" + input + "': give another name, or --force to replace it");
   CHECK(told(other).find("is the file of the input '" + hard + ":x'") != std::string::npos);

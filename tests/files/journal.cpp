@@ -16,8 +16,10 @@ const nlohmann::ordered_json header{{"A", {{"path", "A.npy"}, {"bytes", 128}}}, 
 const std::vector<Section> pieces{{0, 0, 4, 8}, {4, 0, 4, 8}, {8, 0, 3, 8}};
 
 std::string whole(const TemporaryFolder& folder) {
-  Journal journal(folder.file("whole"), header);
-  for (const Section& piece : pieces) journal.add(piece);
+  {
+    Journal journal(folder.file("whole"), header);
+    for (const Section& piece : pieces) journal.add(piece);
+  }
   return TemporaryFolder::contents(folder.file("whole"));
 }
 }  // namespace

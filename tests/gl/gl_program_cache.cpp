@@ -16,8 +16,8 @@
 #include <glgemm/plan.hpp>
 
 #include "engine/state.hpp"
-#include "gl/program_cache.hpp"
 #include "files/child.hpp"
+#include "gl/program_cache.hpp"
 #include "support/context.hpp"
 #include "support/environment.hpp"
 #include "support/functions.hpp"
@@ -86,7 +86,7 @@ bool gives_binaries() {
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) files.push_back(entry.path().string());
   return files;
 }
 
@@ -264,9 +264,9 @@ Timed programs_in_a_process(const std::string& folder) {
   // elsewhere.
 #if defined(_WIN32)
   const glgemm::tools::Scratch scratch;
-  const glgemm::tools::Ended ended = run_program(
-      {"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
-      {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);
+  const glgemm::tools::Ended ended =
+      run_program({"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
+                  {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);
   CHECK(ended.status == 0);
   const std::string said = ended.out;
 #else

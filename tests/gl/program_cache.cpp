@@ -58,7 +58,9 @@ TEST_CASE("program cache: what is stored comes back, under its key alone") {
   const fs::path place = folder.file("a/b/programs");
   ProgramCache cache(place);
   REQUIRE(cache.on());
+#if !defined(_WIN32)  // where access lists say who may enter
   CHECK((fs::status(place).permissions() & fs::perms::all) == fs::perms::owner_all);
+#endif
   CHECK_FALSE(cache.load("one"));
   for (unsigned char seed = 1; seed <= 3; ++seed) {  // each in the place of the one before
     cache.store("one", made("one", seed));
@@ -272,19 +274,26 @@ TEST_CASE("program cache: threads and processes share a folder") {
 
 TEST_CASE("program cache: who reads while another writes finds the one program or the other") {
   const TemporaryFolder folder;
-  ProgramCache writer(folder.file("")), reader(folder.file(""));
+  std::string said;  // by the writer
+  ProgramCache writer(folder.file(""), [&](const std::string&line) { said = line; }), reader(folder.file(""));
   const StoredProgram programs[] = {made("key", 0, 100'000), made("key", 1, 150'000)};
   writer.store("key", programs[0]);
   std::thread thread([&] {
     for (int i = 0; i < 60; ++i) writer.store("key", programs[i % 2]);
   });
+#if defined(_WIN32)  // where a file that is being replaced cannot be opened for a moment
+  constexpr bool always_there = false;
+#else
+  constexpr bool always_there = true;
+#endif
   int wrong = 0;
   for (int i = 0; i < 100; ++i) {
     const auto program = reader.load("key");
-    wrong += !program || (*program != programs[0] && *program != programs[1]);
+    wrong += program ? (*program != programs[0] && *program != programs[1]) : always_there;
   }
   thread.join();
   CHECK(wrong == 0);
+  CAPTURE(said);
   CHECK(writer.on());
   CHECK(reader.on());
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The tool for Windows from outside, under Wine: products, names that are not ASCII, long paths, files that others hold open, and a
-# tuner whose candidates hang and crash.
+# tuner whose candidates hang and crash; Ctrl-C; a report.
 # Usage: tool.sh GLGEMM.EXE   (with a display, mingw-w64, and WINEPREFIX as it shall be)
 set -u
 export LC_ALL=C.UTF-8
@@ -81,6 +81,33 @@ wait $holder
 holder=
 glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr && [ "$(elements held.npy)" = $square ] || fail "it is free again: $(cat stderr)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
+
+# Ctrl-C: the temporary file of an output goes; what is done of a streamed product stays, and is gone on with.
+x86_64-w64-mingw32-gcc-posix "$here/interrupt.c" -o interrupt.exe || exit 2
+npy large.npy '(600, 600)' ''
+head -c $((600 * 600 * 4)) /dev/zero >>large.npy
+interrupt() { # interrupt FILE ARGUMENTS...
+  timeout 120 wine interrupt.exe "$1" "$exe" multiply large.npy large.npy -o C.npy --type f64 --kernel naive "${@:2}" >stdout 2>stderr
+  grep -q 'status 0xc000013a' stdout || fail "Ctrl-C $*: $(cat stdout stderr)"
+  [ ! -e C.npy ] || fail "Ctrl-C $*: there is a product"
+}
+rm -f C.npy
+interrupt '.glgemm*'
+[ "$(find . -name '*glgemm-*' | wc -l)" -eq 0 ] || fail "Ctrl-C: temporary files are left: $(find . -name '*glgemm-*')"
+interrupt C.npy.glgemm-journal --memory-limit 400K
+grep -q 'interrupted; what is done is kept' stderr || fail "Ctrl-C: it says $(cat stderr)"
+[ -s C.npy.glgemm-part ] || fail "Ctrl-C: nothing is kept"
+glgemm multiply large.npy large.npy -o C.npy --type f64 --kernel naive --memory-limit 400K --resume >stdout 2>stderr || fail "--resume: $(cat stderr)"
+[ "$(find . -name '*glgemm-*' | wc -l)" -eq 0 ] || fail "--resume: temporary files are left: $(find . -name '*glgemm-*')"
+
+# A report, with programs in the place of the tests.
+mkdir -p tests/bin
+printf '#include <stdio.h>\nint main(void) { return puts("[doctest] test cases: 3 | 3 passed | 0 failed") < 0; }\n' >passes.c
+for name in glgemm_tests glgemm_gl_tests; do x86_64-w64-mingw32-gcc-posix passes.c -o tests/bin/$name.exe || exit 2; done
+glgemm report --quick --no-tune --peer none --checks tests --output 'Bericht ü' >stdout 2>stderr || fail "report: status $?: $(cat stdout stderr)"
+grep -qF 'checks: ok: bin/glgemm_tests: 3 test cases passed; bin/glgemm_gl_tests: 3 test cases passed; tests/multiply/cli.sh: left out' stdout ||
+  fail "report --checks: $(cat stdout)"
+[ -s 'Bericht ü/report.html' ] && [ -s 'Bericht ü/checks.txt' ] || fail "report: there is $(ls 'Bericht ü')"
 
 # bench, inspect, devices; and bad input.
 glgemm bench --size 33 --repeats 1 >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"

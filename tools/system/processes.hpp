@@ -20,6 +20,8 @@ using Variables = std::map<std::string, std::string>;
 std::string program_folder();
 /// Where a program lies that was built with this one; empty if it is not there.
 std::string program_beside(const std::string& name);
+/// What the files of programs end in: ".exe" on Windows.
+extern const std::string_view program_suffix;
 
 /// Memory that this program shares with one that it starts.
 class SharedMemory {
