@@ -1,4 +1,5 @@
 // The check of a product by a sample: right ones pass, whatever the form of the factors, and wrong ones are told.
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <string>
@@ -102,4 +103,16 @@ TEST_CASE("sample check: fewer rows and columns where memory is tight, none wher
   }
   CHECK(before == 0);
   CHECK(compared(16384) > 0);
+}
+
+TEST_CASE("sample check: an extended product is held to its own bound, which a sum in order passes") {
+  Matrix<float> a = random_matrix<float>(40, 8192, 1), b = random_matrix<float>(8192, 50, 2);
+  for (Matrix<float>* const matrix : {&a, &b})
+    for (float& x : matrix->elements()) x = std::abs(x);  // sums grow, and their roundings with them
+  const Matrix<float> c = multiply_serial(a, b);
+  HostGemm product;
+  product.a = host_matrix(a);
+  product.b = host_matrix(b);
+  CHECK(check_sample(product, host_matrix(c), plenty)->passed);
+  CHECK_FALSE(check_sample(product, host_matrix(c), plenty, Precision::extended)->passed);
 }

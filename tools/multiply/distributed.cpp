@@ -233,12 +233,12 @@ class FirstRanksProgress {
 };
 
 /// The sample is checked by the first rank, which reads what all have written.
-std::optional<Check> check_written(const FileProduct& product, const std::string& path) {
+std::optional<Check> check_written(const FileProduct& product, const std::string& path, Precision precision) {
   NpyFile written(path, product.c_type, {.vector = true});
   match_c(product, path, written);
   HostGemm gemm = host_gemm_of(product);
   gemm.c = product.c0 ? matrix_of(*product.c0) : matrix_of(written);
-  return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28);
+  return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28, precision);
 }
 
 std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile, bool checksums) {
@@ -310,7 +310,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   on_all_ranks(MPI_COMM_WORLD, [&] {
     for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
       if (file) file->file().require_unchanged();
-    if (mpi.first() && arguments.check != "none") checked = check_written(product, output.temporary());
+    if (mpi.first() && arguments.check != "none") checked = check_written(product, output.temporary(), options.plan.precision);
     passed = !checked || checked->passed;
   });
   MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);

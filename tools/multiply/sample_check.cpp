@@ -91,7 +91,7 @@ Matrix<T> gather(const HostMatrix& x, Op op, const std::vector<Range>& rows, con
 
 template <class T, class C>
 Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Range>& rows, const std::vector<Range>& columns,
-            std::int64_t part_bytes) {
+            std::int64_t part_bytes, Precision precision) {
   const std::int64_t k = product.op_a == Op::none ? product.a.columns : product.a.rows;
   const std::vector<Range> all{{0, product.alpha.value != 0.0 ? k : 0}};
   const Matrix<T> a = gather<T>(product.a, product.op_a, rows, all, part_bytes),
@@ -103,6 +103,7 @@ Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Rang
   terms.beta = scalar_as<accumulator_t<T>>(product.beta.value);
   if (product.beta.value != 0.0) c0 = gather<C>(product.c, Op::none, rows, columns, part_bytes);
   terms.c0 = &c0;
+  terms.precision = precision;
   Check result = check_full(a, b, got, terms);
   if (result.row >= 0) {
     const auto name = [&] { return "element (" + std::to_string(result.row) + ", " + std::to_string(result.column) + ")"; };
@@ -119,7 +120,7 @@ Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Rang
 
 }  // namespace
 
-std::optional<Check> check_sample(const HostGemm& product, const HostMatrix& c, std::int64_t memory_bytes) {
+std::optional<Check> check_sample(const HostGemm& product, const HostMatrix& c, std::int64_t memory_bytes, Precision precision) {
   constexpr std::int64_t most = 64;
   const std::int64_t k = product.op_a == Op::none ? product.a.columns : product.a.rows;
   // The elements as they are, and as the check computes with them; and the elements of C.
@@ -131,7 +132,7 @@ std::optional<Check> check_sample(const HostGemm& product, const HostMatrix& c, 
   std::mt19937_64 random(1);
   const std::vector<Range> rows = spread(c.rows, lines, random), columns = spread(c.columns, lines, random);
   return with_types(product.a.type, c.type,
-                    [&]<class T, class C>(T, C) { return check<T, C>(product, c, rows, columns, part_bytes); });
+                    [&]<class T, class C>(T, C) { return check<T, C>(product, c, rows, columns, part_bytes, precision); });
 }
 
 }  // namespace glgemm::tools

@@ -446,7 +446,8 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
       require_unchanged(product);
       if (arguments.check != "none") {
         progress.show(1, "checking");
-        result = check_sample(gemm, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28);
+        result = check_sample(gemm, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28,
+                              options.plan.precision);
         require_unchanged(product);
       }
       // A wrong product is not to be gone on with.
