@@ -1,5 +1,5 @@
 /* Runs a program and ends it as a user at a console does by Ctrl-C, once a file is there: interrupt FILE PROGRAM ARGUMENT...
-   FILE may have wildcards. Says the program's status. */
+   FILE may have wildcards; with + before it, it must have grown as well. Says the program's status. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
@@ -29,8 +29,12 @@ int main(int argc, char** argv) {
   AllocConsole();
   if (!CreateProcessA(NULL, line, NULL, NULL, TRUE, 0, NULL, NULL, &start, &child)) return 1;
   SetConsoleCtrlHandler(ignore, TRUE);
-  while (FindFirstFileA(argv[1], &found) == INVALID_HANDLE_VALUE)
-    if (WaitForSingleObject(child.hProcess, 5) != WAIT_TIMEOUT) break;
+  const int grown = argv[1][0] == '+';
+  for (DWORD first = 0; WaitForSingleObject(child.hProcess, 5) == WAIT_TIMEOUT;) {
+    if (FindFirstFileA(argv[1] + grown, &found) == INVALID_HANDLE_VALUE) continue;
+    if (!grown || (first > 0 && found.nFileSizeLow > first)) break;
+    if (first == 0) first = found.nFileSizeLow;
+  }
   GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0);
   WaitForSingleObject(child.hProcess, INFINITE);
   GetExitCodeProcess(child.hProcess, &status);

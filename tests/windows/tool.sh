@@ -94,7 +94,7 @@ interrupt() { # interrupt FILE ARGUMENTS...
 rm -f C.npy
 interrupt '.glgemm*'
 [ "$(find . -name '*glgemm-*' | wc -l)" -eq 0 ] || fail "Ctrl-C: temporary files are left: $(find . -name '*glgemm-*')"
-interrupt C.npy.glgemm-journal --memory-limit 400K
+interrupt +C.npy.glgemm-journal --memory-limit 400K
 grep -q 'interrupted; what is done is kept' stderr || fail "Ctrl-C: it says $(cat stderr)"
 [ -s C.npy.glgemm-part ] || fail "Ctrl-C: nothing is kept"
 glgemm multiply large.npy large.npy -o C.npy --type f64 --kernel naive --memory-limit 400K --resume >stdout 2>stderr || fail "--resume: $(cat stderr)"
