@@ -60,8 +60,8 @@ class ColumnSums : public Checksums {
         precision_(precision),
         room_(room),
         block_k_(block_k(static_cast<std::int64_t>(room.size()))),
-        alpha_(scalar(product.alpha)),
-        beta_(scalar(product.beta)) {}
+        alpha_(to_element<E>(product.alpha.value)),
+        beta_(to_element<E>(product.beta.value)) {}
 
   static std::int64_t bytes(std::int64_t columns, std::int64_t room_bytes) {
     return (block_k(room_bytes) + columns) * sum_bytes + columns * static_cast<std::int64_t>(sizeof(Wide));
@@ -76,8 +76,8 @@ class ColumnSums : public Checksums {
   /// Steps of k whose sums of A are kept at a time: they take no more than the room.
   static std::int64_t block_k(std::int64_t room_bytes) { return std::clamp<std::int64_t>(room_bytes / sum_bytes, 1, 16384); }
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-  /// As the device multiplies by it.
-  static Wide scalar(const Scalar& x) { return static_cast<Wide>(to_element<E>(x.value)); }
+  Wide alpha() const { return static_cast<Wide>(alpha_); }
+  Wide beta() const { return static_cast<Wide>(beta_); }
   std::int64_t k() const { return product_.op_a == Op::none ? product_.a.columns : product_.a.rows; }
 
   /// Calls f(row, column, element) for each element of a dense section. `row` and `column` are those of the matrix.
@@ -111,7 +111,8 @@ class ColumnSums : public Checksums {
   Precision precision_;
   std::span<std::byte> room_;
   std::int64_t block_k_;
-  Wide alpha_, beta_;
+  // As the device multiplies by them. Not as Wide: GCC 12 at -O3 converts two doubles to float and back by doing nothing.
+  E alpha_, beta_;
   Section piece_;
   std::vector<Wide> row_, expected_, got_;  ///< of op(A)'s columns, of the piece's
   std::vector<Real> row_size_, size_;       ///< the same of magnitudes
@@ -150,7 +151,7 @@ void ColumnSums<E>::expect_terms(const Section& piece) {
   const auto column_of = [&](std::int64_t column) { return index(column - piece.column); };
   if (product_.beta.value != 0.0)
     read(product_.c, piece, [&](std::int64_t, std::int64_t column, Wide x) {
-      expect_term(column_of(column), beta_ * x, size_of<Real>(beta_) * size_of<Real>(x));
+      expect_term(column_of(column), beta() * x, size_of<Real>(beta()) * size_of<Real>(x));
     });
   if (product_.epilogue.residual)
     read(*product_.epilogue.residual, piece,
@@ -176,8 +177,8 @@ void ColumnSums<E>::expect(const Section& piece) {
   max_a_ = max_b_ = max_element_ = 0;
   if (product_.alpha.value != 0.0) {
     for (std::int64_t k0 = 0; k0 < k(); k0 += block_k_) expect_product(piece, k0, std::min(block_k_, k() - k0));
-    for (Wide& x : expected_) x *= alpha_;
-    for (Real& x : size_) x *= size_of<Real>(alpha_);
+    for (Wide& x : expected_) x *= alpha();
+    for (Real& x : size_) x *= size_of<Real>(alpha());
   }
   expect_terms(piece);
 }
@@ -213,14 +214,14 @@ std::optional<ChecksumFailure> ColumnSums<E>::check(ChecksumReport& report) {
   const int parts = is_complex_v<E> ? 2 : 1;
   const bool multiplies = product_.alpha.value != 0.0, residual = product_.epilogue.residual.has_value();
   const bool bias = product_.epilogue.bias.kind() != Bias::none;
-  const int more = (multiplies && alpha_ != Wide(1)) + (product_.beta.value != 0.0) + residual + bias;
+  const int more = (multiplies && alpha_ != E(1)) + (product_.beta.value != 0.0) + residual + bias;
   const double operations = parts * ((multiplies ? static_cast<double>(k()) : 0.0) + more);
   double gamma = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
   if (precision_ == Precision::extended) gamma = (4 + residual + bias) * u;
   const double gamma_first = std::min(gamma, 2 * std::sqrt(operations) * u);
   const auto rows = static_cast<double>(piece_.rows);
   const double own = (rows + operations + 8) * static_cast<double>(std::numeric_limits<Real>::epsilon());
-  const Real alpha_size = size_of<Real>(alpha_), beta_size = size_of<Real>(beta_);
+  const Real alpha_size = size_of<Real>(alpha()), beta_size = size_of<Real>(beta());
   const Real flushed = 2 * rows * (operations + 2) * Sums<E>::min * ((1 + alpha_size) * (1 + max_a_ + max_b_) + 1 + beta_size);
   const Real scale = multiplies ? std::min<Real>(1, alpha_size) : Real(1);  // sums may be multiplied by alpha in the end
 

@@ -238,6 +238,20 @@ TEST_CASE("checksums: with alpha or beta 0 what is not multiplied is not read") 
   CHECK(check_all(product, c0, 8, 9).failures.size() == 1);
 }
 
+TEST_CASE("checksums: scalars count as the device has them, rounded to the type of the sums") {
+  const Matrix<float> a = random_matrix<float>(3, 2, 1), b = random_matrix<float>(2, 40, 2), c0 = random_matrix<float>(3, 40, 3);
+  for (const double beta : {0.32501135561321526, -0.8186089172042073, 0.1})
+    for (const double alpha : {0.0, 0.7000000000000001}) {
+      const HostGemm product{.alpha = alpha, .a = host_matrix(a), .b = host_matrix(b), .beta = beta, .c = host_matrix(c0)};
+      Matrix<float> c = multiply_serial(a, b);
+      for (std::int64_t i = 0; i < c.size(); ++i)
+        c.data()[i] = static_cast<float>(alpha) * c.data()[i] + static_cast<float>(beta) * c0.data()[i];
+      const ChecksumReport report = check_all(product, c, 3, 40);
+      CHECK(report.failures.empty());
+      CHECK(report.columns == 40);
+    }
+}
+
 TEST_CASE("checksums: a plan counts their memory, and an activation is refused") {
   const Problem problem{.m = 3000, .n = 3000, .k = 3000};
   Limits limits;
