@@ -40,7 +40,8 @@ struct Way {
   /// Where more than 0, streamed from the host, item by item, with so many bytes of buffers; and on these accelerators, if any.
   std::int64_t memory_limit = 0;
   Accelerators* accelerators = nullptr;
-  bool any_precision = false;       ///< and not the standard one alone; where it is drawn, k may be longer
+  bool learnt = false;         ///< the engine has run other products: by their rates it may cut into more dispatches than planned
+  bool any_precision = false;  ///< and not the standard one alone; where it is drawn, k may be longer
   std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
 };
 
