@@ -14,6 +14,7 @@
 
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/precise.hpp"
 
 using namespace glgemm;
 
@@ -110,6 +111,7 @@ Matrix<float> cancelling(std::int64_t rows, std::int64_t k, std::uint64_t seed) 
 }  // namespace
 
 TEST_CASE("reproducible: the bits of canonical_product, for every kernel and however the product is cut") {
+  if (!test::has_precise()) return;
   for (unsigned seed = 1; seed <= 2; ++seed) check_bits<float, float>(seed);
   check_bits<half, half>(12);
   check_bits<std::complex<float>, std::complex<float>>(14);
@@ -117,6 +119,7 @@ TEST_CASE("reproducible: the bits of canonical_product, for every kernel and how
 }
 
 TEST_CASE("reproducible: a streamed product has the same bits, and so has one with an epilogue") {
+  if (!test::has_precise()) return;
   Engine& engine = test::engine();
   const auto a = random_matrix<float>(150, 1100, 1), b = random_matrix<float>(1100, 90, 2), c0 = random_matrix<float>(150, 90, 3);
   Terms<float, float> terms;
@@ -151,6 +154,7 @@ TEST_CASE("reproducible: a streamed product has the same bits, and so has one wi
 }
 
 TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same matrices exceeds") {
+  if (!test::has_precise()) return;
   test::engine();
   const std::int64_t k = 131072;
   const auto a = cancelling(3, k, 1);
@@ -186,6 +190,7 @@ TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same m
 }
 
 TEST_CASE("extended: infinities stay what they are") {
+  if (!test::has_precise()) return;
   Engine& engine = test::engine();
   const float infinity = std::numeric_limits<float>::infinity();
   Matrix<float> a(3, 2, {infinity, 1, 3e38f, 3e38f, infinity, -infinity}), b(2, 1, {1, 1});

@@ -38,9 +38,25 @@ std::array<std::atomic<std::int64_t>, known_functions + max_unknown> counts;
 std::atomic<std::int64_t> max_bytes = std::numeric_limits<std::int64_t>::max();
 std::atomic<GLenum> status = GL_NO_ERROR;
 std::atomic<bool> busy = false;
-std::atomic<std::int64_t> reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
+std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
+
+/// A buffer is read: whether a bit is to be inverted in what comes.
+bool flips(GLsizeiptr size) {
+  ++all_reads;
+  if (reads_to_skip > 0) {
+    --reads_to_skip;
+    return false;
+  }
+  if (reads_to_flip == 0 || bit_to_flip / 8 >= size) return false;
+  --reads_to_flip;
+  return true;
+}
+
+void flip(unsigned char* bytes) {
+  bytes[bit_to_flip / 8] ^= static_cast<unsigned char>(1U << (bit_to_flip % 8));
+}
 
 template <Index I, class F>
 struct Counted;
@@ -65,14 +81,19 @@ struct Counted<I, R (*)(Arguments...)> {
     } else if constexpr (I == at_GetBufferSubData) {
       const auto read = [](GLenum target, GLintptr offset, GLsizeiptr size, void* data) {
         real.load()(target, offset, size, data);
-        if (reads_to_skip > 0) {
-          --reads_to_skip;
-        } else if (reads_to_flip > 0 && bit_to_flip / 8 < size) {
-          --reads_to_flip;
-          static_cast<unsigned char*>(data)[bit_to_flip / 8] ^= static_cast<unsigned char>(1U << (bit_to_flip % 8));
-        }
+        if (flips(size)) flip(static_cast<unsigned char*>(data));
       };
       return read(arguments...);
+    } else if constexpr (I == at_MapBufferRange) {  // by which buffers are read in OpenGL ES
+      const auto map = [](GLenum target, GLintptr offset, GLsizeiptr size, GLbitfield access) -> void* {
+        void* const data = real.load()(target, offset, size, access);
+        if (!data || access != GL_MAP_READ_BIT || !flips(size)) return data;
+        static std::vector<unsigned char> copy;
+        copy.assign(static_cast<unsigned char*>(data), static_cast<unsigned char*>(data) + size);
+        flip(copy.data());
+        return copy.data();
+      };
+      return map(arguments...);
     } else if constexpr (I == at_GetQueryObjectui64v) {
       const auto get = [](GLuint query, GLenum what, GLuint64* value) {
         real.load()(query, what, value);
@@ -133,6 +154,7 @@ std::map<std::string, std::int64_t> calls() {
 
 void reset_calls() {
   for (auto& count : counts) count = 0;
+  all_reads = 0;
 }
 
 std::int64_t all_calls() {
@@ -143,6 +165,10 @@ std::int64_t all_calls() {
 
 void limit_buffers(std::int64_t bytes) {
   max_bytes = bytes;
+}
+
+std::int64_t reads() {
+  return all_reads;
 }
 
 void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit) {

@@ -20,7 +20,9 @@ std::int64_t all_calls();
 /// Buffers of more bytes are refused by the driver, with its GL_OUT_OF_MEMORY, from now on.
 void limit_buffers(std::int64_t bytes);
 
-/// After `skipped` more reads of buffers (glGetBufferSubData), `count` reads come with that bit of theirs inverted.
+/// How often buffers were read, by glGetBufferSubData or by mapping them for that, since the last reset_calls().
+std::int64_t reads();
+/// After `skipped` more reads of buffers, `count` reads come with that bit of theirs inverted.
 void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit);
 
 /// Whether the device seems to have done nothing yet, to those who ask without waiting.
