@@ -25,8 +25,8 @@ std::string distrust(const std::filesystem::path& folder);
 /// Whether a file was not replaced since another program has the old one open: a reason on Windows alone.
 bool is_open_elsewhere(const std::error_code& error);
 
-/// Whether this is Wine. Its OpenGL has a debug callback of its own before the application's: it tells that one where the
-/// application's is asked for, and crashes where a thread of the driver calls it.
+/// Whether this is Wine. Its OpenGL puts a debug callback of its own before the application's: a program that asks for the
+/// application's callback gets Wine's, which crashes when a thread of the driver calls it.
 bool is_wine();
 
 /// The bytes of this machine's memory; 0 if the system does not say.

@@ -46,7 +46,8 @@ def matmul(
 
     kernel, split_k: how the product runs, as in `glgemm bench`. precision: how exactly it is summed. 'standard': as is fastest;
     'reproducible': with the same bits on every driver, however the product is cut; 'extended': with an error of at most
-    4 u |a| |b|, u the unit roundoff of the sums; 'fast': in the type of `a` and `b` where the driver can.
+    4 u |a| |b|, u the unit roundoff of the sums; 'fast': may compute in the type of `a` and `b`, and is 'standard', since no
+    shader computes in a narrower type.
 
     Raises ValueError for shapes that do not go together, TypeError for types that glgemm has not (int64, object), MemoryError,
     and Error for what the driver refuses.
