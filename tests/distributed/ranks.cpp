@@ -3,6 +3,8 @@
 //   exact     integers, in all types and ops, ragged tiles and other grids: each element against its sum
 //   bits      prints a number of the bits of each product, which is the same on any number of ranks
 //   refusals  what is not taken, with the message
+//   checksums the bits of products with checksums are those without, and no alarm is raised
+//   faulty    a product with checksums on accelerators that compute one element of C wrongly; prints the message
 //   rate N    milliseconds of an N x N x N product in f32, the best of three; N/T: with tiles of T x T rather than a quarter of N
 //   wait      multiplies for a minute, to be killed
 //
@@ -171,12 +173,15 @@ void exact(Cluster& cluster, const Case& x) {
 }
 
 template <class T>
-std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precision::standard) {
+std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precision::standard, bool checksums = false) {
   Problem<T> p(cluster, x, false);
   TiledOptions options;
   options.run_k = x.run_k;
   options.plan.precision = precision;
-  cluster.multiply(p.product, options);
+  options.checksums = checksums;
+  TiledReport report;
+  cluster.multiply(p.product, options, &report);
+  failures += report.checksum_failures != 0;
   std::uint64_t sum = 0;
   p.c.for_each([&](const auto& value, std::int64_t i, std::int64_t j) {
     std::uint64_t word =
@@ -218,6 +223,36 @@ void all_bits(Cluster& cluster) {
   // However the matrices are tiled and k is run.
   const std::uint64_t reproducible = bits<float>(cluster, {70, 60, 1300, 32, 32, 32, 64}, Precision::reproducible);
   failures += bits<float>(cluster, {70, 60, 1300, 64, 16, 100, 200}, Precision::reproducible) != reproducible;
+}
+
+void all_checksums(Cluster& cluster) {
+  const Case x{.m = 61, .n = 47, .k = 83, .mb = 16, .nb = 12, .kb = 20, .run_k = 40, .alpha = 2, .beta = -1};
+  failures += bits<float>(cluster, x) != bits<float>(cluster, x, Precision::standard, true);
+  failures += bits<std::int8_t>(cluster, x) != bits<std::int8_t>(cluster, x, Precision::standard, true);
+}
+
+/// Accelerators whose programs write one element of each tile of C wrongly.
+void faulty() {
+  ClusterOptions options;
+  options.engine.self_check = false;
+  options.engine.rewrite_source = [](const ProgramKey&, std::string source) {
+    const std::string right = "C[index] = value;";
+    const std::size_t at = source.find(right);
+    if (at == std::string::npos) throw std::logic_error("no program has '" + right + "'");
+    return source.replace(at, right.size(), "C[index] = index == 5 ? value + ACC(100) : value;");
+  };
+  Cluster cluster(MPI_COMM_WORLD, options);
+  Problem<float> p(cluster, {64, 64, 64, 16, 16, 16}, false);
+  TiledOptions with;
+  with.checksums = true;
+  std::string message = "NO FAULT FOUND";
+  try {
+    cluster.multiply(p.product, with);
+  } catch (const GlError& error) {
+    message = error.what();
+  }
+  failures += message == "NO FAULT FOUND";
+  std::cout << "faulty: " << message << std::endl;
 }
 
 /// One message for each, on rank 0; a refusal that one rank alone has causes comes to all.
@@ -297,12 +332,14 @@ void wait(Cluster& cluster) {
 }
 
 void run(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "faulty") return faulty();  // a process has one cluster at a time
   Cluster cluster(MPI_COMM_WORLD);
   for (int i = 1; i < argc; ++i) {
     const std::string verb = argv[i];
     if (verb == "exact") all_exact(cluster);
     if (verb == "bits") all_bits(cluster);
     if (verb == "refusals") all_refusals(cluster);
+    if (verb == "checksums") all_checksums(cluster);
     if (verb == "rate") rate(cluster, argv[++i]);
     if (verb == "wait") wait(cluster);
   }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Distributed products on 1, 2 and 4 ranks: exact on integers, with the same bits on any number of ranks; what is refused is refused on
-# all ranks by one message; a rank that is killed, or has no device, ends all.
+# all ranks by one message; what fails its checksums ends all; a rank that is killed, or has no device, ends all.
 # Usage: ranks.sh GLGEMM GLGEMM_DISTRIBUTED_TESTS
 program=$(realpath "$2")
 set -- "$1"
@@ -52,6 +52,11 @@ refused disagreement "the ranks disagree: NB of B's descriptor is 16 on rank 0 a
 refused 'other alpha' 'the ranks disagree: .*alpha'
 refused 'other type' "the ranks disagree: the type's number is 0 on rank 0 and 4 here"
 refused memory 'and the rank may have 1000'
+
+ranks 4 "$program" checksums || fail "checksums: status $?: $(cat stdout stderr)"
+ranks 2 "$program" faulty || fail "faulty accelerators: status $?: $(cat stdout stderr)"
+[ "$(grep -c '^faulty: .*C fails its checksums in the piece of' stdout)" -eq 2 ] || fail "faulty accelerators: $(cat stdout)"
+grep -q 'on rank [01] of 2' stdout || fail "faulty accelerators: no rank is named: $(cat stdout)"
 
 # What is sent is what tools/distributed-model says, to the byte.
 python3 "$tests/../tools/distributed-model" --check "$program" --size 256 >stdout 2>stderr || fail "the model: $(cat stdout stderr)"

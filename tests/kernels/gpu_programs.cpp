@@ -3,12 +3,11 @@
 //
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive"
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
-//   the
-//                                                product with index FIRST, and of the following ones each EACH'th
+//                                                the product with index FIRST, and of the following ones each EACH'th
 //
-// Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, epilogue (a residual), kernel=KERNEL in place
-// of the planner's pick, candidates (also what the planner passes over), file=FILE.comp (replaces the source of all of its
-// programs).
+// Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, epilogue (a residual), precision=NAME,
+// kernel=KERNEL in place of the planner's pick, candidates (also what the planner passes over), file=FILE.comp (replaces the
+// source of all of its programs).
 //
 // Standard output has a line "@@ index {...}" before each product; "@@ begin {...}" before each program is compiled, and after it
 // what the driver prints by itself; "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported
@@ -75,6 +74,8 @@ void add_word(Product& product, const std::string& word) {
     problem.residual = true;
   } else if (word.starts_with("kernel=")) {
     product.options.kernel = parse_kernel(value);
+  } else if (word.starts_with("precision=")) {
+    product.options.precision = parse_precision(value);
   } else if (word == "candidates") {
     product.candidates = true;
   } else if (word.starts_with("file=")) {
@@ -160,7 +161,9 @@ void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made)
     for (const Explanation::PassedOver& other : why.passed_over) {
       if (!product.candidates || !why_not(product.problem, other.kernel, engine.limits()).empty()) continue;
       limit_time();
-      compile(engine, make_plan(product.problem, engine.limits(), {.kernel = other.kernel}), what, made);
+      PlanOptions options = product.options;
+      options.kernel = other.kernel;
+      compile(engine, make_plan(product.problem, engine.limits(), options), what, made);
     }
   } catch (const Unsupported& error) {
     what["why"] = error.what();
