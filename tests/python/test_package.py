@@ -67,10 +67,10 @@ def test_the_tool():
 def test_hints(tmp_path):
     pytest.importorskip("mypy")
     right = "import glgemm, numpy as np\nx: glgemm.Array = glgemm.Engine().asarray(np.ones(3))\ny: int = x.ndim\nz: glgemm.Array = x @ x\n"
-    for code, status in ((right, 0), (right + "w: str = x.ndim\n", 1)):
+    for code, status, checked in ((right, 0, "code.py"), (right + "w: str = x.ndim\n", 1, "code.py"), (right, 0, str(FOLDER))):
         (tmp_path / "code.py").write_text(code, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--follow-imports=silent", "--strict", "code.py"],
+            [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "--follow-imports=silent", "--strict", checked],
             cwd=tmp_path,
             env={**os.environ, "MYPYPATH": str(FOLDER.parent)},
             capture_output=True,

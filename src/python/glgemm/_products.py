@@ -121,13 +121,13 @@ def gemm(
         raise ValueError(f"gemm: beta is {beta} and there is no C")
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
         service = _service_of(engine, a, b, c)
-        x, y = _on_device(service, a), _on_device(service, b)
-        _need_matrices(a=x.shape, b=y.shape)
-        op_a, x = _apply_op(op_a, x, lambda m: m.mT)
-        op_b, y = _apply_op(op_b, y, lambda m: m.mT)
+        a_on_device, b_on_device = _on_device(service, a), _on_device(service, b)
+        _need_matrices(a=a_on_device.shape, b=b_on_device.shape)
+        op_a, a_on_device = _apply_op(op_a, a_on_device, lambda m: m.mT)
+        op_b, b_on_device = _apply_op(op_b, b_on_device, lambda m: m.mT)
         return _core.multiply(
-            x,
-            y,
+            a_on_device,
+            b_on_device,
             _device_out(c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
@@ -206,6 +206,11 @@ def explain(
 
 class _HostMatmul:
     """A product of NumPy arrays, ready for the device: a, b and c have two dimensions at least, and types that go together."""
+
+    a: _Host
+    b: _Host
+    c: _Host
+    returned: _Host  # what C is copied to; has C's dimensions
 
     def __init__(self, a: Any, b: Any, out: Any, dtype: npt.DTypeLike) -> None:
         x, y = as_numpy(a), as_numpy(b)

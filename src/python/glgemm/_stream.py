@@ -210,12 +210,14 @@ def stream(
 
 def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any], beta: complex) -> npt.NDArray[Any]:
     if out is not None and not isinstance(out, (str, os.PathLike)):
-        return out
+        given: npt.NDArray[Any] = out  # or what is refused later
+        return given
     if beta != 0:
         raise ValueError(f"stream: beta is {beta} and there is no C")
     if out is None:
         return np.empty(shape, dtype)
-    return np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+    mapped: npt.NDArray[Any] = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+    return mapped
 
 
 def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[[float], object] | None, Callable[[], None]]:
@@ -225,7 +227,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
     if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
         return None, lambda: None
     try:
-        from tqdm import tqdm
+        from tqdm import tqdm  # type: ignore[import]
     except ImportError:
         return None, lambda: None
     bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}")
