@@ -48,6 +48,12 @@ def metadata():
     return "\n".join(lines)
 
 
+def dist_info():
+    """What a wheel tells of itself: files by their names."""
+    about = f"Wheel-Version: 1.0\nGenerator: glgemm\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+    return {"METADATA": metadata().encode(), "WHEEL": about.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
+
+
 def tag():
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     return f"{python}-{python}-{re.sub(r'[-.]', '_', sysconfig.get_platform())}"
@@ -96,9 +102,8 @@ class Wheel:
 
     def finish(self):
         info = f"{name()}.dist-info"
-        self.add(f"{info}/METADATA", metadata().encode())
-        self.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: glgemm\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode())
-        self.add(f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes())
+        for file, data in dist_info().items():
+            self.add(f"{info}/{file}", data)
         self.record.append(f"{info}/RECORD,,")
         self.archive.writestr(f"{info}/RECORD", "\n".join(self.record) + "\n")
         self.archive.close()
@@ -117,6 +122,18 @@ def get_requires_for_build_wheel(config_settings=None):
 
 
 get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Without it pip would build a wheel to read the same there, and then another one."""
+    folder = pathlib.Path(metadata_directory) / f"{name()}.dist-info"
+    folder.mkdir()
+    for file, data in dist_info().items():
+        (folder / file).write_bytes(data)
+    return folder.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def wheel_of_what_is_built(wheel_directory):

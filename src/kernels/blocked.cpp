@@ -45,6 +45,7 @@ struct Fit {
   int turns;                ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
   std::int64_t integers;    ///< registers more for products of integers, which take several instructions each
   std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums
+  std::int64_t pairs = 20;  ///< registers more for the parts of a product whose sum is two numbers
 };
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
@@ -68,7 +69,7 @@ Fit fit_of(DeviceClass device) {
     case DeviceClass::nvidia_blackwell:
       return {140, 16, 1, 0};
     case DeviceClass::apple_m1:
-      return {96, 16, 1, 0};
+      return {96, 16, 1, 0, 0, 32};
     case DeviceClass::adreno_7xx:
     case DeviceClass::adreno_8xx:
       return {108, 8, 1, 48};
@@ -91,19 +92,20 @@ Fit fit_of(DeviceClass device) {
 }
 
 /// What an invocation needs of that.
-std::int64_t fitting_registers(const Blocked& k, Type type, const Fit& fit) {
+std::int64_t fitting_registers(const Blocked& k, Type type, bool pairs, const Fit& fit) {
   constexpr std::int64_t complex = 16;  // for the parts of a product
   const std::int64_t words = element_bytes(accumulator(type)) / 4;
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
-  return k.tile_m * k.tile_n * words + loads + (is_complex(type) ? complex : 0) + (is_integer(type) ? fit.integers : 0) +
+  const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
+  return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
          (type != accumulator(type) && k.panels == 0 ? fit.narrow : 0);
 }
 
 /// Gives the kernel the largest block_k that fits; false if none does.
-bool make_fit(Blocked& k, Type type, const Fit& fit) {
+bool make_fit(Blocked& k, Type type, bool pairs, const Fit& fit) {
   k.block_k = k.tile_m * k.tile_n >= 32 ? fit.large_block_k : 16;
-  while (k.block_k > 8 && fitting_registers(k, type, fit) > fit.registers) k.block_k /= 2;
-  return k.block_k > 0 && fitting_registers(k, type, fit) <= fit.registers;
+  while (k.block_k > 8 && fitting_registers(k, type, pairs, fit) > fit.registers) k.block_k /= 2;
+  return k.block_k > 0 && fitting_registers(k, type, pairs, fit) <= fit.registers;
 }
 
 /// About how many instructions an element costs that is not as it is summed, by the same compilers. Adreno's moves registers for
@@ -218,7 +220,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = elements * b.step_k};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) const override {
     std::vector<Kernel> result;
     if (limits.cpu || shares_through_memory(limits) || emulates_doubles(problem.type, limits)) return result;
     const Fit fit = fit_of(limits.device_class);
@@ -229,9 +231,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                         Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
         // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         k.panels = panels;
-        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem.type, fit)) continue;
+        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem.type, pairs, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
-        k.step_k = std::min(16, k.block_k / fit.turns);
+        // A product for a pair is many instructions. Intel's compiler mixes those of several that are written out, and spills.
+        k.step_k = pairs && fit.turns > 1 ? 1 : std::min(16, k.block_k / fit.turns);
         result.push_back(make(k));
       }
     }

@@ -215,8 +215,8 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
 std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
   std::vector<Kernel> result;
   for (const ProductFamily* each : kernels::product_families())
-    for (const Kernel& kernel :
-         kernels::emulates_doubles(problem.type, limits) ? each->candidates(problem, limits) : each->space(problem, limits))
+    for (const Kernel& kernel : kernels::emulates_doubles(problem.type, limits) ? each->candidates(problem, limits, false)
+                                                                                : each->space(problem, limits))
       if (why_not(problem, kernel, limits).empty() && each->registers(kernel, problem.type) <= kernels::max_registers)
         result.push_back(kernel);
   return result;
@@ -264,11 +264,12 @@ bool packs_items(const Kernel& kernel) {
   return product_family(kernel).packs_items();
 }
 
-std::vector<Kernel> candidates(const Problem& problem, const Limits& limits) {
+std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) {
   std::vector<Kernel> result;
+  const Type held = pairs ? Type::c64 : problem.type;  // a pair takes as many registers as a complex number
   for (const ProductFamily* each : product_families())
-    for (const Kernel& kernel : each->candidates(problem, limits))
-      if (each->registers(kernel, problem.type) <= max_registers) result.push_back(kernel);
+    for (const Kernel& kernel : each->candidates(problem, limits, pairs))
+      if (each->registers(kernel, held) <= max_registers) result.push_back(kernel);
   return result;
 }
 
