@@ -7,6 +7,7 @@ import pydoc
 import re
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -61,6 +62,37 @@ def test_the_tool():
         pytest.skip("the tool is not here")
     assert done.returncode == 0 and glgemm.__version__ in done.stdout
     assert subprocess.run([sys.executable, "-m", "glgemm", "nonsense"], capture_output=True, timeout=60).returncode == 2
+
+
+@pytest.mark.parametrize("kind", ["wheel", "editable"])
+def test_what_pip_installs(kind, tmp_path, monkeypatch):
+    """The packages that tools/python_package.py makes of the extension that is tested here, and of a tool that says its name."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import python_package
+
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\necho the tool of this package: $@\n", encoding="utf-8")
+    monkeypatch.setattr(python_package, "build", lambda folder: (pathlib.Path(glgemm._core.__file__), tool))
+    made, told, installed = tmp_path / "made", tmp_path / "told", tmp_path / "installed"
+    made.mkdir()
+    told.mkdir()
+    file = getattr(python_package, f"build_{kind}")(str(made))
+    info = getattr(python_package, f"prepare_metadata_for_build_{kind}")(str(told))
+    with zipfile.ZipFile(made / file) as wheel:
+        wheel.extractall(installed)
+        names = wheel.namelist()
+    for entry in (told / info).iterdir():  # what pip reads before is what it gets
+        assert entry.read_bytes() == (installed / info / entry.name).read_bytes()
+    assert ("glgemm/_products.py" in names) == (kind == "wheel")
+    (installed / "glgemm" / "bin" / "glgemm").chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    code = "import glgemm, numpy as np; print(glgemm.__path__[0], glgemm.matmul(np.eye(2, dtype='f4'), np.ones((2, 1), 'f4')).sum())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{installed / 'glgemm'} 2.0\n", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "glgemm", "devices"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "the tool of this package: devices\n", done.stderr
 
 
 @pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="mypy reads NumPy's hints for a minute")

@@ -7,11 +7,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import glgemm
+
 
 def find_tool() -> str | None:
     package = Path(__file__).resolve().parent
-    beside = [Path(__file__).parent / "bin" / "glgemm", *(folder / "bin" / "glgemm" for folder in package.parents)]
-    for path in beside:
+    # An editable package has two folders: that of the tool, and that of this file.
+    for folder in (*map(Path, glgemm.__path__), *package.parents):
+        path = folder / "bin" / "glgemm"
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     return shutil.which("glgemm")
