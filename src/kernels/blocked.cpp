@@ -220,10 +220,13 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = elements * b.step_k};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     std::vector<Kernel> result;
     if (limits.cpu || shares_through_memory(limits) || emulates_doubles(problem.type, limits)) return result;
     const Fit fit = fit_of(limits.device_class);
+    // Products of many instructions. Intel's compiler mixes those of several that are written out, and spills.
+    const bool has_long_products =
+        precision == Precision::extended || (precision == Precision::reproducible && is_complex(problem.type));
     for (const int panels : {0, 1}) {
       bool has_largest = false;
       for (Blocked k : {Blocked{128, 128, 16, 16, 8, 16, 0, 0, 0}, Blocked{128, 128, 16, 8, 8, 16, 0, 0, 0},
@@ -231,10 +234,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                         Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
         // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         k.panels = panels;
-        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem.type, pairs, fit)) continue;
+        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem.type, precision == Precision::extended, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
-        // A product for a pair is many instructions. Intel's compiler mixes those of several that are written out, and spills.
-        k.step_k = pairs && fit.turns > 1 ? 1 : std::min(16, k.block_k / fit.turns);
+        k.step_k = fit.turns > 1 && has_long_products ? 1 : std::min(16, k.block_k / fit.turns);
         result.push_back(make(k));
       }
     }

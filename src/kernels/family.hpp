@@ -146,8 +146,8 @@ class ProductFamily : public Family {
   /// The most workgroups of a dispatch along x and y where the caller does not say; 0 for what a dispatch may have.
   virtual std::int64_t default_slice() const = 0;
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
-  /// The kernels that the cost model weighs for a problem on such a device. `pairs`: a sum is two numbers, or a wider one.
-  virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) const = 0;
+  /// The kernels that the cost model weighs for a problem on such a device.
+  virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const = 0;
   /// Those that the tuner tries. Neither list needs to leave out what `why_not` refuses.
   virtual std::vector<Kernel> space(const Problem& problem, const Limits& limits) const = 0;
 

@@ -128,7 +128,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = elements * 4};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
         static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(std::min(problem.m, problem.n), 1, 8))));
     std::vector<Kernel> result;

@@ -215,8 +215,9 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
 std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
   std::vector<Kernel> result;
   for (const ProductFamily* each : kernels::product_families())
-    for (const Kernel& kernel : kernels::emulates_doubles(problem.type, limits) ? each->candidates(problem, limits, false)
-                                                                                : each->space(problem, limits))
+    for (const Kernel& kernel : kernels::emulates_doubles(problem.type, limits)
+                                    ? each->candidates(problem, limits, Precision::standard)
+                                    : each->space(problem, limits))
       if (why_not(problem, kernel, limits).empty() && each->registers(kernel, problem.type) <= kernels::max_registers)
         result.push_back(kernel);
   return result;
@@ -264,11 +265,11 @@ bool packs_items(const Kernel& kernel) {
   return product_family(kernel).packs_items();
 }
 
-std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) {
+std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) {
   std::vector<Kernel> result;
-  const Type held = pairs ? Type::c64 : problem.type;  // a pair takes as many registers as a complex number
+  const Type held = precision == Precision::extended ? Type::c64 : problem.type;  // a sum of two floats takes as many registers
   for (const ProductFamily* each : product_families())
-    for (const Kernel& kernel : each->candidates(problem, limits, pairs))
+    for (const Kernel& kernel : each->candidates(problem, limits, precision))
       if (each->registers(kernel, held) <= max_registers) result.push_back(kernel);
   return result;
 }

@@ -21,8 +21,7 @@ std::vector<Macro> macros(const ProgramKey& key);
 std::string malformed(const Kernel& kernel);
 
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
-/// `pairs`: a sum is two numbers of the accumulator's type, or a wider one (Precision::extended).
-std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs = false);
+std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision = Precision::standard);
 
 /// About how many 32-bit registers an invocation needs at a time; 0 where they are few.
 std::int64_t registers(const Kernel& kernel, Type type);

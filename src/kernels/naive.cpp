@@ -53,7 +53,7 @@ class NaiveFamily final : public FamilyOf<ProductFamily, list> {
     return {
         .step = 2 * terms.price.storage_load + terms.multiply_add, .elements = 1, .finish = terms.price.finish, .written_out = 1};
   }
-  std::vector<Kernel> candidates(const Problem&, const Limits&, bool) const override { return {make({})}; }
+  std::vector<Kernel> candidates(const Problem&, const Limits&, Precision) const override { return {make({})}; }
   std::vector<Kernel> space(const Problem&, const Limits&) const override {
     return {make({}), make({.workgroup_x = 32, .workgroup_y = 1})};
   }

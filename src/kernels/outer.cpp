@@ -84,7 +84,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
             .finish = by_texel * 2 * price.storage_texel / terms.per_texel + (1 - by_texel) * price.finish,
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (problem.k > 4 || emulates_doubles(problem.type, limits)) return {};
     // Beside the columns of B, complex sums need more registers than small boards have, and the epilogue of doubles more than
     // some GPUs have.

@@ -96,10 +96,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool pairs) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     if (shares_through_memory(limits)) {
       // 16 sums are the most that the compilers for small boards keep in registers: see docs/drivers.md.
-      const int columns = is_complex(problem.type) || pairs ? 2 : 4;
+      const int columns = is_complex(problem.type) || precision == Precision::extended ? 2 : 4;
       return {make({4, columns, 1, 8, 1, 8}), make({4, columns, 1, 8, 0, 8})};
     }
     if (!limits.cpu) return {};

@@ -74,7 +74,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
             .finish = terms.price.finish,
             .written_out = elements};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (problem.batch <= 1) return {};
     if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
     if (shares_through_memory(limits) && is_complex(problem.type)) return {make({.tile_m = 4, .tile_n = 2})};

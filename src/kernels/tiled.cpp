@@ -67,7 +67,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
             .finish = price.finish,
             .written_out = 1};
   }
-  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, bool) const override {
+  std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (emulates_doubles(problem.type, limits)) return {make({16})};
     // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
     if (!limits.cpu && problem.type == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};

@@ -147,8 +147,7 @@ void Chooser::collect() {
   for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
-  for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_ == Precision::extended))
-    consider(kernel, By::model, options_.split_k);
+  for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_)) consider(kernel, By::model, options_.split_k);
   std::stable_sort(choices_.begin() + tuned_choices, choices_.end(),
                    [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
 }

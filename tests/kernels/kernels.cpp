@@ -142,7 +142,7 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
     for (const Limits& limits : devices)
       for (const Problem& problem : {within(family->defaults(), 1000, 1000, 1000, 1),
                                      within(family->defaults(), 1000, 2, 1000, 1), within(family->defaults(), 8, 8, 8, 100)}) {
-        for (const Kernel& kernel : family->candidates(problem, limits, false)) {
+        for (const Kernel& kernel : family->candidates(problem, limits, Precision::standard)) {
           CAPTURE(to_string(kernel));
           CHECK(name(kernel) == its_name);
           CHECK(why_not(problem, kernel, limits) == "");
