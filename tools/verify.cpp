@@ -1,6 +1,7 @@
 // glgemm verify: whether a matrix from a file is the product of two others, whoever computed it. Needs no device.
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ using Json = nlohmann::ordered_json;
 struct Arguments : ProductArguments {
   std::string product;
   std::string check = "auto";
+  std::string precision = "standard";
   std::string json;
   std::string histogram;
 };
@@ -65,14 +67,41 @@ struct Found {
   std::string histogram;  ///< where it is wanted
 };
 
+/// Holds a product that is within its bounds to the bits that Precision::reproducible promises.
 template <class T, class C>
-Found check_files(const FileProduct& product, const NpyFile& c, bool full, const std::string& histogram_title) {
+void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>& c) {
+  if (!found.passed) return;
+  std::int64_t others = 0, item = 0;
+  std::string first;
+  for_each_item(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
+    const Matrix<C> expected = canonical_product(a, b, terms);
+    for (std::int64_t i = 0; i < expected.rows(); ++i)
+      for (std::int64_t j = 0; j < expected.columns(); ++j) {
+        const C x = c_item(i, j), y = expected(i, j);
+        if (std::memcmp(&x, &y, sizeof(C)) == 0 || (x != x && y != y) || others++ > 0) continue;
+        first = "element (" + std::to_string(i) + ", " + std::to_string(j) + ")" +
+                (p.batch > 1 ? " of product " + std::to_string(item) : "");
+      }
+    ++item;
+  });
+  found.passed = others == 0;
+  found.summary += found.passed ? "; its bits are those of --precision reproducible"
+                                : "; but " + std::to_string(others) + " elements have other bits than --precision reproducible gives, " +
+                                      first + " the first";
+}
+
+template <class T, class C>
+Found check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision,
+                  const std::string& histogram_title) {
   std::vector<std::string> notes;
-  const HostProduct<T, C> p = read_product<T, C>(product, notes);
+  HostProduct<T, C> p = read_product<T, C>(product, notes);
+  p.precision = precision;
   const Matrix<C> values = read_as<C>(c, notes);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << note << '\n';
-  return {check(p, values, full),
-          histogram_title.empty() ? "" : error_histogram(error_ratios(p, values), histogram_title, product.batch)};
+  Found found{check(p, values, full),
+              histogram_title.empty() ? "" : error_histogram(error_ratios(p, values), histogram_title, product.batch)};
+  if (precision == Precision::reproducible) check_bits(found.check, p, values);
+  return found;
 }
 
 Json to_json(const ProductCheck& result, const Arguments& arguments, const FileProduct& product) {
@@ -91,6 +120,7 @@ Json to_json(const ProductCheck& result, const Arguments& arguments, const FileP
 }
 
 int verify(const Arguments& arguments) {
+  const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.json.empty()) require_no_input(arguments.json, "--json", inputs, "give another name");
@@ -112,10 +142,16 @@ int verify(const Arguments& arguments) {
 
   const double work = static_cast<double>(product.batch) * static_cast<double>(product.m) * static_cast<double>(product.n) *
                       static_cast<double>(product.k);
-  const bool full = arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
+  if (precision == Precision::extended && accumulator(product.type()) != Type::f32)
+    throw std::invalid_argument("--precision extended is for floats of 32 bits and fewer, and this is " +
+                                std::string(to_string(product.type())));
+  if (precision == Precision::reproducible && arguments.check == "probe")
+    throw std::invalid_argument("--precision reproducible compares the bits of all elements, and --check probe computes a sample");
+  const bool full =
+      arguments.check == "full" || precision == Precision::reproducible || (arguments.check == "auto" && work <= max_full);
   const std::string title = histogram ? "Errors of " + to_text(to_path(arguments.product).filename()) : "";
   const auto [result, drawn] =
-      with_types(product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, *c, full, title); });
+      with_types(product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, *c, full, precision, title); });
 
   (json && json->is_standard_output() ? std::cerr : std::cout)
       << product_text(arguments, arguments.product, product) << '\n'
@@ -158,6 +194,10 @@ void add_verify(CLI::App& app, int& status) {
       ->type_name("[FILE]")
       ->expected(0, 1)
       ->default_str("-");
+  verb->add_option("--precision", arguments->precision,
+                   "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have")
+      ->type_name("fast|standard|extended|reproducible")
+      ->capture_default_str();
   add_error_histogram(*verb, arguments->histogram);
   verb->callback([arguments, verb, &status] {
     if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");

@@ -169,7 +169,8 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   choice.parts = parts_for(as_run, kernel, limits_, split_k);
   if (precision_ != Precision::standard) choice.parts = parts_in_blocks(as_run, choice.parts);
-  choice.seconds = expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
+  choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
+                   expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
   choices_.push_back(std::move(choice));
 }
 

@@ -9,10 +9,15 @@ namespace glgemm {
 /// over `runs`.
 double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs);
 
-/// The same of a plan. A product that is added to two floats is some 25 operations in place of one.
+/// How many times as long a product takes with that precision. What is added to two floats is some 25 operations in place of one.
+inline double slowdown(Precision precision, bool doubles) {
+  return precision != Precision::extended ? 1 : doubles ? 2 : 8;
+}
+
+/// The same of a plan.
 inline double expected_seconds(const Plan& plan, const Limits& limits, double runs) {
-  const double operations = plan.precision != Precision::extended ? 1 : plan.doubles ? 2 : 8;
-  return operations * expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs);
+  return slowdown(plan.precision, plan.doubles) *
+         expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs);
 }
 
 }  // namespace glgemm

@@ -118,11 +118,23 @@ grep -q '"product": 1,' batch.json || fail "the product of a batch: $(cat batch.
 grep -q 'at product 1, (0, 0)</text>' batch.svg || fail "a batch's histogram: $(cat batch.svg)"
 cat v.npy | "$glgemm" verify - v.npy one_five.npy >stdout 2>stderr || fail "a pipe: $(cat stdout stderr)"
 
+# A hundred products of 0.1 and 0.1, with an error of 9 times the unit roundoff: right for sums in any order, and for nothing better.
+csv tenths "$(printf '0.1,%.0s' {1..99})0.1\n"
+csv close '1.0000006\n'
+verdict 'standard' 0 'right: bound: ' tenths.csv tenths.csv close.csv --op-b t --type f32
+verdict 'not extended' 1 'wrong: bound: WRONG: ' tenths.csv tenths.csv close.csv --op-b t --type f32 --precision extended
+verdict 'not reproducible' 1 'but 1 elements have other bits than --precision reproducible gives, element (0, 0) the first' \
+  tenths.csv tenths.csv close.csv --op-b t --type f32 --precision reproducible
+csv best '1\n'
+verdict 'extended' 0 'right: bound: ' tenths.csv tenths.csv best.csv --op-b t --type f32 --precision extended
+
 # What the tool itself computes is right, and not what it has computed of something else.
 if "$glgemm" multiply A.csv A.csv -o C.npy >stdout 2>stderr; then
   verdict 'our own' 0 'right: ' A.csv A.csv C.npy
   verdict 'not our own' 1 'wrong: ' A.csv right.csv C.npy
   "$glgemm" multiply S.npy v.npy --batch 2 --type f16 --c-type f16 -o half.npy >stdout 2>stderr || fail "f16: $(cat stderr)"
+  "$glgemm" multiply tenths.csv tenths.csv --op-b t --type f32 --precision reproducible -o same.npy >stdout 2>stderr || fail "reproducible: $(cat stderr)"
+  verdict 'reproducible' 0 '; its bits are those of --precision reproducible' tenths.csv tenths.csv same.npy --op-b t --type f32 --precision reproducible
 elif [ -n "${CI:-}" ]; then
   fail "multiply: $(cat stderr)"
 else
@@ -144,6 +156,9 @@ bad 'beta without C0' '--beta is 2, and no --c says which 2x2 matrix' A.csv A.cs
 bad 'no batch' "--batch: '0' is not a positive integer" A.csv A.csv right.csv --batch 0
 bad 'another batch' "'S.npy' has 2 matrices, and --batch says 3" S.npy v.npy batch.npy --batch 3
 bad 'no check' 'maybe' A.csv A.csv right.csv --check maybe
+bad 'no precision' 'unknown precision "exact"' A.csv A.csv right.csv --precision exact
+bad 'extended doubles' '--precision extended is for floats of 32 bits and fewer, and this is f64' A.csv A.csv right.csv --precision extended
+bad 'bits of a sample' '--precision reproducible compares the bits of all elements, and --check probe computes a sample' A.csv A.csv right.csv --precision reproducible --check probe
 bad 'no folder for JSON' "there is no folder 'missing'" A.csv A.csv right.csv --json missing/out.json
 bad 'JSON over an input' "--json: 'A.csv' is the file of the input 'A.csv': give another name" A.csv A.csv right.csv --json A.csv
 bad 'unknown option' '--fast' A.csv A.csv right.csv --fast

@@ -273,7 +273,13 @@ def test_gemm_bad_input():
         (lambda: glgemm.gemm(1, a, a.T, activation="sine"), ValueError, "activation"),
         (lambda: glgemm.gemm(1, a, a.T, activation=("clamp", 2, 1)), ValueError, "2"),
         (lambda: glgemm.gemm(1j, a, a.T), ValueError, "alpha"),
-        (lambda: glgemm.gemm("x", a, a.T), TypeError, ""),
+        (lambda: glgemm.gemm("x", a, a.T), TypeError, "gemm: alpha is 'x' and must be a number"),
+        (lambda: glgemm.matmul(a, a.T, precision=3), TypeError, "matmul: the precision is 3 and must be one of"),
+        (lambda: glgemm.matmul(a, a.T, kernel=3), TypeError, "matmul: the kernel is 3 and must be a name"),
+        (lambda: glgemm.matmul("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
+        (lambda: glgemm.default_engine().wrap("x", (2, 2)), TypeError, "wrap: the buffer is 'x'"),
+        (lambda: glgemm.default_engine().wrap(-1, (2, 2)), ValueError, "wrap: -1 is not the name of a buffer"),
+        (lambda: glgemm.default_engine().wrap(1, "x"), TypeError, "the shape 'x'"),
         (lambda: glgemm.gemm(1, a, a.T, op_a="H"), ValueError, "op is 'H'"),
     ):
         with pytest.raises(error, match=words):

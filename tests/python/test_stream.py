@@ -153,8 +153,14 @@ def test_bad_input(tmp_path):
         (lambda: glgemm.stream(a, a.T, out=np.empty((20, 20))), TypeError, "C is float64"),
         (lambda: glgemm.stream(a, a.T, beta=1), ValueError, "there is no C"),
         (lambda: glgemm.stream(a, a.T, bias=a), (ValueError, TypeError), "bias"),
+        (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", bias=a), ValueError, "the bias is"),
+        (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", precision="exact"), ValueError, "unknown precision"),
+        (lambda: glgemm.stream(a, a.T, precision=3), TypeError, "stream: the precision is 3"),
+        (lambda: glgemm.stream(a, a.T, memory_limit="1G"), TypeError, "stream: memory_limit is '1G' and must be a number of bytes"),
+        (lambda: glgemm.stream("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "no such" / "c.npy"), OSError, ""),
         (lambda: glgemm.stream(a, a.T, device_memory_limit=10).result(), ValueError, "10"),
     ):
         with pytest.raises(error, match=words):
             call()
+    assert not (tmp_path / "none.npy").exists()

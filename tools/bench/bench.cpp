@@ -94,8 +94,10 @@ Problem problem_of(const Shape& shape, const BenchOptions& options) {
   return problem;
 }
 
+/// @throws Unsupported  no kernel can run any of the shapes, and there is nothing else to measure
 std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
   std::vector<Job> jobs;
+  std::string left_out;
   for (const Shape& shape : options.shapes) {
     const Problem problem = problem_of(shape, options);
     require_memory(shape, options.type, options.batch);
@@ -107,20 +109,25 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
       }
       const std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
       if (!reason.empty()) {
-        table.note("size " + to_string(shape) + ": " + requested.text + " is left out: " + reason);
+        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + reason;
+        table.note(left_out);
         continue;
       }
       try {
         make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
       } catch (const Unsupported& error) {
         if (!requested.if_possible) throw;
-        table.note("size " + to_string(shape) + ": " + requested.text + " is left out: " + error.what());
+        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + error.what();
+        table.note(left_out);
         continue;
       }
       job.kernels.push_back(requested);
     }
     jobs.push_back(std::move(job));
   }
+  const bool has_some =
+      std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.kernels.empty() || !job.space.empty(); });
+  if (!has_some && !left_out.empty() && options.peers.empty()) throw Unsupported("no kernel can run this: " + left_out);
   return jobs;
 }
 

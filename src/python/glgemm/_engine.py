@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import operator
+import os
 import threading
 import weakref
 from typing import Any, Callable, Iterator, Sequence
@@ -133,7 +135,16 @@ class Engine:
         that shares with it. The array keeps the object. `offset` and `strides` are bytes, as NumPy's. A buffer of elements of 8
         or 16 bits has a size that is a multiple of 4 bytes.
         """
-        sizes = [shape] if isinstance(shape, int) else list(shape)
+        try:
+            name = operator.index(getattr(buffer, "glo", buffer))
+            sizes = [operator.index(size) for size in ([shape] if isinstance(shape, int) else shape)]
+        except TypeError:
+            raise TypeError(
+                f"wrap: the buffer is {buffer!r} and the shape {shape!r}: a buffer is a moderngl.Buffer, an object with an attribute "
+                "glo, or a name, and a shape is whole numbers"
+            ) from None
+        if name <= 0:
+            raise ValueError(f"wrap: {name} is not the name of a buffer")
         return self._service.wrap(buffer, sizes, np.dtype(dtype), offset, None if strides is None else list(strides))
 
     def finish(self) -> None:
@@ -183,6 +194,8 @@ class Engine:
 
 def as_numpy(x: Any) -> npt.NDArray[Any]:
     """`x` as a NumPy array, without a copy where that can be."""
+    if isinstance(x, (str, os.PathLike)):
+        raise TypeError(f"glgemm: an operand is {x!r}: a file is opened by numpy.load(path, mmap_mode='r')")
     if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
         return np.from_dlpack(x)
     return np.asarray(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Literal, Sequence
 
 import numpy as np
@@ -69,12 +70,12 @@ def matmul(
             _device_out(out),
             None,
             None,
-            _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision),
+            _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision),
             None if dtype is None else np.dtype(dtype),
         )
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size:
-        terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision)
+        terms = _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision)
         _multiply(engine or default_engine(), plan.a, plan.b, plan.c, None, None, terms)
     return plan.result()
 
@@ -122,7 +123,7 @@ def gemm(
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
         service = _service_of(engine, a, b, c)
         a_on_device, b_on_device = _on_device(service, a), _on_device(service, b)
-        _need_matrices(a=a_on_device.shape, b=b_on_device.shape)
+        _need_matrices("gemm", a=a_on_device.shape, b=b_on_device.shape)
         op_a, a_on_device = _apply_op(op_a, a_on_device, lambda m: m.mT)
         op_b, b_on_device = _apply_op(op_b, b_on_device, lambda m: m.mT)
         return _core.multiply(
@@ -131,16 +132,16 @@ def gemm(
             _device_out(c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
-            _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision),
+            _terms("gemm", alpha, beta, op_a, op_b, activation, kernel, split_k, precision),
             None if dtype is None else np.dtype(dtype),
         )
     x, y = native(as_numpy(a)), native(as_numpy(b))
-    _need_matrices(a=x.shape, b=y.shape)
+    _need_matrices("gemm", a=x.shape, b=y.shape)
     if x.dtype != y.dtype:
         raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
     op_a, x = _apply_op(op_a, x, lambda m: m.swapaxes(-1, -2))
     op_b, y = _apply_op(op_b, y, lambda m: m.swapaxes(-1, -2))
-    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
+    terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
     m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
     inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
     if k != inner:
@@ -200,7 +201,7 @@ def explain(
     )
     if not engine._fits(plan.a.nbytes + plan.b.nbytes + plan.c.nbytes):
         return notes + "streamed: the matrices do not fit the device\n"
-    terms = _core.Terms(1, 0, "N", "N", None, kernel, split_k, precision)
+    terms = _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision)
     return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c, None, None), terms) + notes
 
 
@@ -327,10 +328,38 @@ def _sums_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype.name in ("float16", "bfloat16", *_float8) else dtype
 
 
-def _need_matrices(**shapes: tuple[int, ...]) -> None:
+def _need_matrices(who: str, **shapes: tuple[int, ...]) -> None:
     for name, shape in shapes.items():
         if len(shape) < 2:
-            raise ValueError(f"gemm: {name} is {shape} and must have two dimensions or more; matmul() takes vectors")
+            raise ValueError(f"{who}: {name} is {shape} and must have two dimensions or more; matmul() takes vectors")
+
+
+def _terms(
+    who: str,
+    alpha: complex,
+    beta: complex,
+    op_a: str,
+    op_b: str,
+    activation: str | tuple[Any, ...] | None,
+    kernel: str | None,
+    split_k: int,
+    precision: str,
+) -> _core.Terms:
+    """What a product is beside its operands. What is of a wrong type is named."""
+    try:
+        return _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
+    except (TypeError, RuntimeError) as error:  # what pybind11 says names nothing
+        for name, value, kinds, wanted in (
+            ("alpha", alpha, numbers.Complex, "a number"),
+            ("beta", beta, numbers.Complex, "a number"),
+            ("the activation", activation, (str, tuple, type(None)), "a name, a tuple or None"),
+            ("the kernel", kernel, (str, type(None)), "a name or None"),
+            ("split_k", split_k, numbers.Integral, "a whole number"),
+            ("the precision", precision, str, "one of 'fast', 'standard', 'extended' and 'reproducible'"),
+        ):
+            if not isinstance(value, kinds):  # type: ignore[arg-type]
+                raise TypeError(f"{who}: {name} is {value!r} and must be {wanted}") from None
+        raise error
 
 
 def _apply_op(op: str, x: Any, transpose: Any) -> tuple[str, Any]:

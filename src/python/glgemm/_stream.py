@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import numbers
 import os
 import sys
 import threading
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
 from ._engine import Engine, as_numpy, default_engine
-from ._products import Precision, _apply_op, _check_out, _need_matrices, _sums_of
+from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _sums_of, _terms
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -156,7 +157,7 @@ def stream(
     array([200., 200., 200.], dtype=float32)
     """
     x, y = as_numpy(a), as_numpy(b)
-    _need_matrices(a=x.shape, b=y.shape)
+    _need_matrices("stream", a=x.shape, b=y.shape)
     if x.ndim != 2 or y.ndim != 2:
         raise ValueError(f"stream: A is {x.shape} and B is {y.shape}: a streamed product has no batch")
     if x.dtype != y.dtype or _core.type_name(x.dtype) is None:
@@ -167,16 +168,20 @@ def stream(
     inner, n = y.shape if op_b == "N" else y.shape[::-1]
     if k != inner:
         raise ValueError(f"stream: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
-    c = _new_c(out, (m, n), np.dtype(dtype or _sums_of(x.dtype)), beta)
-    _check_out("stream: out", c, (m, n))
-    if any(np.may_share_memory(c, operand) for operand in (x, y)):
-        raise ValueError("stream: out overlaps A or B")
-    if c.dtype not in (x.dtype, _sums_of(x.dtype)):
-        raise TypeError(f"stream: C is {c.dtype}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
+    is_new = out is None or isinstance(out, (str, os.PathLike))
+    if not is_new:
+        _check_out("stream: out", out, (m, n))
+        if any(np.may_share_memory(out, operand) for operand in (x, y)):
+            raise ValueError("stream: out overlaps A or B")
+    elif beta != 0:
+        raise ValueError(f"stream: beta is {beta} and there is no C")
+    c_type = np.dtype(dtype or _sums_of(x.dtype)) if is_new else cast(_Host, out).dtype
+    if c_type not in (x.dtype, _sums_of(x.dtype)):
+        raise TypeError(f"stream: C is {c_type}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
     extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
     for name, given in zip(("the bias", "D"), extra):
-        if given is not None and given.dtype != c.dtype:
-            raise TypeError(f"stream: {name} is {given.dtype} and C is {c.dtype}")
+        if given is not None and given.dtype != c_type:
+            raise TypeError(f"stream: {name} is {given.dtype} and C is {c_type}")
     values, d = extra
     if values is not None and values.ndim == 1:
         values = values[None, :]
@@ -184,12 +189,16 @@ def stream(
         raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
     if d is not None and d.shape != (m, n):
         raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
-    terms = _core.Terms(alpha, beta, op_a, op_b, activation, kernel, 0, precision)
-    product = _core.HostProduct(x, y, c, values, d)
+    for name, limit in (("device_memory_limit", device_memory_limit), ("memory_limit", memory_limit)):
+        if not isinstance(limit, numbers.Integral):
+            raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
+    terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel, 0, precision)
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
     show, end = _shown(progress)
+    c = _new_c(out, (m, n), c_type) if is_new else cast(_Host, out)  # last: what was refused before has made no file
+    product = _core.HostProduct(x, y, c, values, d)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
@@ -208,15 +217,11 @@ def stream(
     return future
 
 
-def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any], beta: complex) -> npt.NDArray[Any]:
-    if out is not None and not isinstance(out, (str, os.PathLike)):
-        given: npt.NDArray[Any] = out  # or what is refused later
-        return given
-    if beta != 0:
-        raise ValueError(f"stream: beta is {beta} and there is no C")
+def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Host:
+    """An array, or the array of a new file if `out` is its path."""
     if out is None:
         return np.empty(shape, dtype)
-    mapped: npt.NDArray[Any] = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+    mapped: _Host = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
     return mapped
 
 
