@@ -78,9 +78,10 @@ void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>
     for (std::int64_t i = 0; i < expected.rows(); ++i)
       for (std::int64_t j = 0; j < expected.columns(); ++j) {
         const C x = c_item(i, j), y = expected(i, j);
-        if (std::memcmp(&x, &y, sizeof(C)) == 0 || (x != x && y != y) || others++ > 0) continue;
-        first = "element (" + std::to_string(i) + ", " + std::to_string(j) + ")" +
-                (p.batch > 1 ? " of product " + std::to_string(item) : "");
+        if (std::memcmp(&x, &y, sizeof(C)) == 0 || (x != x && y != y)) continue;  // NaN has no bits of its own
+        if (others++ == 0)
+          first = "element (" + std::to_string(i) + ", " + std::to_string(j) + ")" +
+                  (p.batch > 1 ? " of product " + std::to_string(item) : "");
       }
     ++item;
   });

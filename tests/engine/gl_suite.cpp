@@ -40,12 +40,14 @@ test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t
   Engine engine(HeadlessContext::get_proc_address, options);
   test::Seen seen;
   const Part taken = part();
-  for (std::size_t at = 0; at < programs.size(); ++at)
-    for (int i = 0; taken.has(at) && i < cases * static_cast<int>(taken.of); ++i) {
+  for (std::size_t at = 0; at < programs.size(); ++at) {
+    if (!taken.has(at)) continue;
+    for (int i = 0; i < cases * static_cast<int>(taken.of); ++i) {
       const std::string wrong = test::run_case(engine, programs[at], ++seed, &seen, way);
       CHECK_MESSAGE(wrong.empty(), wrong);
       if (!wrong.empty()) break;
     }
+  }
   engine.release();
   return seen;
 }

@@ -107,21 +107,19 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
         job.space = points_of_space(problem, limits);
         continue;
       }
-      const std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
-      if (!reason.empty()) {
-        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + reason;
-        table.note(left_out);
-        continue;
-      }
+      std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
       try {
-        make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
+        if (reason.empty()) make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
       } catch (const Unsupported& error) {
         if (!requested.if_possible) throw;
-        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + error.what();
-        table.note(left_out);
-        continue;
+        reason = error.what();
       }
-      job.kernels.push_back(requested);
+      if (reason.empty()) {
+        job.kernels.push_back(requested);
+      } else {
+        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + reason;
+        table.note(left_out);
+      }
     }
     jobs.push_back(std::move(job));
   }

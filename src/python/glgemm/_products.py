@@ -70,12 +70,12 @@ def matmul(
             _device_out(out),
             None,
             None,
-            _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision),
+            _terms("matmul", kernel=kernel, split_k=split_k, precision=precision),
             None if dtype is None else np.dtype(dtype),
         )
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size:
-        terms = _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision)
+        terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
         _multiply(engine or default_engine(), plan.a, plan.b, plan.c, None, None, terms)
     return plan.result()
 
@@ -132,7 +132,7 @@ def gemm(
             _device_out(c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
-            _terms("gemm", alpha, beta, op_a, op_b, activation, kernel, split_k, precision),
+            _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision),
             None if dtype is None else np.dtype(dtype),
         )
     x, y = native(as_numpy(a)), native(as_numpy(b))
@@ -141,7 +141,7 @@ def gemm(
         raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
     op_a, x = _apply_op(op_a, x, lambda m: m.swapaxes(-1, -2))
     op_b, y = _apply_op(op_b, y, lambda m: m.swapaxes(-1, -2))
-    terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
+    terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
     m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
     inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
     if k != inner:
@@ -201,7 +201,7 @@ def explain(
     )
     if not engine._fits(plan.a.nbytes + plan.b.nbytes + plan.c.nbytes):
         return notes + "streamed: the matrices do not fit the device\n"
-    terms = _terms("matmul", 1, 0, "N", "N", None, kernel, split_k, precision)
+    terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
     return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c, None, None), terms) + notes
 
 
@@ -336,13 +336,14 @@ def _need_matrices(who: str, **shapes: tuple[int, ...]) -> None:
 
 def _terms(
     who: str,
-    alpha: complex,
-    beta: complex,
-    op_a: str,
-    op_b: str,
-    activation: str | tuple[Any, ...] | None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    op_a: str = "N",
+    op_b: str = "N",
+    activation: str | tuple[Any, ...] | None = None,
+    *,
     kernel: str | None,
-    split_k: int,
+    split_k: int = 0,
     precision: str,
 ) -> _core.Terms:
     """What a product is beside its operands. What is of a wrong type is named."""

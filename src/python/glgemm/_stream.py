@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Callable, cast
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -168,14 +168,14 @@ def stream(
     inner, n = y.shape if op_b == "N" else y.shape[::-1]
     if k != inner:
         raise ValueError(f"stream: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
-    is_new = out is None or isinstance(out, (str, os.PathLike))
-    if not is_new:
-        _check_out("stream: out", out, (m, n))
-        if any(np.may_share_memory(out, operand) for operand in (x, y)):
+    given_c = None if out is None or isinstance(out, (str, os.PathLike)) else out
+    if given_c is not None:
+        _check_out("stream: out", given_c, (m, n))
+        if any(np.may_share_memory(given_c, operand) for operand in (x, y)):
             raise ValueError("stream: out overlaps A or B")
     elif beta != 0:
         raise ValueError(f"stream: beta is {beta} and there is no C")
-    c_type = np.dtype(dtype or _sums_of(x.dtype)) if is_new else cast(_Host, out).dtype
+    c_type = np.dtype(dtype or _sums_of(x.dtype)) if given_c is None else given_c.dtype
     if c_type not in (x.dtype, _sums_of(x.dtype)):
         raise TypeError(f"stream: C is {c_type}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
     extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
@@ -192,12 +192,12 @@ def stream(
     for name, limit in (("device_memory_limit", device_memory_limit), ("memory_limit", memory_limit)):
         if not isinstance(limit, numbers.Integral):
             raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
-    terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel, 0, precision)
+    terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel=kernel, precision=precision)
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
     show, end = _shown(progress)
-    c = _new_c(out, (m, n), c_type) if is_new else cast(_Host, out)  # last: what was refused before has made no file
+    c = _new_c(out, (m, n), c_type) if given_c is None else given_c  # last: what was refused before has made no file
     product = _core.HostProduct(x, y, c, values, d)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
