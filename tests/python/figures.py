@@ -63,7 +63,8 @@ def host_ratio():
             python.append(1e3 * (time.perf_counter() - start))
             pathlib.Path(paths[2]).unlink(missing_ok=True)
             text = run("multiply", paths[0], paths[1], "-o", paths[2], "--check", "none",)
-            tool.append(float(re.search(r"with transfers ([\d.]+(?:e[+\d]+)?) ms", text)[1]))
+            took, unit = re.search(r"with transfers ([\d.]+) (m?s)", text).groups()
+            tool.append(float(took) * (1 if unit == "ms" else 1e3))
     print(f"host  {min(python[1:]):8.1f} ms, tool {min(tool[1:]):8.1f} ms: {min(tool[1:]) / min(python[1:]):.2f}")
 
 

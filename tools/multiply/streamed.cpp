@@ -128,13 +128,6 @@ std::string percent(std::chrono::nanoseconds part, std::chrono::nanoseconds whol
   return percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
 }
 
-std::string time_text(std::chrono::nanoseconds time) {
-  const double seconds = std::chrono::duration<double>(time).count();
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), seconds < 10 ? "%.4g ms" : "%.4g s", seconds < 10 ? 1e3 * seconds : seconds);
-  return text.data();
-}
-
 Json device_json(const DeviceInfo& device) {
   return {{"renderer", device.renderer}, {"version", device.version}};
 }
