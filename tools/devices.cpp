@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
@@ -223,8 +224,8 @@ void devices(JsonOutput& output) {
 
 void add_devices(CLI::App& app, int& status) {
   const auto json = std::make_shared<JsonOutput>();
-  CLI::App* verb = app.add_subcommand(
-      "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
+  CLI::App* verb = add_verb(
+      app, "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
   add_api(*verb);
   json->add_option(*verb, "what was found");
   verb->callback([json, &status] {

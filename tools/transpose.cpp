@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/matrix.hpp>
 
+#include "arguments/options.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "files/npy.hpp"
@@ -43,7 +45,7 @@ void run(const Arguments& arguments) {
 
 void add_transpose(CLI::App& app, int&) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("transpose", "Write the transpose of a matrix, in its own type");
+  CLI::App* verb = add_verb(app, "transpose", "Write the transpose of a matrix, in its own type");
   verb->footer("Files are as for multiply.");
   verb->add_option("A", arguments->input, "The matrix, a .npy file or another (see multiply)")->required()->type_name("FILE");
   verb->add_option("-o,--output", arguments->output, "Where to write the transpose; a file that exists is replaced")

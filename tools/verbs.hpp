@@ -4,7 +4,9 @@
 // with 2.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace glgemm::tools {
 

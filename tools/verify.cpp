@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
@@ -87,8 +88,8 @@ void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>
   });
   found.passed = others == 0;
   found.summary += found.passed ? "; its bits are those of --precision reproducible"
-                                : "; but " + std::to_string(others) + " elements have other bits than --precision reproducible gives, " +
-                                      first + " the first";
+                                : "; but " + std::to_string(others) +
+                                      " elements have other bits than --precision reproducible gives, " + first + " the first";
 }
 
 template <class T, class C>
@@ -147,7 +148,8 @@ int verify(const Arguments& arguments) {
     throw std::invalid_argument("--precision extended is for floats of 32 bits and fewer, and this is " +
                                 std::string(to_string(product.type())));
   if (precision == Precision::reproducible && arguments.check == "probe")
-    throw std::invalid_argument("--precision reproducible compares the bits of all elements, and --check probe computes a sample");
+    throw std::invalid_argument(
+        "--precision reproducible compares the bits of all elements, and --check probe computes a sample");
   const bool full =
       arguments.check == "full" || precision == Precision::reproducible || (arguments.check == "auto" && work <= max_full);
   const std::string title = histogram ? "Errors of " + to_text(to_path(arguments.product).filename()) : "";
@@ -177,7 +179,7 @@ void add_verify(CLI::App& app, int& status) {
     std::string batch_text;
   };
   auto arguments = std::make_shared<Text>();
-  CLI::App* verb = app.add_subcommand("verify", "Say whether C is the product of A and B, all three from files");
+  CLI::App* verb = add_verb(app, "verify", "Say whether C is the product of A and B, all three from files");
   verb->footer(
       "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "
       "that\n"

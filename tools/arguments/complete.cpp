@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/plan.hpp>
 
 #include "arguments/help.hpp"

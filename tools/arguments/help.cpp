@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
+
 namespace glgemm::tools {
 namespace {
 

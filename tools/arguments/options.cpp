@@ -2,13 +2,23 @@
 #include "arguments/options.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
+#include <type_traits>
+
+#include <CLI/CLI.hpp>
 
 #include "system/program.hpp"
 
 namespace glgemm::tools {
+
+CLI::App* add_verb(CLI::App& app, const std::string& name, const std::string& description) {
+  return app.add_subcommand(name, description);
+}
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
@@ -71,6 +81,22 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
     for (const auto& [op_a, op_b] : ops_of(arguments)) shapes.push_back({size.m, size.n, size.k, op_a, op_b});
   return shapes;
 }
+
+template <class T>
+CLI::Validator in_range(T least, T most) {
+  return CLI::Validator(
+      [range = CLI::Range(least, most), least, most](std::string& value) {
+        std::ostringstream error;
+        if (!range(value).empty())
+          error << std::setprecision(15) << "'" << value << "' is not a " << (std::is_integral_v<T> ? "whole " : "")
+                << "number from " << least << " to " << most;
+        return error.str();
+      },
+      "");
+}
+template CLI::Validator in_range(int, int);
+template CLI::Validator in_range(std::int64_t, std::int64_t);
+template CLI::Validator in_range(double, double);
 
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return CLI::Validator(

@@ -5,22 +5,26 @@
 // "[,...]" at the end makes the value a list.
 #pragma once
 
-#include <iomanip>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include "files/files.hpp"
 #include "files/shapes.hpp"
 
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
+
 namespace glgemm::tools {
+
+/// A verb of the tool. (Each file that makes an App itself has all of CLI11 compiled into it.)
+CLI::App* add_verb(CLI::App& app, const std::string& name, const std::string& description);
 
 /// The parts of "a,b,c"; one empty part for an empty text.
 std::vector<std::string> split_list(std::string_view text);
@@ -53,19 +57,9 @@ std::vector<std::pair<Op, Op>> ops_of(const ShapeArguments& arguments);
 /// @throws std::invalid_argument, FileError  as read_shapes() and parse_shape(), or the file has no shapes
 std::vector<Shape> shapes_of(const ShapeArguments& arguments);
 
-/// Refuses what is not a number (of an integer type: a whole one) from `least` to `most`.
+/// Refuses what is not a number (of an integer type: a whole one) from `least` to `most`. T is int, std::int64_t or double.
 template <class T>
-CLI::Validator in_range(T least, T most) {
-  return CLI::Validator(
-      [range = CLI::Range(least, most), least, most](std::string& value) {
-        std::ostringstream error;
-        if (!range(value).empty())
-          error << std::setprecision(15) << "'" << value << "' is not a " << (std::is_integral_v<T> ? "whole " : "")
-                << "number from " << least << " to " << most;
-        return error.str();
-      },
-      "");
-}
+CLI::Validator in_range(T least, T most);
 
 /// Refuses what is none of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
 
 #include "arguments/options.hpp"
@@ -213,8 +214,7 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
 
 void add_bench(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("bench", "Measure kernels beside a serial loop and other libraries, and check every result");
+  CLI::App* verb = add_verb(app, "bench", "Measure kernels beside a serial loop and other libraries, and check every result");
   const auto group = [&](const char* name, void (*add)(CLI::App&, Arguments&)) {
     verb->option_defaults()->group(name);
     add(*verb, *arguments);

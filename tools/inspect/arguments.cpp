@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 
@@ -222,8 +223,7 @@ int inspect(Arguments& arguments) {
 
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
+  CLI::App* verb = add_verb(app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
   auto* shape = verb->add_option("--shape", arguments->shapes,
                                  "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
                     ->type_name("M,N,K")

@@ -4,12 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -36,7 +34,6 @@
 #include "files/product.hpp"
 #include "files/progress.hpp"
 #include "files/shapes.hpp"
-#include "verbs.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -45,12 +42,6 @@ using Arguments = MultiplyArguments;
 
 std::string file_name(const std::string& path) {
   return to_text(to_path(path).filename());
-}
-
-std::string milliseconds(std::chrono::nanoseconds time) {
-  std::ostringstream text;
-  text << std::setprecision(4) << std::chrono::duration<double, std::milli>(time).count() << " ms";
-  return text.str();
 }
 
 /// The product as Engine::gemm has it, with a bar on a terminal when it takes long.
@@ -173,14 +164,16 @@ int run(const Arguments& arguments, const FileProduct& product) {
   const bool piped =
       output.is_standard_output() || (image && image->is_standard_output()) || (error_image && error_image->is_standard_output());
   (piped ? std::cerr : std::cout) << product_text(arguments, arguments.output, product) << '\n'
-                                  << report.kernel << " on " << renderer << ": " << milliseconds(report.kernel_time)
-                                  << ", with transfers " << milliseconds(report.total_time) << '\n'
+                                  << report.kernel << " on " << renderer << ": " << time_text(report.kernel_time)
+                                  << ", with transfers " << time_text(report.total_time) << '\n'
                                   << (result ? result->summary : "not checked") << '\n';
   if (passed) return 0;
   std::cout.flush();
   std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
   return 1;
 }
+
+}  // namespace
 
 int multiply(const Arguments& arguments) {
   if (arguments.distributed) return multiply_distributed(arguments);
@@ -210,8 +203,6 @@ int multiply(const Arguments& arguments) {
   if (streamed) return multiply_streamed(arguments, product);
   return with_types(product, [&]<class T, class C>(T, C) { return run<T, C>(arguments, product); });
 }
-
-}  // namespace
 
 void require_usable(const MultiplyArguments& arguments) {
   arguments.plan_options();
@@ -243,139 +234,6 @@ std::string why_not_streamed(const MultiplyArguments& arguments, const FileProdu
 
 void multiply_note(const std::string& text) {
   std::cerr << "glgemm multiply: note: " << text << '\n';
-}
-
-void add_product_options(CLI::App& verb, ProductArguments& arguments, std::string& batch) {
-  verb.add_option(
-          "A", arguments.a,
-          "The left factor, a .npy file of bool, integers, float16, float32, float64, complex64 or complex128, or another "
-          "file (see below)")
-      ->required()
-      ->type_name("FILE");
-  verb.add_option("B", arguments.b, "The right factor, likewise")->required()->type_name("FILE");
-  verb.add_option("--type", arguments.type,
-                  "Convert the factors to one of " + type_names() + " (default: the type that theirs promote to, as in NumPy)")
-      ->type_name("TYPE");
-  verb.add_option("--op-a", arguments.op_a, "n: A as it is; t: its transpose; c: its conjugate transpose")
-      ->type_name("n|t|c")
-      ->capture_default_str();
-  verb.add_option("--op-b", arguments.op_b, "The same for B")->type_name("n|t|c")->capture_default_str();
-  verb.add_option("--alpha", arguments.alpha, "A number that the product is multiplied by; complex as in 1-2i")
-      ->type_name("X")
-      ->capture_default_str();
-  verb.add_option("--beta", arguments.beta, "A number that --c is multiplied by before it is added")
-      ->type_name("X")
-      ->capture_default_str();
-  verb.add_option("--c", arguments.c, "The matrix that beta multiplies, of the product's shape")->type_name("FILE");
-  verb.add_option(
-          "--batch", batch,
-          "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all")
-      ->type_name("N");
-}
-
-/// Below the options. Lines are broken here, CLI11 leaves them as they are.
-constexpr const char* multiply_footer =
-    "A file's ending is its format: .csv (numbers between commas, a row a line), .mtx (Matrix Market, dense or sparse), .npz "
-    "(an\n"
-    "archive; A.npz:x is its array x), and .npy for all others. - is the standard input or output, as .npy; messages then go to\n"
-    "the standard error. An array of one dimension is a row as A and a column as B, as in numpy.matmul. int64 and other "
-    "integers\n"
-    "that no device has are multiplied in a type in which the product of these numbers is exact, or refused.\n"
-    "\n"
-    "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes "
-    "against\n"
-    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the\n"
-    "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
-    "in\n"
-    "OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on with\n"
-    "them. Streamed matrices are .npy files.";
-
-void add_multiply(CLI::App& app, int& status) {
-  struct Text : Arguments {  // numbers as they are written
-    std::string batch_text, memory_limit_text, device_memory_limit_text, tile_text, run_text;
-  };
-  auto arguments = std::make_shared<Text>();
-  CLI::App* verb = app.add_subcommand("multiply", "Multiply two matrices from files");
-  verb->footer(multiply_footer);
-  add_product_options(*verb, *arguments, arguments->batch_text);
-  verb->add_option(
-          "-o,--output", arguments->output,
-          "Where to write the product, of the factors' type, but float32 for float16 and int32 for small integers; a file "
-          "that exists is replaced when the product is right")
-      ->required()
-      ->type_name("FILE");
-  verb->add_flag("--force", arguments->force, "Let an output replace an input");
-  verb->add_option("--c-type", arguments->c_type, "f16: round the product of float16 factors to float16 (default: float32)")
-      ->type_name("TYPE");
-  verb->add_option("--image", arguments->image, "Draw the product as a heat map, as .png")->type_name("FILE");
-  verb->add_option("--error-image", arguments->error_image,
-                   "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)")
-      ->type_name("FILE");
-  add_error_histogram(*verb, arguments->error_histogram);
-  verb->add_option("--check", arguments->check,
-                   "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
-      ->check(one_of({"none", "probe", "full"}))
-      ->type_name("none|probe|full")
-      ->capture_default_str();
-  verb->add_option("--kernel", arguments->kernel,
-                   "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can")
-      ->type_name("NAME")
-      ->capture_default_str();
-  add_precision(*verb, arguments->precision);
-  CLI::Option* const device =
-      verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
-          ->type_name("DEVICE");
-  add_api(*verb);
-  verb->add_option(
-          "--memory-limit", arguments->memory_limit_text,
-          "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
-          "are not counted")
-      ->type_name("BYTES");
-  verb->add_option(
-          "--device-memory-limit", arguments->device_memory_limit_text,
-          "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)")
-      ->type_name("BYTES");
-  verb->add_option(
-          "--budget", arguments->budget_ms,
-          "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
-          "get their turn and no watchdog strikes")
-      ->check(in_range(0.01, 1e6))
-      ->type_name("MS")
-      ->capture_default_str();
-  verb->add_option(
-          "--accelerators", arguments->accelerators,
-          "Share the product out among devices, by indices or parts of names, separated by commas (see 'glgemm devices'); "
-          "all: every one")
-      ->excludes(device)
-      ->type_name("LIST");
-  verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
-  verb->add_flag("--checksums", arguments->checksums,
-                 "Check the sum of each column of each piece before the piece is written, and compute a piece that fails again; "
-                 "the product is streamed");
-  CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
-                                                  "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
-                                                  "-o C.npy --distributed'; see docs/distributed.md");
-  verb->add_option(
-          "--tile", arguments->tile_text,
-          "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
-          "of two from 256 to 4096, by C's size alone)")
-      ->needs(distributed)
-      ->type_name("N");
-  verb->add_option(
-          "--run", arguments->run_text,
-          "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
-      ->needs(distributed)
-      ->type_name("K");
-  verb->callback([arguments, &status] {
-    if (!arguments->tile_text.empty()) arguments->tile = parse_size(arguments->tile_text, "--tile");
-    if (!arguments->run_text.empty()) arguments->run_k = parse_size(arguments->run_text, "--run");
-    if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
-    if (!arguments->memory_limit_text.empty())
-      arguments->memory_limit = parse_bytes(arguments->memory_limit_text, "--memory-limit");
-    if (!arguments->device_memory_limit_text.empty())
-      arguments->device_memory_limit = parse_bytes(arguments->device_memory_limit_text, "--device-memory-limit");
-    status = multiply(*arguments);
-  });
 }
 
 }  // namespace glgemm::tools

@@ -6,11 +6,14 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "files/file_product.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace glgemm::tools {
 
@@ -47,6 +50,10 @@ struct MultiplyArguments : ProductArguments {
     return options;
   }
 };
+
+/// Computes the product as the arguments and the memory call for, and prints what it did. 0, or 1 if the check fails.
+/// @throws FileError, std::invalid_argument, and as Engine::gemm
+int multiply(const MultiplyArguments& arguments);
 
 void multiply_note(const std::string& text);
 

@@ -2,6 +2,8 @@
 #include <memory>
 #include <string>
 
+#include <CLI/CLI.hpp>
+
 #include "arguments/options.hpp"
 #include "files/shapes.hpp"
 #include "peers/peers.hpp"
@@ -27,8 +29,7 @@ int report(const ReportOptions& arguments) {
 
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<ReportOptions>();
-  CLI::App* verb =
-      app.add_subcommand("report", "Test, tune and measure glgemm on a device: report.json, report.md and report.html");
+  CLI::App* verb = add_verb(app, "report", "Test, tune and measure glgemm on a device: report.json, report.md and report.html");
   verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
       ->type_name("FOLDER")
       ->capture_default_str()

@@ -7,6 +7,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include <CLI/CLI.hpp>
+
 #include "arguments/options.hpp"
 #include "files/date.hpp"
 #include "files/files.hpp"
@@ -150,7 +152,7 @@ void add_table(CLI::App& verb, Arguments& arguments) {
 
 void add_tune(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("tune", "Find the fastest kernels of this device and keep them in a table");
+  CLI::App* verb = add_verb(app, "tune", "Find the fastest kernels of this device and keep them in a table");
   verb->option_defaults()->group("Products");
   const CLI::Option* const batch = add_problems(*verb, *arguments);
   verb->option_defaults()->group("Search");
@@ -165,7 +167,7 @@ void add_tune(CLI::App& app, int& status) {
   verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
 
   const auto device = std::make_shared<std::string>();
-  CLI::App* worker = app.add_subcommand("tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
+  CLI::App* worker = add_verb(app, "tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
   worker->add_option("--device", *device, "");
   worker->callback([device, &status] {
     serve_tuner(*device);
