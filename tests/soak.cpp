@@ -280,6 +280,7 @@ void Soak::random_case() {
   const ProgramKey& program = programs_[static_cast<std::size_t>(below(static_cast<std::int64_t>(programs_.size())))];
   Way way;
   way.learnt = true;
+  way.any_precision = below(4) == 0;
   Limits small = cases_->limits();
   switch (below(6)) {
     case 0:
@@ -652,7 +653,8 @@ int soak(const SoakArguments& arguments) {
     soak.finish();
   } catch (const std::exception& error) {
     std::cout << "FAILED step " << steps << " of seed " << arguments.seed << ", " << soak.doing() << ": " << error.what()
-              << "\nagain: tests/soak --seed " << arguments.seed << " --steps " << steps + 1 << std::endl;
+              << "\nagain: " << (arguments.threads ? "build-tsan/bin/glgemm_full --soak 0 --threads" : "tests/soak") << " --seed "
+              << arguments.seed << " --steps " << steps + 1 << std::endl;
     return 1;
   }
   std::cout << steps << " steps passed in " << minutes() << " minutes:\n";

@@ -67,14 +67,14 @@ GLGEMM_VERIFY_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a
 /// Numbers that are subnormal on the way are kept; where there are none, every driver's bits are these.
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_EXPORT Matrix<C> canonical_product(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
+GLGEMM_VERIFY_EXPORT Matrix<C> canonical_product(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
 
 /// What a check found. Numbers of a complex element are those of one of its parts.
 struct Check {
   std::string method;  ///< "exact", "bound" or "probe"
   bool passed = false;
   double worst_ratio = 0;  ///< greatest |C - ref| over its bound (0 where both are 0; infinite where only the bound is, as for
-                           ///< integers, or for NaN; 0 for an overflow that is allowed)
+                           ///< integers and exact problems, or for NaN; 0 for an overflow that is allowed)
   double worst_ratio_sqrt = 0;  ///< the same with 2 sqrt(K) u in the place of gamma_K
   double median_ratio = 0;      ///< of the elements that were compared: half of them have no greater |C - ref| over its bound
   std::int64_t row = -1;        ///< where worst_ratio is, -1 for a matrix without elements

@@ -163,6 +163,7 @@ class SharedProduct {
   double done_ = 0;           ///< elements
 
   std::mutex callbacks_;  ///< of the options' functions
+  double told_ = 0;       ///< the share that `progress` was called with
 };
 
 std::int64_t SharedProduct::length(const Rate& rate, const StreamPlan& plan) const {
@@ -256,9 +257,13 @@ void SharedProduct::compute(const Section& piece, Streamer& streamer) {
     if (!options_.progress || share == 0) return;
     // While a call from another thread is under way, this one is left out; only the last call of all waits.
     std::unique_lock lock(callbacks_, std::try_to_lock);
-    if (!lock && now < elements()) return;
+    const auto complete = [this](double x) { return x > elements() * (1 - 1e-9); };  // sums of shares are rounded
+    if (!lock && !complete(now)) return;
     if (!lock) lock.lock();
-    callers([&] { options_.progress(std::min(1.0, done(0) / elements())); });
+    const double latest = done(0), told = complete(latest) ? 1 : latest / elements();
+    if (told <= told_) return;  // another thread has told it
+    told_ = told;
+    callers([&] { options_.progress(told); });
   };
   try {
     streamer.run(piece, [&](double share) {

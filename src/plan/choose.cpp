@@ -38,7 +38,7 @@ std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limit
   return std::clamp<std::int64_t>(std::max(wanted, needed), 1, 1024);
 }
 
-/// What a plan for that precision has. Integers are exact in any order, and no driver computes in narrower types.
+/// What a plan for that precision has. Integers are exact in any order, and OpenGL itself computes in none narrower than f32.
 Precision planned(Precision asked, const Problem& problem) {
   return asked == Precision::fast || is_integer(problem.type) ? Precision::standard : asked;
 }
@@ -47,7 +47,7 @@ std::string why_planned(Precision asked, const Problem& problem) {
   if (asked == planned(asked, problem)) return {};
   return std::string(to_string(asked)) + (is_integer(problem.type)
                                               ? " is standard here: products of integers are exact in any order"
-                                              : " is standard here: OpenGL's shaders compute in no type narrower than f32");
+                                              : " is standard here: OpenGL itself computes in no type narrower than f32");
 }
 
 /// @throws Unsupported  the precision is not for this product, or not for this driver

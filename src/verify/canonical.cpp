@@ -68,5 +68,5 @@ Matrix<C> canonical_product(const Matrix<T>& a_given, const Matrix<T>& b_given, 
 }  // namespace glgemm
 
 #define GLGEMM_FOR_TYPES(T, C) \
-  template GLGEMM_EXPORT Matrix<C> canonical_product(const Matrix<T>&, const Matrix<T>&, const Terms<T, C>&);
+  template GLGEMM_VERIFY_EXPORT Matrix<C> canonical_product(const Matrix<T>&, const Matrix<T>&, const Terms<T, C>&);
 #include "verify/instantiate.hpp"

@@ -106,10 +106,13 @@ class Judge {
       v.ok = true;
       return v;
     }
-    if (exact_ && p_.narrow.round)
-      v.ok = c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value)));
-    else
-      v.ok = exact_ ? error == 0 : error <= bound;
+    if (exact_) {  // it is equal, or beyond any bound
+      v.ok = p_.narrow.round ? c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value))) : error == 0;
+      v.ratio = v.ratio_sqrt = v.ok ? 0 : infinity;
+      v.bound = 0;
+      return v;
+    }
+    v.ok = error <= bound;
     v.ratio = ratio(error, bound);
     v.ratio_sqrt = ratio(error, widened(gamma_sqrt_));
     return v;
@@ -196,10 +199,9 @@ class Findings {
       s = check_.method + ": WRONG";
       if (check_.row >= 0 && check_.worst_ratio > 0)
         s += ": " + place() + " is " + number(check_.got) + ", expected " + number(check_.expected) +
-             (check_.method == "exact" || std::is_integral_v<R> ? std::string(" exactly") : " within " + rounded(check_.bound)) +
-             (std::is_integral_v<R> ? ""
-                                    : ", " + rounded(check_.worst_ratio) + " times its bound; the median error is " +
-                                          rounded(check_.median_ratio) + " of its bound");
+             (check_.bound == 0 ? " exactly"
+                                : " within " + rounded(check_.bound) + ", " + rounded(check_.worst_ratio) +
+                                      " times its bound; the median error is " + rounded(check_.median_ratio) + " of its bound");
       if (!reason_.empty()) s += ": " + reason_;
     }
     return check_;

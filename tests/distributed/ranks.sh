@@ -121,14 +121,14 @@ done
 # A rank that is killed: mpirun ends, and what was being written goes away.
 int8 L.npy 200 200
 for victim in 0 1; do
-  # So many tasks that they take a minute.
+  # So many tasks that they take a minute. It is killed while they run, when each rank knows which file is to go away.
   timeout 60 mpirun -q --oversubscribe -np 2 "$glgemm" multiply --distributed L.npy L.npy -o C.npy --kernel naive --tile 1 --run 1 >stdout 2>stderr &
   mpirun=$!
   for ((i = 0; i < 200; ++i)); do
-    compgen -G '.glgemm-*.tmp' >found && break
+    compgen -G ".glgemm-*.tmp" >found && grep -q "% done" stderr && break
     sleep 0.1
   done
-  [ -s found ] || fail "rank $victim killed: it had not begun: $(cat stderr)"
+  [ -s found ] && grep -q '% done' stderr || fail "rank $victim killed: it had not begun: $(cat stderr)"
   for process in $(pgrep -P "$(pgrep -P $mpirun | head -n 1)"); do
     tr '\0' '\n' <"/proc/$process/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$victim" && kill -KILL "$process"
   done

@@ -100,8 +100,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const bool small = bytes.byte() % 4 != 3;
   const auto work = static_cast<double>(bytes.pick({0, 100, 5000, 1 << 30}));
   const Limits limits = draw_limits(bytes);
-  const PlanOptions options = draw_options(bytes);
+  PlanOptions options = draw_options(bytes);
   const Problem problem = draw_problem(bytes, small);
+  options.precision = all_precisions[bytes.below(all_precisions.size())];
   Plan plan;
   try {
     plan = make_plan(problem, limits, options);

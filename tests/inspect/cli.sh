@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../support/cli.sh"
 export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=
 
-# svg FILE TEXT...: it is whole, holds the texts, and nothing is outside it or no number.
+# svg FILE TEXT...: it is whole, holds the texts, and no number that is none.
 svg() {
   local file=$1 text
   shift
@@ -22,6 +22,12 @@ svg deep.svg 'parts, summed apart' 'No roof is known here' 'Not to scale'
 svg stream.svg ' windows of at most ' 'all on the device'
 "$glgemm" inspect --shape 30,40,50 --batch 20 --no-device --image batch.svg >/dev/null || fail "a batch: status $?"
 svg batch.svg 'A batch of 20'
+"$glgemm" inspect --shape 30,40,50 --batch 20 --no-device --kernel small:tile_m=4,tile_n=4,workgroup=64 --image small.svg >/dev/null ||
+  fail "small: status $?"
+svg small.svg 'An item of C: blocks' '64 blocks, of as many items as that takes' "A workgroup's blocks: one of them" '4 x 4 elements of C by one of 64'
+"$glgemm" inspect --size 100 --type i32 --no-device --image i32.svg --roofline roof.json >/dev/null || fail "integers: status $?"
+svg i32.svg 'The roof is measured in f32, and not drawn for i32.'
+grep -q 'within reach' i32.svg && fail 'integers have the roof of floats'
 
 "$glgemm" inspect --size 300 --no-device --diff tiled blocked --image both.svg --source >diff || fail "--diff: status $?"
 grep -q '^kernel *tiled *| blocked$' diff && grep -q '^  tile_m  *-  *| ' diff && grep -q '^A .*TILE' diff && grep -q '^B .*TM' diff ||

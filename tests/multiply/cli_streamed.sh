@@ -66,23 +66,34 @@ m='multiply A.npy B.npy --type f32 --kernel naive --memory-limit 14K'
 "$glgemm" $m -o right.npy >stdout 2>stderr || fail "small pieces: $(cat stderr)"
 pieces=$(grep -o '^[0-9]* pieces' stdout)
 [ "${pieces% *}" -ge 12 ] || fail "too few pieces to interrupt: $pieces"
-# interrupt SIGNAL LINES OPTIONS... runs it until the journal has that many lines, and then ends it by the signal. On a busy machine
-# that may come too late: then once more.
-interrupt() {
-  local signal=$1 lines=$2 status process
-  shift 2
+# paused LINES OPTIONS... runs it until the journal has that many lines, and stops it there: $process. On a busy machine that may come
+# too late, with all pieces computed: then once more.
+paused() {
+  local lines=$1 state
+  shift
   for _ in 1 2 3 4 5; do
     "$glgemm" $m -o C.npy "$@" >stdout 2>stderr &
     process=$!
     while kill -0 $process 2>/dev/null && ! { [ -e C.npy.glgemm-journal ] && [ "$(wc -l <C.npy.glgemm-journal)" -ge "$lines" ]; }; do
       sleep 0.005
     done 2>/dev/null
-    kill -$signal $process 2>/dev/null
-    wait $process 2>/dev/null
-    status=$?
-    [ $status -eq 0 ] || break
+    kill -STOP $process 2>/dev/null
+    until read -r _ _ state _ 2>/dev/null </proc/$process/stat && [[ $state = [TZ] ]] || ! kill -0 $process 2>/dev/null; do sleep 0.005; done
+    [ "$state" = T ] && [ ! -e C.npy ] && [ "$(wc -l <C.npy.glgemm-journal)" -lt "${pieces% *}" ] && return
+    kill -CONT $process 2>/dev/null
+    wait $process && cmp -s C.npy right.npy || fail "a product that is not to be stopped: $(cat stderr)"
     rm -f C.npy
   done
+  fail "the product is always complete before its journal has $lines lines and is seen"
+}
+# interrupt SIGNAL LINES OPTIONS... ends it by the signal when the journal has that many lines.
+interrupt() {
+  local signal=$1 lines=$2 status
+  paused "${@:2}"
+  kill -$signal $process
+  kill -CONT $process 2>/dev/null
+  wait $process 2>/dev/null
+  status=$?
   [ $status -eq $((128 + $(kill -l $signal))) ] || fail "$signal after $lines lines: status $status, $(cat stderr)"
   [ ! -e C.npy ] || fail "$signal after $lines lines: there is an output"
   [ -s C.npy.glgemm-part ] && [ -s C.npy.glgemm-journal ] || fail "$signal after $lines lines: nothing is kept"
@@ -116,10 +127,9 @@ bad 'other sizes' 'A.bytes was ' B.npy B.npy --op-b t --type f32 --kernel naive 
 truncate -s -3 C.npy.glgemm-journal
 resumed 'after a torn line'
 # All pieces are there, and the name is not to be had.
-"$glgemm" $m -o C.npy >stdout 2>stderr &
-process=$!
-until [ -s C.npy.glgemm-journal ] || ! kill -0 $process 2>/dev/null; do sleep 0.005; done
+paused 1
 mkdir C.npy
+kill -CONT $process
 wait $process
 [ $? -eq 2 ] && grep -q "cannot write 'C.npy': Is a directory; what is done is kept" stderr || fail "a folder as output: $(cat stderr)"
 rmdir C.npy
@@ -130,10 +140,9 @@ head -c 200 B.npy | dd of=C.npy.glgemm-part conv=notrunc 2>/dev/null
 "$glgemm" $m -o C.npy >stdout 2>stderr && cmp -s C.npy right.npy && [ "$(left)" -eq 0 ] || fail "a new run: $(cat stderr)"
 rm -f C.npy
 # An input that is changed.
-"$glgemm" $m -o C.npy >stdout 2>stderr &
-process=$!
-until [ -s C.npy.glgemm-journal ] || ! kill -0 $process 2>/dev/null; do sleep 0.005; done
+paused 1
 touch B.npy
+kill -CONT $process
 wait $process
 status=$?
 [ $status -eq 2 ] && grep -q "'B.npy' was changed while it was read: its time of modification was" stderr ||

@@ -591,6 +591,14 @@ TEST_CASE("C of 16 bits is rounded once more") {
   const Matrix<half> odd{{half(2047), half(2)}}, ones{{half(1)}, {half(1)}};
   CHECK(check_full(odd, ones, Matrix<half>{{half(2048)}}).passed);
   CHECK_FALSE(check_full(odd, ones, Matrix<half>{{half(2050)}}).passed);
+  // A wrong element is what is named, whatever the rounding of right ones.
+  const Matrix<half> two{{half(2048), half(1)}, {half(4092), half(1)}};  // 2049 and 4093: 2048 and 4092 to even
+  const Check named = check_full(two, ones, Matrix<half>{{half(2048)}, {half(4094)}});
+  CHECK_FALSE(named.passed);
+  CHECK(named.row == 1);
+  CHECK(named.summary == "exact: WRONG: element (1, 0) is 4094, expected 4093 exactly");
+  CHECK(error_ratios(two, ones, Matrix<half>{{half(2048)}, {half(4094)}}) ==
+        Matrix<float>{{0}, {std::numeric_limits<float>::infinity()}});
 }
 
 TEST_CASE("alpha of 0 hides A and B, beta of 0 hides C0") {

@@ -19,8 +19,14 @@ mkdir -p "$build"
 }
 cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless # glgemm::verify would take as long again
 
-# What a DLL exports is glgemm's own.
 failed=0
+# Of that one no name may be marked as another library's, from which it would then be taken.
+! grep -nw GLGEMM_EXPORT "$source"/include/glgemm/verify.hpp "$source"/src/verify/* || {
+  echo "FAILED: glgemm::verify marks what it exports by GLGEMM_VERIFY_EXPORT"
+  failed=1
+}
+
+# What a DLL exports is glgemm's own.
 for library in libglgemm libglgemm_headless; do
   names=$(x86_64-w64-mingw32-nm --defined-only --extern-only "$build/$library.dll.a" | awk '$2 == "T" && $3 !~ /^[.]/ {print $3}')
   [ "$(wc -l <<<"$names")" -gt 5 ] || {

@@ -179,12 +179,18 @@ std::vector<Step> slices_of_piece(const Plan& plan, std::size_t most) {
   return steps;
 }
 
+/// Whether a workgroup has blocks of many items, one for each invocation; tile() is then such a block.
+bool has_many_items(const Kernel& kernel) {
+  return name(kernel) == "small";
+}
+
 /// A piece of C in tiles, which slices take in turn.
 double draw_piece(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Tile block = tile(plan.kernel);
   const Grid groups = grid(plan);
-  picture.text({0, 14}, "A piece of C: slices of workgroups", "title");
+  const bool in_blocks = has_many_items(plan.kernel);
+  picture.text({0, 14}, in_blocks ? "An item of C: blocks" : "A piece of C: slices of workgroups", "title");
   const Proportions length({plan.piece_m, plan.piece_n});
   const double unit = std::min((panel_width - 20) / length(plan.piece_n), 260 / length(plan.piece_m));
   const Box box{10, 30, unit * length(plan.piece_n), unit * length(plan.piece_m)};
@@ -193,7 +199,8 @@ double draw_piece(Drawing& picture, const Planned& planned) {
   const std::int64_t item_rows = std::max<std::int64_t>(1, plan.piece_m), item_columns = std::max<std::int64_t>(1, plan.piece_n);
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const Step& s = slices[i];
-    const std::int64_t columns = s.groups[0] * block.columns, rows = s.groups[1] * block.rows;
+    const std::int64_t columns = in_blocks ? item_columns : s.groups[0] * block.columns,
+                       rows = in_blocks ? item_rows : s.groups[1] * block.rows;
     const Box place = part_of(box, share(s.x0, item_columns), share(s.x0 + columns, item_columns), share(s.y0, item_rows),
                               share(s.y0 + rows, item_rows));
     constexpr std::array<const char*, 3> colours{"c2 fill", "c4 fill", "c5 fill"};
@@ -203,10 +210,13 @@ double draw_piece(Drawing& picture, const Planned& planned) {
   draw_cuts(picture, box, plan.piece_m, block.rows, true, "grid");
   draw_cuts(picture, box, plan.piece_n, block.columns, false, "grid");
   const Box first = part_of(box, 0, share(block.columns, plan.piece_n), 0, share(block.rows, plan.piece_m));
-  picture.rectangle(first, "c1 fill", "the first workgroup's tile");
+  picture.rectangle(first, "c1 fill", in_blocks ? "the first invocation's block" : "the first workgroup's tile");
   picture.rectangle(box, "frame");
-  const std::string of_tiles = times({groups.columns, groups.rows}) + " workgroups; at the upper left the tile of one, " +
-                               times({block.rows, block.columns});
+  const std::string of_tiles =
+      in_blocks ? "in blocks of " + times({block.rows, block.columns}) + ", one for each invocation; a workgroup has " +
+                      grouped(workgroup(plan.kernel)[0]) + " blocks, of as many items as that takes"
+                : times({groups.columns, groups.rows}) + " workgroups; at the upper left the tile of one, " +
+                      times({block.rows, block.columns});
   const std::int64_t count = static_cast<std::int64_t>(slices.size());
   std::vector<std::string> lines{
       times({plan.piece_m, plan.piece_n}) + " elements, " + of_tiles,
@@ -226,7 +236,9 @@ double draw_tile(Drawing& picture, const Planned& planned) {
   const std::array<int, 3> group = workgroup(plan.kernel);
   const Invocations count = invocations_of_tile(plan);
   const InvocationPart part = invocation_part(plan, std::min<std::int64_t>(1, count.across - 1), 0);
-  picture.text({0, 14}, "A workgroup's tile, and one invocation's part", "title");
+  const bool in_blocks = has_many_items(plan.kernel);
+  picture.text({0, 14}, in_blocks ? "A workgroup's blocks: one of them" : "A workgroup's tile, and one invocation's part",
+               "title");
   const Proportions length({block.rows, block.columns});
   const double unit = std::min((panel_width - 60) / length(block.columns), 190 / length(block.rows));
   const Box box{46, 62, unit * length(block.columns), unit * length(block.rows)};
@@ -256,10 +268,11 @@ double draw_tile(Drawing& picture, const Planned& planned) {
   const std::int64_t sharing = invocations / std::max<std::int64_t>(1, count.across * count.down);
   const std::int64_t shared = shared_bytes(plan.kernel, plan.problem.type);
   std::vector<std::string> lines{
-      times({block.rows, block.columns}) + " elements of C by " + times({group[0], group[1], group[2]}) + " = " +
-          grouped(invocations) + " invocations",
+      times({block.rows, block.columns}) + " elements of C by " +
+          (in_blocks ? "one of " + grouped(invocations) : times({group[0], group[1], group[2]}) + " = " + grouped(invocations)) +
+          " invocations",
       "one invocation: " + times({rows, columns}) + " of them (filled), from such rows of A and columns of B"};
-  if (plan.problem.batch > 1 && block.rows * block.columns == rows * columns && invocations > 1)
+  if (in_blocks)
     lines.emplace_back("each invocation of the workgroup has such a tile, of this item or of a next one");
   else if (sharing > 1)
     lines.push_back(grouped(sharing) + " invocations share each part and take turns along k");
@@ -359,7 +372,9 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   const double least =
       work / std::max(1.0, bytes(Role::a, run.m, run.k) + bytes(Role::b, run.k, run.n) + bytes(Role::c, run.m, run.n));
   Chart chart{"The roofline", {"operations for each byte of memory"}, {"GFLOP/s"}, {}};
-  if (roof && roof->gflops > 0) {
+  const Type sum = accumulator(run.type);
+  const bool of_f32 = sum == Type::f32 || sum == Type::c64;  // which the roof's operations are in
+  if (roof && roof->gflops > 0 && of_f32) {
     const double ridge = roof->gflops / roof->read_gb_per_s(), begin = std::min({read, least, ridge}) / 4,
                  end = std::max({read, least, ridge}) * 4;
     chart.series.push_back({"within reach: " + decimal(roof->gflops) + " GFLOP/s, " + decimal(roof->read_gb_per_s()) + " GB/s",
@@ -379,7 +394,10 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   }
   draw(picture, chart, {0, 0, panel_width - 10, 330});
   std::vector<std::string> lines;
-  if (!roof) lines.emplace_back("No roof is known here: --roofline names a file that has one.");
+  if (!of_f32)
+    lines.emplace_back("The roof is measured in f32, and not drawn for " + std::string(to_string(sum)) + ".");
+  else if (!roof)
+    lines.emplace_back("No roof is known here: --roofline names a file that has one.");
   return lines_of_text(picture, 0, 330, lines);
 }
 

@@ -26,8 +26,9 @@ using Json = nlohmann::ordered_json;
 
 /// The plans of a problem: that of the planner, and with `all` one for each kernel that the tuner could choose and for each of
 /// the other families.
-std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const ValidateOptions& options) {
-  std::vector<Plan> plans{make_plan(problem, limits, options.plan)};
+/// `engine`: the device's, whose tuning table has a say in what runs; null where there is none.
+std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const ValidateOptions& options, const Engine* engine) {
+  std::vector<Plan> plans{engine ? engine->plan(problem, options.plan) : make_plan(problem, limits, options.plan)};
   if (!options.all) return plans;
   std::vector<Kernel> kernels = kernel_space(problem, limits);
   for (const Kernel& kernel : kernel_table()) kernels.push_back(kernel);
@@ -84,17 +85,21 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
   }
   std::vector<Plan> plans;
   for (const Problem& problem : problems) {
-    const std::vector<Plan> more = plans_of(problem, limits, options);
+    const std::vector<Plan> more = plans_of(problem, limits, options, engine ? &*engine : nullptr);
     plans.insert(plans.end(), more.begin(), more.end());
   }
   std::set<ProgramKey> seen;
   std::vector<ProgramKey> programs;
-  std::vector<const Plan*> with_new;  // the plans that have a program that none before has
+  std::vector<std::pair<const Plan*, std::string>> with_new;  // the plans that have programs that none before has, and these
   for (const Plan& plan : plans) {
-    const std::size_t before = programs.size();
-    for (const Stage stage : plan.stages())
-      if (seen.insert(plan.program(stage)).second) programs.push_back(plan.program(stage));
-    if (programs.size() > before) with_new.push_back(&plan);
+    std::string names;
+    for (const Stage stage : plan.stages()) {
+      const ProgramKey program = plan.program(stage);
+      if (!seen.insert(program).second) continue;
+      programs.push_back(program);
+      names += (names.empty() ? "" : ", or ") + to_string(program);
+    }
+    if (!names.empty()) with_new.emplace_back(&plan, names);
   }
   for (const ProgramKey& program : programs) validated.programs.push_back(to_string(program));
   Progress progress(static_cast<double>(programs.size() + (engine ? with_new.size() : 0)));
@@ -103,11 +108,12 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
     ask_validator(std::span(programs).subspan(i, std::min(in_a_run, programs.size() - i)), limits.language, scratch, validated);
   }
   for (std::size_t i = 0; engine && i < with_new.size(); ++i) {
-    progress.show(static_cast<double>(programs.size() + i), to_string(with_new[i]->kernel));
+    const auto& [plan, names] = with_new[i];
+    progress.show(static_cast<double>(programs.size() + i), to_string(plan->kernel));
     try {
-      engine->compile(*with_new[i]);
+      engine->compile(*plan);
     } catch (const GlError& error) {
-      validated.refused.push_back({to_string(with_new[i]->program()), "the driver", error.what()});
+      validated.refused.push_back({names, "the driver", error.what()});
     }
   }
   progress.clear();

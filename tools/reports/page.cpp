@@ -311,6 +311,9 @@ Figure beside_cublas(const Reports& reports) {
       for (const Json& set : reports[i].at("cublas").at("sets"))
         for (const Json& x : set.at("results"))
           shares.emplace_back(x.at("ratio").get<double>(), shape_text(x) + " " + set.value("type", "f32"));
+    if (!shares.empty())
+      for (const Json& step : reports[i].at("steps"))
+        if (step.at("name").get<std::string>().starts_with("cuBLAS, ")) add_command(figure, step.value("command", ""));
     add_shares(figure, "glgemm over cuBLAS" + suffix(reports, i), 0, i > 0, std::move(shares));
   }
   return figure;

@@ -57,7 +57,7 @@ class Overlay {
     controls(viewer, paused);
     ImGui::Separator();
     curve("frame", viewer.frame_times());
-    curve("kernel", viewer.times().history());
+    if (!viewer.settings().large) curve("kernel", viewer.times().history());  // that of a large one runs across frames
     ImGui::Separator();
     errors(viewer.errors());
     ImGui::PopTextWrapPos();

@@ -115,12 +115,13 @@ std::string utf8(std::wstring_view text) {
 }
 
 std::wstring native_path(const std::string& path) {
-  std::wstring text = wide(path);
-  constexpr std::size_t longest = 240;  // of a folder's, some less than a file's 260
-  if (text.size() < longest || text.starts_with(L"\\\\")) return text;
+  const std::wstring text = wide(path);
+  if (text.empty() || text.starts_with(L"\\\\?\\") || text.starts_with(L"\\\\.\\")) return text;
   std::wstring whole(32768, L'\0');
   whole.resize(GetFullPathNameW(text.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr));
-  return whole.empty() ? text : L"\\\\?\\" + whole;
+  constexpr std::size_t longest = 240;  // of a folder's, some less than a file's 260
+  if (whole.size() < longest) return text;
+  return whole.starts_with(L"\\\\") ? L"\\\\?\\UNC" + whole.substr(1) : L"\\\\?\\" + whole;
 }
 
 std::filesystem::path to_path(std::string_view text) {

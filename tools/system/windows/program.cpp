@@ -26,7 +26,7 @@ HANDLE handle_of(Stream stream) {
 UINT code_page_before = 0;
 
 void restore_code_page() {
-  SetConsoleOutputCP(code_page_before);
+  if (code_page_before != 0) SetConsoleOutputCP(code_page_before);
 }
 
 std::atomic<void (*)()> before{};
@@ -37,6 +37,7 @@ std::recursive_mutex end_mutex;
 BOOL WINAPI end(DWORD) {
   const std::lock_guard lock(end_mutex);
   if (void (*const f)() = before) f();
+  restore_code_page();
   TerminateProcess(GetCurrentProcess(), static_cast<UINT>(STATUS_CONTROL_C_EXIT));
   return TRUE;
 }
