@@ -88,6 +88,17 @@ def test_sums_of_narrow_types():
     assert np.array_equal(glgemm.matmul(h, h.T, dtype=np.float32), np.full((2, 2), 300000, np.float32))
 
 
+@pytest.mark.parametrize("dtype, wider", [("bool", "int32"), ("int8", "int32"), ("int8", "int64"), ("int16", "int32"), ("uint8", "uint32")])
+def test_a_wider_out_gets_what_wraps(dtype, wider):
+    """As in NumPy, `out` does not say in which type the sums are: only dtype= does."""
+    a = np.full((3, 300), 100).astype(dtype)
+    out = np.empty((3, 3), wider)
+    assert glgemm.matmul(a, a.T, out=out) is out
+    assert np.array_equal(out, np.matmul(a, a.T, out=np.empty((3, 3), wider)))
+    if dtype == "int8":
+        assert np.array_equal(glgemm.matmul(a, a.T, out=out, dtype=np.int32), np.full((3, 3), 3000000))
+
+
 def test_other_byte_order():
     a = np.arange(6, dtype=">f4").reshape(2, 3)
     c = glgemm.matmul(a, a.T)

@@ -40,7 +40,7 @@ def matmul(
     Types: float16, float32, float64, complex64, complex128, int8, int16, int32, uint8, uint16, uint32, bool, and of ml_dtypes
     bfloat16. Integers wrap as NumPy's do. Floats of 16 bits are summed in float32 and rounded once. float8_e4m3fn and
     float8_e5m2 give float32. With dtype=numpy.int32, int8 gives its sums without wrapping; with dtype=numpy.float32, narrower
-    floats give their sums unrounded.
+    floats give their sums unrounded. A wider `out` alone does neither.
 
     Where `a` or `b` is an Array, the result is an Array, and both are of one type: nothing is converted on a device. There int8
     gives int32. `out` is then an Array, too.
@@ -239,7 +239,8 @@ class _HostMatmul:
                 self.returned = out[..., None, None]
             elif self.row or self.column:
                 self.returned = np.expand_dims(out, drop)
-        direct = out is not None and out.dtype == self.sums
+        # Sums that are wider than the result wrap on their way to `out`, even to one of their own type.
+        direct = out is not None and out.dtype == self.sums == self.dtype
         self.c = self.returned if direct else np.empty(shape, self.sums)
         if out is None:
             self.returned = self.c if self.dtype == self.sums else np.empty(shape, self.dtype)
