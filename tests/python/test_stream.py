@@ -82,6 +82,25 @@ def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
     assert "streamed" in glgemm.explain(a, b)
 
 
+def test_terms_that_overlap_c(monkeypatch, engine):
+    a, b, before = integers((600, 600)), integers((600, 600), seed=1), integers((600, 600), seed=2)
+    c = before.copy()
+    for name, terms in (("D", {"residual": c[::-1]}), ("D", {"residual": c.T}), ("the bias", {"bias": c[0]}), ("the bias", {"bias": c[:, 3:4]})):
+        with pytest.raises(ValueError, match=f"stream: out overlaps {name}"):
+            glgemm.stream(a, b, out=c, device_memory_limit=1_000_000, **terms).result()
+    assert np.array_equal(c, before)
+    assert np.array_equal(glgemm.stream(a, b, out=c, residual=c, device_memory_limit=1_000_000).result(), a @ b + before)
+    wide = np.concatenate((before, before), axis=1)  # C and D lie side by side
+    assert np.array_equal(glgemm.stream(a, b, out=wide[:, :600], residual=wide[:, 600:]).result(), a @ b + before)
+    # gemm takes them, whether it streams or not.
+    monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
+    x, y, before = integers((2, 30, 20)), integers((20, 40), seed=1), integers((2, 30, 40), seed=2)
+    c = before.copy()
+    assert np.array_equal(glgemm.gemm(1, x, y, 1, c, residual=c[::-1]), x @ y + before + before[::-1])
+    c = before.copy()
+    assert np.array_equal(glgemm.gemm(1, x, y, 0, c, bias=c[0, :1]), x @ y + before[0, :1])
+
+
 def test_cancel():
     a = np.ones((1500, 1500), np.float32)
     started = threading.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Literal, Sequence
+from typing import Any, Iterator, Literal, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -282,7 +282,7 @@ def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, 
     """The product on the device; streamed, matrix by matrix, if it does not fit."""
     if engine._fits(a.nbytes + b.nbytes + c.nbytes):
         return engine._service.multiply(_core.HostProduct(a, b, c, bias, residual), terms)
-    into = np.empty(c.shape, c.dtype) if any(np.may_share_memory(c, x) for x in (a, b)) else c
+    into = np.empty(c.shape, c.dtype) if any(_overlapping(c, a=a, b=b, bias=bias, residual=residual)) else c
     if into is not c:
         into[...] = c
     batch = c.shape[:-2]
@@ -311,6 +311,19 @@ def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} is read-only")
     if _overlaps_itself(out):
         raise ValueError(f"{name} has elements that share memory")
+
+
+def _overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _Host | None) -> Iterator[str]:
+    """The operands that share memory with C and so would be overwritten before they are read. D may be C itself."""
+    for name, x in (("A", a), ("B", b), ("the bias", bias), ("D", residual)):
+        if x is None or (x is residual and _where(x) == _where(c)):
+            continue
+        if np.may_share_memory(c, x, max_work=1 << 16):  # if that is hard to say, yes
+            yield name
+
+
+def _where(x: _Host) -> tuple[Any, ...]:
+    return x.ctypes.data, x.shape, x.strides
 
 
 def _overlaps_itself(x: _Host) -> bool:

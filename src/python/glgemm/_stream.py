@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._engine import Engine, as_numpy, default_engine
-from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _sums_of, _terms
+from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _overlapping, _sums_of, _terms
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -138,7 +138,7 @@ def stream(
 
     a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
     out        C: an array (numpy.memmap), or the path of a new .npy file, which is written piece by piece; by default a new
-               array. C is read if beta is not 0. It shares no memory with A and B
+               array. C is read if beta is not 0. It shares no memory with A, B and the bias, nor with D, unless it is D
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product
     device_memory_limit, memory_limit
@@ -171,8 +171,6 @@ def stream(
     given_c = None if out is None or isinstance(out, (str, os.PathLike)) else out
     if given_c is not None:
         _check_out("stream: out", given_c, (m, n))
-        if any(np.may_share_memory(given_c, operand) for operand in (x, y)):
-            raise ValueError("stream: out overlaps A or B")
     elif beta != 0:
         raise ValueError(f"stream: beta is {beta} and there is no C")
     c_type = np.dtype(dtype or _sums_of(x.dtype)) if given_c is None else given_c.dtype
@@ -189,6 +187,9 @@ def stream(
         raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
     if d is not None and d.shape != (m, n):
         raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
+    if given_c is not None:
+        for name in _overlapping(given_c, a=x, b=y, bias=values, residual=d):
+            raise ValueError(f"stream: out overlaps {name}")
     for name, limit in (("device_memory_limit", device_memory_limit), ("memory_limit", memory_limit)):
         if not isinstance(limit, numbers.Integral):
             raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
