@@ -27,6 +27,36 @@ def test_from_files_to_a_file(tmp_path):
     assert len(shares) > 3 and shares == sorted(shares) and shares[-1] == 1
 
 
+def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
+    """An operand may be mapped from it; what fails leaves it."""
+    a = integers((300, 300))
+    path = tmp_path / "a.npy"
+    np.save(path, a)
+    path.chmod(0o640)
+    x = np.load(path, mmap_mode="r")
+
+    def fails(share):
+        raise ArithmeticError("no")
+
+    for progress, error in ((fails, ArithmeticError), (lambda share: future.cancel(), concurrent.futures.CancelledError)):
+        with pytest.raises(error):
+            future = glgemm.stream(x, x, out=path, device_memory_limit=300_000, progress=progress)
+            future.result()
+        assert np.array_equal(np.load(path), a) and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError):
+        glgemm.stream(x, x, out=path, device_memory_limit=10).result()
+    (tmp_path / "link.npy").symlink_to("a.npy")
+    c = glgemm.stream(x, x, out=str(tmp_path / "link.npy"), device_memory_limit=300_000).result()
+    assert np.array_equal(x, a) and np.array_equal(c, a @ a) and np.array_equal(np.load(path), a @ a)
+    assert c.filename == str(path) and path.stat().st_mode & 0o777 == 0o640
+    c[0] = 7
+    c.flush()
+    assert (np.load(path)[0] == 7).all()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.npy", "link.npy"]
+    with pytest.raises(ValueError, match="which is not a file"):
+        glgemm.stream(x, x, out=tmp_path)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"])
 def test_types_and_strides(dtype):
     wide = np.abs(integers((90, 200))).astype(dtype)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import contextlib
 import numbers
 import os
+import secrets
+import stat
 import sys
 import threading
 import weakref
@@ -29,8 +32,8 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     """A product that runs in the background; see concurrent.futures.Future.
 
     result() waits and returns C. A KeyboardInterrupt while it waits cancels the product and waits for its end. cancel() ends the
-    product at its next step: C is then written in part, and result() raises CancelledError. `progress` is the share that is
-    done, from 0 to 1.
+    product at its next step: an array C is then written in part, no file is made, and result() raises CancelledError. `progress`
+    is the share that is done, from 0 to 1.
     """
 
     progress: float = 0.0
@@ -137,8 +140,9 @@ def stream(
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
     a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
-    out        C: an array (numpy.memmap), or the path of a new .npy file, which is written piece by piece; by default a new
-               array. C is read if beta is not 0. It shares no memory with A, B and the bias, nor with D, unless it is D
+    out        C: an array (numpy.memmap), or the path of an .npy file, which is written piece by piece; by default a new array.
+               The file gets its name once the product is done: one that is there is then replaced, and kept if the product
+               fails; A and B may be mapped from it. C is read if beta is not 0. It shares no memory with A, B and the bias, nor with D, unless it is D
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product
     device_memory_limit, memory_limit
@@ -198,7 +202,9 @@ def stream(
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
     show, end = _shown(progress)
-    c = _new_c(out, (m, n), c_type) if given_c is None else given_c  # last: what was refused before has made no file
+    # Last: what was refused before has made no file.
+    file = _NewFile(out, (m, n), c_type) if isinstance(out, (str, os.PathLike)) else None
+    c = file.array if file else np.empty((m, n), c_type) if given_c is None else given_c
     product = _core.HostProduct(x, y, c, values, d)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
@@ -210,20 +216,49 @@ def stream(
                 device._service.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
         if isinstance(c, np.memmap):
             c.flush()
+        if file:
+            file.keep()
         return c
+
+    def ended() -> None:
+        if file:
+            file.discard()
+        end()
 
     future = Future()
     _running.add(future)
-    threading.Thread(target=future._run, args=(work, show, end), name="glgemm stream", daemon=True).start()
+    try:
+        threading.Thread(target=future._run, args=(work, show, ended), name="glgemm stream", daemon=True).start()
+    except RuntimeError:  # there are too many
+        ended()
+        raise
     return future
 
 
-def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Host:
-    """An array, or the array of a new file if `out` is its path."""
-    if out is None:
-        return np.empty(shape, dtype)
-    mapped: _Host = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
-    return mapped
+class _NewFile:
+    """A .npy file under a temporary name beside its own: what is mapped from a file that it replaces stays valid."""
+
+    def __init__(self, path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self._target = os.path.realpath(os.fsdecode(path))
+        if os.path.exists(self._target) and not os.path.isfile(self._target):
+            raise ValueError(f"stream: out is {str(path)!r}, which is not a file")
+        self._temporary = f"{self._target}.{secrets.token_hex(4)}.tmp"
+        try:
+            self.array: _Host = np.lib.format.open_memmap(self._temporary, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(self._temporary, stat.S_IMODE(os.stat(self._target).st_mode))
+        except BaseException:
+            self.discard()
+            raise
+
+    def keep(self) -> None:
+        os.replace(self._temporary, self._target)
+        self.array.filename = self._target  # type: ignore[attr-defined]
+
+    def discard(self) -> None:
+        """Removes the file if it has not got its name."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
 
 
 def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[[float], object] | None, Callable[[], None]]:
