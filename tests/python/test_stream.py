@@ -1,6 +1,7 @@
 """Streamed products: from files, in the background, on several devices."""
 
 import concurrent.futures
+import subprocess
 import sys
 import threading
 
@@ -142,6 +143,41 @@ def test_cancel():
     assert future.cancelled() and future.done() and 0 < future.progress < 1
     assert not future.cancel()
     assert np.array_equal(glgemm.matmul(a[:3], a[:, :3]), np.full((3, 3), 1500))
+
+
+def test_a_child_that_is_forked_during_a_product():
+    """It gets an Error, and ends: what is computed in its parent it cannot wait for."""
+    code = """
+import os, signal, sys, threading
+import numpy as np
+import glgemm
+a = np.ones((300, 300), np.float32)
+accelerators = glgemm.Accelerators("0")
+goes_on, started = threading.Event(), [threading.Event(), threading.Event()]
+futures = [
+    glgemm.stream(a, a, engine=engine, progress=lambda share, event=event: (event.set(), goes_on.wait()))
+    for engine, event in zip((glgemm.default_engine(), accelerators), started)
+]
+for event in started:
+    event.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    for use in (lambda: futures[0].result(), lambda: futures[1].exception(), lambda: futures[0].cancel(), lambda: accelerators.info(),
+                lambda: accelerators.stream(a, a).result()):
+        try:
+            use()
+            print("no error")
+        except glgemm.Error as error:
+            print("fork" in str(error))
+    accelerators.close()
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+goes_on.set()
+print(*(future.result()[0, 0] for future in futures))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["True"] * 5 + ["7", "300.0", "300.0"], "")
 
 
 def test_what_the_progress_raises_ends_the_product():

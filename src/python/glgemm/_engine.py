@@ -219,6 +219,15 @@ def default_engine() -> Engine:
         return _default
 
 
+def _renew_lock() -> None:
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
+# The thread that holds it may be one that a forked child does not have.
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 @atexit.register
 def _close_all() -> None:
     _core.begin_exit()

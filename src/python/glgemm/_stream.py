@@ -38,20 +38,42 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     progress: float = 0.0
     _ends = False
+    _has_ended = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+
+    def _check_process(self, what: str) -> None:
+        # A forked child has no thread that would end the product, and its copy of a lock may be held for ever.
+        if not self._is_here() and not self._has_ended:
+            raise _core.Error(
+                f"{what}: this process is a fork of the one that began the product (process {self._process}), which goes on there only"
+            )
+
+    def _is_here(self) -> bool:
+        return self._process == os.getpid()
 
     def cancel(self) -> bool:
         """Has the product end at its next step. False if it is done."""
+        self._check_process("Future.cancel")
         self._ends = True
         return not self.done()
 
     def result(self, timeout: float | None = None) -> Any:
         """Waits for the product and returns C, or raises what ended it."""
+        self._check_process("Future.result")
         try:
             return super().result(timeout)
         except KeyboardInterrupt:
             self.cancel()
             concurrent.futures.wait([self])
             raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Waits for the product and returns what it raised, if anything."""
+        self._check_process("Future.exception")
+        return super().exception(timeout)
 
     def _run(self, work: Callable[[Callable[[float], None]], Any], show: Callable[[float], object] | None, end: Callable[[], None]) -> None:
         def step(share: float) -> None:
@@ -75,6 +97,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         else:
             end()
             self.set_result(result)
+        self._has_ended = True
 
 
 class Accelerators:
@@ -114,6 +137,15 @@ class Accelerators:
 
 
 _all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for accelerators in list(_all_accelerators):
+        accelerators._lock = threading.Lock()
+
+
+# The thread that holds a lock may be one that the child does not have.
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def stream(
@@ -282,7 +314,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
 @atexit.register
 def _end_all() -> None:
     # Registered after that of engines, and so called before it.
-    futures = [future for future in _running if not future.done()]
+    futures = [future for future in _running if future._is_here() and not future.done()]
     for future in futures:
         future.cancel()
     concurrent.futures.wait(futures)
