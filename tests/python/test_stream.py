@@ -111,6 +111,16 @@ def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
     c = integers((3, 40, 20))
     assert np.array_equal(glgemm.gemm(1, a, b, 2, c.copy(), bias=np.arange(20, dtype=np.float32)), a @ b + 2 * c + np.arange(20))
     assert "streamed" in glgemm.explain(a, b)
+    # C and D may lie in different orders, as where the product is not streamed.
+    c, d = integers((40, 40), seed=1), integers((40, 40), seed=2)
+    for x in (c, np.asfortranarray(c)):
+        for y in (d.T, np.asfortranarray(d), d[::-1, ::2].T.repeat(2, 0)):
+            assert np.array_equal(glgemm.gemm(1, c, c, 0, x.copy(order="K"), residual=y), c @ c + y)
+    for rows, columns in ((slice(1), slice(None)), (slice(None), slice(1))):
+        for x in (c.copy(), np.asfortranarray(c)):
+            for y in (d, np.asfortranarray(d)):
+                product = c[rows] @ c[:, columns]
+                assert np.array_equal(glgemm.gemm(1, c[rows], c[:, columns], 0, x[rows, columns], residual=y[rows, columns]), product + y[rows, columns])
 
 
 def test_terms_that_overlap_c(monkeypatch, engine):

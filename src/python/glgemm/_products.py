@@ -280,7 +280,7 @@ class _HostMatmul:
 
 def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, residual: _Host | None, terms: _core.Terms) -> None:
     """The product on the device; streamed, matrix by matrix, if it does not fit."""
-    if engine._fits(a.nbytes + b.nbytes + c.nbytes):
+    if engine._fits(sum(x.nbytes for x in (a, b, c, bias, residual) if x is not None)):
         return engine._service.multiply(_core.HostProduct(a, b, c, bias, residual), terms)
     into = np.empty(c.shape, c.dtype) if any(_overlapping(c, a=a, b=b, bias=bias, residual=residual)) else c
     if into is not c:
@@ -289,10 +289,22 @@ def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, 
     a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for item in np.ndindex(*batch):
-        d = None if residual is None else residual[item]
+        d = None if residual is None else _in_order_of(into[item], residual[item])
         engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, 0, 0, False, None)
     if into is not c:
         c[...] = into
+
+
+def _in_order_of(c: _Host, d: _Host) -> _Host:
+    """D, or a copy of it if its rows and columns have another order in memory than C's: streams take one order for both."""
+    by_rows, d_by_rows = (abs(x.strides[1]) <= abs(x.strides[0]) for x in (c, d))
+    if by_rows == d_by_rows:
+        return d
+    rows, columns = c.shape
+    # The lines of C's order have a step of two elements at least, so that it is that order in a single row or column, too.
+    copy = np.empty((rows, columns + 1), c.dtype)[:, :columns] if by_rows else np.empty((columns, rows + 1), c.dtype).T[:rows]
+    copy[...] = d
+    return copy
 
 
 def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
