@@ -123,6 +123,22 @@ def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
                 assert np.array_equal(glgemm.gemm(1, c[rows], c[:, columns], 0, x[rows, columns], residual=y[rows, columns]), product + y[rows, columns])
 
 
+def test_free_memory_is_asked_for_anew():
+    class Service:
+        free = 1 << 30
+
+        def memory(self):
+            return self.free
+
+    engine = object.__new__(glgemm.Engine)
+    engine._service = Service()
+    assert engine._fits(1 << 28)
+    engine._service.free = 1 << 27
+    assert not engine._fits(1 << 28)
+    engine._service.free = 1 << 29
+    assert engine._fits(1 << 28) and engine._fits(100)
+
+
 def test_terms_that_overlap_c(monkeypatch, engine):
     a, b, before = integers((600, 600)), integers((600, 600), seed=1), integers((600, 600), seed=2)
     c = before.copy()

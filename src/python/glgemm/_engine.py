@@ -79,7 +79,6 @@ class Engine:
 
     def _start(self, service: _core.Service) -> None:
         self._service = service
-        self._memory: int | None = None
         _engines.add(self)
 
     @property
@@ -185,11 +184,7 @@ class Engine:
 
     def _fits(self, size: int) -> bool:
         """Whether so many bytes fit the device beside what is there."""
-        if size <= 1 << 26:
-            return True
-        if self._memory is None:
-            self._memory = self._service.memory()
-        return size <= self._memory
+        return size <= 1 << 26 or size <= self._service.memory()
 
 
 def as_numpy(x: Any) -> npt.NDArray[Any]:
