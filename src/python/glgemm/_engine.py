@@ -110,7 +110,7 @@ class Engine:
         An array of this engine comes back as it is. Raises TypeError for element types that glgemm has not, such as int64.
         """
         if isinstance(x, _core.Array):
-            if _core.engine_of(x) is self._service and (dtype is None or np.dtype(dtype) == x.dtype):
+            if _core.engine_of(x) is self._service and (dtype is None or native_type(dtype) == x.dtype):
                 return x
             x = x.numpy()
         return self._service.upload(native(as_numpy(x), dtype))
@@ -197,8 +197,13 @@ def as_numpy(x: Any) -> npt.NDArray[Any]:
 
 
 def native(x: npt.NDArray[Any], dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
-    """`x` in that type, or in its own in this machine's byte order; without a copy where that can be."""
-    return x.astype(x.dtype.newbyteorder("=") if dtype is None else dtype, copy=False)
+    """`x` in that type, or in its own, in this machine's byte order; without a copy where that can be."""
+    return x.astype(native_type(dtype) or x.dtype.newbyteorder("="), copy=False)
+
+
+def native_type(dtype: npt.DTypeLike) -> np.dtype[Any] | None:
+    """That type in this machine's byte order, or None."""
+    return None if dtype is None else np.dtype(dtype).newbyteorder("=")
 
 
 _default: Engine | None = None

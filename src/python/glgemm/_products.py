@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine, native
+from ._engine import Engine, as_numpy, default_engine, native, native_type
 
 _Host = npt.NDArray[Any]
 Precision = Literal["fast", "standard", "extended", "reproducible"]
@@ -63,20 +63,20 @@ def matmul(
     200
     """
     if isinstance(a, _core.Array) or isinstance(b, _core.Array):
-        service = _service_of(engine, a, b, out)
+        service = _service_of("matmul", engine, a, b, out)
         return _core.multiply(
             _on_device(service, a),
             _on_device(service, b),
-            _device_out(out),
+            _device_out("matmul: out", out),
             None,
             None,
             _terms("matmul", kernel=kernel, split_k=split_k, precision=precision),
-            None if dtype is None else np.dtype(dtype),
+            native_type(dtype),
         )
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size:
         terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-        _multiply(engine or default_engine(), plan.a, plan.b, plan.c, None, None, terms)
+        _multiply(_engine_for("matmul", engine), plan.a, plan.b, plan.c, None, None, terms)
     return plan.result()
 
 
@@ -121,35 +121,35 @@ def gemm(
     if c is None and beta != 0:
         raise ValueError(f"gemm: beta is {beta} and there is no C")
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
-        service = _service_of(engine, a, b, c)
+        service = _service_of("gemm", engine, a, b, c, bias, residual)
         a_on_device, b_on_device = _on_device(service, a), _on_device(service, b)
         _need_matrices("gemm", a=a_on_device.shape, b=b_on_device.shape)
-        op_a, a_on_device = _apply_op(op_a, a_on_device, lambda m: m.mT)
-        op_b, b_on_device = _apply_op(op_b, b_on_device, lambda m: m.mT)
+        op_a, a_on_device = _apply_op("gemm", op_a, a_on_device, lambda m: m.mT)
+        op_b, b_on_device = _apply_op("gemm", op_b, b_on_device, lambda m: m.mT)
         return _core.multiply(
             a_on_device,
             b_on_device,
-            _device_out(c),
+            _device_out("gemm: C", c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
             _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision),
-            None if dtype is None else np.dtype(dtype),
+            native_type(dtype),
         )
     x, y = native(as_numpy(a)), native(as_numpy(b))
     _need_matrices("gemm", a=x.shape, b=y.shape)
     if x.dtype != y.dtype:
         raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
-    op_a, x = _apply_op(op_a, x, lambda m: m.swapaxes(-1, -2))
-    op_b, y = _apply_op(op_b, y, lambda m: m.swapaxes(-1, -2))
+    op_a, x = _apply_op("gemm", op_a, x, lambda m: m.swapaxes(-1, -2))
+    op_b, y = _apply_op("gemm", op_b, y, lambda m: m.swapaxes(-1, -2))
     terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
     m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
     inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
     if k != inner:
         raise ValueError(f"gemm: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
-    shape = (*_broadcast(x.shape[:-2], y.shape[:-2]), m, n)
+    shape = (*_broadcast("gemm", x.shape[:-2], y.shape[:-2]), m, n)
     sums = _sums_of(x.dtype)
     if c is None:
-        c = np.empty(shape, sums if dtype is None and x.dtype.name in ("int8", *_float8) else dtype or x.dtype)
+        c = np.empty(shape, native_type(dtype) or (sums if x.dtype.name in ("int8", *_float8) else x.dtype))
     _check_out("gemm: C", c, shape)
     if c.dtype not in (x.dtype, sums) or (c.dtype == x.dtype != sums and x.dtype.name in ("int8", *_float8)):
         raise TypeError(f"gemm: C is {c.dtype}, and products of {x.dtype} are summed in {sums}")
@@ -165,7 +165,7 @@ def gemm(
     if extra[1] is not None and extra[1].shape != shape:
         raise ValueError(f"gemm: C is {shape} and D is {extra[1].shape}")
     if c.size:
-        _multiply(engine or default_engine(), x, y, c, extra[0], extra[1], terms)
+        _multiply(_engine_for("gemm", engine), x, y, c, extra[0], extra[1], terms)
     return c
 
 
@@ -193,7 +193,7 @@ def explain(
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size == 0:
         return "nothing: the product has no elements\n"
-    engine = engine or default_engine()
+    engine = _engine_for("explain", engine)
     notes = "".join(
         f"{name} is converted on the host from {was.dtype} to {now.dtype}\n"
         for name, was, now in (("A", as_numpy(a), plan.a), ("B", as_numpy(b), plan.b), ("C", plan.c, plan.returned))
@@ -224,8 +224,8 @@ class _HostMatmul:
             raise ValueError(
                 f"matmul: A is {np.shape(a)} and B is {np.shape(b)}: the inner sizes {x.shape[-1]} and {y.shape[-2]} differ"
             )
-        shape = (*_broadcast(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
-        self._choose_types(x.dtype, y.dtype, None if dtype is None else np.dtype(dtype))
+        shape = (*_broadcast("matmul", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+        self._choose_types(x.dtype, y.dtype, native_type(dtype))
         self.a, self.b = native(x, self.computed), native(y, self.computed)
         self.out = out
         if out is not None:
@@ -307,11 +307,11 @@ def _in_order_of(c: _Host, d: _Host) -> _Host:
     return copy
 
 
-def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+def _broadcast(who: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(tuple(a), tuple(b))
     except ValueError:
-        raise ValueError(f"matmul: the batches {tuple(a)} of A and {tuple(b)} of B cannot be broadcast together") from None
+        raise ValueError(f"{who}: the batches {tuple(a)} of A and {tuple(b)} of B cannot be broadcast together") from None
 
 
 def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
@@ -389,21 +389,27 @@ def _terms(
         raise error
 
 
-def _apply_op(op: str, x: Any, transpose: Any) -> tuple[str, Any]:
+def _apply_op(who: str, op: str, x: Any, transpose: Any) -> tuple[str, Any]:
     """The op that is left to the library, and its operand: a transpose is said by strides."""
     if op not in ("N", "T", "C"):
-        raise ValueError(f"gemm: an op is '{op}' and must be 'N', 'T' or 'C'")
+        raise ValueError(f"{who}: an op is '{op}' and must be 'N', 'T' or 'C'")
     if op == "T" or (op == "C" and np.dtype(x.dtype).kind != "c"):
         return "N", transpose(x)
     return op, x
 
 
-def _service_of(engine: Engine | None, *arrays: Any) -> _core.Service:
+def _engine_for(who: str, engine: Engine | None) -> Engine:
+    if engine is not None and not isinstance(engine, Engine):
+        raise TypeError(f"{who}: the engine is {engine!r} and must be an Engine; stream() takes Accelerators")
+    return engine or default_engine()
+
+
+def _service_of(who: str, engine: Engine | None, *arrays: Any) -> _core.Service:
     services = [_core.engine_of(x) for x in arrays if isinstance(x, _core.Array)]
     if engine is not None:
-        services.insert(0, engine._service)
+        services.insert(0, _engine_for(who, engine)._service)
     if any(service is not services[0] for service in services):
-        raise ValueError("matmul: the arrays belong to different engines")
+        raise ValueError(f"{who}: the arrays belong to different engines")
     return services[0]
 
 
@@ -411,7 +417,7 @@ def _on_device(service: _core.Service, x: Any) -> _core.Array:
     return x if isinstance(x, _core.Array) else service.upload(native(as_numpy(x)))
 
 
-def _device_out(out: Any) -> _core.Array | None:
+def _device_out(name: str, out: Any) -> _core.Array | None:
     if out is not None and not isinstance(out, _core.Array):
-        raise TypeError(f"matmul: out is a {type(out).__name__}, and a product of device arrays needs an Array")
+        raise TypeError(f"{name} is a {type(out).__name__}, and a product of device arrays needs an Array")
     return out

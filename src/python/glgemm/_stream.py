@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine
+from ._engine import Engine, as_numpy, default_engine, native_type
 from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _overlapping, _sums_of, _terms
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
@@ -198,8 +198,8 @@ def stream(
         raise ValueError(f"stream: A is {x.shape} and B is {y.shape}: a streamed product has no batch")
     if x.dtype != y.dtype or _core.type_name(x.dtype) is None:
         raise TypeError(f"stream: A is {x.dtype} and B is {y.dtype}: they must be of one type that glgemm has; nothing is converted")
-    op_a, x = _apply_op(op_a, x, lambda m: m.T)
-    op_b, y = _apply_op(op_b, y, lambda m: m.T)
+    op_a, x = _apply_op("stream", op_a, x, lambda m: m.T)
+    op_b, y = _apply_op("stream", op_b, y, lambda m: m.T)
     m, k = x.shape if op_a == "N" else x.shape[::-1]
     inner, n = y.shape if op_b == "N" else y.shape[::-1]
     if k != inner:
@@ -209,7 +209,7 @@ def stream(
         _check_out("stream: out", given_c, (m, n))
     elif beta != 0:
         raise ValueError(f"stream: beta is {beta} and there is no C")
-    c_type = np.dtype(dtype or _sums_of(x.dtype)) if given_c is None else given_c.dtype
+    c_type = given_c.dtype if given_c is not None else native_type(dtype) or _sums_of(x.dtype)
     if c_type not in (x.dtype, _sums_of(x.dtype)):
         raise TypeError(f"stream: C is {c_type}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
     extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
@@ -230,6 +230,8 @@ def stream(
         if not isinstance(limit, numbers.Integral):
             raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
     terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel=kernel, precision=precision)
+    if not isinstance(engine, (Engine, Accelerators, type(None))):
+        raise TypeError(f"stream: the engine is {engine!r} and must be an Engine or Accelerators")
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
