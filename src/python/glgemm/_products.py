@@ -328,7 +328,7 @@ def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
 def _overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _Host | None) -> Iterator[str]:
     """The operands that share memory with C and so would be overwritten before they are read. D may be C itself."""
     for name, x in (("A", a), ("B", b), ("the bias", bias), ("D", residual)):
-        if x is None or (x is residual and _where(x) == _where(c)):
+        if x is None or (name == "D" and _where(x) == _where(c)):
             continue
         if np.may_share_memory(c, x, max_work=1 << 16):  # if that is hard to say, yes
             yield name

@@ -174,7 +174,8 @@ def stream(
     a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
     out        C: an array (numpy.memmap), or the path of an .npy file, which is written piece by piece; by default a new array.
                The file gets its name once the product is done: one that is there is then replaced, and kept if the product
-               fails; A and B may be mapped from it. C is read if beta is not 0. It shares no memory with A, B and the bias, nor with D, unless it is D
+               fails; A and B may be mapped from it. An array is read if beta is not 0. It shares no memory with A, B and the
+               bias; D may be C itself
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product
     device_memory_limit, memory_limit
@@ -291,7 +292,7 @@ class _NewFile:
 
     def discard(self) -> None:
         """Removes the file if it has not got its name."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # what ended the product is what is told
             os.unlink(self._temporary)
 
 
