@@ -88,10 +88,33 @@ def test_sums_of_narrow_types():
     assert np.array_equal(glgemm.matmul(h, h.T, dtype=np.float32), np.full((2, 2), 300000, np.float32))
 
 
+@pytest.mark.parametrize("dtype, wider", [("bool", "int32"), ("int8", "int32"), ("int8", "int64"), ("int16", "int32"), ("uint8", "uint32")])
+def test_a_wider_out_gets_what_wraps(dtype, wider):
+    """As in NumPy, `out` does not say in which type the sums are: only dtype= does."""
+    a = np.full((3, 300), 100).astype(dtype)
+    out = np.empty((3, 3), wider)
+    assert glgemm.matmul(a, a.T, out=out) is out
+    assert np.array_equal(out, np.matmul(a, a.T, out=np.empty((3, 3), wider)))
+    if dtype == "int8":
+        assert np.array_equal(glgemm.matmul(a, a.T, out=out, dtype=np.int32), np.full((3, 3), 3000000))
+
+
 def test_other_byte_order():
     a = np.arange(6, dtype=">f4").reshape(2, 3)
     c = glgemm.matmul(a, a.T)
     assert c.dtype == np.dtype("=f4") and np.array_equal(c, np.matmul(a, a.T))
+
+
+def test_other_byte_order_on_a_device(engine):
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    other = a.astype(">f4")
+    x = engine.asarray(other, dtype=">f4")
+    assert x.dtype == np.dtype("=f4") and np.array_equal(x.numpy(), a)
+    assert engine.asarray(x, dtype=">f4") is x
+    for c in (glgemm.matmul(x, other.T, dtype=">f4"), glgemm.gemm(1, x, other.T, dtype=">f4"), glgemm.matmul(a, a.T, dtype=">f4")):
+        assert c.dtype == np.dtype("=f4") and np.array_equal(np.asarray(c), a @ a.T)
+    for c in (glgemm.gemm(1, other, a.T, dtype=">f4"), glgemm.stream(a, a.T, dtype=">f4").result()):
+        assert c.dtype == np.dtype("=f4") and np.array_equal(c, a @ a.T)
 
 
 def test_unaligned():
@@ -165,6 +188,33 @@ def test_kernel():
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call(np.ones((2, 3), np.float32))
+
+
+def test_errors_name_the_function_and_the_argument(engine):
+    a = np.ones((2, 2), np.float32)
+    x = engine.asarray(a)
+    many = np.ones((2, 2, 2), np.float32), np.ones((3, 2, 2), np.float32)
+    with glgemm.Accelerators("0") as accelerators, glgemm.Engine() as other:
+        y = other.asarray(a)
+        for call, error, words in (
+            (lambda: glgemm.matmul(a, a, engine=accelerators), TypeError, "matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.matmul(x, x, engine=accelerators), TypeError, "matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.gemm(1, a, a, engine=accelerators), TypeError, "gemm: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.gemm(1, x, x, engine="0"), TypeError, "gemm: the engine is '0' and must be an Engine"),
+            (lambda: glgemm.explain(a, a, engine=accelerators), TypeError, "explain: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.stream(a, a, engine="0"), TypeError, "stream: the engine is '0' and must be an Engine or Accelerators"),
+            (lambda: glgemm.gemm(1, x, y), ValueError, "gemm: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, bias=y), ValueError, "gemm: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, residual=x, engine=other), ValueError, "gemm: the arrays belong to different engines"),
+            (lambda: glgemm.matmul(x, y), ValueError, "matmul: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, 0, a), TypeError, "gemm: C is a ndarray, and a product of device arrays needs an Array"),
+            (lambda: glgemm.matmul(x, x, out=a), TypeError, "matmul: out is a ndarray, and a product of device arrays needs an Array"),
+            (lambda: glgemm.gemm(1, *many), ValueError, r"gemm: the batches \(2,\) of A and \(3,\) of B"),
+            (lambda: glgemm.stream(a, a, op_a="H"), ValueError, "stream: an op is 'H'"),
+            (lambda: glgemm.gemm(1, a, a, op_a="H"), ValueError, "gemm: an op is 'H'"),
+        ):
+            with pytest.raises(error, match=f"^{words}"):
+                call()
 
 
 def repeated():

@@ -1,6 +1,7 @@
 """Streamed products: from files, in the background, on several devices."""
 
 import concurrent.futures
+import subprocess
 import sys
 import threading
 
@@ -25,6 +26,36 @@ def test_from_files_to_a_file(tmp_path):
     assert isinstance(c, np.memmap) and future.progress == 1 and future.done()
     assert np.array_equal(c, a @ b) and np.array_equal(np.load(tmp_path / "c.npy"), a @ b)
     assert len(shares) > 3 and shares == sorted(shares) and shares[-1] == 1
+
+
+def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
+    """An operand may be mapped from it; what fails leaves it."""
+    a = integers((300, 300))
+    path = tmp_path / "a.npy"
+    np.save(path, a)
+    path.chmod(0o640)
+    x = np.load(path, mmap_mode="r")
+
+    def fails(share):
+        raise ArithmeticError("no")
+
+    for progress, error in ((fails, ArithmeticError), (lambda share: future.cancel(), concurrent.futures.CancelledError)):
+        with pytest.raises(error):
+            future = glgemm.stream(x, x, out=path, device_memory_limit=300_000, progress=progress)
+            future.result()
+        assert np.array_equal(np.load(path), a) and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError):
+        glgemm.stream(x, x, out=path, device_memory_limit=10).result()
+    (tmp_path / "link.npy").symlink_to("a.npy")
+    c = glgemm.stream(x, x, out=str(tmp_path / "link.npy"), device_memory_limit=300_000).result()
+    assert np.array_equal(x, a) and np.array_equal(c, a @ a) and np.array_equal(np.load(path), a @ a)
+    assert c.filename == str(path) and path.stat().st_mode & 0o777 == 0o640
+    c[0] = 7
+    c.flush()
+    assert (np.load(path)[0] == 7).all()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.npy", "link.npy"]
+    with pytest.raises(ValueError, match="which is not a file"):
+        glgemm.stream(x, x, out=tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"])
@@ -80,6 +111,51 @@ def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
     c = integers((3, 40, 20))
     assert np.array_equal(glgemm.gemm(1, a, b, 2, c.copy(), bias=np.arange(20, dtype=np.float32)), a @ b + 2 * c + np.arange(20))
     assert "streamed" in glgemm.explain(a, b)
+    # C and D may lie in different orders, as where the product is not streamed.
+    c, d = integers((40, 40), seed=1), integers((40, 40), seed=2)
+    for x in (c, np.asfortranarray(c)):
+        for y in (d.T, np.asfortranarray(d), d[::-1, ::2].T.repeat(2, 0)):
+            assert np.array_equal(glgemm.gemm(1, c, c, 0, x.copy(order="K"), residual=y), c @ c + y)
+    for rows, columns in ((slice(1), slice(None)), (slice(None), slice(1))):
+        for x in (c.copy(), np.asfortranarray(c)):
+            for y in (d, np.asfortranarray(d)):
+                product = c[rows] @ c[:, columns]
+                assert np.array_equal(glgemm.gemm(1, c[rows], c[:, columns], 0, x[rows, columns], residual=y[rows, columns]), product + y[rows, columns])
+
+
+def test_free_memory_is_asked_for_anew():
+    class Service:
+        free = 1 << 30
+
+        def memory(self):
+            return self.free
+
+    engine = object.__new__(glgemm.Engine)
+    engine._service = Service()
+    assert engine._fits(1 << 28)
+    engine._service.free = 1 << 27
+    assert not engine._fits(1 << 28)
+    engine._service.free = 1 << 29
+    assert engine._fits(1 << 28) and engine._fits(100)
+
+
+def test_terms_that_overlap_c(monkeypatch, engine):
+    a, b, before = integers((600, 600)), integers((600, 600), seed=1), integers((600, 600), seed=2)
+    c = before.copy()
+    for name, terms in (("D", {"residual": c[::-1]}), ("D", {"residual": c.T}), ("the bias", {"bias": c[0]}), ("the bias", {"bias": c[:, 3:4]})):
+        with pytest.raises(ValueError, match=f"stream: out overlaps {name}"):
+            glgemm.stream(a, b, out=c, device_memory_limit=1_000_000, **terms).result()
+    assert np.array_equal(c, before)
+    assert np.array_equal(glgemm.stream(a, b, out=c, residual=c, device_memory_limit=1_000_000).result(), a @ b + before)
+    wide = np.concatenate((before, before), axis=1)  # C and D lie side by side
+    assert np.array_equal(glgemm.stream(a, b, out=wide[:, :600], residual=wide[:, 600:]).result(), a @ b + before)
+    # gemm takes them, whether it streams or not.
+    monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
+    x, y, before = integers((2, 30, 20)), integers((20, 40), seed=1), integers((2, 30, 40), seed=2)
+    c = before.copy()
+    assert np.array_equal(glgemm.gemm(1, x, y, 1, c, residual=c[::-1]), x @ y + before + before[::-1])
+    c = before.copy()
+    assert np.array_equal(glgemm.gemm(1, x, y, 0, c, bias=c[0, :1]), x @ y + before[0, :1])
 
 
 def test_cancel():
@@ -93,6 +169,41 @@ def test_cancel():
     assert future.cancelled() and future.done() and 0 < future.progress < 1
     assert not future.cancel()
     assert np.array_equal(glgemm.matmul(a[:3], a[:, :3]), np.full((3, 3), 1500))
+
+
+def test_a_child_that_is_forked_during_a_product():
+    """It gets an Error, and ends: what is computed in its parent it cannot wait for."""
+    code = """
+import os, signal, sys, threading
+import numpy as np
+import glgemm
+a = np.ones((300, 300), np.float32)
+accelerators = glgemm.Accelerators("0")
+goes_on, started = threading.Event(), [threading.Event(), threading.Event()]
+futures = [
+    glgemm.stream(a, a, engine=engine, progress=lambda share, event=event: (event.set(), goes_on.wait()))
+    for engine, event in zip((glgemm.default_engine(), accelerators), started)
+]
+for event in started:
+    event.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    for use in (lambda: futures[0].result(), lambda: futures[1].exception(), lambda: futures[0].cancel(), lambda: accelerators.info(),
+                lambda: accelerators.stream(a, a).result()):
+        try:
+            use()
+            print("no error")
+        except glgemm.Error as error:
+            print("fork" in str(error))
+    accelerators.close()
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+goes_on.set()
+print(*(future.result()[0, 0] for future in futures))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["True"] * 5 + ["7", "300.0", "300.0"], "")
 
 
 def test_what_the_progress_raises_ends_the_product():

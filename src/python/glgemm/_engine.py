@@ -79,7 +79,6 @@ class Engine:
 
     def _start(self, service: _core.Service) -> None:
         self._service = service
-        self._memory: int | None = None
         _engines.add(self)
 
     @property
@@ -111,7 +110,7 @@ class Engine:
         An array of this engine comes back as it is. Raises TypeError for element types that glgemm has not, such as int64.
         """
         if isinstance(x, _core.Array):
-            if _core.engine_of(x) is self._service and (dtype is None or np.dtype(dtype) == x.dtype):
+            if _core.engine_of(x) is self._service and (dtype is None or native_type(dtype) == x.dtype):
                 return x
             x = x.numpy()
         return self._service.upload(native(as_numpy(x), dtype))
@@ -185,11 +184,7 @@ class Engine:
 
     def _fits(self, size: int) -> bool:
         """Whether so many bytes fit the device beside what is there."""
-        if size <= 1 << 26:
-            return True
-        if self._memory is None:
-            self._memory = self._service.memory()
-        return size <= self._memory
+        return size <= 1 << 26 or size <= self._service.memory()
 
 
 def as_numpy(x: Any) -> npt.NDArray[Any]:
@@ -202,8 +197,13 @@ def as_numpy(x: Any) -> npt.NDArray[Any]:
 
 
 def native(x: npt.NDArray[Any], dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
-    """`x` in that type, or in its own in this machine's byte order; without a copy where that can be."""
-    return x.astype(x.dtype.newbyteorder("=") if dtype is None else dtype, copy=False)
+    """`x` in that type, or in its own, in this machine's byte order; without a copy where that can be."""
+    return x.astype(native_type(dtype) or x.dtype.newbyteorder("="), copy=False)
+
+
+def native_type(dtype: npt.DTypeLike) -> np.dtype[Any] | None:
+    """That type in this machine's byte order, or None."""
+    return None if dtype is None else np.dtype(dtype).newbyteorder("=")
 
 
 _default: Engine | None = None
@@ -217,6 +217,15 @@ def default_engine() -> Engine:
         if _default is None or _default.closed:
             _default = Engine()
         return _default
+
+
+def _renew_lock() -> None:
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
+# The thread that holds it may be one that a forked child does not have.
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @atexit.register

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Literal, Sequence
+from typing import Any, Iterator, Literal, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine, native
+from ._engine import Engine, as_numpy, default_engine, native, native_type
 
 _Host = npt.NDArray[Any]
 Precision = Literal["fast", "standard", "extended", "reproducible"]
@@ -40,7 +40,7 @@ def matmul(
     Types: float16, float32, float64, complex64, complex128, int8, int16, int32, uint8, uint16, uint32, bool, and of ml_dtypes
     bfloat16. Integers wrap as NumPy's do. Floats of 16 bits are summed in float32 and rounded once. float8_e4m3fn and
     float8_e5m2 give float32. With dtype=numpy.int32, int8 gives its sums without wrapping; with dtype=numpy.float32, narrower
-    floats give their sums unrounded.
+    floats give their sums unrounded. A wider `out` alone does neither.
 
     Where `a` or `b` is an Array, the result is an Array, and both are of one type: nothing is converted on a device. There int8
     gives int32. `out` is then an Array, too.
@@ -63,20 +63,20 @@ def matmul(
     200
     """
     if isinstance(a, _core.Array) or isinstance(b, _core.Array):
-        service = _service_of(engine, a, b, out)
+        service = _service_of("matmul", engine, a, b, out)
         return _core.multiply(
             _on_device(service, a),
             _on_device(service, b),
-            _device_out(out),
+            _device_out("matmul: out", out),
             None,
             None,
             _terms("matmul", kernel=kernel, split_k=split_k, precision=precision),
-            None if dtype is None else np.dtype(dtype),
+            native_type(dtype),
         )
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size:
         terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-        _multiply(engine or default_engine(), plan.a, plan.b, plan.c, None, None, terms)
+        _multiply(_engine_for("matmul", engine), plan.a, plan.b, plan.c, None, None, terms)
     return plan.result()
 
 
@@ -121,35 +121,35 @@ def gemm(
     if c is None and beta != 0:
         raise ValueError(f"gemm: beta is {beta} and there is no C")
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
-        service = _service_of(engine, a, b, c)
+        service = _service_of("gemm", engine, a, b, c, bias, residual)
         a_on_device, b_on_device = _on_device(service, a), _on_device(service, b)
         _need_matrices("gemm", a=a_on_device.shape, b=b_on_device.shape)
-        op_a, a_on_device = _apply_op(op_a, a_on_device, lambda m: m.mT)
-        op_b, b_on_device = _apply_op(op_b, b_on_device, lambda m: m.mT)
+        op_a, a_on_device = _apply_op("gemm", op_a, a_on_device, lambda m: m.mT)
+        op_b, b_on_device = _apply_op("gemm", op_b, b_on_device, lambda m: m.mT)
         return _core.multiply(
             a_on_device,
             b_on_device,
-            _device_out(c),
+            _device_out("gemm: C", c),
             None if bias is None else _on_device(service, bias),
             None if residual is None else _on_device(service, residual),
             _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision),
-            None if dtype is None else np.dtype(dtype),
+            native_type(dtype),
         )
     x, y = native(as_numpy(a)), native(as_numpy(b))
     _need_matrices("gemm", a=x.shape, b=y.shape)
     if x.dtype != y.dtype:
         raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
-    op_a, x = _apply_op(op_a, x, lambda m: m.swapaxes(-1, -2))
-    op_b, y = _apply_op(op_b, y, lambda m: m.swapaxes(-1, -2))
+    op_a, x = _apply_op("gemm", op_a, x, lambda m: m.swapaxes(-1, -2))
+    op_b, y = _apply_op("gemm", op_b, y, lambda m: m.swapaxes(-1, -2))
     terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
     m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
     inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
     if k != inner:
         raise ValueError(f"gemm: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
-    shape = (*_broadcast(x.shape[:-2], y.shape[:-2]), m, n)
+    shape = (*_broadcast("gemm", x.shape[:-2], y.shape[:-2]), m, n)
     sums = _sums_of(x.dtype)
     if c is None:
-        c = np.empty(shape, sums if dtype is None and x.dtype.name in ("int8", *_float8) else dtype or x.dtype)
+        c = np.empty(shape, native_type(dtype) or (sums if x.dtype.name in ("int8", *_float8) else x.dtype))
     _check_out("gemm: C", c, shape)
     if c.dtype not in (x.dtype, sums) or (c.dtype == x.dtype != sums and x.dtype.name in ("int8", *_float8)):
         raise TypeError(f"gemm: C is {c.dtype}, and products of {x.dtype} are summed in {sums}")
@@ -165,7 +165,7 @@ def gemm(
     if extra[1] is not None and extra[1].shape != shape:
         raise ValueError(f"gemm: C is {shape} and D is {extra[1].shape}")
     if c.size:
-        _multiply(engine or default_engine(), x, y, c, extra[0], extra[1], terms)
+        _multiply(_engine_for("gemm", engine), x, y, c, extra[0], extra[1], terms)
     return c
 
 
@@ -193,7 +193,7 @@ def explain(
     plan = _HostMatmul(a, b, out, dtype)
     if plan.c.size == 0:
         return "nothing: the product has no elements\n"
-    engine = engine or default_engine()
+    engine = _engine_for("explain", engine)
     notes = "".join(
         f"{name} is converted on the host from {was.dtype} to {now.dtype}\n"
         for name, was, now in (("A", as_numpy(a), plan.a), ("B", as_numpy(b), plan.b), ("C", plan.c, plan.returned))
@@ -224,8 +224,8 @@ class _HostMatmul:
             raise ValueError(
                 f"matmul: A is {np.shape(a)} and B is {np.shape(b)}: the inner sizes {x.shape[-1]} and {y.shape[-2]} differ"
             )
-        shape = (*_broadcast(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
-        self._choose_types(x.dtype, y.dtype, None if dtype is None else np.dtype(dtype))
+        shape = (*_broadcast("matmul", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+        self._choose_types(x.dtype, y.dtype, native_type(dtype))
         self.a, self.b = native(x, self.computed), native(y, self.computed)
         self.out = out
         if out is not None:
@@ -239,7 +239,8 @@ class _HostMatmul:
                 self.returned = out[..., None, None]
             elif self.row or self.column:
                 self.returned = np.expand_dims(out, drop)
-        direct = out is not None and out.dtype == self.sums
+        # Sums that are wider than the result wrap on their way to `out`, even to one of their own type.
+        direct = out is not None and out.dtype == self.sums == self.dtype
         self.c = self.returned if direct else np.empty(shape, self.sums)
         if out is None:
             self.returned = self.c if self.dtype == self.sums else np.empty(shape, self.dtype)
@@ -279,26 +280,38 @@ class _HostMatmul:
 
 def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, residual: _Host | None, terms: _core.Terms) -> None:
     """The product on the device; streamed, matrix by matrix, if it does not fit."""
-    if engine._fits(a.nbytes + b.nbytes + c.nbytes):
+    if engine._fits(sum(x.nbytes for x in (a, b, c, bias, residual) if x is not None)):
         return engine._service.multiply(_core.HostProduct(a, b, c, bias, residual), terms)
-    into = np.empty(c.shape, c.dtype) if any(np.may_share_memory(c, x) for x in (a, b)) else c
+    into = np.empty(c.shape, c.dtype) if any(_overlapping(c, a=a, b=b, bias=bias, residual=residual)) else c
     if into is not c:
         into[...] = c
     batch = c.shape[:-2]
     a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for item in np.ndindex(*batch):
-        d = None if residual is None else residual[item]
+        d = None if residual is None else _in_order_of(into[item], residual[item])
         engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, 0, 0, False, None)
     if into is not c:
         c[...] = into
 
 
-def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+def _in_order_of(c: _Host, d: _Host) -> _Host:
+    """D, or a copy of it if its rows and columns have another order in memory than C's: streams take one order for both."""
+    by_rows, d_by_rows = (abs(x.strides[1]) <= abs(x.strides[0]) for x in (c, d))
+    if by_rows == d_by_rows:
+        return d
+    rows, columns = c.shape
+    # The lines of C's order have a step of two elements at least, so that it is that order in a single row or column, too.
+    copy = np.empty((rows, columns + 1), c.dtype)[:, :columns] if by_rows else np.empty((columns, rows + 1), c.dtype).T[:rows]
+    copy[...] = d
+    return copy
+
+
+def _broadcast(who: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(tuple(a), tuple(b))
     except ValueError:
-        raise ValueError(f"matmul: the batches {tuple(a)} of A and {tuple(b)} of B cannot be broadcast together") from None
+        raise ValueError(f"{who}: the batches {tuple(a)} of A and {tuple(b)} of B cannot be broadcast together") from None
 
 
 def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
@@ -310,6 +323,19 @@ def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} is read-only")
     if _overlaps_itself(out):
         raise ValueError(f"{name} has elements that share memory")
+
+
+def _overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _Host | None) -> Iterator[str]:
+    """The operands that share memory with C and so would be overwritten before they are read. D may be C itself."""
+    for name, x in (("A", a), ("B", b), ("the bias", bias), ("D", residual)):
+        if x is None or (name == "D" and _where(x) == _where(c)):
+            continue
+        if np.may_share_memory(c, x, max_work=1 << 16):  # if that is hard to say, yes
+            yield name
+
+
+def _where(x: _Host) -> tuple[Any, ...]:
+    return x.ctypes.data, x.shape, x.strides
 
 
 def _overlaps_itself(x: _Host) -> bool:
@@ -363,21 +389,27 @@ def _terms(
         raise error
 
 
-def _apply_op(op: str, x: Any, transpose: Any) -> tuple[str, Any]:
+def _apply_op(who: str, op: str, x: Any, transpose: Any) -> tuple[str, Any]:
     """The op that is left to the library, and its operand: a transpose is said by strides."""
     if op not in ("N", "T", "C"):
-        raise ValueError(f"gemm: an op is '{op}' and must be 'N', 'T' or 'C'")
+        raise ValueError(f"{who}: an op is '{op}' and must be 'N', 'T' or 'C'")
     if op == "T" or (op == "C" and np.dtype(x.dtype).kind != "c"):
         return "N", transpose(x)
     return op, x
 
 
-def _service_of(engine: Engine | None, *arrays: Any) -> _core.Service:
+def _engine_for(who: str, engine: Engine | None) -> Engine:
+    if engine is not None and not isinstance(engine, Engine):
+        raise TypeError(f"{who}: the engine is {engine!r} and must be an Engine; stream() takes Accelerators")
+    return engine or default_engine()
+
+
+def _service_of(who: str, engine: Engine | None, *arrays: Any) -> _core.Service:
     services = [_core.engine_of(x) for x in arrays if isinstance(x, _core.Array)]
     if engine is not None:
-        services.insert(0, engine._service)
+        services.insert(0, _engine_for(who, engine)._service)
     if any(service is not services[0] for service in services):
-        raise ValueError("matmul: the arrays belong to different engines")
+        raise ValueError(f"{who}: the arrays belong to different engines")
     return services[0]
 
 
@@ -385,7 +417,7 @@ def _on_device(service: _core.Service, x: Any) -> _core.Array:
     return x if isinstance(x, _core.Array) else service.upload(native(as_numpy(x)))
 
 
-def _device_out(out: Any) -> _core.Array | None:
+def _device_out(name: str, out: Any) -> _core.Array | None:
     if out is not None and not isinstance(out, _core.Array):
-        raise TypeError(f"matmul: out is a {type(out).__name__}, and a product of device arrays needs an Array")
+        raise TypeError(f"{name} is a {type(out).__name__}, and a product of device arrays needs an Array")
     return out

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import contextlib
 import numbers
 import os
+import secrets
+import stat
 import sys
 import threading
 import weakref
@@ -15,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine
-from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _sums_of, _terms
+from ._engine import Engine, as_numpy, default_engine, native_type
+from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _overlapping, _sums_of, _terms
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -29,26 +32,48 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     """A product that runs in the background; see concurrent.futures.Future.
 
     result() waits and returns C. A KeyboardInterrupt while it waits cancels the product and waits for its end. cancel() ends the
-    product at its next step: C is then written in part, and result() raises CancelledError. `progress` is the share that is
-    done, from 0 to 1.
+    product at its next step: an array C is then written in part, no file is made, and result() raises CancelledError. `progress`
+    is the share that is done, from 0 to 1.
     """
 
     progress: float = 0.0
     _ends = False
+    _has_ended = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+
+    def _check_process(self, what: str) -> None:
+        # A forked child has no thread that would end the product, and its copy of a lock may be held for ever.
+        if not self._is_here() and not self._has_ended:
+            raise _core.Error(
+                f"{what}: this process is a fork of the one that began the product (process {self._process}), which goes on there only"
+            )
+
+    def _is_here(self) -> bool:
+        return self._process == os.getpid()
 
     def cancel(self) -> bool:
         """Has the product end at its next step. False if it is done."""
+        self._check_process("Future.cancel")
         self._ends = True
         return not self.done()
 
     def result(self, timeout: float | None = None) -> Any:
         """Waits for the product and returns C, or raises what ended it."""
+        self._check_process("Future.result")
         try:
             return super().result(timeout)
         except KeyboardInterrupt:
             self.cancel()
             concurrent.futures.wait([self])
             raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Waits for the product and returns what it raised, if anything."""
+        self._check_process("Future.exception")
+        return super().exception(timeout)
 
     def _run(self, work: Callable[[Callable[[float], None]], Any], show: Callable[[float], object] | None, end: Callable[[], None]) -> None:
         def step(share: float) -> None:
@@ -72,6 +97,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         else:
             end()
             self.set_result(result)
+        self._has_ended = True
 
 
 class Accelerators:
@@ -113,6 +139,15 @@ class Accelerators:
 _all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
 
 
+def _renew_locks() -> None:
+    for accelerators in list(_all_accelerators):
+        accelerators._lock = threading.Lock()
+
+
+# The thread that holds a lock may be one that the child does not have.
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 def stream(
     a: Any,
     b: Any,
@@ -137,8 +172,10 @@ def stream(
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
     a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
-    out        C: an array (numpy.memmap), or the path of a new .npy file, which is written piece by piece; by default a new
-               array. C is read if beta is not 0. It shares no memory with A and B
+    out        C: an array (numpy.memmap), or the path of an .npy file, which is written piece by piece; by default a new array.
+               The file gets its name once the product is done: one that is there is then replaced, and kept if the product
+               fails; A and B may be mapped from it. An array is read if beta is not 0. It shares no memory with A, B and the
+               bias; D may be C itself
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product
     device_memory_limit, memory_limit
@@ -162,8 +199,8 @@ def stream(
         raise ValueError(f"stream: A is {x.shape} and B is {y.shape}: a streamed product has no batch")
     if x.dtype != y.dtype or _core.type_name(x.dtype) is None:
         raise TypeError(f"stream: A is {x.dtype} and B is {y.dtype}: they must be of one type that glgemm has; nothing is converted")
-    op_a, x = _apply_op(op_a, x, lambda m: m.T)
-    op_b, y = _apply_op(op_b, y, lambda m: m.T)
+    op_a, x = _apply_op("stream", op_a, x, lambda m: m.T)
+    op_b, y = _apply_op("stream", op_b, y, lambda m: m.T)
     m, k = x.shape if op_a == "N" else x.shape[::-1]
     inner, n = y.shape if op_b == "N" else y.shape[::-1]
     if k != inner:
@@ -171,11 +208,9 @@ def stream(
     given_c = None if out is None or isinstance(out, (str, os.PathLike)) else out
     if given_c is not None:
         _check_out("stream: out", given_c, (m, n))
-        if any(np.may_share_memory(given_c, operand) for operand in (x, y)):
-            raise ValueError("stream: out overlaps A or B")
     elif beta != 0:
         raise ValueError(f"stream: beta is {beta} and there is no C")
-    c_type = np.dtype(dtype or _sums_of(x.dtype)) if given_c is None else given_c.dtype
+    c_type = given_c.dtype if given_c is not None else native_type(dtype) or _sums_of(x.dtype)
     if c_type not in (x.dtype, _sums_of(x.dtype)):
         raise TypeError(f"stream: C is {c_type}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
     extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
@@ -189,15 +224,22 @@ def stream(
         raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
     if d is not None and d.shape != (m, n):
         raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
+    if given_c is not None:
+        for name in _overlapping(given_c, a=x, b=y, bias=values, residual=d):
+            raise ValueError(f"stream: out overlaps {name}")
     for name, limit in (("device_memory_limit", device_memory_limit), ("memory_limit", memory_limit)):
         if not isinstance(limit, numbers.Integral):
             raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
     terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel=kernel, precision=precision)
+    if not isinstance(engine, (Engine, Accelerators, type(None))):
+        raise TypeError(f"stream: the engine is {engine!r} and must be an Engine or Accelerators")
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
     show, end = _shown(progress)
-    c = _new_c(out, (m, n), c_type) if given_c is None else given_c  # last: what was refused before has made no file
+    # Last: what was refused before has made no file.
+    file = _NewFile(out, (m, n), c_type) if isinstance(out, (str, os.PathLike)) else None
+    c = file.array if file else np.empty((m, n), c_type) if given_c is None else given_c
     product = _core.HostProduct(x, y, c, values, d)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
@@ -209,20 +251,49 @@ def stream(
                 device._service.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
         if isinstance(c, np.memmap):
             c.flush()
+        if file:
+            file.keep()
         return c
+
+    def ended() -> None:
+        if file:
+            file.discard()
+        end()
 
     future = Future()
     _running.add(future)
-    threading.Thread(target=future._run, args=(work, show, end), name="glgemm stream", daemon=True).start()
+    try:
+        threading.Thread(target=future._run, args=(work, show, ended), name="glgemm stream", daemon=True).start()
+    except RuntimeError:  # there are too many
+        ended()
+        raise
     return future
 
 
-def _new_c(out: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> _Host:
-    """An array, or the array of a new file if `out` is its path."""
-    if out is None:
-        return np.empty(shape, dtype)
-    mapped: _Host = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
-    return mapped
+class _NewFile:
+    """A .npy file under a temporary name beside its own: what is mapped from a file that it replaces stays valid."""
+
+    def __init__(self, path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self._target = os.path.realpath(os.fsdecode(path))
+        if os.path.exists(self._target) and not os.path.isfile(self._target):
+            raise ValueError(f"stream: out is {str(path)!r}, which is not a file")
+        self._temporary = f"{self._target}.{secrets.token_hex(4)}.tmp"
+        try:
+            self.array: _Host = np.lib.format.open_memmap(self._temporary, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(self._temporary, stat.S_IMODE(os.stat(self._target).st_mode))
+        except BaseException:
+            self.discard()
+            raise
+
+    def keep(self) -> None:
+        os.replace(self._temporary, self._target)
+        self.array.filename = self._target  # type: ignore[attr-defined]
+
+    def discard(self) -> None:
+        """Removes the file if it has not got its name."""
+        with contextlib.suppress(OSError):  # what ended the product is what is told
+            os.unlink(self._temporary)
 
 
 def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[[float], object] | None, Callable[[], None]]:
@@ -246,7 +317,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
 @atexit.register
 def _end_all() -> None:
     # Registered after that of engines, and so called before it.
-    futures = [future for future in _running if not future.done()]
+    futures = [future for future in _running if future._is_here() and not future.done()]
     for future in futures:
         future.cancel()
     concurrent.futures.wait(futures)
