@@ -210,6 +210,7 @@ std::optional<Array> optional_device_array(const py::object& object) {
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The part of glgemm that is written in C++.";
   module.attr("__version__") = GLGEMM_VERSION_STRING;
+  find_main_thread();
   define_errors(module);
   py::class_<Terms>(module, "Terms").def(py::init(&terms_of));
   py::class_<HostProduct>(module, "HostProduct")

@@ -35,10 +35,11 @@ std::atomic<pid_t> owner = 0;
   ::_exit(status);
 }
 
-/// Python handles signals on the thread that has imported the module, as a rule.
-const std::thread::id main_thread = std::this_thread::get_id();
-/// Python ends.
+/// Python's number of the thread on which it handles signals.
+unsigned long main_thread = 0;
+/// Python ends, on that thread.
 std::atomic<bool> exits = false;
+std::thread::id exiting_thread{};
 
 struct Task {
   const Service::Work* work;
@@ -57,11 +58,12 @@ void protect_children() {
 }
 
 void begin_exit() {
+  exiting_thread = std::this_thread::get_id();
   exits = true;
 }
 
 WithoutGil::~WithoutGil() {
-  while (exits && std::this_thread::get_id() != main_thread) ::pause();
+  while (exits && std::this_thread::get_id() != exiting_thread) ::pause();
   PyEval_RestoreThread(state_);
 }
 
@@ -72,8 +74,13 @@ void check_process(const char* what) {
                   "), and OpenGL drivers do not live through a fork: start processes with the method 'spawn'");
 }
 
+void find_main_thread() {
+  // Another thread may have imported the module.
+  main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+}
+
 bool has_signal(std::optional<py::error_already_set>& error) {
-  if (std::this_thread::get_id() != main_thread) return false;
+  if (PyThread_get_thread_ident() != main_thread) return false;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return false;
   error.emplace();

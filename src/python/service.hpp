@@ -42,12 +42,14 @@ void check_process(const char* what);
 /// Has a forked child end without the driver's exit handlers. To be called when a driver is there.
 void protect_children();
 
-/// Asks Python for signals, on the thread that handles them: the one that has imported the module. Without the GIL.  @returns
-/// whether a handler has raised; the error then stands in `error`
+/// Remembers the thread on which Python handles signals. With the GIL.
+void find_main_thread();
+
+/// Asks Python for signals, on the thread that handles them. Without the GIL.  @returns whether a handler has raised; the error
+/// then stands in `error`
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Python ends. Other threads than the one that handles signals do not come back from what they wait for: they would need the
-/// GIL.
+/// Python ends on this thread. The others do not come back from what they wait for: they would need the GIL.
 void begin_exit();
 
 /// Gives up the GIL as long as it lives.

@@ -136,6 +136,27 @@ def test_the_end_of_python():
         assert (status, out.split()[-1], errors) == (0, "end", "")
 
 
+def test_imported_on_another_thread():
+    """Signals end products, and Python ends, on its main thread, whichever thread imports the module."""
+    code = """
+import importlib, signal, sys, threading
+importing = threading.Thread(target=importlib.import_module, args=("glgemm",))
+importing.start()
+importing.join()
+import os, glgemm, numpy as np
+a = np.ones((3000, 3000), np.float32)
+glgemm.matmul(a[:200], a)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    for _ in range(9): glgemm.matmul(a, a)
+    print("not ended")
+except KeyboardInterrupt:
+    print("ended")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
 def test_no_device():
     status, out, _ = run_python(
         "try: glgemm.matmul(np.ones(2), np.ones(2))\nexcept (glgemm.Error, ValueError) as error: print(type(error).__name__, error)",
