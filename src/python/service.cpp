@@ -37,7 +37,7 @@ std::atomic<pid_t> owner = 0;
 
 /// Python's number of the thread on which it handles signals.
 unsigned long main_thread = 0;
-/// Python ends, on that thread.
+/// Whether Python ends, and on which thread.
 std::atomic<bool> exits = false;
 std::thread::id exiting_thread{};
 
@@ -108,6 +108,7 @@ struct Service::State {
 
   // An engine in the application's context:
   std::thread::id caller = std::this_thread::get_id();
+  bool works = false;
 
   // One with a thread:
   std::optional<std::thread> thread{};
@@ -232,11 +233,26 @@ void Service::check(const char* what) const {
                                 "thread that made it alone");
 }
 
+void Service::check_idle(const char* what) const {
+  const std::thread::id worker = has_thread() ? state_->thread->get_id() : state_->caller;
+  if (worker == std::this_thread::get_id() && (has_thread() || state_->works))
+    throw GlError(std::string(what) +
+                  ": the engine is at work: a function that it calls, such as log, progress or the handler of a signal, cannot "
+                  "use it");
+}
+
 void Service::run(const char* what, const Work& work) {
   check(what);
+  check_idle(what);
   if (!has_thread()) {
     Interrupt interrupt(true);
+    struct Working {
+      bool& works;
+      explicit Working(bool& flag) : works(flag) { works = true; }
+      ~Working() { works = false; }
+    };
     try {
+      const Working working(state_->works);
       const WithoutGil released;
       work(*state_->own.engine, interrupt);
       state_->destroy_discarded();  // the work was done, so that the context is current
@@ -266,6 +282,7 @@ void Service::run(const char* what, const Work& work) {
 void Service::close() {
   if (state_->process != ::getpid() || state_->closed) return;
   if (!has_thread()) check("Engine.close");
+  check_idle("Engine.close");
   for (Storage* storage : std::set(state_->storages)) storage->free();
   const WithoutGil released;
   if (has_thread()) {

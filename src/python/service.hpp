@@ -94,6 +94,9 @@ struct EngineAndContext {
 /// may call. An engine in the application's context is called on the thread that made it. A child process that fork() made has
 /// none of the driver's threads: it gets an error, and nothing is freed there.
 ///
+/// Work may call Python: to log, to say what share is done, to handle a signal. What Python calls there must not use the same
+/// engine, which is at work: it gets an error.
+///
 /// All functions are called with the GIL, and give it up while they wait.
 class Service : public std::enable_shared_from_this<Service> {
  public:
@@ -126,6 +129,7 @@ class Service : public std::enable_shared_from_this<Service> {
   struct State;
   void start(const std::function<EngineAndContext()>& make);
   void check(const char* what) const;
+  void check_idle(const char* what) const;
   State* state_;  ///< never destroyed in a child process
 };
 

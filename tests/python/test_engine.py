@@ -157,6 +157,37 @@ except KeyboardInterrupt:
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
+def test_what_an_engine_calls_cannot_use_it():
+    """It would wait for itself."""
+    code = """
+import faulthandler
+faulthandler.dump_traceback_later(30, exit=True)
+a, small = np.ones((600, 600), np.float32), np.ones((2, 2), np.float32)
+engine, failures = None, []
+def use(*given):
+    if not isinstance(engine, glgemm.Engine) or failures: return
+    for call in (lambda: engine.matmul(small, small), lambda: engine.asarray(small), d.numpy, lambda: d @ d, engine.finish, engine.close):
+        try:
+            call()
+            failures.append("no error")
+        except glgemm.Error as error:
+            failures.append("the engine is at work" in str(error))
+with glgemm.Engine(log=use, program_cache="") as engine:
+    d = engine.asarray(small)
+    assert (engine.stream(a, a, progress=use).result() == 600).all()
+    assert failures == [True] * 6, failures
+    failures.clear()
+    assert ((d @ d.T).numpy() == 2).all() and (engine.matmul(a[:3], a) == 600).all()  # the engine goes on
+    def fails(share): engine.finish()
+    try: engine.stream(a, a, progress=fails).result()
+    except glgemm.Error as error: print(error)
+    other = engine.stream(a, a, progress=lambda share: glgemm.matmul(small, small))  # on the default engine
+    assert (other.result() == 600).all()
+"""
+    status, out, errors = run_python(code)
+    assert (status, errors) == (0, "") and "finish: the engine is at work" in out
+
+
 def test_no_device():
     status, out, _ = run_python(
         "try: glgemm.matmul(np.ones(2), np.ones(2))\nexcept (glgemm.Error, ValueError) as error: print(type(error).__name__, error)",

@@ -110,6 +110,25 @@ def test_another_thread_is_refused(context):
         assert (d @ d).numpy().sum() == 8
 
 
+def test_its_log_cannot_use_it(context):
+    said = []
+
+    def log(line):
+        for call in (lambda: d @ d, lambda: d.numpy(), lambda: engine.finish(), lambda: engine.close()):
+            try:
+                call()
+                said.append("no error")
+            except NameError:  # the engine is not there yet
+                pass
+            except glgemm.Error as error:
+                said.append("the engine is at work" in str(error))
+
+    with glgemm.Engine.current(log=log, program_cache="") as engine:
+        d = engine.asarray(np.ones((2, 2), np.float32))
+        assert ((d @ d).numpy() == 2).all()
+        assert said and all(one is True for one in said)
+
+
 def test_another_context_is_refused(context):
     with glgemm.Engine.current() as engine:
         d = engine.asarray(np.ones((2, 2), np.float32))
