@@ -67,6 +67,16 @@ py::dict device_dict(const DeviceInfo& device) {
 class SavedState {
  public:
   explicit SavedState(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+  /// A signal may have ended enter() or exit(): the state is put back all the same, where the context is current.
+  ~SavedState() {
+    if (scope_) try {
+        exit();
+      } catch (...) {                                 // the engine is closed or at work, or its context is lost
+        new std::optional<Scope>(std::move(scope_));  // never destroyed: this thread's context may be another one
+      }
+  }
+  SavedState(const SavedState&) = delete;
+  SavedState& operator=(const SavedState&) = delete;
   void enter() {
     if (scope_) throw std::invalid_argument("scope: it has been entered");
     service_->run("scope", [&](Engine& engine, Interrupt&) { scope_.emplace(engine.scope()); });

@@ -1,7 +1,10 @@
 """In moderngl's context: buffers multiplied in place, the state put back."""
 
 import gc
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -82,6 +85,28 @@ def test_beside_an_engine_of_its_own(context):
         assert np.array_equal(engine.matmul(a, a), a @ a)
         assert np.array_equal(glgemm.matmul(a, a), a @ a)
         assert np.array_equal(engine.gemm(1, a, a, bias=a[0]), a @ a + a[0])
+
+
+def test_an_interrupted_scope_leaves_the_context_alone(context):
+    buffer = context.buffer(reserve=256)
+    buffer.clear()
+    program = context.compute_shader("#version 430\nlayout(local_size_x=1) in; buffer B { float x[]; }; void main() { x[0] += 1; }")
+    with glgemm.Engine() as engine:
+        a = np.ones((3000, 3000), np.float32)
+        work = threading.Thread(target=engine.matmul, args=(a, a))
+        work.start()
+        time.sleep(0.2)
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        buffer.bind_to_storage_buffer(0)
+        with pytest.raises(KeyboardInterrupt):
+            with engine.scope():  # waits for the product
+                pass
+        program.run(1)
+        assert np.frombuffer(buffer.read(), np.float32)[0] == 1
+        work.join()
+        with engine.scope():
+            assert engine.matmul(a[:2], a)[0, 0] == 3000
 
 
 def test_another_thread_is_refused(context):
