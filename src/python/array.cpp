@@ -79,9 +79,9 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape) {
   const std::int64_t columns = shape.empty() ? 1 : shape.back();
   const std::int64_t rows = shape.empty() ? 1 : product_of(shape, shape.size() - 1);
-  std::optional<DeviceMatrix> matrix;
-  service->run("empty", [&](Engine& engine, Interrupt&) { matrix.emplace(engine, rows, columns, type); });
-  return {std::make_shared<Storage>(service, std::move(*matrix)), dense(type, shape)};
+  NewMatrix matrix(service);
+  service->run("empty", [&](Engine& engine, Interrupt&) { matrix.make(engine, rows, columns, type); });
+  return {matrix.take(), dense(type, shape)};
 }
 
 Strided strided(const py::array& host, Type type) {
@@ -108,6 +108,10 @@ Array upload(const std::shared_ptr<Service>& service, const py::array& host) {
   Array array = empty(service, type, shape);
   if (array.lies.size() > 0) assign(array, host);
   return array;
+}
+
+Array copied(const Array& array) {
+  return upload(array.storage->service, download(array));
 }
 
 py::array download(const Array& array) {
@@ -243,13 +247,6 @@ Array matrix_transposed(const Array& array) {
   return result;
 }
 
-bool is_dense(const Strided& lies) {
-  std::int64_t step = 1;
-  for (std::size_t i = lies.dimensions(); i-- > 0; step *= lies.shape[i])
-    if (lies.shape[i] != 1 && lies.strides[i] != step) return lies.size() == 0;
-  return true;
-}
-
 Array reshaped(const Array& array, const py::args& sizes) {
   const bool is_one = sizes.size() == 1 && !py::isinstance<py::int_>(sizes[0]);
   Sizes shape = is_one ? sizes[0].cast<Sizes>() : sizes.cast<Sizes>();
@@ -267,10 +264,6 @@ Array reshaped(const Array& array, const py::args& sizes) {
   Strided lies = dense(array.lies.type, shape);
   lies.offset = array.lies.offset;
   return {array.storage, lies};
-}
-
-Array copied(const Array& array) {
-  return upload(array.storage->service, download(array));
 }
 
 py::object as_numpy(const Array& array, const py::object& dtype, const py::object& copy) {

@@ -36,6 +36,8 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape);
 /// A copy on the device.
 Array upload(const std::shared_ptr<Service>& service, const py::array& host);
+/// A new array with the same elements, without gaps.
+Array copied(const Array& array);
 /// A copy on the host.
 py::array download(const Array& array);
 /// Replaces the elements by those of `host`, which is broadcast.

@@ -337,6 +337,16 @@ Storage::~Storage() {
   service->state_->storages.erase(this);
 }
 
+NewMatrix::~NewMatrix() {
+  if (matrix_) service_->discard(std::move(*matrix_));
+}
+
+std::shared_ptr<Storage> NewMatrix::take() {
+  auto storage = std::make_shared<Storage>(service_, std::move(*matrix_));
+  matrix_.reset();
+  return storage;
+}
+
 void Storage::free() {
   if (std::exchange(freed, true)) return;
   if (matrix) service->discard(std::move(*matrix));

@@ -82,6 +82,25 @@ struct Storage {
   bool freed = false;
 };
 
+/// A matrix that work is to make. Where it is not taken, it is destroyed where the context is current: the caller's thread may
+/// have another one.
+class NewMatrix {
+ public:
+  explicit NewMatrix(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+  ~NewMatrix();
+  NewMatrix(const NewMatrix&) = delete;
+  NewMatrix& operator=(const NewMatrix&) = delete;
+  /// Called by the work.
+  const DeviceMatrix& make(Engine& engine, std::int64_t rows, std::int64_t columns, Type type) {
+    return matrix_.emplace(engine, rows, columns, type);
+  }
+  std::shared_ptr<Storage> take();
+
+ private:
+  std::shared_ptr<Service> service_;
+  std::optional<DeviceMatrix> matrix_{};
+};
+
 /// What makes an engine on the thread where its context is; the context is kept as long as the engine.
 struct EngineAndContext {
   std::unique_ptr<HeadlessContext> context{};

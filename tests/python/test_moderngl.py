@@ -87,6 +87,27 @@ def test_beside_an_engine_of_its_own(context):
         assert np.array_equal(engine.gemm(1, a, a, bias=a[0]), a @ a + a[0])
 
 
+def test_what_fails_leaves_the_context_alone(context):
+    """What a product has made is destroyed in the engine's own context, not in the application's."""
+    buffers = [context.buffer(integers((8, 8), seed).tobytes()) for seed in range(60)]  # with the names that the engine's have, too
+    with glgemm.Engine() as engine:
+        x = engine.asarray(integers((8, 8)))
+        large = engine.asarray(np.ones((3000, 3000), np.float32))
+        for _ in range(3):
+            with pytest.raises(ValueError, match="alpha"):
+                engine.gemm(1j, x, x)
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            large @ large
+        timer.join()
+        engine.finish()
+        for seed, buffer in enumerate(buffers):
+            assert np.array_equal(np.frombuffer(buffer.read(), np.float32), integers((8, 8), seed).ravel())
+        assert context.error == "GL_NO_ERROR"
+        assert np.array_equal((x @ x).numpy(), x.numpy() @ x.numpy())
+
+
 def test_an_interrupted_scope_leaves_the_context_alone(context):
     buffer = context.buffer(reserve=256)
     buffer.clear()
