@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 
 #include <memory>
+#include <string>
 
 #include <glgemm/gemm.hpp>
 
@@ -44,6 +45,10 @@ py::array download(const Array& array);
 void assign(const Array& array, const py::object& host);
 /// What array[key] is.
 Array part(const Array& array, const py::object& key);
+
+/// A shape, or strides: a whole number, or a sequence of them.
+/// @throws py::type_error  it is neither; `what` begins the message
+Sizes whole_numbers(const std::string& what, const py::object& given);
 
 /// How a NumPy array lies; its strides must be whole elements.
 Strided strided(const py::array& host, Type type);

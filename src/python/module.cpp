@@ -40,12 +40,22 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
   };
 }
 
+/// What os.PathLike or a string says.
+std::string path_of(const char* name, const py::object& given) {
+  try {
+    return py::module_::import("os").attr("fsencode")(given).cast<std::string>();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  throw py::type_error(std::string("Engine: ") + name + " is " + py::repr(given).cast<std::string>() + " and must be a path");
+}
+
 EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning, bool self_check,
                              double max_dispatch) {
   EngineOptions options;
   options.log = log_to(log);
-  if (!program_cache.is_none()) options.program_cache = program_cache.cast<std::string>();
-  if (!tuning.is_none()) options.tuning = tuning.cast<std::string>();
+  if (!program_cache.is_none()) options.program_cache = path_of("program_cache", program_cache);
+  if (!tuning.is_none()) options.tuning = path_of("tuning", tuning);
   options.self_check = self_check;
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));
   options.check_context = true;
@@ -90,8 +100,11 @@ class SavedState {
   std::optional<Scope> scope_{};
 };
 
-Array wrap(const std::shared_ptr<Service>& service, const py::object& buffer, const Sizes& shape, const py::object& dtype,
-           std::int64_t offset, const std::optional<Sizes>& strides) {
+Array wrap(const std::shared_ptr<Service>& service, const py::object& buffer, const py::object& given_shape,
+           const py::object& dtype, std::int64_t offset, const py::object& given_strides) {
+  const Sizes shape = whole_numbers("wrap: the shape", given_shape);
+  std::optional<Sizes> strides;
+  if (!given_strides.is_none()) strides = whole_numbers("wrap: strides", given_strides);
   const Type type = type_of_object(dtype);
   const std::int64_t bytes = element_bytes(type);
   const auto name = py::hasattr(buffer, "glo") ? buffer.attr("glo").cast<unsigned>() : buffer.cast<unsigned>();
@@ -151,8 +164,10 @@ void define_engine(py::module_& module) {
              });
            })
       .def("upload", &upload)
-      .def("empty", [](const std::shared_ptr<Service>& service, const Sizes& shape,
-                       const py::object& dtype) { return empty(service, type_of_object(dtype), shape); })
+      .def("empty",
+           [](const std::shared_ptr<Service>& service, const py::object& shape, const py::object& dtype) {
+             return empty(service, type_of_object(dtype), whole_numbers("empty: the shape", shape));
+           })
       .def("wrap", &wrap)
       .def("multiply", [](const std::shared_ptr<Service>& service, const HostProduct& product,
                           const Terms& terms) { multiply(service, product, terms); })

@@ -409,28 +409,48 @@ Op op_of(const std::string& text, const char* name) {
 
 Activation activation_of(const py::object& given) {
   if (given.is_none()) return {};
-  const py::tuple words = py::isinstance<py::str>(given) ? py::make_tuple(given) : given.cast<py::tuple>();
-  const std::string name = words.empty() ? "" : words[0].cast<std::string>();
-  const auto number = [&](std::size_t i) { return words[i].cast<double>(); };
-  if (words.size() == 1) {
+  const auto message = [&] {
+    return "gemm: the activation is " + py::repr(given).cast<std::string>() +
+           " and must be 'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or ('clamp', low, high)";
+  };
+  std::string name;
+  std::vector<double> numbers;
+  try {
+    const py::tuple words = py::isinstance<py::str>(given) ? py::make_tuple(given) : given.cast<py::tuple>();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i == 0) name = words[i].cast<std::string>();
+      if (i > 0) numbers.push_back(words[i].cast<double>());
+    }
+  } catch (const py::cast_error&) {  // what pybind11 says names nothing
+    throw py::type_error(message());
+  }
+  if (numbers.empty()) {
     if (name == "relu") return Activation::relu();
     if (name == "gelu_erf") return Activation::gelu_erf();
     if (name == "gelu_tanh") return Activation::gelu_tanh();
     if (name == "sigmoid") return Activation::sigmoid();
     if (name == "tanh") return Activation::tanh();
   }
-  if (words.size() == 2 && name == "leaky_relu") return Activation::leaky_relu(number(1));
-  if (words.size() == 3 && name == "clamp") return Activation::clamp(number(1), number(2));
-  throw std::invalid_argument("gemm: the activation is " + py::repr(given).cast<std::string>() +
-                              " and must be 'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or "
-                              "('clamp', low, high)");
+  if (numbers.size() == 1 && name == "leaky_relu") return Activation::leaky_relu(numbers[0]);
+  if (numbers.size() == 2 && name == "clamp") return Activation::clamp(numbers[0], numbers[1]);
+  throw std::invalid_argument(message());
+}
+
+/// Of any type that Python makes a complex number of.
+std::complex<double> number_of(const char* name, const py::object& given) {
+  const Py_complex value = PyComplex_AsCComplex(given.ptr());
+  if (value.real != -1.0 || !PyErr_Occurred()) return {value.real, value.imag};
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw py::error_already_set();
+  PyErr_Clear();
+  throw std::invalid_argument(std::string("gemm: ") + name + " is larger than any float");
 }
 
 }  // namespace
 
-Terms terms_of(std::complex<double> alpha, std::complex<double> beta, const std::string& op_a, const std::string& op_b,
+Terms terms_of(const py::object& alpha, const py::object& beta, const std::string& op_a, const std::string& op_b,
                const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision) {
-  Terms terms{alpha, beta, op_of(op_a, "op_a"), op_of(op_b, "op_b"), activation_of(activation), {}};
+  Terms terms{number_of("alpha", alpha), number_of("beta", beta),   op_of(op_a, "op_a"),
+              op_of(op_b, "op_b"),       activation_of(activation), {}};
   if (!kernel.is_none()) terms.options.kernel = parse_kernel(kernel.cast<std::string>());
   terms.options.split_k = split_k;
   terms.options.precision = parse_precision(precision);

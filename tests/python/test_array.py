@@ -99,6 +99,8 @@ def test_reshape_and_views(engine):
     d = engine.asarray(x)
     assert np.array_equal(d.reshape(6, 4).numpy(), x.reshape(6, 4))
     assert np.array_equal(d.reshape((-1, 2)).numpy(), x.reshape(-1, 2))
+    assert d.reshape(np.int64(24)).shape == (24,) and d.reshape(np.int64(6), 4).shape == (6, 4) and d[0, 0, :1].reshape(()).shape == ()
+    assert d.reshape(np.array([12, 2])).shape == (12, 2)
     assert d.T.strides == x.T.strides and d[1, :, ::2].strides == x[1, :, ::2].strides
     assert len(d) == 2 and [part.shape for part in d] == [(3, 4), (3, 4)]
     with pytest.raises(ValueError, match="cannot reshape"):
@@ -233,6 +235,17 @@ def test_bad_input(engine):
         (lambda: engine.gemm(1, d, d.T, activation="nonsense"), ValueError, "activation"),
         (lambda: engine.gemm(1, d, d.T, op_a="X"), ValueError, "op is 'X'"),
         (lambda: engine.gemm(1j, d, d.T), ValueError, "alpha"),
+        (lambda: engine.gemm(10**400, d, d.T), ValueError, "gemm: alpha is larger than any float"),
+        (lambda: engine.gemm(1, d, d.T, activation=("clamp", "a", "b")), TypeError, r"the activation is \('clamp', 'a', 'b'\) and must"),
+        (lambda: engine.gemm(1, d, d.T, activation=(1,)), TypeError, r"the activation is \(1,\) and must"),
+        (lambda: engine.gemm(1, d, d.T, activation=()), ValueError, "the activation is"),
+        (lambda: d.reshape("a"), TypeError, "reshape: the shape is 'a' and must be whole numbers"),
+        (lambda: d.reshape(2, 1.5), TypeError, r"reshape: the shape is \(2, 1.5\) and must be whole numbers"),
+        (lambda: d.reshape(1 << 70), ValueError, "reshape: the shape"),
+        (lambda: engine.empty("x"), TypeError, "empty: the shape is .*'x'.* and must be whole numbers"),
+        (lambda: engine.wrap(1, (2, 2), strides="ab"), TypeError, "wrap: strides is .* and must be whole numbers"),
+        (lambda: glgemm.Engine(program_cache=3), TypeError, "Engine: program_cache is 3 and must be a path"),
+        (lambda: glgemm.Engine(tuning=3), TypeError, "Engine: tuning is 3 and must be a path"),
         (lambda: glgemm.Engine(device="no such device"), ValueError, "no such device"),
     ]
     for call, error, words in cases:

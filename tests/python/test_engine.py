@@ -216,6 +216,12 @@ with glgemm.Engine(log=fails, program_cache='') as e: print(e.matmul(np.ones(2),
     assert status == 0 and out.strip() == "2.0" and "in the log" in errors
 
 
+def test_folders_and_files_are_paths(tmp_path):
+    with glgemm.Engine(program_cache=tmp_path / "programs", tuning=tmp_path / "table.json") as engine:
+        assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
+    assert any((tmp_path / "programs").rglob("*"))
+
+
 def test_references():
     """What products take is let go of, whether they succeed or fail."""
     a, b, c = np.ones((4, 5), np.float32), np.ones((5, 6), np.float32), np.empty((4, 6), np.float32)
