@@ -76,12 +76,31 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
   return where.matrix->view(offset / whole.columns, offset % whole.columns, lines, width);
 }
 
+Sizes whole_numbers(const std::string& what, const py::object& given) {
+  Sizes numbers;
+  try {
+    const bool is_one = PyIndex_Check(given.ptr()) && !PySequence_Check(given.ptr());  // NumPy's arrays are both
+    const py::object all = is_one ? py::object(py::make_tuple(given)) : given;
+    for (const py::handle one : all) {
+      numbers.push_back(PyNumber_AsSsize_t(one.ptr(), PyExc_OverflowError));
+      if (numbers.back() == -1 && PyErr_Occurred()) throw py::error_already_set();
+    }
+  } catch (py::error_already_set& error) {
+    const bool is_large = error.matches(PyExc_OverflowError);
+    if (!is_large && !error.matches(PyExc_TypeError)) throw;
+    const std::string message = what + " is " + py::repr(given).cast<std::string>() + " and must be whole numbers";
+    if (is_large) throw py::value_error(message + " of 64 bits");
+    throw py::type_error(message);
+  }
+  return numbers;
+}
+
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape) {
   const std::int64_t columns = shape.empty() ? 1 : shape.back();
   const std::int64_t rows = shape.empty() ? 1 : product_of(shape, shape.size() - 1);
-  std::optional<DeviceMatrix> matrix;
-  service->run("empty", [&](Engine& engine, Interrupt&) { matrix.emplace(engine, rows, columns, type); });
-  return {std::make_shared<Storage>(service, std::move(*matrix)), dense(type, shape)};
+  NewMatrix matrix(service);
+  service->run("empty", [&](Engine& engine, Interrupt&) { matrix.make(engine, rows, columns, type); });
+  return {matrix.take(), dense(type, shape)};
 }
 
 Strided strided(const py::array& host, Type type) {
@@ -108,6 +127,10 @@ Array upload(const std::shared_ptr<Service>& service, const py::array& host) {
   Array array = empty(service, type, shape);
   if (array.lies.size() > 0) assign(array, host);
   return array;
+}
+
+Array copied(const Array& array) {
+  return upload(array.storage->service, download(array));
 }
 
 py::array download(const Array& array) {
@@ -243,16 +266,8 @@ Array matrix_transposed(const Array& array) {
   return result;
 }
 
-bool is_dense(const Strided& lies) {
-  std::int64_t step = 1;
-  for (std::size_t i = lies.dimensions(); i-- > 0; step *= lies.shape[i])
-    if (lies.shape[i] != 1 && lies.strides[i] != step) return lies.size() == 0;
-  return true;
-}
-
 Array reshaped(const Array& array, const py::args& sizes) {
-  const bool is_one = sizes.size() == 1 && !py::isinstance<py::int_>(sizes[0]);
-  Sizes shape = is_one ? sizes[0].cast<Sizes>() : sizes.cast<Sizes>();
+  Sizes shape = whole_numbers("reshape: the shape", sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes));
   const auto open = std::find(shape.begin(), shape.end(), -1);
   const std::int64_t size = array.lies.size();
   if (open != shape.end()) {
@@ -267,10 +282,6 @@ Array reshaped(const Array& array, const py::args& sizes) {
   Strided lies = dense(array.lies.type, shape);
   lies.offset = array.lies.offset;
   return {array.storage, lies};
-}
-
-Array copied(const Array& array) {
-  return upload(array.storage->service, download(array));
 }
 
 py::object as_numpy(const Array& array, const py::object& dtype, const py::object& copy) {

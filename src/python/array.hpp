@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 
 #include <memory>
+#include <string>
 
 #include <glgemm/gemm.hpp>
 
@@ -36,12 +37,18 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape);
 /// A copy on the device.
 Array upload(const std::shared_ptr<Service>& service, const py::array& host);
+/// A new array with the same elements, without gaps.
+Array copied(const Array& array);
 /// A copy on the host.
 py::array download(const Array& array);
 /// Replaces the elements by those of `host`, which is broadcast.
 void assign(const Array& array, const py::object& host);
 /// What array[key] is.
 Array part(const Array& array, const py::object& key);
+
+/// A shape, or strides: a whole number, or a sequence of them.
+/// @throws py::type_error  it is neither; `what` begins the message
+Sizes whole_numbers(const std::string& what, const py::object& given);
 
 /// How a NumPy array lies; its strides must be whole elements.
 Strided strided(const py::array& host, Type type);

@@ -40,12 +40,22 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
   };
 }
 
+/// What os.PathLike or a string says.
+std::string path_of(const char* name, const py::object& given) {
+  try {
+    return py::module_::import("os").attr("fsencode")(given).cast<std::string>();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  throw py::type_error(std::string("Engine: ") + name + " is " + py::repr(given).cast<std::string>() + " and must be a path");
+}
+
 EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning, bool self_check,
                              double max_dispatch) {
   EngineOptions options;
   options.log = log_to(log);
-  if (!program_cache.is_none()) options.program_cache = program_cache.cast<std::string>();
-  if (!tuning.is_none()) options.tuning = tuning.cast<std::string>();
+  if (!program_cache.is_none()) options.program_cache = path_of("program_cache", program_cache);
+  if (!tuning.is_none()) options.tuning = path_of("tuning", tuning);
   options.self_check = self_check;
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));
   options.check_context = true;
@@ -67,6 +77,16 @@ py::dict device_dict(const DeviceInfo& device) {
 class SavedState {
  public:
   explicit SavedState(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+  /// A signal may have ended enter() or exit(): the state is put back all the same, where the context is current.
+  ~SavedState() {
+    if (scope_) try {
+        exit();
+      } catch (...) {                                 // the engine is closed or at work, or its context is lost
+        new std::optional<Scope>(std::move(scope_));  // never destroyed: this thread's context may be another one
+      }
+  }
+  SavedState(const SavedState&) = delete;
+  SavedState& operator=(const SavedState&) = delete;
   void enter() {
     if (scope_) throw std::invalid_argument("scope: it has been entered");
     service_->run("scope", [&](Engine& engine, Interrupt&) { scope_.emplace(engine.scope()); });
@@ -80,8 +100,11 @@ class SavedState {
   std::optional<Scope> scope_{};
 };
 
-Array wrap(const std::shared_ptr<Service>& service, const py::object& buffer, const Sizes& shape, const py::object& dtype,
-           std::int64_t offset, const std::optional<Sizes>& strides) {
+Array wrap(const std::shared_ptr<Service>& service, const py::object& buffer, const py::object& given_shape,
+           const py::object& dtype, std::int64_t offset, const py::object& given_strides) {
+  const Sizes shape = whole_numbers("wrap: the shape", given_shape);
+  std::optional<Sizes> strides;
+  if (!given_strides.is_none()) strides = whole_numbers("wrap: strides", given_strides);
   const Type type = type_of_object(dtype);
   const std::int64_t bytes = element_bytes(type);
   const auto name = py::hasattr(buffer, "glo") ? buffer.attr("glo").cast<unsigned>() : buffer.cast<unsigned>();
@@ -141,8 +164,10 @@ void define_engine(py::module_& module) {
              });
            })
       .def("upload", &upload)
-      .def("empty", [](const std::shared_ptr<Service>& service, const Sizes& shape,
-                       const py::object& dtype) { return empty(service, type_of_object(dtype), shape); })
+      .def("empty",
+           [](const std::shared_ptr<Service>& service, const py::object& shape, const py::object& dtype) {
+             return empty(service, type_of_object(dtype), whole_numbers("empty: the shape", shape));
+           })
       .def("wrap", &wrap)
       .def("multiply", [](const std::shared_ptr<Service>& service, const HostProduct& product,
                           const Terms& terms) { multiply(service, product, terms); })
@@ -210,6 +235,7 @@ std::optional<Array> optional_device_array(const py::object& object) {
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The part of glgemm that is written in C++.";
   module.attr("__version__") = GLGEMM_VERSION_STRING;
+  find_main_thread();
   define_errors(module);
   py::class_<Terms>(module, "Terms").def(py::init(&terms_of));
   py::class_<HostProduct>(module, "HostProduct")

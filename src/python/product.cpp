@@ -52,7 +52,7 @@ Sizes broadcast_strides(const Strided& array, const Sizes& batch) {
 /// A product as the library takes it, and the arrays to which it refers.
 class BuiltGemm {
  public:
-  BuiltGemm(const Placed& a, const Placed& b, const Placed& c, const Terms& terms) {
+  BuiltGemm(const Placed& a, const Placed& b, const Placed& c, const Terms& terms, const std::optional<Placed>& d = {}) {
     gemm.op_a = terms.op_a;
     gemm.op_b = terms.op_b;
     gemm.alpha = scalar(terms.alpha, a.lies.type);
@@ -60,21 +60,16 @@ class BuiltGemm {
     gemm.epilogue.activation = terms.activation;
     const Sizes batch = batch_of(c.lies);
     gemm.batch.count = product_of(batch, batch.size());
-    set_batch(batch, {&a, &b, &c});
+    set_batch(batch, {&a, &b, &c, d ? &*d : &c});
     gemm.a = view(a, 0);
     gemm.b = view(b, 1);
     gemm.c = view(c, 2);
+    if (d) gemm.epilogue.residual = view(*d, 3);
   }
   BuiltGemm(const BuiltGemm&) = delete;
   BuiltGemm& operator=(const BuiltGemm&) = delete;
 
-  /// D lies as C does, in a storage of its own or in C's.
-  void add_residual(const Placed& d) {
-    if (!lies_as_c(d.lies)) throw std::invalid_argument("gemm: the residual does not lie as C does");
-    gemm.epilogue.residual = view(d, 2);
-    gemm.batch.stride_d = gemm.batch.stride_c;
-    gemm.batch.offsets_d = gemm.batch.offsets_c;
-  }
+  /// The bias is dense.
   void add_bias(const Placed& bias, bool for_each_row) {
     const BufferView values = view_of_lines(bias.where, bias.lies.type, 1, bias.lies.size(), bias.lies.size(), bias.lies.offset);
     gemm.epilogue.bias = for_each_row ? BiasView::for_each_row(values.buffer, values.offset_bytes)
@@ -85,12 +80,11 @@ class BuiltGemm {
 
  private:
   /// One stride for each operand, if the batch has an even step everywhere; else all offsets.
-  void set_batch(const Sizes& batch, std::array<const Placed*, 3> operands) {
-    std::array<Sizes, 3> strides;
-    for (std::size_t i = 0; i < 3; ++i) strides[i] = broadcast_strides(operands[i]->lies, batch);
-    c_strides_ = strides[2];
+  void set_batch(const Sizes& batch, std::array<const Placed*, 4> operands) {
+    std::array<Sizes, 4> strides;
+    for (std::size_t i = 0; i < 4; ++i) strides[i] = broadcast_strides(operands[i]->lies, batch);
     Sizes sizes;
-    std::array<Sizes, 3> steps;
+    std::array<Sizes, 4> steps;
     for (std::size_t d = batch.size(); d-- > 0;) {
       if (batch[d] == 1) continue;
       const bool goes_on = !sizes.empty() && std::all_of(operands.begin(), operands.end(), [&, i = std::size_t{0}](auto) mutable {
@@ -102,16 +96,17 @@ class BuiltGemm {
         continue;
       }
       sizes.push_back(batch[d]);
-      for (std::size_t i = 0; i < 3; ++i) steps[i].push_back(strides[i][d]);
+      for (std::size_t i = 0; i < 4; ++i) steps[i].push_back(strides[i][d]);
     }
     if (sizes.empty()) return;
-    if (sizes.size() == 1 && steps[0][0] >= 0 && steps[1][0] >= 0 && steps[2][0] >= 0) {
+    if (sizes.size() == 1 && std::all_of(steps.begin(), steps.end(), [](const Sizes& step) { return step[0] >= 0; })) {
       gemm.batch.stride_a = steps[0][0];
       gemm.batch.stride_b = steps[1][0];
       gemm.batch.stride_c = steps[2][0];
+      gemm.batch.stride_d = steps[3][0];
       return;
     }
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
       offsets_[i] = batch_offsets(batch, strides[i]);
       if (offsets_[i].empty()) continue;
       lowest_[i] = *std::min_element(offsets_[i].begin(), offsets_[i].end());
@@ -120,6 +115,7 @@ class BuiltGemm {
     gemm.batch.offsets_a = offsets_[0];
     gemm.batch.offsets_b = offsets_[1];
     gemm.batch.offsets_c = offsets_[2];
+    gemm.batch.offsets_d = offsets_[3];
   }
 
   BufferView view(const Placed& operand, std::size_t which) {
@@ -137,13 +133,8 @@ class BuiltGemm {
     return view;
   }
 
-  bool lies_as_c(const Strided& d) const {
-    return broadcast_strides(d, Sizes(c_strides_.size(), 2)) == c_strides_ || gemm.batch.count == 1;
-  }
-
-  std::array<Sizes, 3> offsets_{};
-  std::array<std::int64_t, 3> lowest_{};
-  Sizes c_strides_{};
+  std::array<Sizes, 4> offsets_{};
+  std::array<std::int64_t, 4> lowest_{};
 };
 
 /// Multiply-adds from which on a product is done in slices that a signal can end, and how long it works between two looks.
@@ -215,8 +206,7 @@ Strided as_matrices(Strided c, bool row, bool column) {
 /// The array, or where op and ld cannot say how it lies, a copy.
 Array expressible(const Array& array, const Strided& matrices) {
   if (matrix_lines(matrices)) return {array.storage, matrices};
-  Array copy = upload(array.storage->service, download({array.storage, matrices}));
-  return copy;
+  return copied({array.storage, matrices});
 }
 
 Type type_of_c(Type type, std::optional<Type> wanted) {
@@ -226,6 +216,12 @@ Type type_of_c(Type type, std::optional<Type> wanted) {
                          std::string(info(accumulator(type)).numpy) + ", and an array on the device is not converted to " +
                          std::string(info(*wanted).numpy));
   return *wanted;
+}
+
+void check_type_of_extra(const char* name, Type given, Type type) {
+  if (given != type)
+    throw py::type_error(std::string("gemm: ") + name + " is " + std::string(info(given).numpy) + " and C is " +
+                         std::string(info(type).numpy));
 }
 
 bool bias_is_for_rows(const Strided& bias, std::int64_t m, std::int64_t n) {
@@ -265,24 +261,34 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
     throw std::invalid_argument("gemm: C has gaps between all elements, or its strides are negative");
   const Array array_a = expressible(product.a, a), array_b = expressible(product.b, b);
   const Strided lies_c = as_matrices(is_direct ? product.out->lies : dense(type, shape), row, column);
+  std::optional<Array> array_d, array_bias;
   if (product.residual) {
-    const Sizes& d = product.residual->lies.shape;
-    if (d != shape) throw std::invalid_argument("gemm: C is " + text(shape) + " and the residual is " + text(d));
+    const Strided& d = product.residual->lies;
+    if (d.shape != shape) throw std::invalid_argument("gemm: C is " + text(shape) + " and D is " + text(d.shape));
+    check_type_of_extra("D", d.type, type);
+    array_d = expressible(*product.residual, as_matrices(d, row, column));
   }
   const bool bias_for_rows = product.bias && bias_is_for_rows(product.bias->lies, lies_c.rows(), lies_c.columns());
-  const Where where_a = where(array_a), where_b = where(array_b);
-  std::optional<DeviceMatrix> made;
+  if (product.bias) {
+    check_type_of_extra("the bias", product.bias->lies.type, type);
+    array_bias = is_dense(product.bias->lies) ? *product.bias : copied(*product.bias);
+  }
+  const auto placed = [](const Array& array) { return Placed{where(array), array.lies}; };
+  const Placed at_a = placed(array_a), at_b = placed(array_b);
+  const auto at_d = array_d ? std::optional(placed(*array_d)) : std::nullopt;
+  const auto at_bias = array_bias ? std::optional(placed(*array_bias)) : std::nullopt;
+  Placed at_c{is_direct ? where(*product.out) : Where{}, lies_c};
+  NewMatrix made(service);
   service->run("matmul", [&](Engine& engine, Interrupt& interrupt) {
-    if (!is_direct) made.emplace(engine, lies_c.columns() > 0 ? lies_c.size() / lies_c.columns() : 0, lies_c.columns(), type);
+    if (!is_direct)
+      at_c.where.matrix = &made.make(engine, lies_c.columns() > 0 ? lies_c.size() / lies_c.columns() : 0, lies_c.columns(), type);
     if (lies_c.size() == 0) return;
-    BuiltGemm built({where_a, array_a.lies}, {where_b, array_b.lies}, {is_direct ? where(*product.out) : Where{&*made}, lies_c},
-                    terms);
-    if (product.residual) built.add_residual({where(*product.residual), as_matrices(product.residual->lies, row, column)});
-    if (product.bias) built.add_bias({where(*product.bias), product.bias->lies}, bias_for_rows);
+    BuiltGemm built(at_a, at_b, at_c, terms, at_d);
+    if (at_bias) built.add_bias(*at_bias, bias_for_rows);
     execute(engine, built.gemm, terms.options, interrupt);
   });
   if (is_direct) return *product.out;
-  const Array c{std::make_shared<Storage>(service, std::move(*made)), dense(type, shape)};
+  const Array c{made.take(), dense(type, shape)};
   if (!product.out) return c;
   assign(*product.out, download(c));
   return *product.out;
@@ -328,22 +334,13 @@ HostOperand host_operand(const py::array& given) {
   return operand;
 }
 
-/// A copy of the residual that lies as C does, or the residual if it does.
-HostOperand residual_like(const py::array& given, const HostOperand& c) {
-  HostOperand operand = host_operand(given);
-  if (operand.on_device().shape == c.on_device().shape && operand.on_device().strides == c.on_device().strides) return operand;
-  const py::array copy = host_array(c.on_device());
-  py::module_::import("numpy").attr("copyto")(copy, given);
-  return host_operand(copy);
-}
-
 }  // namespace
 
 void multiply(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms) {
   const HostOperand a = host_operand(product.a), b = host_operand(product.b), c = host_operand(product.c);
   std::optional<HostOperand> bias, residual;
   if (product.bias) bias = host_operand(*product.bias);
-  if (product.residual) residual = residual_like(*product.residual, c);
+  if (product.residual) residual = host_operand(*product.residual);
   const bool for_rows =
       bias && bias_is_for_rows(strided(bias->array, bias->type()), c.on_device().rows(), c.on_device().columns());
   if (c.on_device().size() == 0) return;
@@ -352,14 +349,12 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
     interrupt.check();
     const DeviceMatrix on_c = terms.beta != 0.0 ? c.carry(engine) : c.room(engine);
     std::optional<DeviceMatrix> on_bias, on_d;
-    BuiltGemm built({{&on_a}, a.on_device()}, {{&on_b}, b.on_device()}, {{&on_c}, c.on_device()}, terms);
+    if (residual) on_d = residual->carry(engine);
+    BuiltGemm built({{&on_a}, a.on_device()}, {{&on_b}, b.on_device()}, {{&on_c}, c.on_device()}, terms,
+                    residual ? std::optional(Placed{{&*on_d}, residual->on_device()}) : std::nullopt);
     if (bias) {
       on_bias = bias->carry(engine);
       built.add_bias({{&*on_bias}, bias->on_device()}, for_rows);
-    }
-    if (residual) {
-      on_d = residual->carry(engine);
-      built.add_residual({{&*on_d}, residual->on_device()});
     }
     execute(engine, built.gemm, terms.options, interrupt);
     interrupt.check();
@@ -414,28 +409,48 @@ Op op_of(const std::string& text, const char* name) {
 
 Activation activation_of(const py::object& given) {
   if (given.is_none()) return {};
-  const py::tuple words = py::isinstance<py::str>(given) ? py::make_tuple(given) : given.cast<py::tuple>();
-  const std::string name = words.empty() ? "" : words[0].cast<std::string>();
-  const auto number = [&](std::size_t i) { return words[i].cast<double>(); };
-  if (words.size() == 1) {
+  const auto message = [&] {
+    return "gemm: the activation is " + py::repr(given).cast<std::string>() +
+           " and must be 'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or ('clamp', low, high)";
+  };
+  std::string name;
+  std::vector<double> numbers;
+  try {
+    const py::tuple words = py::isinstance<py::str>(given) ? py::make_tuple(given) : given.cast<py::tuple>();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i == 0) name = words[i].cast<std::string>();
+      if (i > 0) numbers.push_back(words[i].cast<double>());
+    }
+  } catch (const py::cast_error&) {  // what pybind11 says names nothing
+    throw py::type_error(message());
+  }
+  if (numbers.empty()) {
     if (name == "relu") return Activation::relu();
     if (name == "gelu_erf") return Activation::gelu_erf();
     if (name == "gelu_tanh") return Activation::gelu_tanh();
     if (name == "sigmoid") return Activation::sigmoid();
     if (name == "tanh") return Activation::tanh();
   }
-  if (words.size() == 2 && name == "leaky_relu") return Activation::leaky_relu(number(1));
-  if (words.size() == 3 && name == "clamp") return Activation::clamp(number(1), number(2));
-  throw std::invalid_argument("gemm: the activation is " + py::repr(given).cast<std::string>() +
-                              " and must be 'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or "
-                              "('clamp', low, high)");
+  if (numbers.size() == 1 && name == "leaky_relu") return Activation::leaky_relu(numbers[0]);
+  if (numbers.size() == 2 && name == "clamp") return Activation::clamp(numbers[0], numbers[1]);
+  throw std::invalid_argument(message());
+}
+
+/// Of any type that Python makes a complex number of.
+std::complex<double> number_of(const char* name, const py::object& given) {
+  const Py_complex value = PyComplex_AsCComplex(given.ptr());
+  if (value.real != -1.0 || !PyErr_Occurred()) return {value.real, value.imag};
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw py::error_already_set();
+  PyErr_Clear();
+  throw std::invalid_argument(std::string("gemm: ") + name + " is larger than any float");
 }
 
 }  // namespace
 
-Terms terms_of(std::complex<double> alpha, std::complex<double> beta, const std::string& op_a, const std::string& op_b,
+Terms terms_of(const py::object& alpha, const py::object& beta, const std::string& op_a, const std::string& op_b,
                const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision) {
-  Terms terms{alpha, beta, op_of(op_a, "op_a"), op_of(op_b, "op_b"), activation_of(activation), {}};
+  Terms terms{number_of("alpha", alpha), number_of("beta", beta),   op_of(op_a, "op_a"),
+              op_of(op_b, "op_b"),       activation_of(activation), {}};
   if (!kernel.is_none()) terms.options.kernel = parse_kernel(kernel.cast<std::string>());
   terms.options.split_k = split_k;
   terms.options.precision = parse_precision(precision);

@@ -50,7 +50,7 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 /// What that would do, in lines of text.
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
 
-Terms terms_of(std::complex<double> alpha, std::complex<double> beta, const std::string& op_a, const std::string& op_b,
+Terms terms_of(const py::object& alpha, const py::object& beta, const std::string& op_a, const std::string& op_b,
                const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision);
 
 }  // namespace glgemm::python

@@ -35,10 +35,11 @@ std::atomic<pid_t> owner = 0;
   ::_exit(status);
 }
 
-/// Python handles signals on the thread that has imported the module, as a rule.
-const std::thread::id main_thread = std::this_thread::get_id();
-/// Python ends.
+/// Python's number of the thread on which it handles signals.
+unsigned long main_thread = 0;
+/// Whether Python ends, and on which thread.
 std::atomic<bool> exits = false;
+std::thread::id exiting_thread{};
 
 struct Task {
   const Service::Work* work;
@@ -57,11 +58,12 @@ void protect_children() {
 }
 
 void begin_exit() {
+  exiting_thread = std::this_thread::get_id();
   exits = true;
 }
 
 WithoutGil::~WithoutGil() {
-  while (exits && std::this_thread::get_id() != main_thread) ::pause();
+  while (exits && std::this_thread::get_id() != exiting_thread) ::pause();
   PyEval_RestoreThread(state_);
 }
 
@@ -72,8 +74,13 @@ void check_process(const char* what) {
                   "), and OpenGL drivers do not live through a fork: start processes with the method 'spawn'");
 }
 
+void find_main_thread() {
+  // Another thread may have imported the module.
+  main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+}
+
 bool has_signal(std::optional<py::error_already_set>& error) {
-  if (std::this_thread::get_id() != main_thread) return false;
+  if (PyThread_get_thread_ident() != main_thread) return false;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return false;
   error.emplace();
@@ -101,6 +108,7 @@ struct Service::State {
 
   // An engine in the application's context:
   std::thread::id caller = std::this_thread::get_id();
+  bool works = false;
 
   // One with a thread:
   std::optional<std::thread> thread{};
@@ -225,11 +233,26 @@ void Service::check(const char* what) const {
                                 "thread that made it alone");
 }
 
+void Service::check_idle(const char* what) const {
+  const std::thread::id worker = has_thread() ? state_->thread->get_id() : state_->caller;
+  if (worker == std::this_thread::get_id() && (has_thread() || state_->works))
+    throw GlError(std::string(what) +
+                  ": the engine is at work: a function that it calls, such as log, progress or the handler of a signal, cannot "
+                  "use it");
+}
+
 void Service::run(const char* what, const Work& work) {
   check(what);
+  check_idle(what);
   if (!has_thread()) {
     Interrupt interrupt(true);
+    struct Working {
+      bool& works;
+      explicit Working(bool& flag) : works(flag) { works = true; }
+      ~Working() { works = false; }
+    };
     try {
+      const Working working(state_->works);
       const WithoutGil released;
       work(*state_->own.engine, interrupt);
       state_->destroy_discarded();  // the work was done, so that the context is current
@@ -259,6 +282,7 @@ void Service::run(const char* what, const Work& work) {
 void Service::close() {
   if (state_->process != ::getpid() || state_->closed) return;
   if (!has_thread()) check("Engine.close");
+  check_idle("Engine.close");
   for (Storage* storage : std::set(state_->storages)) storage->free();
   const WithoutGil released;
   if (has_thread()) {
@@ -311,6 +335,16 @@ Storage::~Storage() {
   }
   free();
   service->state_->storages.erase(this);
+}
+
+NewMatrix::~NewMatrix() {
+  if (matrix_) service_->discard(std::move(*matrix_));
+}
+
+std::shared_ptr<Storage> NewMatrix::take() {
+  auto storage = std::make_shared<Storage>(service_, std::move(*matrix_));
+  matrix_.reset();
+  return storage;
 }
 
 void Storage::free() {

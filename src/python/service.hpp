@@ -42,12 +42,14 @@ void check_process(const char* what);
 /// Has a forked child end without the driver's exit handlers. To be called when a driver is there.
 void protect_children();
 
-/// Asks Python for signals, on the thread that handles them: the one that has imported the module. Without the GIL.  @returns
-/// whether a handler has raised; the error then stands in `error`
+/// Remembers the thread on which Python handles signals. With the GIL.
+void find_main_thread();
+
+/// Asks Python for signals, on the thread that handles them. Without the GIL.  @returns whether a handler has raised; the error
+/// then stands in `error`
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Python ends. Other threads than the one that handles signals do not come back from what they wait for: they would need the
-/// GIL.
+/// Python ends on this thread. The others do not come back from what they wait for: they would need the GIL.
 void begin_exit();
 
 /// Gives up the GIL as long as it lives.
@@ -80,6 +82,25 @@ struct Storage {
   bool freed = false;
 };
 
+/// A matrix that work is to make. Where it is not taken, it is destroyed where the context is current: the caller's thread may
+/// have another one.
+class NewMatrix {
+ public:
+  explicit NewMatrix(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+  ~NewMatrix();
+  NewMatrix(const NewMatrix&) = delete;
+  NewMatrix& operator=(const NewMatrix&) = delete;
+  /// Called by the work.
+  const DeviceMatrix& make(Engine& engine, std::int64_t rows, std::int64_t columns, Type type) {
+    return matrix_.emplace(engine, rows, columns, type);
+  }
+  std::shared_ptr<Storage> take();
+
+ private:
+  std::shared_ptr<Service> service_;
+  std::optional<DeviceMatrix> matrix_{};
+};
+
 /// What makes an engine on the thread where its context is; the context is kept as long as the engine.
 struct EngineAndContext {
   std::unique_ptr<HeadlessContext> context{};
@@ -91,6 +112,9 @@ struct EngineAndContext {
 /// An engine with a context of its own has a thread of its own, so that no other thread's current context changes and any thread
 /// may call. An engine in the application's context is called on the thread that made it. A child process that fork() made has
 /// none of the driver's threads: it gets an error, and nothing is freed there.
+///
+/// Work may call Python: to log, to say what share is done, to handle a signal. What Python calls there must not use the same
+/// engine, which is at work: it gets an error.
 ///
 /// All functions are called with the GIL, and give it up while they wait.
 class Service : public std::enable_shared_from_this<Service> {
@@ -124,6 +148,7 @@ class Service : public std::enable_shared_from_this<Service> {
   struct State;
   void start(const std::function<EngineAndContext()>& make);
   void check(const char* what) const;
+  void check_idle(const char* what) const;
   State* state_;  ///< never destroyed in a child process
 };
 

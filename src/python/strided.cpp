@@ -32,6 +32,13 @@ Strided dense(Type type, const Sizes& shape) {
   return array;
 }
 
+bool is_dense(const Strided& array) {
+  std::int64_t step = 1;
+  for (std::size_t i = array.dimensions(); i-- > 0; step *= array.shape[i])
+    if (array.shape[i] != 1 && array.strides[i] != step) return array.size() == 0;
+  return true;
+}
+
 std::string text(const Sizes& sizes) {
   std::string result = "(";
   for (std::size_t i = 0; i < sizes.size(); ++i) result += (i > 0 ? ", " : "") + std::to_string(sizes[i]);

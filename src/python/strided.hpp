@@ -32,6 +32,8 @@ struct Strided {
 
 /// A dense array of that shape, row after row.
 Strided dense(Type type, const Sizes& shape);
+/// Whether the elements lie as in a dense array.
+bool is_dense(const Strided& array);
 std::int64_t product_of(const Sizes& sizes, std::size_t count);
 /// "(2, 3)"
 std::string text(const Sizes& sizes);

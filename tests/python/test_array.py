@@ -99,6 +99,8 @@ def test_reshape_and_views(engine):
     d = engine.asarray(x)
     assert np.array_equal(d.reshape(6, 4).numpy(), x.reshape(6, 4))
     assert np.array_equal(d.reshape((-1, 2)).numpy(), x.reshape(-1, 2))
+    assert d.reshape(np.int64(24)).shape == (24,) and d.reshape(np.int64(6), 4).shape == (6, 4) and d[0, 0, :1].reshape(()).shape == ()
+    assert d.reshape(np.array([12, 2])).shape == (12, 2)
     assert d.T.strides == x.T.strides and d[1, :, ::2].strides == x[1, :, ::2].strides
     assert len(d) == 2 and [part.shape for part in d] == [(3, 4), (3, 4)]
     with pytest.raises(ValueError, match="cannot reshape"):
@@ -139,6 +141,42 @@ def test_gemm_on_the_device(engine):
     assert np.array_equal(result.numpy(), np.maximum(2 * a @ b - c + d + bias, 0))
     made = engine.gemm(1, on(a.T), on(b), op_a="T", bias=on(rows), activation=("clamp", -2, 3))
     assert np.array_equal(made.numpy(), np.clip(a @ b + rows, -2, 3))
+
+
+def test_bias_and_residual_with_any_strides(engine):
+    generator = np.random.default_rng(3)
+    x, y = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 4), (4, 5)))
+    values = generator.integers(-9, 10, (6, 12)).astype(np.float32)
+    on, v = engine.asarray, engine.asarray(values)
+    for key in (np.s_[:, :1], np.s_[:, 3:4], np.s_[::-1, 1:2], np.s_[0, :5], np.s_[0, :10:2], np.s_[0, 4::-1], np.s_[5:, 2:7]):
+        assert np.array_equal(engine.gemm(1, on(x), on(y), bias=v[key]).numpy(), x @ y + values[key])
+    assert np.array_equal(engine.gemm(1, on(x), on(y[:, :1]), bias=v[:1, 3].reshape(1, 1)).numpy(), x @ y[:, :1] + values[0, 3])
+    fortran = on(np.zeros((5, 6), np.float32)).T
+    for c in (None, on(np.zeros((6, 5), np.float32)), fortran, on(np.zeros((6, 10), np.float32))[:, ::2]):
+        for key in (np.s_[:, :5], np.s_[:, :10:2], np.s_[::-1, 4::-1]):
+            assert np.array_equal(engine.gemm(1, on(x), on(y), 0, c, residual=v[key]).numpy(), x @ y + values[key])
+        assert np.array_equal(engine.gemm(1, on(x), on(y), 0, c, residual=on(values[:, :5].T.copy()).T).numpy(), x @ y + values[:, :5])
+    a, b, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 3, 6, 4), (3, 4, 5), (2, 3, 6, 8)))
+    expected = a @ b + d[..., :5]
+    assert np.array_equal(engine.gemm(1, on(a), on(b), residual=on(d)[..., :5]).numpy(), expected)
+    assert np.array_equal(engine.gemm(1, on(a), on(b), residual=on(d)[:, ::-1, :, :5]).numpy(), a @ b + d[:, ::-1, :, :5])
+    c = on(np.zeros((2, 3, 6, 9), np.float32))[:, :, :, 2:7]
+    engine.gemm(1, on(a), on(b), 0, c, residual=on(d)[..., :5])
+    assert np.array_equal(c.numpy(), expected)
+    rows = on(values)[:, :5]
+    engine.gemm(1, on(x), on(y), 0, rows, residual=rows[::-1])  # a copy, so that nothing is read after it was written
+    assert np.array_equal(rows.numpy(), x @ y + values[::-1, :5])
+
+
+def test_bias_and_residual_are_of_the_type_of_c(engine):
+    d = engine.asarray(np.ones((4, 4), np.float32))
+    for dtype in (np.float16, np.int32, np.float64):
+        with pytest.raises(TypeError, match=f"gemm: the bias is {np.dtype(dtype)} and C is float32"):
+            engine.gemm(1, d, d, bias=engine.asarray(np.ones(4, dtype)))
+        with pytest.raises(TypeError, match=f"gemm: D is {np.dtype(dtype)} and C is float32"):
+            engine.gemm(1, d, d, residual=engine.asarray(np.ones((4, 4), dtype)))
+    half = engine.asarray(np.ones((4, 4), np.float16))
+    assert (engine.gemm(1, half, half, bias=half[0]).numpy() == 5).all()
 
 
 def test_int8_and_halves_on_the_device(engine):
@@ -197,6 +235,17 @@ def test_bad_input(engine):
         (lambda: engine.gemm(1, d, d.T, activation="nonsense"), ValueError, "activation"),
         (lambda: engine.gemm(1, d, d.T, op_a="X"), ValueError, "op is 'X'"),
         (lambda: engine.gemm(1j, d, d.T), ValueError, "alpha"),
+        (lambda: engine.gemm(10**400, d, d.T), ValueError, "gemm: alpha is larger than any float"),
+        (lambda: engine.gemm(1, d, d.T, activation=("clamp", "a", "b")), TypeError, r"the activation is \('clamp', 'a', 'b'\) and must"),
+        (lambda: engine.gemm(1, d, d.T, activation=(1,)), TypeError, r"the activation is \(1,\) and must"),
+        (lambda: engine.gemm(1, d, d.T, activation=()), ValueError, "the activation is"),
+        (lambda: d.reshape("a"), TypeError, "reshape: the shape is 'a' and must be whole numbers"),
+        (lambda: d.reshape(2, 1.5), TypeError, r"reshape: the shape is \(2, 1.5\) and must be whole numbers"),
+        (lambda: d.reshape(1 << 70), ValueError, "reshape: the shape"),
+        (lambda: engine.empty("x"), TypeError, "empty: the shape is .*'x'.* and must be whole numbers"),
+        (lambda: engine.wrap(1, (2, 2), strides="ab"), TypeError, "wrap: strides is .* and must be whole numbers"),
+        (lambda: glgemm.Engine(program_cache=3), TypeError, "Engine: program_cache is 3 and must be a path"),
+        (lambda: glgemm.Engine(tuning=3), TypeError, "Engine: tuning is 3 and must be a path"),
         (lambda: glgemm.Engine(device="no such device"), ValueError, "no such device"),
     ]
     for call, error, words in cases:

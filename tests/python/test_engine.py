@@ -136,6 +136,58 @@ def test_the_end_of_python():
         assert (status, out.split()[-1], errors) == (0, "end", "")
 
 
+def test_imported_on_another_thread():
+    """Signals end products, and Python ends, on its main thread, whichever thread imports the module."""
+    code = """
+import importlib, signal, sys, threading
+importing = threading.Thread(target=importlib.import_module, args=("glgemm",))
+importing.start()
+importing.join()
+import os, glgemm, numpy as np
+a = np.ones((3000, 3000), np.float32)
+glgemm.matmul(a[:200], a)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    for _ in range(9): glgemm.matmul(a, a)
+    print("not ended")
+except KeyboardInterrupt:
+    print("ended")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+def test_what_an_engine_calls_cannot_use_it():
+    """It would wait for itself."""
+    code = """
+import faulthandler
+faulthandler.dump_traceback_later(30, exit=True)
+a, small = np.ones((600, 600), np.float32), np.ones((2, 2), np.float32)
+engine, failures = None, []
+def use(*given):
+    if not isinstance(engine, glgemm.Engine) or failures: return
+    for call in (lambda: engine.matmul(small, small), lambda: engine.asarray(small), d.numpy, lambda: d @ d, engine.finish, engine.close):
+        try:
+            call()
+            failures.append("no error")
+        except glgemm.Error as error:
+            failures.append("the engine is at work" in str(error))
+with glgemm.Engine(log=use, program_cache="") as engine:
+    d = engine.asarray(small)
+    assert (engine.stream(a, a, progress=use).result() == 600).all()
+    assert failures == [True] * 6, failures
+    failures.clear()
+    assert ((d @ d.T).numpy() == 2).all() and (engine.matmul(a[:3], a) == 600).all()  # the engine goes on
+    def fails(share): engine.finish()
+    try: engine.stream(a, a, progress=fails).result()
+    except glgemm.Error as error: print(error)
+    other = engine.stream(a, a, progress=lambda share: glgemm.matmul(small, small))  # on the default engine
+    assert (other.result() == 600).all()
+"""
+    status, out, errors = run_python(code)
+    assert (status, errors) == (0, "") and "finish: the engine is at work" in out
+
+
 def test_no_device():
     status, out, _ = run_python(
         "try: glgemm.matmul(np.ones(2), np.ones(2))\nexcept (glgemm.Error, ValueError) as error: print(type(error).__name__, error)",
@@ -162,6 +214,12 @@ with glgemm.Engine(log=fails, program_cache='') as e: print(e.matmul(np.ones(2),
 """
     status, out, errors = run_python(code)
     assert status == 0 and out.strip() == "2.0" and "in the log" in errors
+
+
+def test_folders_and_files_are_paths(tmp_path):
+    with glgemm.Engine(program_cache=tmp_path / "programs", tuning=tmp_path / "table.json") as engine:
+        assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
+    assert any((tmp_path / "programs").rglob("*"))
 
 
 def test_references():

@@ -1,7 +1,10 @@
 """In moderngl's context: buffers multiplied in place, the state put back."""
 
 import gc
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -84,6 +87,49 @@ def test_beside_an_engine_of_its_own(context):
         assert np.array_equal(engine.gemm(1, a, a, bias=a[0]), a @ a + a[0])
 
 
+def test_what_fails_leaves_the_context_alone(context):
+    """What a product has made is destroyed in the engine's own context, not in the application's."""
+    buffers = [context.buffer(integers((8, 8), seed).tobytes()) for seed in range(60)]  # with the names that the engine's have, too
+    with glgemm.Engine() as engine:
+        x = engine.asarray(integers((8, 8)))
+        large = engine.asarray(np.ones((3000, 3000), np.float32))
+        for _ in range(3):
+            with pytest.raises(ValueError, match="alpha"):
+                engine.gemm(1j, x, x)
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            large @ large
+        timer.join()
+        engine.finish()
+        for seed, buffer in enumerate(buffers):
+            assert np.array_equal(np.frombuffer(buffer.read(), np.float32), integers((8, 8), seed).ravel())
+        assert context.error == "GL_NO_ERROR"
+        assert np.array_equal((x @ x).numpy(), x.numpy() @ x.numpy())
+
+
+def test_an_interrupted_scope_leaves_the_context_alone(context):
+    buffer = context.buffer(reserve=256)
+    buffer.clear()
+    program = context.compute_shader("#version 430\nlayout(local_size_x=1) in; buffer B { float x[]; }; void main() { x[0] += 1; }")
+    with glgemm.Engine() as engine:
+        a = np.ones((3000, 3000), np.float32)
+        work = threading.Thread(target=engine.matmul, args=(a, a))
+        work.start()
+        time.sleep(0.2)
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        buffer.bind_to_storage_buffer(0)
+        with pytest.raises(KeyboardInterrupt):
+            with engine.scope():  # waits for the product
+                pass
+        program.run(1)
+        assert np.frombuffer(buffer.read(), np.float32)[0] == 1
+        work.join()
+        with engine.scope():
+            assert engine.matmul(a[:2], a)[0, 0] == 3000
+
+
 def test_another_thread_is_refused(context):
     with glgemm.Engine.current() as engine:
         d = engine.asarray(np.ones((2, 2), np.float32))
@@ -108,6 +154,25 @@ def test_another_thread_is_refused(context):
         thread.start()
         thread.join()
         assert (d @ d).numpy().sum() == 8
+
+
+def test_its_log_cannot_use_it(context):
+    said = []
+
+    def log(line):
+        for call in (lambda: d @ d, lambda: d.numpy(), lambda: engine.finish(), lambda: engine.close()):
+            try:
+                call()
+                said.append("no error")
+            except NameError:  # the engine is not there yet
+                pass
+            except glgemm.Error as error:
+                said.append("the engine is at work" in str(error))
+
+    with glgemm.Engine.current(log=log, program_cache="") as engine:
+        d = engine.asarray(np.ones((2, 2), np.float32))
+        assert ((d @ d).numpy() == 2).all()
+        assert said and all(one is True for one in said)
 
 
 def test_another_context_is_refused(context):

@@ -1,3 +1,4 @@
+import os
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -76,8 +77,8 @@ class Service:
     def headless(
         device: str,
         log: Callable[[str], object] | None,
-        program_cache: str | None,
-        tuning: str | None,
+        program_cache: str | os.PathLike[str] | None,
+        tuning: str | os.PathLike[str] | None,
         self_check: bool,
         max_dispatch: float,
     ) -> Service: ...
@@ -85,8 +86,8 @@ class Service:
     def current(
         get_proc_address: int,
         log: Callable[[str], object] | None,
-        program_cache: str | None,
-        tuning: str | None,
+        program_cache: str | os.PathLike[str] | None,
+        tuning: str | os.PathLike[str] | None,
         self_check: bool,
         max_dispatch: float,
     ) -> Service: ...
@@ -102,8 +103,10 @@ class Service:
     def memory(self) -> int: ...
     def finish(self) -> None: ...
     def upload(self, host: npt.NDArray[Any]) -> Array: ...
-    def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array: ...
-    def wrap(self, buffer: Any, shape: Sequence[int], dtype: np.dtype[Any], offset: int, strides: Sequence[int] | None) -> Array: ...
+    def empty(self, shape: int | Sequence[int], dtype: np.dtype[Any]) -> Array: ...
+    def wrap(
+        self, buffer: Any, shape: int | Sequence[int], dtype: np.dtype[Any], offset: int, strides: int | Sequence[int] | None
+    ) -> Array: ...
     def multiply(self, product: HostProduct, terms: Terms) -> None: ...
     def stream(
         self,
