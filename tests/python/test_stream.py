@@ -225,6 +225,22 @@ def test_bar(monkeypatch, capsys):
     assert np.array_equal(glgemm.stream(a, a, progress=True).result(), a @ a)
 
 
+def test_progress_cannot_use_its_accelerators():
+    a = np.ones((300, 300), np.float32)
+    told = []
+    with glgemm.Accelerators("0") as accelerators:
+
+        def progress(share):
+            for use in (accelerators.info, accelerators.close):
+                with pytest.raises(glgemm.Error, match="the accelerators are at work: progress cannot use them"):
+                    use()
+            told.append(share)
+
+        assert accelerators.stream(a, a, progress=progress).result(60)[0, 0] == 300
+        assert len(accelerators.info()) == 1
+    assert told[-1] == 1
+
+
 def test_accelerators(tmp_path):
     a, b = integers((500, 300)), integers((300, 400), seed=1)
     with glgemm.Accelerators("0,0") as accelerators:

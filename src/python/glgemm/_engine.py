@@ -31,7 +31,7 @@ class Engine:
     that fork() made cannot use the engines of its parent, nor make one: it gets an Error. Start processes by 'spawn'.
 
     device          an index, or a part of the renderer's name
-    log             called with lines for developers
+    log             called with lines for developers; it cannot use the engine, which is at work
     program_cache   the folder that keeps compiled programs; '' keeps none
     tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
     self_check      whether each program computes a small product, which is checked, before its first use
@@ -45,8 +45,8 @@ class Engine:
         device: str | int = "",
         *,
         log: Callable[[str], object] | None = None,
-        program_cache: str | None = None,
-        tuning: str | None = None,
+        program_cache: str | os.PathLike[str] | None = None,
+        tuning: str | os.PathLike[str] | None = None,
         self_check: bool = True,
         max_dispatch: float = 0.1,
     ) -> None:
@@ -58,8 +58,8 @@ class Engine:
         *,
         get_proc_address: Any = None,
         log: Callable[[str], object] | None = None,
-        program_cache: str | None = None,
-        tuning: str | None = None,
+        program_cache: str | os.PathLike[str] | None = None,
+        tuning: str | os.PathLike[str] | None = None,
         self_check: bool = True,
         max_dispatch: float = 0.1,
     ) -> Engine:
@@ -117,7 +117,7 @@ class Engine:
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> _core.Array:
         """A new array on the device whose elements are not set."""
-        return self._service.empty([shape] if isinstance(shape, int) else list(shape), np.dtype(dtype))
+        return self._service.empty(shape, np.dtype(dtype))
 
     def wrap(
         self,
@@ -144,7 +144,7 @@ class Engine:
             ) from None
         if name <= 0:
             raise ValueError(f"wrap: {name} is not the name of a buffer")
-        return self._service.wrap(buffer, sizes, np.dtype(dtype), offset, None if strides is None else list(strides))
+        return self._service.wrap(buffer, sizes, np.dtype(dtype), offset, strides)
 
     def finish(self) -> None:
         """Waits until the device has done all that was enqueued."""

@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -113,12 +113,33 @@ class Accelerators:
     def __init__(self, devices: str = "") -> None:
         self._devices = _core.Devices(devices)
         self._lock = threading.Lock()
+        self._inside = threading.local()
         _all_accelerators.add(self)
+
+    @contextlib.contextmanager
+    def _taken(self, what: str) -> Iterator[None]:
+        # What progress calls would wait for the product that waits for progress.
+        if getattr(self._inside, "progress", False):
+            raise _core.Error(f"{what}: the accelerators are at work: progress cannot use them")
+        with self._lock:
+            yield
 
     def info(self) -> list[dict[str, Any]]:
         """For each device its name, software, renderer, failure (empty if it works) and rate (multiply-adds in a second)."""
-        with self._lock:
+        with self._taken("info"):
             return self._devices.info()
+
+    def _within(self, step: Callable[[float], None]) -> Callable[[float], None]:
+        """The function as one that runs while the accelerators are taken."""
+
+        def inside(share: float) -> None:
+            self._inside.progress = True
+            try:
+                step(share)
+            finally:
+                self._inside.progress = False
+
+        return inside
 
     def stream(self, a: Any, b: Any, **options: Any) -> Future:
         """glgemm.stream() on these devices."""
@@ -126,7 +147,7 @@ class Accelerators:
 
     def close(self) -> None:
         """Ends the threads; waits for the product that runs."""
-        with self._lock:
+        with self._taken("close"):
             self._devices.close()
 
     def __enter__(self) -> Accelerators:
@@ -141,7 +162,7 @@ _all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
 
 def _renew_locks() -> None:
     for accelerators in list(_all_accelerators):
-        accelerators._lock = threading.Lock()
+        accelerators._lock, accelerators._inside = threading.Lock(), threading.local()
 
 
 # The thread that holds a lock may be one that the child does not have.
@@ -177,7 +198,8 @@ def stream(
                fails; A and B may be mapped from it. An array is read if beta is not 0. It shares no memory with A, B and the
                bias; D may be C itself
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
-               function that is called with the share that is done; what it raises ends the product
+               function that is called with the share that is done; what it raises ends the product. It cannot use the engine,
+               which is at work
     device_memory_limit, memory_limit
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
     checksums  check the sum of each column of each piece of C before the piece is written; a piece that fails is computed again,
@@ -245,8 +267,8 @@ def stream(
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
             if isinstance(device, Accelerators):
-                with device._lock:
-                    device._devices.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
+                with device._taken("stream"):
+                    device._devices.stream(product, terms, device_memory_limit, memory_limit, checksums, device._within(step))
             else:
                 device._service.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
         if isinstance(c, np.memmap):
