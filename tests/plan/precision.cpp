@@ -82,7 +82,7 @@ TEST_CASE("precision: fast, and integers, are standard, and the explanation says
   }
   Explanation why;
   make_plan(square, {}, {.precision = Precision::fast}, &why);
-  CHECK(why.precision == "fast is standard here: OpenGL's shaders compute in no type narrower than f32");
+  CHECK(why.precision == "fast is standard here: OpenGL itself computes in no type narrower than f32");
   make_plan(square, {}, {}, &why);
   CHECK(why.precision == "");
 }
