@@ -156,6 +156,10 @@ std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, limits_);
   if (reason.empty() && precision_ != Precision::standard && !kernels::takes_precision(kernel))
     reason = to_string(kernel) + " has no " + std::string(to_string(precision_)) + " products";
+  if (const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
+      reason.empty() && precision_ != Precision::standard && most < block)
+    reason = to_string(kernel) + " can add " + std::to_string(most) + " products in a loop here, and " +
+             std::string(to_string(precision_)) + " ones need " + std::to_string(block);
   return reason;
 }
 
