@@ -154,13 +154,13 @@ void Chooser::collect() {
 
 std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, limits_);
-  if (reason.empty() && precision_ != Precision::standard && !kernels::takes_precision(kernel))
-    reason = to_string(kernel) + " has no " + std::string(to_string(precision_)) + " products";
-  if (const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
-      reason.empty() && precision_ != Precision::standard && most < block)
-    reason = to_string(kernel) + " can add " + std::to_string(most) + " products in a loop here, and " +
-             std::string(to_string(precision_)) + " ones need " + std::to_string(block);
-  return reason;
+  if (!reason.empty() || precision_ == Precision::standard) return reason;
+  const std::string products = std::string(to_string(precision_)) + " products";
+  if (!kernels::takes_precision(kernel)) return to_string(kernel) + " has no " + products;
+  const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
+  if (most >= block) return {};
+  return to_string(kernel) + " can add " + std::to_string(most) + " terms in a loop here, and " + products + " need " +
+         std::to_string(block);
 }
 
 void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
