@@ -1,6 +1,8 @@
 // Pieces of messages.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 
@@ -8,7 +10,7 @@ namespace glgemm {
 
 /// "3x4", for messages.
 inline std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
+  return fmt::format("{}x{}", rows, columns);
 }
 
 }  // namespace glgemm
