@@ -192,7 +192,8 @@ struct Bands {
 
 /// One that the program's products can have, but for their epilogues.
 Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& random) {
-  if (!kernels::takes_precision(key.kernel) || limits.language == ShadingLanguage::essl_310) return Precision::standard;
+  if (!kernels::product_family(key.kernel).takes_precision() || limits.language == ShadingLanguage::essl_310)
+    return Precision::standard;
   const Precision drawn = random.pick({Precision::standard, Precision::fast, Precision::extended, Precision::reproducible});
   const bool summed_in_f32 = accumulator(key.type) == Type::f32 || is_integer(key.type);
   return drawn == Precision::extended && !summed_in_f32 ? Precision::reproducible : drawn;
@@ -326,7 +327,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
 }
 
 Problem problem_within(const Kernel& kernel, std::int64_t size) {
-  const kernels::MaxSizes max = kernels::max_sizes(kernel);
+  const kernels::MaxSizes max = kernels::product_family(kernel).max_sizes(kernel);
   return {.m = std::min(size, max.m), .n = std::min(size, max.n), .k = std::min(size, max.k)};
 }
 
@@ -384,9 +385,9 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
   if (aligned && random.below(4) != 0)
     for (std::int64_t* const size : {&k, &m, &n}) {
       *size = round_up(*size, 16 / element_bytes(type));
-      if (kernels::wide_reads(key.kernel) == kernels::WideReads::a) break;
+      if (kernels::product_family(key.kernel).wide_reads() == kernels::WideReads::a) break;
     }
-  const kernels::MaxSizes max = kernels::max_sizes(key.kernel);
+  const kernels::MaxSizes max = kernels::product_family(key.kernel).max_sizes(key.kernel);
   m = std::min(m, max.m), n = std::min(n, max.n), k = std::min(k, max.k);
   const std::int64_t batch = key.items ? 1 + random.below(5) : random.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
 
@@ -679,7 +680,8 @@ std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, 
       Problem begins_well = plan.problem;
       begins_well.a.aligned = begins_well.b.aligned = true;
       seen->narrow +=
-          plan.wide == Panels::none && kernels::reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
+          plan.wide == Panels::none &&
+          kernels::product_family(plan.kernel).reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
       seen->packed += plan.packs(Role::b);
       seen->pieces += size(plan).pieces > 1;
       seen->workspace += gemm.workspace && workspace_bytes > 0;
