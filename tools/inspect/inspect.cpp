@@ -23,8 +23,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/help.hpp"
-#include "files/shapes.hpp"
 #include "inspect/numbers.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {

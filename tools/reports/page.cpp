@@ -12,7 +12,7 @@
 
 #include "bench/paper.hpp"
 #include "drawing/charts.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 #include "reports/findings.hpp"
 #include "reports/text.hpp"
 
