@@ -108,7 +108,7 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 std::string percent(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
-  return percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
+  return tools::percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
 }
 
 Json device_json(const DeviceInfo& device) {
