@@ -7,10 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "kernels/kernels.hpp"
 #include "support/context.hpp"
-#include "support/gemm_cases.hpp"
+#include "support/gemm_case.hpp"
 
 using namespace glgemm;
 
@@ -65,11 +66,13 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
     std::vector<ProgramKey> programs;
     for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(std::max(1, sample.quick_share / 4)))
       programs.push_back(all[i]);
-    const kernels::ProductFamily& family = kernels::product_family(sample.quick.front());
-    const bool splits = family.can_split(), reads_wide = family.wide_reads() != kernels::WideReads::none,
-               transposes = family.runs_transposed({.m = 2, .n = 3, .c = {.layout = Layout::column_major}}),
-               packs = std::any_of(members.begin(), members.end(),
-                                   [](const Kernel&kernel) { return panels(kernel) != Panels::none; });
+    const auto some = [&](auto is_so) { return std::any_of(members.begin(), members.end(), is_so); };
+    const bool splits = some([](const Kernel&kernel) { return kernels::can_split(kernel); }),
+               packs = some([](const Kernel&kernel) { return panels(kernel) != Panels::none; }),
+               reads_wide = some([](const Kernel&kernel) { return kernels::wide_reads(kernel) != kernels::WideReads::none; }),
+               transposes = some([](const Kernel&kernel) {
+                 return kernels::runs_transposed(kernel, {.m = 2, .n = 3, .c = {.layout = Layout::column_major}});
+               });
     // Few programs read wide, and few of their cases lie so that they would if A and B began elsewhere.
     const test::Seen seen = run(programs, reads_wide ? 90 : 30, seed);
     CAPTURE(to_string(sample.quick.front()));
@@ -124,4 +127,55 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   way.accelerators = &accelerators;
   const test::Seen shared = run(programs, 8, seed, way);
   CHECK(shared.streamed_pieces > 60);
+}
+
+TEST_CASE("the comparison finds one wrong element of C, and one byte beside it") {
+  test::context();
+  EngineOptions options;
+  options.self_check = false;
+  Engine engine(test::get_proc_address, options);
+  const auto wrong = [&](const ProgramKey& program, std::uint64_t seed, auto spoil) {
+    bool spoilt = false;
+    test::Way way;
+    way.any_precision = true;
+    way.spoil = [&](const test::Case& x, std::vector<test::Bytes>& memory) { spoilt = spoil(x, memory[x.c.memory]); };
+    const std::string message = test::run_case(engine, program, seed, nullptr, way);
+    CAPTURE(message);
+    const bool found = message.find("C(") != std::string::npos || message.find("bytes that are no elements") != std::string::npos;
+    CHECK(found == spoilt);
+    return spoilt;
+  };
+  int elements = 0, bits = 0, gaps = 0;
+  std::uint64_t seed = 1;
+  for (const ProgramKey& program : test::programs(
+           {parse_kernel("naive"), parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4")}, engine.limits(), 1))
+    for (int i = 0; test::computes() && i < 6; ++i, ++seed) {
+      CAPTURE(to_string(program));
+      CAPTURE(seed);
+      // The last element of the last item is off by 1, which is more than any bound, or by a bit where bits are promised.
+      wrong(program, seed, [&](const test::Case& x, test::Bytes& c) {
+        if (x.m * x.n * x.batch == 0) return false;
+        std::byte* const last = c.data() + x.c.at(x.c.items.back(), x.m - 1, x.n - 1);
+        const bool by_a_bit = x.promise == Precision::reproducible;
+        if (by_a_bit)
+          *last ^= std::byte{1};
+        else
+          test::store(last, program.c_type, test::load(last, program.c_type) + test::Number(1));
+        ++(by_a_bit ? bits : elements);
+        return true;
+      });
+      // So is the byte before C's first element, and no other.
+      wrong(program, seed, [&](const test::Case& x, test::Bytes& c) {
+        if (x.c.view.offset_bytes == 0) return false;
+        c[static_cast<std::size_t>(x.c.view.offset_bytes) - 1] ^= std::byte{1};
+        ++gaps;
+        return true;
+      });
+    }
+  if (test::computes()) {
+    CHECK(elements > 70);
+    CHECK(bits > 10);
+    CHECK(gaps > 70);
+  }
+  engine.release();
 }

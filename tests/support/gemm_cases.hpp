@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/streaming.hpp>
@@ -33,6 +35,8 @@ bool flushes_subnormals(Type type);
 constexpr std::uint64_t empty_digest = 0xcbf29ce484222325u;
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes);
 
+struct Case;  // gemm_case.hpp
+
 /// How the products are run, where not in one go.
 struct Way {
   const Limits* limits = nullptr;      ///< to plan within, in place of those that the seed would draw
@@ -43,6 +47,8 @@ struct Way {
   bool learnt = false;         ///< the engine has run other products: by their rates it may cut into more dispatches than planned
   bool any_precision = false;  ///< and not the standard one alone; where it is drawn, k may be longer
   std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
+  /// Where given, it spoils what the buffers hold after the product, for tests of the comparison.
+  std::function<void(const Case&, std::vector<std::vector<std::byte>>&)> spoil;
 };
 
 /// How many of a number of cases were of a kind that only a case's shape, views or options decide.

@@ -14,7 +14,7 @@
 #include <glgemm/verify.hpp>
 
 #include "bench/roofline.hpp"
-#include "product/shapes.hpp"
+#include "files/shapes.hpp"
 
 namespace glgemm::tools {
 

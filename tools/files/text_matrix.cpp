@@ -15,8 +15,7 @@
 #include <utility>
 
 #include "files/fields.hpp"
-#include "system/program.hpp"
-#include "terminal/texts.hpp"
+#include "files/memory.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "files/npy.hpp"
-#include "product/shapes.hpp"
+#include "files/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {

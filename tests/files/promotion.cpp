@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "product/promotion.hpp"
+#include "files/promotion.hpp"
 
 using namespace glgemm::tools;
 

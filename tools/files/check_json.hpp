@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "product/product.hpp"
+#include "files/product.hpp"
 
 namespace glgemm::tools {
 
