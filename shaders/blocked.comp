@@ -140,6 +140,30 @@ const int strip = 8;
 shared TEXEL As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
 shared TEXEL Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
 
+// How a step comes into shared memory. There are three ways, a file each; the last two share what they know of places. They define
+//   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
+//   loads_of_a(...)     those of A's block for the first step, from p = begin on; loads_of_b(...): the same of B
+//   STEP_A, STEP_B      how far `from` is from p to p + 1
+//   NEXT                what a load gets; next_a[t] and next_b[t] hold load t until all have read the step before
+//   LOAD_A(t), LOAD_B(t)      loads it
+//   KEEP_A(t), KEEP_B(t)      stores it in piece `piece` of shared memory
+//   BEYOND_A(t), BEYOND_B(t)  makes zeros of it beyond the first step's end
+//   ELEMENT(texel, e, texels) the row (column) of the block that element e of a texel in shared memory holds
+#include "blocked_panels.glsl"
+#include "blocked_wide.glsl"
+#include "blocked_elements.glsl"
+#include "blocked_places.glsl"
+
+// The first row and column of C that this workgroup computes. Workgroups that run at the same time share what they read of A and B if
+// together they cover a square rather than a row of blocks: they go down strips of a few blocks of rows, column by column.
+ivec2 block_of_workgroup() {
+  int across = int(gl_NumWorkGroups.x), group = int(gl_WorkGroupID.y) * across + int(gl_WorkGroupID.x);
+  int top = group / (strip * across) * strip;
+  int height = min(strip, int(gl_NumWorkGroups.y) - top);
+  group -= top * across;
+  return ivec2(y0 + (top + group % height) * BM, x0 + group / height * BN);
+}
+
 // The number that the bits 0, 2, 4, ... of x make.
 int even_bits(int x) {
   x &= 0x155;
@@ -148,126 +172,30 @@ int even_bits(int x) {
   return (x | x >> 4) & 0x1f;
 }
 
-void main() {
-  int layer = z0 + int(gl_WorkGroupID.z);
-  int z = ITEM(layer);
-  int lane = int(gl_LocalInvocationID.x);
+// Where an invocation is among those of the workgroup, along m and n. Lanes follow Morton order, so that a subgroup of any size covers a
+// near-square. Pairs, and pairs of pairs, that read the same texel also let GPUs read 16 bytes for each invocation in half the passes.
+ivec2 place_of(int lane) {
+  int within = lane % (square * square), beyond = lane / (square * square) * square;
+  ivec2 place = ivec2(even_bits(within >> 1), even_bits(within));
+  return lanes_n > lanes_m ? place + ivec2(0, beyond) : place + ivec2(beyond, 0);
+}
 
-  // Workgroups that run at the same time share what they read of A and B if together they cover a square rather than a row of blocks:
-  // they go down strips of a few blocks of rows, column by column.
-  int across = int(gl_NumWorkGroups.x), group = int(gl_WorkGroupID.y) * across + int(gl_WorkGroupID.x);
-  int top = group / (strip * across) * strip;
-  int height = min(strip, int(gl_NumWorkGroups.y) - top);
-  group -= top * across;
-  int row = y0 + (top + group % height) * BM;
-  int column = x0 + group / height * BN;
-
-  // So do the invocations of a subgroup, whatever its size, if their number's bits go to column and row in turn; pairs and pairs of
-  // pairs that read the same texel also let GPUs read 16 bytes for each invocation in half the passes.
-  int lane_n = even_bits(lane % (square * square)), lane_m = even_bits(lane % (square * square) >> 1);
-  if (lanes_n > lanes_m)
-    lane_n += lane / (square * square) * square;
-  else
-    lane_m += lane / (square * square) * square;
-
-  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
+// The macros from here on are parts of main(), and use its variables.
 #define CLEAR(i, j) sum[i][j] = ZERO_TEXEL;
 #define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
-  FOR_ROWS(CLEAR_ROW)
 
-  int begin = BEGIN_K(layer), end = END_K(layer);
-  // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
-  int first = (end - begin - 1) % BK + 1;
-#if WIDE
-#define NEXT BITS
-#else
-#define NEXT TEXEL
-#endif
-  NEXT next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
-  // A small step may have fewer texels than the workgroup invocations.
+// A small step may have fewer texels than the workgroup invocations.
 #define MINE_A (LOADS_A > 0 || lane < texels_a * BK)
 #define MINE_B (LOADS_B > 0 || lane < texels_b * BK)
+#define LOAD_STEP                              \
+  if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
+  if (MINE_B) { FOR_LOADS_B(LOAD_B) }
+#define KEEP_STEP                              \
+  if (MINE_A) { FOR_LOADS_A(KEEP_A) }          \
+  if (MINE_B) { FOR_LOADS_B(KEEP_B) }          \
+  memoryBarrierShared();                       \
+  barrier();
 
-#if PANELS
-  int from_a = panels_at.x + z * panels_at.z + (row / BM * size.z + begin) * texels_a + lane;
-  int from_b = panels_at.y + z * panels_at.w + (column / BN * size.z + begin) * texels_b + lane;
-  int last_a = from_a + (end - begin - BK) * texels_a, last_b = from_b + (end - begin - BK) * texels_b;
-#define TO(t, texels) ((t) * WORKGROUP + lane + ((t) * WORKGROUP + lane) / texels * PAD)
-#define TO_A(t) TO(t, texels_a)
-#define TO_B(t) TO(t, texels_b)
-#define LOAD_A(t) next_a[t] = panel(min(from_a, last_a) + (t) * WORKGROUP);
-#define LOAD_B(t) next_b[t] = panel(min(from_b, last_b) + (t) * WORKGROUP);
-#define NEXT_A texels_a
-#define NEXT_B texels_b
-#define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
-#else
-  // An invocation's loads are those of number lane, lane + WORKGROUP, ...; they are numbered along p if neighbours along p are neighbours
-  // in memory, else along r. With WIDE a load is PER_TEXEL elements along that; else one element, r texel by texel. All being powers of
-  // two, what P and R say of a sum is the sum of what they say of each.
-#if WIDE
-#define SPAN PER_TEXEL
-#define ELEMENT(texel, e, texels) ((texel) * PER_TEXEL + (e))
-#else
-#define SPAN 1
-#define ELEMENT(texel, e, texels) ((texel) + (e) * texels)
-#endif
-#define P(number, along_k, texels) ((along_k) != 0 ? (number) % (BK / SPAN) * SPAN : (number) / texels)
-#define R(number, along_k, texels) ((along_k) != 0 ? (number) / (BK / SPAN) : (number) % texels * SPAN)
-  int p_a = P(lane, A_ALONG_K, texels_a), r_a = R(lane, A_ALONG_K, texels_a);
-  int p_b = P(lane, B_ALONG_K, texels_b), r_b = R(lane, B_ALONG_K, texels_b);
-#define P_A(t) P((t) * WORKGROUP, A_ALONG_K, texels_a)
-#define P_B(t) P((t) * WORKGROUP, B_ALONG_K, texels_b)
-#define R_A(t) R((t) * WORKGROUP, A_ALONG_K, texels_a)
-#define R_B(t) R((t) * WORKGROUP, B_ALONG_K, texels_b)
-  // Where the loads go, in texels; with WIDE in elements.
-  int to_a = p_a * pitch_a * SPAN + r_a, to_b = p_b * pitch_b * SPAN + r_b;
-#define TO_A(t) (to_a + P_A(t) * pitch_a * SPAN + R_A(t))
-#define TO_B(t) (to_b + P_B(t) * pitch_b * SPAN + R_B(t))
-  // Where they come from. Beyond an edge anything will do that can be read: sums of such rows and columns are not stored, and products
-  // beyond the end of k are made zeros. Unsigned, since a sum may be more than an int holds.
-  int from_a = a_row(z, row + r_a) + (begin + p_a) * a_at.z, from_b = b_column(z, column + r_b) + (begin + p_b) * b_at.y;
-  uint last_a = uint(a_row(z, size.x - 1) + (end - 1) * a_at.z), last_b = uint(b_column(z, size.y - 1) + (end - 1) * b_at.y);
-#define FROM_A(t) (from_a + R_A(t) * a_at.y + P_A(t) * a_at.z)
-#define FROM_B(t) (from_b + R_B(t) * b_at.z + P_B(t) * b_at.y)
-#if WIDE
-#define LOAD_A(t) next_a[t] = TEXEL_A(int(min(uint(FROM_A(t)), last_a) / uint(PER_TEXEL)));
-#define LOAD_B(t) next_b[t] = TEXEL_B(int(min(uint(FROM_B(t)), last_b) / uint(PER_TEXEL)));
-#else
-#define GET_A(e) load_a(int(min(uint(at + e * texels_a * a_at.y), last_a)))
-#define GET_B(e) load_b(int(min(uint(at + e * texels_b * b_at.z), last_b)))
-#define LOAD_A(t) { int at = FROM_A(t); next_a[t] = TEXEL_OF(GET_A); }
-#define LOAD_B(t) { int at = FROM_B(t); next_b[t] = TEXEL_OF(GET_B); }
-#endif
-#define BEYOND_A(t) if (p_a + P_A(t) >= first) next_a[t] = NEXT(0);
-#define BEYOND_B(t) if (p_b + P_B(t) >= first) next_b[t] = NEXT(0);
-#define NEXT_A a_at.z
-#define NEXT_B b_at.y
-#endif
-#define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
-#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
-
-#if PANELS == 0 && WIDE
-// Along p each element of a load goes to a texel of its own.
-#define KEEP_ONE(s, e, value, to, pitch) s[int(uint(to) / uint(PER_TEXEL)) + e * pitch][uint(to) % uint(PER_TEXEL)] = value[e];
-#if PER_TEXEL == 4
-#define KEEP_EACH(s, value, to, pitch)                                                       \
-  KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)                          \
-  KEEP_ONE(s, 2, value, to, pitch) KEEP_ONE(s, 3, value, to, pitch)
-#else
-#define KEEP_EACH(s, value, to, pitch) KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)
-#endif
-#define KEEP(s, value, tile, to, pitch, along_k)                                             \
-  {                                                                                          \
-    int at = (tile) * (BK * pitch * PER_TEXEL) + to;                                         \
-    TEXEL texel = value;                                                                     \
-    if ((along_k) != 0) { KEEP_EACH(s, texel, at, pitch) } else s[uint(at) / uint(PER_TEXEL)] = texel; \
-  }
-#define KEEP_A(t) KEEP(As, texel_of_read(next_a[t]), tile, TO_A(t), pitch_a, A_ALONG_K)
-#define KEEP_B(t) KEEP(Bs, texel_of_read(next_b[t]), tile, TO_B(t), pitch_b, B_ALONG_K)
-#else
-#define KEEP_A(t) As[tile * (BK * pitch_a) + TO_A(t)] = next_a[t];
-#define KEEP_B(t) Bs[tile * (BK * pitch_b) + TO_B(t)] = next_b[t];
-#endif
 #define READ_A(i) if ((i) % PER_TEXEL == 0) a[(i) / PER_TEXEL] = As[at_a + (i) / PER_TEXEL * lanes_m];
 #define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
 #define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
@@ -281,23 +209,41 @@ void main() {
     FOR_ROWS(MULTIPLY_ROW)                                             \
   }
 
-#define LOAD                                   \
-  if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
-  if (MINE_B) { FOR_LOADS_B(LOAD_B) }
-#define KEEP_STEP                              \
-  if (MINE_A) { FOR_LOADS_A(KEEP_A) }          \
-  if (MINE_B) { FOR_LOADS_B(KEEP_B) }          \
-  memoryBarrierShared();                       \
-  barrier();
-  int tile = 0;
+#define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
+#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
+#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), element(sum[i][j], e));
+#if PER_TEXEL == 4
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
+#elif PER_TEXEL == 2
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
+#else
+#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0)
+#endif
+#define STORE_ROW(i) FOR_TEXELS(STORE_TEXEL, i)
+#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
+#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+
+void main() {
+  int layer = z0 + int(gl_WorkGroupID.z), z = ITEM(layer);
+  int lane = int(gl_LocalInvocationID.x);
+  ivec2 block = block_of_workgroup(), place = place_of(lane);
+  int row = block.x, column = block.y, lane_m = place.x, lane_n = place.y;
+
+  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
+  FOR_ROWS(CLEAR_ROW)
+
+  int begin = BEGIN_K(layer), end = END_K(layer);
+  // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
+  int first = (end - begin - 1) % BK + 1;
+  Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
+  NEXT next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
+  int piece = 0;
   if (begin < end) {
-    LOAD
-#if PANELS == 0
+    LOAD_STEP
     FOR_LOADS_A(BEYOND_A)
     FOR_LOADS_B(BEYOND_B)
-#endif
-    from_a += first * NEXT_A;
-    from_b += first * NEXT_B;
+    loads_a.from += first * STEP_A;
+    loads_b.from += first * STEP_B;
     KEEP_STEP
   }
   // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
@@ -305,10 +251,10 @@ void main() {
   for (int p = begin; p < end; p += BK) {
     // The loads come before the products and are waited for after them, so nothing between may depend on a condition. The last ones are
     // in vain.
-    LOAD
-    from_a += BK * NEXT_A;
-    from_b += BK * NEXT_B;
-    int read_a = tile * (BK * pitch_a) + lane_m, read_b = tile * (BK * pitch_b) + lane_n;
+    LOAD_STEP
+    loads_a.from += BK * STEP_A;
+    loads_b.from += BK * STEP_B;
+    int read_a = piece * (BK * pitch_a) + lane_m, read_b = piece * (BK * pitch_b) + lane_n;
 #if STEP_K == BK
     FOR_STEPS(MULTIPLY_STEP, 0, 0)
 #else
@@ -319,7 +265,7 @@ void main() {
     }
 #endif
 #if DOUBLE_BUFFER
-    tile = 1 - tile;  // all have read what was here two steps ago: they came to the last barrier since
+    piece = 1 - piece;  // all have read what was here two steps ago: they came to the last barrier since
 #else
     barrier();  // all have read
 #endif
@@ -330,25 +276,13 @@ void main() {
   // The usual end of a block that lies inside, straight from the registers. finish() written out for each element would take some
   // compilers 10 s, a condition for each element 2 s.
   if (row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
-#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), element(sum[i][j], e));
-#if PER_TEXEL == 4
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
-#elif PER_TEXEL == 2
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
-#else
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0)
-#endif
-#define STORE_ROW(i) FOR_TEXELS(STORE_TEXEL, i)
     FOR_ROWS(STORE_ROW)
     return;
   }
 #endif
-
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
-#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
-#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
-  int elements = max(PER_TEXEL, -size.z);  // as above: else it is compiled PER_TEXEL times
+  int elements = max(PER_TEXEL, -size.z);  // compilers cannot see that this is PER_TEXEL: they would compile finish() as often
   for (int q = 0; q < TM * TEXELS; ++q) {
     RUNNING_TEXEL texel = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)

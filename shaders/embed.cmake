@@ -1,9 +1,9 @@
 # Writes a shader's text into a .cpp file: cmake -D INPUT=NAME.comp -D OUTPUT=NAME.cpp -P embed.cmake
 #
 # A line `#include "FILE"` is replaced by the text of FILE, which lies beside the shader, between two #line directives: a driver's
-# messages then name the line of the file itself, as source string 0 for the shader and 1, 2, ... for its includes in the order in
-# which they stand. Only shaders include. The line that enables the extension GL_GOOGLE_include_directive, which glslangValidator
-# wants and drivers do not know, is emptied.
+# messages then name the line of the file itself, as source string 0 for the shader and 1, 2, ... for what is included, in the order in
+# which it stands. The line that enables the extension GL_GOOGLE_include_directive, which glslangValidator wants and drivers do not
+# know, is emptied.
 cmake_minimum_required(VERSION 3.22)
 
 # Lines may end in LF or CR LF; the text has LF. What CMake reads ends at a NUL byte, which no GLSL has.
@@ -17,37 +17,46 @@ function(read_text path result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-# Works on one string with FIND and SUBSTRING throughout: CMake's lists would swallow semicolons and brackets.
-read_text("${INPUT}" rest)
-string(REGEX REPLACE "(^|\n)[ \t]*#[ \t]*extension[ \t]+GL_GOOGLE_include_directive[^\n]*" "\\1" rest "${rest}")
-get_filename_component(folder "${INPUT}" DIRECTORY)
-set(include_line "(^|\n)[ \t]*#[ \t]*include[ \t]+\"([^\"\n]*)\"[^\n]*")
-set(text "")
-set(line 1)    # the number in the shader of the line at which `rest` begins
-set(source 0)  # how many files have been included
-while(rest MATCHES "${include_line}")
-  set(match "${CMAKE_MATCH_0}")
-  set(newline_before "${CMAKE_MATCH_1}")
-  set(file "${CMAKE_MATCH_2}")
-  string(FIND "${rest}" "${match}" at)
-  string(SUBSTRING "${rest}" 0 ${at} before)
-  string(LENGTH "${match}" length)
-  math(EXPR at "${at} + ${length}")
-  string(SUBSTRING "${rest}" ${at} -1 rest)
-
-  read_text("${folder}/${file}" included)
-  if(included MATCHES "${include_line}")
-    message(FATAL_ERROR "${file} includes ${CMAKE_MATCH_2}: only .comp files include")
-  endif()
-  string(REGEX REPLACE "[^\n]" "" newlines "${before}${newline_before}")
-  string(LENGTH "${newlines}" count)
-  math(EXPR line "${line} + ${count}")  # the line of the directive
-  math(EXPR next "${line} + 1")
-  math(EXPR source "${source} + 1")
-  # The newline that ends the last directive is the one that ended the include's line.
-  string(APPEND text "${before}${newline_before}#line 1 ${source}\n${included}\n#line ${next} 0")
-endwhile()
-string(APPEND text "${rest}")
+# The text of the file, which is source string `source`, with all that it includes. Works on strings with FIND and SUBSTRING throughout:
+# CMake's lists would swallow semicolons and brackets.
+set(sources 0)  # how many files have been included
+function(expand path source result)
+  read_text("${path}" rest)
+  get_filename_component(folder "${path}" DIRECTORY)
+  set(text "")
+  set(line 1)  # the number in the file of the line at which `rest` begins
+  while(rest MATCHES "(^|\n)[ \t]*#[ \t]*include[ \t]+\"([^\"\n]*)\"[^\n]*")
+    set(match "${CMAKE_MATCH_0}")
+    set(newline_before "${CMAKE_MATCH_1}")
+    set(file "${CMAKE_MATCH_2}")
+    string(FIND "${rest}" "${match}" at)
+    string(SUBSTRING "${rest}" 0 ${at} before)
+    # A driver that skips an include in #if skips its #line directives too, and then counts lines wrongly.
+    foreach(directive if endif)
+      string(REGEX MATCHALL "(^|\n)[ \t]*#[ \t]*${directive}" ${directive}s "${text}${before}")
+      list(LENGTH ${directive}s ${directive}s)
+    endforeach()
+    if(NOT ifs EQUAL endifs)
+      message(FATAL_ERROR "${path} includes ${file} between #if and #endif: the #if belongs into ${file}")
+    endif()
+    string(LENGTH "${match}" length)
+    math(EXPR at "${at} + ${length}")
+    string(SUBSTRING "${rest}" ${at} -1 rest)
+    string(REGEX REPLACE "[^\n]" "" newlines "${before}${newline_before}")
+    string(LENGTH "${newlines}" count)
+    math(EXPR line "${line} + ${count}")  # the line of the directive
+    math(EXPR next "${line} + 1")
+    math(EXPR sources "${sources} + 1")
+    set(number ${sources})
+    expand("${folder}/${file}" ${number} included)
+    # The newline that ends the last directive is the one that ended the include's line.
+    string(APPEND text "${before}${newline_before}#line 1 ${number}\n${included}\n#line ${next} ${source}")
+  endwhile()
+  set(${result} "${text}${rest}" PARENT_SCOPE)
+  set(sources ${sources} PARENT_SCOPE)
+endfunction()
+expand("${INPUT}" 0 text)
+string(REGEX REPLACE "(^|\n)[ \t]*#[ \t]*extension[ \t]+GL_GOOGLE_include_directive[^\n]*" "\\1" text "${text}")
 
 # As bytes, so that nothing in a shader can end a literal or be too long for one.
 string(HEX "${text}" bytes)

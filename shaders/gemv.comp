@@ -80,39 +80,11 @@ const int panel_texels = (TN + PER_TEXEL - 1) / PER_TEXEL;
 // would have most GPUs keep an array of the invocation's own in memory.
 shared ACC sums[LANES_K * elements];
 
-void main() {
-  int layer = z0 + int(gl_WorkGroupID.z);
-  int z = ITEM(layer);
-  int lane = int(gl_LocalInvocationID.x);
-  bool along_k = WIDE > 0 || a_at.z == 1;
-  int lane_k = along_k ? lane % LANES_K : lane / turn;
-  int lane_m = along_k ? lane / LANES_K : lane % turn;
-  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn);
-  int column = x0 + int(gl_WorkGroupID.x) * TN;
-
-  int a[TM];
+// These macros are parts of main(), and use its variables.
 #define PLACE(i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
-  FOR_ROWS(PLACE)
-#if PANELS
-  int panels = panels_at.y + z * panels_at.w + column / (panel_texels * PER_TEXEL) * size.z * panel_texels;
-  int shift = column % (panel_texels * PER_TEXEL);
-#else
-  int b[TN];
 #define PLACE_B(i, j) b[j] = b_column(z, min(column + j, size.y - 1));
-  FOR_TEXELS(PLACE_B, 0)
-#endif
-
-  ACC sum[TM][TN];
 #define CLEAR(i, j) sum[i][j] = ZERO;
 #define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
-  FOR_ROWS(CLEAR_ROW)
-  // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  for (int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer); p < end; p += LANES_K * STEP) {
-#if WIDE
-    uvec4 as[TM];
-#else
-    ACC as[TM];
-#endif
 #if PANELS
 #define LOAD_TEXELS                                 \
   TEXEL texels[STEPS][panel_texels];                \
@@ -130,7 +102,6 @@ void main() {
 #define MULTIPLY_ROW(i) LOAD_A(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
 #else
 #define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
-    FOR_ROWS(LOAD_A)
 #endif
 #define PART(number)                                \
   {                                                 \
@@ -140,6 +111,41 @@ void main() {
     FOR_TEXELS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
+#define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
+#define COPY_ROW(i) FOR_TEXELS(COPY, i)
+
+void main() {
+  int layer = z0 + int(gl_WorkGroupID.z);
+  int z = ITEM(layer);
+  int lane = int(gl_LocalInvocationID.x);
+  bool along_k = WIDE > 0 || a_at.z == 1;
+  int lane_k = along_k ? lane % LANES_K : lane / turn;
+  int lane_m = along_k ? lane / LANES_K : lane % turn;
+  int row = y0 + int(gl_WorkGroupID.y) * (TM * turn);
+  int column = x0 + int(gl_WorkGroupID.x) * TN;
+
+  int a[TM];
+  FOR_ROWS(PLACE)
+#if PANELS
+  int panels = panels_at.y + z * panels_at.w + column / (panel_texels * PER_TEXEL) * size.z * panel_texels;
+  int shift = column % (panel_texels * PER_TEXEL);
+#else
+  int b[TN];
+  FOR_TEXELS(PLACE_B, 0)
+#endif
+
+  ACC sum[TM][TN];
+  FOR_ROWS(CLEAR_ROW)
+  // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
+  for (int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer); p < end; p += LANES_K * STEP) {
+#if WIDE
+    uvec4 as[TM];
+#else
+    ACC as[TM];
+#endif
+#if STEP != STEPS
+    FOR_ROWS(LOAD_A)
+#endif
     PART(0)
 #if STEP > STEPS
     PART(1)
@@ -150,8 +156,6 @@ void main() {
 #endif
   }
 
-#define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
-#define COPY_ROW(i) FOR_TEXELS(COPY, i)
   FOR_ROWS(COPY_ROW)
 #if LANES_K > 1
   for (int lanes = LANES_K / 2; lanes > 0; lanes /= 2) {

@@ -63,10 +63,10 @@ MUTANTS = [
            (REGISTER,)),
     Mutant("outer adds C without beta", "shaders/outer.comp", "value += scale(of_c, TexelsOfC[at + (j) * WORKGROUP]);",
            "value += TexelsOfC[at + (j) * WORKGROUP];", (OUTER,)),
-    Mutant("beta comes in with each window of k", "shaders/gemm.glsl", "bool take_c = has(FIRST_K);", "bool take_c = true;", (NAIVE,)),
-    Mutant("the residual is read with rows and columns swapped", "shaders/gemm.glsl", "d_at.x + row * d_at.y + column * d_at.z",
+    Mutant("beta comes in with each window of k", "shaders/finish.glsl", "bool take_c = has(FIRST_K);", "bool take_c = true;", (NAIVE,)),
+    Mutant("the residual is read with rows and columns swapped", "shaders/finish.glsl", "d_at.x + row * d_at.y + column * d_at.z",
            "d_at.x + row * d_at.z + column * d_at.y", (NAIVE,)),
-    Mutant("the bias comes in with each window of k", "shaders/gemm.glsl", "  if (has(LAST_K)) {\n#if BIAS", "  if (true) {\n#if BIAS",
+    Mutant("the bias comes in with each window of k", "shaders/finish.glsl", "  if (has(LAST_K)) {\n#if BIAS", "  if (true) {\n#if BIAS",
            (NAIVE,)),
     # The planner.
     Mutant("A's window begins at the first row", "src/plan/slices.cpp", "window(problem, Role::a, cursor.m0, cursor.k0, item, piece)",

@@ -5,7 +5,9 @@
     function_lengths.py --list FOLDER...   prints all functions, the longest first
 
 A function's lines are those from its head, without comments and `template` above it, to its closing brace. A lambda counts as a
-part of the function in which it stands. What it goes by is braces, so that the code has to be formatted as by clang-format.
+part of the function in which it stands. What it goes by is braces, so that the code has to be formatted as by clang-format. Of
+#if, #elif and #else each branch begins with the braces that are open before #if. Shaders are read in the same way: what a function
+includes does not count, and neither do macros that stand outside of it.
 """
 import pathlib
 import re
@@ -18,16 +20,31 @@ BLANKED = re.compile(
 
 def functions(text):
     """Yields (name, first line, number of lines) of each function."""
-    text = BLANKED.sub(lambda match: re.sub(r'[^\n]', ' ', match.group()), text)
+    branches = {}  # the directives of conditional code, by their places
+
+    def blanked(match):
+        directive = re.match(r'[ \t]*#[ \t]*(if|el|endif)', match.group())
+        if directive:
+            branches[match.start()] = directive.group(1)
+        return re.sub(r'[^\n]', ' ', match.group())
+
+    text = BLANKED.sub(blanked, text)
     inside = []  # for each open brace: None, or the head and beginning of a function
+    before_if = []  # for each open #if: the braces that were open before it
     head_begin = 0
-    for token in re.finditer(r'[{};]', text):
-        at = token.start()
+    for at in sorted({match.start() for match in re.finditer(r'[{};]', text)} | branches.keys()):
+        token = branches.get(at, text[at])
+        if token == 'if':
+            before_if.append(inside[:])
+        elif token == 'el':
+            inside = before_if[-1][:]
+        elif token == 'endif':
+            before_if.pop()
         in_function = any(each is not None for each in inside)
-        if token.group() == ';':
+        if token == ';':
             if not in_function and text.count('(', head_begin, at) == text.count(')', head_begin, at):
                 head_begin = at + 1
-        elif token.group() == '{':
+        elif token == '{':
             head = text[head_begin:at]
             inside.append((head, head_begin) if not in_function and opens_function(head) else None)
             if not in_function and inside[-1] is None:
@@ -35,7 +52,7 @@ def functions(text):
                     inside[-1] = ('', head_begin)  # a value in braces: what is in it is no declaration
                 else:
                     head_begin = at + 1
-        elif inside:
+        elif token == '}' and inside:
             was = inside.pop()
             if was is None:
                 if not any(each is not None for each in inside):
@@ -97,8 +114,37 @@ const auto lambda = [](int x) {
 };
 }  // namespace n
 '''
-    expected = [('one', 6, 4), ('S', 12, 3), ('two', 15, 5), ('lambda', 22, 3)]
-    found = list(functions(text))
+    shader = '''
+layout(local_size_x = 64) in;
+#define KEEP(t) { s[t] = \\
+  next[t]; }
+#if WIDE
+int at(int i) { return i; }
+#else
+int at(int i) {
+  return 2 * i;
+}
+#endif
+void main() {
+#if FEW
+  if (lane < 4) {
+#else
+  for (int i = 0; i < 4; ++i) {
+#endif
+    KEEP(1)
+  }
+  switch (kind) {
+#if ONE
+  }
+  return;
+#else
+    case 1: break;
+  }
+#endif
+}
+'''
+    expected = [('one', 6, 4), ('S', 12, 3), ('two', 15, 5), ('lambda', 22, 3), ('at', 6, 1), ('at', 8, 3), ('main', 12, 17)]
+    found = list(functions(text)) + list(functions(shader))
     if found != expected:
         sys.exit(f'function_lengths.py counts wrongly: {found} instead of {expected}')
 
@@ -106,7 +152,7 @@ const auto lambda = [](int x) {
 def all_in(folder):
     found = []
     for path in sorted(pathlib.Path(folder).rglob('*')):
-        if path.suffix in ('.cpp', '.hpp', '.h', '.c'):
+        if path.suffix in ('.cpp', '.hpp', '.h', '.c', '.comp', '.glsl'):
             found += [(lines, str(path), first, name) for name, first, lines in functions(path.read_text(encoding='utf-8'))]
     if not found:
         sys.exit(f'function_lengths.py: no function in {folder}')

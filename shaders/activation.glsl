@@ -1,0 +1,126 @@
+// The activations of the epilogue: act in C = act(alpha op(A) op(B) + beta C + D + bias).
+
+#if EPILOGUE && WRITES_C
+layout(location = 12) uniform int activation;
+
+#if SUM == F32 || SUM == F64
+layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu
+layout(location = 14) uniform ACC act_high;  // the upper end of clamp
+
+// OpenGL ES has no suffix for literals that are doubles.
+#if TYPE == F64
+const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf, root_two = 1.4142135623730951lf;
+const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf;
+#else
+const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_half = 0.7071067811865476, root_two = 1.4142135623730951;
+const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
+#endif
+
+#define RELU 1
+#define LEAKY_RELU 2
+#define GELU_ERF 3
+#define GELU_TANH 4
+#define SIGMOID 5
+#define TANH 6
+#define CLAMP 7
+
+#if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
+// e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
+ACC expm1_small(ACC y) {
+  ACC sum = ACC(0.0);
+#if TYPE == F64
+  // Compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
+  const int turns = max(18, -size.z);
+#else
+  const int turns = 18;
+#endif
+  for (int i = turns; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
+  return sum;
+}
+
+ACC exponential(ACC x) {
+#if TYPE == F64
+  if (x > 709.8lf) return x * 1.0e308lf * 1.0e308lf;
+  if (x < -745.2lf) return 0.0lf;
+  double n = floor(x * 1.4426950408889634lf + 0.5lf);
+  // ln 2 in two parts, the first short enough for n times it to be exact.
+  double rest = x - n * 6.93147180369123816490e-01lf - n * 1.90821492927058770002e-10lf;
+  int exponent = int(n), half_way = exponent >> 1;  // 2^n in two factors: subnormal results have an n below the least exponent
+  return ldexp(ldexp(1.0lf + expm1_small(rest), half_way), exponent - half_way);
+#else
+  return exp(x);
+#endif
+}
+
+// 1 - erf(x), from e = exp(-x * x): the series of erf with positive terms alone below 2.5 (Abramowitz and Stegun 7.1.6), the continued
+// fraction of erfc above (7.1.14).
+ACC erfc_positive(ACC x, ACC e) {
+  if (x < ACC(2.5)) {
+    ACC factor = two_by_root_pi * e * x, square = ACC(2.0) * (x * x), sum = ACC(0.0);
+    for (int i = 60; i > 0; --i) sum = square / ACC(2 * i + 1) * (ACC(1.0) + sum);
+    return ACC(1.0) - factor * (ACC(1.0) + sum);
+  }
+  ACC fraction = x;
+  for (int i = 60; i > 0; --i) fraction = x + ACC(i) * ACC(0.5) / fraction;
+  return e / (fraction * root_pi);
+}
+
+// tanh(x), from e = exp(-2 * abs(x)).
+ACC hyperbolic_tangent(ACC x, ACC e) {
+  if (abs(x) >= ACC(0.3)) return sign(x) * ((ACC(1.0) - e) / (ACC(1.0) + e));
+  ACC less_one = expm1_small(ACC(2.0) * x);
+  return less_one / (less_one + ACC(2.0));
+}
+#endif
+
+// By its bits: drivers turn comparisons with NaN into minima and maxima that lose it.
+bool is_nan(ACC x) {
+#if TYPE == F64
+  uvec2 bits = unpackDouble2x32(x);
+  return (bits.y & 0x7fffffffu) > 0x7ff00000u || ((bits.y & 0x7fffffffu) == 0x7ff00000u && bits.x != 0u);
+#else
+  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+#endif
+}
+
+ACC activate(ACC x) {
+  if (is_nan(x)) return x;
+  switch (activation) {
+    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
+#if PRECISION == 1
+    case LEAKY_RELU: return x < ACC(0.0) ? multiply(act_low, x) : x;
+#else
+    case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
+#endif
+    case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
+#if PRECISION == 1
+  }
+  return x;
+#else
+    case GELU_ERF:
+    case GELU_TANH:
+    case SIGMOID:
+    case TANH: break;
+    default: return x;
+  }
+  // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
+  // instructions of it.
+  // A driver that emulates doubles takes each apart once, and keeps the parts until its last use. So few doubles are used both before a
+  // loop and after it: half of x is used after, and z is made again.
+  ACC half_x = ACC(0.5) * x;
+  ACC z = abs(x) * root_half;
+  ACC y = activation == GELU_TANH ? root_two_by_pi * (x + gelu_cubic * x * x * x) : x;
+  ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
+  if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
+  if (activation == GELU_ERF) {
+    ACC tail = erfc_positive(abs(half_x) * root_two, e);
+    return half_x * (half_x < ACC(0.0) ? tail : ACC(2.0) - tail);
+  }
+  ACC t = hyperbolic_tangent(y, e);
+  return activation == TANH ? t : half_x * (ACC(1.0) + t);
+#endif
+}
+#else
+ACC activate(ACC x) { return x; }  // the host refuses activations of integers and complex numbers
+#endif
+#endif

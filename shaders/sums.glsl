@@ -1,0 +1,73 @@
+// Products and their sums, in each PRECISION: what gemm.glsl knows of adding up.
+
+#if IS_COMPLEX
+#define PRODUCT(a, b) ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)
+#else
+#define PRODUCT(a, b) a * b
+#endif
+
+#if PRECISION == 2
+// Adds a * b to the sum, and what the product's and the sum's roundings took to `rest` (Ogita, Rump, Oishi 2005: Dot2). The upper and the
+// lower 12 bits of a factor have products that are exact, so that no fma() is needed, which is not fused everywhere.
+#define ADD_PRODUCT(FLOATS)                                                                                            \
+  void add_product(inout FLOATS sum, inout FLOATS rest, FLOATS a, FLOATS b) {                                          \
+    precise FLOATS product = a * b;                                                                                    \
+    precise FLOATS a_high = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), a_low = a - a_high;                     \
+    precise FLOATS b_high = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u), b_low = b - b_high;                     \
+    precise FLOATS error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;            \
+    precise FLOATS next = sum + product, added = next - sum;                                                           \
+    precise FLOATS lost = (sum - (next - added)) + (product - added);                                                  \
+    precise FLOATS more = rest + (lost + error);                                                                       \
+    sum = next;                                                                                                        \
+    rest = more;                                                                                                       \
+  }
+ADD_PRODUCT(float)
+ADD_PRODUCT(vec4)
+
+struct RunningTexel {
+  vec4 sum, rest;
+};
+#define RUNNING_TEXEL RunningTexel
+#define ZERO_TEXEL RunningTexel(vec4(0), vec4(0))
+#define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
+#define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
+vec2 element(RunningTexel texel, int e) { return vec2(texel.sum[e], texel.rest[e]); }
+
+vec2 multiply_add(vec2 sum, float a, float b) {
+  add_product(sum.x, sum.y, a, b);
+  return sum;
+}
+
+// The sum of two pairs, again with all that can be in its first float.
+vec2 add(vec2 x, vec2 y) {
+  precise float sum = x.x + y.x, added = sum - x.x;
+  precise float rest = ((x.x - (sum - added)) + (y.x - added)) + (x.y + y.y);
+  precise float high = sum + rest, low = rest - (high - sum);
+  return abs(sum) <= 3.4028234e38 ? vec2(high, low) : vec2(sum, 0.0);  // infinity and NaN have no rest
+}
+float rounded(vec2 sum) {
+  precise float both = sum.x + sum.y;
+  return abs(sum.x) <= 3.4028234e38 ? both : sum.x;
+}
+#define ADD_SUM(to, x) to = add(to, x)
+#define ROUNDED(sum) rounded(sum)
+#elif PRECISION == 3
+#define RUNNING_TEXEL dvec4
+#define ZERO_TEXEL dvec4(0)
+#define ADD_SCALED(to, x, e, y) to += double((x)[e]) * dvec4(y)
+#define ADD_SCALED_BY(to, x, y) to += double(x) * dvec4(y)
+double element(dvec4 texel, int e) { return texel[e]; }
+double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(a) * double(b)); }
+#define ADD_SUM(to, x) to += x
+#define ROUNDED(sum) float(sum)
+#else
+#define RUNNING_TEXEL TEXEL
+#define ZERO_TEXEL TEXEL(0)
+#define ADD_SCALED(to, x, e, y) to += SCALE(x, e, y)
+#define ADD_SCALED_BY(to, x, y) to += scale(x, y)
+ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }
+#define ADD_SUM(to, x) to += x
+#define ROUNDED(sum) sum
+#endif
+
+ACC multiply(ACC a, ACC b) { RETURN(ACC, PRODUCT(a, b)); }
