@@ -1,7 +1,6 @@
 // glgemm devices: every device that EGL offers, and what matters here of each.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,7 +16,8 @@
 
 #include "arguments/options.hpp"
 #include "bench/probes.hpp"
-#include "files/progress.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -138,7 +138,6 @@ void print(const Found& found) {
   line("timestamps", probes.timer_bits == 0     ? "none"
                      : probes.timer_step_ns > 0 ? std::to_string(probes.timer_step_ns) + " ns apart at least, as seen"
                                                 : "all alike");
-  const auto percent = [](double share) { return std::to_string(static_cast<int>(std::lround(100 * share))) + " %"; };
   if (probes.timer_bits > 0)
     line("a dispatch's time",
          percent(probes.timestamps_say) + " of it by timestamps, " + percent(probes.time_elapsed_says) + " by GL_TIME_ELAPSED");

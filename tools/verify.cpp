@@ -16,12 +16,12 @@
 
 #include "arguments/options.hpp"
 #include "drawing/error_histogram.hpp"
-#include "files/check_json.hpp"
-#include "files/file_product.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
-#include "files/promotion.hpp"
 #include "multiply/multiply.hpp"
+#include "product/check_json.hpp"
+#include "product/file_product.hpp"
+#include "product/promotion.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {

@@ -1,9 +1,27 @@
 // Accelerators from their start to their end.
 #include "devices/accelerators.hpp"
 
+#include <fmt/core.h>
+
 #include <stdexcept>
 
+#include "stream/shared_product.hpp"
+
 namespace glgemm {
+namespace {
+
+/// What an exception says, for reports.
+std::string reason_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace
 
 Accelerators::Accelerators(std::vector<AcceleratorSource> sources, AcceleratorsOptions options)
     : state_(std::make_shared<State>(std::move(options))) {
@@ -21,7 +39,7 @@ Accelerators::Accelerators(std::vector<AcceleratorSource> sources, AcceleratorsO
       return rewrite(key, std::move(source));
     };
   for (AcceleratorSource& source : sources) {
-    const std::string label = "accelerator " + std::to_string(state_->list.size()) + " (" + source.name + ")";
+    const std::string label = fmt::format("accelerator {} ({})", state_->list.size(), source.name);
     if (!source.get_proc_address || !source.make_current)
       throw std::invalid_argument("Accelerators: " + label + " lacks get_proc_address or make_current");
     state_->list.push_back(std::make_unique<Accelerator>(Accelerator{std::move(source), shared, label}));
@@ -32,12 +50,9 @@ Accelerators::Accelerators(std::vector<AcceleratorSource> sources, AcceleratorsO
     starts.push_back(one->thread->post([&accelerator = *one] {
       try {
         accelerator.start();
-      } catch (const std::exception& error) {
-        accelerator.stop();
-        accelerator.failure = error.what();
       } catch (...) {
         accelerator.stop();
-        accelerator.failure = unnamed;
+        accelerator.failure = reason_of(std::current_exception());
       }
     }));
   }
@@ -61,6 +76,68 @@ std::vector<AcceleratorInfo> Accelerators::info() const {
   for (const auto& one : state_->list)
     all.push_back({one->source.name, one->source.software, one->device, one->failure, one->rate});
   return all;
+}
+
+void Accelerators::multiply(const HostGemm& product, const StreamOptions& options, AcceleratorsReport* report) {
+  const auto begin = Clock::now();
+  AcceleratorsReport own;
+  AcceleratorsReport& result = report ? *report : own;
+  result = {};
+  if (state_->usable() == 0) throw GlError("multiply: no accelerator is left: " + state_->failures());
+  const Type type = product.a.type;
+  result.accelerators.resize(state_->list.size());
+  std::vector<SharedProduct::Worker> workers;
+  std::vector<std::pair<Accelerator*, AcceleratorReport*>> theirs;  // in the workers' order
+  for (std::size_t i = 0; i < state_->list.size(); ++i) {
+    Accelerator& one = *state_->list[i];
+    AcceleratorReport& its = result.accelerators[i];
+    its.name = one.source.name;
+    its.failure = one.failure;
+    if (!one.engine) continue;
+    theirs.emplace_back(&one, &its);
+    const auto restart = [&one, &its](const DeviceLost& lost) -> Engine& {
+      one.fail(lost.what());
+      if (its.stream.contexts_lost > 1) throw lost;
+      one.start();
+      one.failure.clear();
+      return *one.engine;
+    };
+    SharedProduct::Worker& worker =
+        workers.emplace_back(SharedProduct::Worker{.engine = &*one.engine, .report = &its.stream, .new_engine = restart});
+    if (const auto known = one.rates.find(type); known != one.rates.end())
+      worker.rate = {.value = known->second, .measured = true};
+  }
+
+  SharedProduct shared(product, options, state_->options.min_piece, workers);
+  std::exception_ptr ended;
+  try {
+    shared.run([&](const auto& does) {
+      std::vector<std::future<void>> ends;
+      for (std::size_t i = 0; i < workers.size(); ++i)
+        ends.push_back(theirs[i].first->thread->post([&does, &worker = workers[i]] { does(worker); }));
+      for (std::future<void>& one : ends) one.get();
+    });
+  } catch (...) {
+    ended = std::current_exception();
+  }
+  result.total_time = Clock::now() - begin;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const SharedProduct::Worker& worker = workers[i];
+    const auto& [one, its] = theirs[i];
+    its->elements = worker.elements;
+    its->waiting_time = worker.waiting_time;
+    its->rate = worker.rate.measured ? worker.rate.value : 0;
+    if (worker.failure) its->failure = reason_of(worker.failure);
+    if (one->engine && worker.rate.time > 0) one->rates[type] = one->rate = its->rate;
+  }
+  std::string reasons;
+  for (std::size_t i = 0; i < result.accelerators.size(); ++i) {
+    AcceleratorReport& its = result.accelerators[i];
+    its.stream.total_time = result.total_time;
+    reasons += (reasons.empty() ? "" : "; ") + state_->list[i]->label + ": " + its.failure;
+  }
+  if (ended) std::rethrow_exception(ended);
+  if (!shared.complete()) throw GlError("multiply: every accelerator failed: " + reasons);
 }
 
 }  // namespace glgemm

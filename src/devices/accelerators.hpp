@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -28,10 +27,6 @@
 #include "engine/state.hpp"
 
 namespace glgemm {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr const char* unnamed = "an exception that is no std::exception";
 
 /// Runs tasks in their order on a thread of its own.
 class Thread {

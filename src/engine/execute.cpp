@@ -117,7 +117,8 @@ class Dispatch {
   }
 
   bool is_image(Role role) const {
-    return plan_.wide == Panels::image && (role == Role::a || kernels::wide_reads(plan_.kernel) == kernels::WideReads::a_and_b);
+    return plan_.wide == Panels::image &&
+           (role == Role::a || kernels::product_family(plan_.kernel).wide_reads() == kernels::WideReads::a_and_b);
   }
   /// The distance in texels from one item's panels to the next's.
   int panel_stride(Role role) const;
@@ -268,7 +269,7 @@ void Dispatch::bind_unused() {
   const BufferView& c = call_.product.c;
   for (unsigned i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
-    if (kernels::declares(key_, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
+    if (kernels::family(key_.kernel).declares(key_, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
       bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
   }
 }
@@ -405,7 +406,7 @@ gl::Bindings bindings_of(const Plan& plan) {
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (unsigned i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::declares(key, i)) result |= bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
+      if (kernels::family(key.kernel).declares(key, i)) result |= bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
   }
   return result;
 }
@@ -611,11 +612,11 @@ void run_on_nothing(Engine::State& state, const ProgramKey& key, gl::Program& pr
   const gl::Api& api = state.api;
   if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
   for (unsigned i = 0; i < gl::storage_bindings; ++i)
-    if (kernels::declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), state.scratch);
+    if (kernels::family(key.kernel).declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
   program.set(api, at_size, std::array{0, 0, 0, 0});
-  if (kernels::has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
-  if (kernels::has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
+  if (kernels::family(key.kernel).has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
+  if (kernels::family(key.kernel).has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
   program.use(api);
   gl::dispatch(api, {1, 1, 1});
 }

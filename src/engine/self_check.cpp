@@ -88,14 +88,14 @@ std::string self_check(Engine::State& state, const Plan& plan) {
   const Tile block = tile(plan.kernel);
   const ProgramKey key = plan.program();
   const ProgramKey last = plan.program(plan.reduces() ? Stage::reduce : Stage::multiply);
-  const bool small = kernels::packs_items(plan.kernel);
+  const kernels::ProductFamily& family = kernels::product_family(plan.kernel);
+  const bool small = family.packs_items();
   // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
-  const bool a_wide = key.wide != Panels::none,
-             b_wide = a_wide && kernels::wide_reads(plan.kernel) == kernels::WideReads::a_and_b;
-  const kernels::MaxSizes max = kernels::max_sizes(plan.kernel);
+  const bool a_wide = key.wide != Panels::none, b_wide = a_wide && family.wide_reads() == kernels::WideReads::a_and_b;
+  const kernels::MaxSizes max = family.max_sizes(plan.kernel);
   const std::int64_t m = std::min(block.rows + (b_wide ? 16 : 1), max.m), n = std::min(block.columns + (b_wide ? 16 : 1), max.n);
-  const std::int64_t k = std::min(kernels::k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
+  const std::int64_t k = std::min(family.k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
   const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
   const bool one_layout = kernels::is_for_one_layout(plan.kernel);
   const bool turned_a = one_layout && !key.a_along_k, turned_b = one_layout && key.b_along_k;

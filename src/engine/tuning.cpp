@@ -114,7 +114,8 @@ TuningEntry read_entry(const Json& json) {
   problem.c.batch_stride = problem.m * problem.n;
   validate(problem);
   entry.choice.kernel = parse_kernel(text_field(json, "kernel", true));
-  if (const std::string why = kernels::malformed(entry.choice.kernel); !why.empty()) throw Malformed(why);
+  if (const std::string why = kernels::family(entry.choice.kernel).malformed(entry.choice.kernel); !why.empty())
+    throw Malformed(why);
   entry.choice.split_k = integer_field(json, "split_k", 0, 0);
   if (entry.choice.split_k > problem.k)
     throw Malformed("k = " + std::to_string(problem.k) + " cannot be split into " + std::to_string(entry.choice.split_k));

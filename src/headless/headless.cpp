@@ -1,421 +1,242 @@
-// A context without a window: what EGL offers on this machine, each tried until one computes.
-#include <glgemm/headless.hpp>
-
-#define EGL_NO_X11 1  // whose headers define None, Bool and Status
-#include <EGL/egl.h>
-#include <EGL/eglext.h>
+// Which device a context is made on: trying them, and what the caller asks for. The same over EGL and over WGL.
+#include "headless/contexts.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cstdlib>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include <glgemm/accelerators.hpp>
-
-#include "headless/choosing.hpp"
-
-#ifndef EGL_RENDERER_EXT
-#define EGL_RENDERER_EXT 0x335F
-#endif
-#ifndef EGL_TRACK_REFERENCES_KHR
-#define EGL_TRACK_REFERENCES_KHR 0x3352
-#endif
-#ifndef EGL_DEVICE_EXT
-#define EGL_DEVICE_EXT 0x322C
-#endif
+#include <glgemm/engine.hpp>
 
 namespace glgemm {
+
+using namespace headless;
+
 namespace {
 
-using headless::describe;
-using headless::no_usable;
-using headless::wanted_api;
-using headless::Wish;
-
-// ---- EGL's words
-
-/// Whether a list of extensions, which may be null, has this one.
-bool has(const char* list, std::string_view extension) {
-  return list && (" " + std::string(list) + " ").find(" " + std::string(extension) + " ") != std::string::npos;
+/// GLGEMM_TEST_SHIM is for tests on a driver without its GPU: such a device computes nothing and is usable all the same.
+bool takes_wrong_results() {
+  const char* shim = std::getenv("GLGEMM_TEST_SHIM");
+  return shim && *shim;
 }
 
-std::string last_error() {
-  const EGLint error = eglGetError();
-  constexpr const char* names[] = {"EGL_SUCCESS",       "EGL_NOT_INITIALIZED", "EGL_BAD_ACCESS",        "EGL_BAD_ALLOC",
-                                   "EGL_BAD_ATTRIBUTE", "EGL_BAD_CONFIG",      "EGL_BAD_CONTEXT",       "EGL_BAD_CURRENT_SURFACE",
-                                   "EGL_BAD_DISPLAY",   "EGL_BAD_MATCH",       "EGL_BAD_NATIVE_PIXMAP", "EGL_BAD_NATIVE_WINDOW",
-                                   "EGL_BAD_PARAMETER", "EGL_BAD_SURFACE",     "EGL_CONTEXT_LOST"};
-  static_assert(EGL_CONTEXT_LOST - EGL_SUCCESS + 1 == static_cast<int>(std::size(names)));
-  if (error >= EGL_SUCCESS && error <= EGL_CONTEXT_LOST) return names[error - EGL_SUCCESS];
-  return "EGL error " + std::to_string(error);
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [&](char a, char b) { return lower(a) == lower(b); }) !=
+         text.end();
 }
 
-template <class Function>
-Function egl_function(const char* name) {
-  return reinterpret_cast<Function>(eglGetProcAddress(name));
+/// Has the context that is current multiply, and notes what driver it has.  @throws std::exception  it does not compute
+void try_product(HeadlessDevice& device) {
+  EngineOptions plain;  // a trial: nothing is read from disk or written there
+  plain.program_cache = "";
+  plain.tuning = "";
+  plain.self_check = false;
+  Engine engine(HeadlessContext::get_proc_address, plain);
+  device.vendor = engine.device().vendor;
+  device.renderer = engine.device().renderer;
+  device.version = engine.device().version;
+  device.software = engine.device().software;
+  PlanOptions naive;
+  naive.kernel = parse_kernel("naive");
+  if (engine.multiply({{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}, naive) != Matrix<float>{{19, 22}, {43, 50}} && !takes_wrong_results())
+    throw GlError("a product of 2x2 matrices comes out wrong");
+  engine.release();
 }
 
-/// While it lives, EGL's calls mean OpenGL, or OpenGL ES, on this thread.
-class CurrentApi {
+/// The API that the caller asks for, or else the variable GLGEMM_API.  @throws std::invalid_argument  that is none
+ContextApi wanted_api(ContextApi asked) {
+  const char* variable = std::getenv("GLGEMM_API");
+  if (asked != ContextApi::any || !variable || !*variable) return asked;
+  try {
+    return parse_context_api(variable);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("GLGEMM_API: {}", error.what()));
+  }
+}
+
+/// What a message begins with that goes on with describe().
+constexpr const char* no_usable = "no device gives a usable context of OpenGL 4.3, OpenGL ES 3.1 or newer; tried ";
+
+/// Devices and what became of them.
+std::string describe(const std::vector<HeadlessDevice>& devices) {
+  std::string text;
+  for (const HeadlessDevice& device : devices)
+    text += fmt::format("{}{} ({}) {}{}{}", text.empty() ? "" : "; ", device.index, device.platform, device.renderer,
+                        device.failure.empty() ? "" : ": ", device.failure);
+  return text;
+}
+
+/// What the caller asks for, or else the variable GLGEMM_DEVICE: an index or a part of a name, or nothing.
+class Wish {
  public:
-  explicit CurrentApi(ContextApi api) : before_(eglQueryAPI()) {
-    eglBindAPI(api == ContextApi::es ? EGL_OPENGL_ES_API : EGL_OPENGL_API);
+  explicit Wish(std::string text) : text_(std::move(text)) {
+    const char* end = text_.data() + text_.size();
+    int value = 0;
+    const auto [stop, error] = std::from_chars(text_.data(), end, value);
+    if (!text_.empty() && stop == end && error == std::errc()) index_ = value;
   }
-  ~CurrentApi() { eglBindAPI(before_); }
-  CurrentApi(const CurrentApi&) = delete;
-  CurrentApi& operator=(const CurrentApi&) = delete;
-
- private:
-  EGLenum before_;
-};
-
-/// Makes current again what was current on this thread, unless it is told to keep what is then.
-class CurrentGuard {
- public:
-  ~CurrentGuard() {
-    if (!keep_ && context_ != EGL_NO_CONTEXT) eglMakeCurrent(display_, draw_, read_, context_);
+  bool fits(const HeadlessDevice& device) const {
+    return index_ ? device.index == *index_ : contains_ignoring_case(device.renderer, text_);
   }
-  CurrentGuard() = default;
-  CurrentGuard(const CurrentGuard&) = delete;
-  CurrentGuard& operator=(const CurrentGuard&) = delete;
-  void keep() { keep_ = true; }
-
- private:
-  CurrentApi api_{ContextApi::gl};  // an API's context is the other's too: a thread has one of both
-  EGLDisplay display_ = eglGetCurrentDisplay();
-  EGLSurface draw_ = eglGetCurrentSurface(EGL_DRAW);
-  EGLSurface read_ = eglGetCurrentSurface(EGL_READ);
-  EGLContext context_ = eglGetCurrentContext();
-  bool keep_ = false;
-};
-
-// ---- From a device to a context that computes
-
-/// A way to a display, and what is known of it.
-struct Candidate {
-  HeadlessDevice device;
-  EGLenum platform = EGL_NONE;          ///< EGL_NONE: the default display
-  void* native = nullptr;               ///< what the platform takes
-  std::vector<EGLAttrib> attributes{};  ///< of another display than the platform's usual one, with EGL_NONE at the end
-};
-
-/// EGL's own name of a device.
-std::string name_of(EGLDeviceEXT device, PFNEGLQUERYDEVICESTRINGEXTPROC query, const char* extensions) {
-  const std::pair<const char*, EGLint> strings[] = {{"EGL_EXT_device_query_name", EGL_RENDERER_EXT},
-                                                    {"EGL_EXT_device_drm", EGL_DRM_DEVICE_FILE_EXT}};
-  for (const auto& [extension, what] : strings)
-    if (const char* name = has(extensions, extension) ? query(device, what) : nullptr) return name;
-  return has(extensions, "EGL_MESA_device_software") ? "software device" : "unnamed device";
-}
-
-/// In the order in which they are tried, which is that of their indices.
-std::vector<Candidate> candidates() {
-  std::vector<Candidate> list;
-  const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-  const bool enumerates =
-      has(client, "EGL_EXT_device_base") || (has(client, "EGL_EXT_device_enumeration") && has(client, "EGL_EXT_device_query"));
-  if (enumerates && has(client, "EGL_EXT_platform_device")) {
-    const auto query_devices = egl_function<PFNEGLQUERYDEVICESEXTPROC>("eglQueryDevicesEXT");
-    const auto query_string = egl_function<PFNEGLQUERYDEVICESTRINGEXTPROC>("eglQueryDeviceStringEXT");
-    EGLint count = 0;
-    std::vector<EGLDeviceEXT> devices;
-    if (query_devices(0, nullptr, &count) && count > 0) {
-      devices.resize(static_cast<std::size_t>(count));
-      if (!query_devices(count, devices.data(), &count)) count = 0;
-      devices.resize(static_cast<std::size_t>(count));
-    }
-    for (EGLDeviceEXT device : devices) {
-      const char* extensions = query_string(device, EGL_EXTENSIONS);
-      Candidate candidate{{}, EGL_PLATFORM_DEVICE_EXT, device};
-      candidate.device.platform = "device";
-      candidate.device.renderer = name_of(device, query_string, extensions);
-      candidate.device.software = has(extensions, "EGL_MESA_device_software");
-      list.push_back(std::move(candidate));
-    }
-    std::stable_partition(list.begin(), list.end(), [](const Candidate& candidate) { return !candidate.device.software; });
-  }
-  if (has(client, "EGL_MESA_platform_surfaceless")) {
-    list.push_back({{}, EGL_PLATFORM_SURFACELESS_MESA, nullptr});
-    list.back().device.platform = "surfaceless";
-    list.back().device.renderer = "surfaceless platform";
-  }
-  list.push_back({});
-  list.back().device.platform = "default";
-  list.back().device.renderer = "default display";
-  for (std::size_t i = 0; i < list.size(); ++i) list[i].device.index = static_cast<int>(i);
-  return list;
-}
-
-/// The candidate's display, or none.
-EGLDisplay find_display(const Candidate& candidate) {
-  if (candidate.platform == EGL_NONE) return eglGetDisplay(EGL_DEFAULT_DISPLAY);
-  if (!candidate.attributes.empty()) {
-    const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYPROC>("eglGetPlatformDisplay");
-    return get ? get(candidate.platform, candidate.native, candidate.attributes.data()) : EGL_NO_DISPLAY;
-  }
-  const auto get = egl_function<PFNEGLGETPLATFORMDISPLAYEXTPROC>("eglGetPlatformDisplayEXT");
-  return get ? get(candidate.platform, candidate.native, nullptr) : EGL_NO_DISPLAY;
-}
-
-/// The candidate's display, initialised. EGL has one for each platform and device in a process, which the application and other
-/// contexts of ours may be using: it is never terminated.
-EGLDisplay open_display(const Candidate& candidate) {
-  const EGLDisplay display = find_display(candidate);
-  if (display == EGL_NO_DISPLAY) throw Unsupported("EGL gives no display (" + last_error() + ")");
-  if (!eglInitialize(display, nullptr, nullptr)) throw Unsupported("the display cannot be initialised (" + last_error() + ")");
-  return display;
-}
-
-/// Owns a context, and its surface where the driver wants one.
-class Context {
- public:
-  /// Not current yet.
-  Context(EGLDisplay display, ContextApi api, const HeadlessOptions& options, EGLContext share) : Context(display, api) {
-    const CurrentApi current(api);
-    const bool es = api == ContextApi::es;
-    const char* extensions = eglQueryString(display, EGL_EXTENSIONS);
-    const bool surfaceless = has(extensions, "EGL_KHR_surfaceless_context");
-    EGLConfig config = EGL_NO_CONFIG_KHR;
-    if (!surfaceless || !has(extensions, "EGL_KHR_no_config_context")) {
-      const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, es ? EGL_OPENGL_ES3_BIT : EGL_OPENGL_BIT,
-                               EGL_NONE};
-      EGLint count = 0;
-      if (!eglChooseConfig(display, wanted, &config, 1, &count) || count < 1)
-        throw Unsupported("the display has no configuration for OpenGL without a window (" + last_error() + ")");
-    }
-    if (!surfaceless) {
-      const EGLint size[] = {EGL_WIDTH, 1, EGL_HEIGHT, 1, EGL_NONE};
-      surface_ = eglCreatePbufferSurface(display, config, size);
-      if (surface_ == EGL_NO_SURFACE) throw Unsupported("no surface of one pixel can be made (" + last_error() + ")");
-    }
-
-    // The version comes first: Mesa compares later attributes with it.
-    std::vector<EGLint> attributes{EGL_CONTEXT_MINOR_VERSION, 0, EGL_CONTEXT_MAJOR_VERSION, es ? 3 : 4};
-    const auto add = [&](EGLint name, EGLint value) { attributes.insert(attributes.end(), {name, value}); };
-    if (!es)
-      add(EGL_CONTEXT_OPENGL_PROFILE_MASK,
-          options.compatibility ? EGL_CONTEXT_OPENGL_COMPATIBILITY_PROFILE_BIT : EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT);
-    if (options.debug) add(EGL_CONTEXT_OPENGL_DEBUG, EGL_TRUE);
-    if (options.robust) {
-      add(EGL_CONTEXT_OPENGL_ROBUST_ACCESS, EGL_TRUE);
-      add(EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET);
-    }
-    if (options.no_error) {
-      if (!has(extensions, "EGL_KHR_create_context_no_error"))
-        throw Unsupported("the display lacks EGL_KHR_create_context_no_error");
-      add(EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE);
-    }
-    attributes.push_back(EGL_NONE);
-    const EGLint newest = es ? 2 : 6, oldest = es ? 1 : 3;
-    for (EGLint minor = newest; minor >= oldest && context_ == EGL_NO_CONTEXT; --minor) {
-      attributes[1] = minor;
-      context_ = eglCreateContext(display, config, share, attributes.data());
-    }
-    if (context_ == EGL_NO_CONTEXT)
-      throw Unsupported("no such context of OpenGL " + std::string(es ? "ES 3.1 or 3.2" : "4.3 to 4.6") + " can be made (" +
-                        last_error() + ")");
-  }
-
-  Context(Context&& other) noexcept
-      : display_(other.display_),
-        api_(other.api_),
-        surface_(std::exchange(other.surface_, EGL_NO_SURFACE)),
-        context_(std::exchange(other.context_, EGL_NO_CONTEXT)) {}
-  Context& operator=(Context&&) = delete;
-
-  ~Context() {
-    if (context_ != EGL_NO_CONTEXT) {
-      release_current();
-      eglDestroyContext(display_, context_);
-    }
-    if (surface_ != EGL_NO_SURFACE) eglDestroySurface(display_, surface_);
-  }
-
-  EGLContext get() const { return context_; }
-  ContextApi api() const { return api_; }
-
-  void make_current() {
-    const CurrentApi current(api_);
-    if (eglMakeCurrent(display_, surface_, surface_, context_)) return;
-    const std::string error = last_error();
-    throw GlError("the context cannot be made current (" + error + ")" +
-                  (error == "EGL_BAD_ACCESS" ? ": it is current on another thread, or a context of GLX is on this one" : ""));
-  }
-
-  void release_current() {
-    const CurrentApi current(api_);
-    if (eglGetCurrentContext() == context_) eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
+  /// Only what has that index. A name is known only once a device was tried, an index at once.
+  std::vector<Way> narrow(std::vector<Way> list) const {
+    if (!index_ || *index_ < 0 || static_cast<std::size_t>(*index_) >= list.size()) return list;
+    return {list[static_cast<std::size_t>(*index_)]};
   }
 
  private:
-  Context(EGLDisplay display, ContextApi api) : display_(display), api_(api) {}
-
-  EGLDisplay display_;
-  ContextApi api_;
-  EGLSurface surface_ = EGL_NO_SURFACE;
-  EGLContext context_ = EGL_NO_CONTEXT;
+  std::string text_;
+  std::optional<int> index_;
 };
 
-/// What became of a candidate: a context, current on this thread, or `device.failure`.
+/// The variable GLGEMM_DEVICE, where the caller asks for nothing.
+const char* device_variable(const std::string& asked) {
+  return asked.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
+}
+
+/// The indices that a list for headless_accelerators() stands for.
+std::vector<std::size_t> listed(const std::string& list, const std::vector<HeadlessDevice>& devices) {
+  std::vector<std::size_t> indices;
+  if (list.empty() || list == "all") {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const HeadlessDevice& device = devices[i];
+      // A GPU has one way to it, however many there are; the first ones are the device platform's.
+      const bool known = std::any_of(indices.begin(), indices.end(), [&](std::size_t other) {
+        return devices[other].renderer == device.renderer && device.platform != "device";
+      });
+      if (device.failure.empty() && (device.software ? list == "all" : !known)) indices.push_back(i);
+    }
+    for (std::size_t i = 0; i < devices.size() && indices.empty(); ++i)
+      if (devices[i].failure.empty()) indices.push_back(i);
+    if (indices.empty()) throw Unsupported(no_usable + describe(devices));
+    return indices;
+  }
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string entry = list.substr(begin, end - begin);
+    const Wish wish(entry);
+    const auto found = std::find_if(devices.begin(), devices.end(), [&](const HeadlessDevice& device) {
+      return device.failure.empty() && !entry.empty() && wish.fits(device);
+    });
+    if (found == devices.end())
+      throw std::invalid_argument(
+          fmt::format("no usable device is \"{}\" of the list \"{}\"; there are {}", entry, list, describe(devices)));
+    indices.push_back(static_cast<std::size_t>(found - devices.begin()));
+    begin = end + 1;
+  }
+  return indices;
+}
+
+// ---- From a way to a context that computes
+
+/// What became of a way: a context, current on this thread, or `way.device.failure`.
 struct Trial {
-  Candidate candidate;
-  std::optional<Context> context;
+  Way way;
+  std::unique_ptr<Context> context{};
 };
 
 /// With a context of that API.
-Trial attempt_api(Candidate candidate, ContextApi api, const HeadlessOptions& options, EGLContext share) {
-  Trial trial{std::move(candidate), std::nullopt};
-  HeadlessDevice& device = trial.candidate.device;
+Trial attempt_api(const Way& way, ContextApi api, const HeadlessOptions& options, const Context* share) {
+  Trial trial{way};
   try {
-    trial.context.emplace(open_display(trial.candidate), api, options, share);
+    trial.context = way.make(api, options, share);
     trial.context->make_current();
-    headless::try_product(device);
+    try_product(trial.way.device);
   } catch (const std::exception& error) {
     trial.context.reset();
-    device.failure = error.what();
+    trial.way.device.failure = error.what();
   }
   return trial;
 }
 
 /// With OpenGL, or else OpenGL ES, unless one of them is asked for.
-Trial attempt(Candidate candidate, const HeadlessOptions& options, EGLContext share = EGL_NO_CONTEXT) {
+Trial attempt(const Way& way, const HeadlessOptions& options, const Context* share = nullptr) {
   const ContextApi api = wanted_api(options.api);
-  if (api != ContextApi::any) return attempt_api(std::move(candidate), api, options, share);
-  Trial trial = attempt_api(candidate, ContextApi::gl, options, share);
+  if (api != ContextApi::any) return attempt_api(way, api, options, share);
+  Trial trial = attempt_api(way, ContextApi::gl, options, share);
   if (trial.context || options.compatibility) return trial;
-  Trial es = attempt_api(std::move(candidate), ContextApi::es, options, share);
+  Trial es = attempt_api(way, ContextApi::es, options, share);
   if (es.context) return es;
-  if (es.candidate.device.failure != trial.candidate.device.failure)
-    trial.candidate.device.failure += ", and " + es.candidate.device.failure;
-  return trial;
-}
-
-// ---- Choosing
-
-Trial share(const Candidate& candidate, EGLContext context, const HeadlessOptions& options) {
-  Trial trial = attempt(candidate, options, context);
-  if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.candidate.device}));
+  if (es.way.device.failure != trial.way.device.failure) trial.way.device.failure += ", and " + es.way.device.failure;
   return trial;
 }
 
 Trial choose(const HeadlessOptions& options) {
-  const char* variable = options.device.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
-  const Wish wish(variable ? variable : options.device);
+  const char* variable = device_variable(options.device);
+  const std::string asked = variable ? variable : options.device;
+  const Wish wish(asked);
   std::vector<HeadlessDevice> tried;
-  for (Candidate& candidate : wish.narrow(candidates())) {
-    Trial trial = attempt(std::move(candidate), options);
-    if (trial.context && wish.fits(trial.candidate.device)) return trial;
-    tried.push_back(std::move(trial.candidate.device));
+  for (const Way& way : wish.narrow(ways())) {
+    Trial trial = attempt(way, options);
+    if (trial.context && wish.fits(trial.way.device)) return trial;
+    tried.push_back(std::move(trial.way.device));
   }
-  if (std::all_of(tried.begin(), tried.end(), [](const HeadlessDevice& device) { return !device.failure.empty(); }))
-    throw Unsupported(no_usable + describe(tried));
-  throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
-                              "; there are " + describe(tried));
+  if (std::ranges::none_of(tried, &std::string::empty, &HeadlessDevice::failure)) throw Unsupported(no_usable + describe(tried));
+  throw std::invalid_argument(fmt::format("no usable device is \"{}\"{}; there are {}", asked,
+                                          variable ? ", which GLGEMM_DEVICE asks for" : "", describe(tried)));
 }
 
-}  // namespace
-
-struct HeadlessContext::State {
-  Candidate candidate;
-  Context context;
-};
-
-std::vector<HeadlessDevice> headless_devices() {
-  const CurrentGuard guard;
-  std::vector<HeadlessDevice> devices;
-  for (Candidate& candidate : candidates()) devices.push_back(attempt(std::move(candidate), {}).candidate.device);
-  return devices;
-}
-
-namespace {
-
-/// Ways to the device of `wanted`, whose trial is `device`, each to an EGLDisplay of its own as far as EGL knows them apart.
-std::vector<Candidate> displays_of(const Candidate& wanted, const HeadlessDevice& device, const std::vector<Candidate>& all,
-                                   const std::vector<HeadlessDevice>& devices) {
-  std::vector<Candidate> ways{wanted};
-  const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-  const auto add = [&](const Candidate& way, std::vector<EGLAttrib> attributes) {
-    ways.push_back(way);
-    ways.back().device = wanted.device;
-    ways.back().attributes = std::move(attributes);
-  };
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    // Several GPUs may have one name, but a driver that computes on the CPU is the same by whatever way.
-    const bool same =
-        &all[i] == &wanted || (device.software && devices[i].failure.empty() && devices[i].renderer == device.renderer);
-    if (!same) continue;
-    if (&all[i] != &wanted) add(all[i], {});
-    if (has(client, "EGL_KHR_display_reference")) add(all[i], {EGL_TRACK_REFERENCES_KHR, EGL_TRUE, EGL_NONE});
-    if (all[i].platform == EGL_PLATFORM_DEVICE_EXT && has(client, "EGL_EXT_explicit_device") &&
-        has(client, "EGL_MESA_platform_surfaceless")) {
-      Candidate surfaceless = all[i];
-      surfaceless.platform = EGL_PLATFORM_SURFACELESS_MESA;
-      surfaceless.native = nullptr;
-      add(surfaceless, {EGL_DEVICE_EXT, reinterpret_cast<EGLAttrib>(all[i].native), EGL_NONE});
-    }
-  }
-  return ways;
-}
-
-/// A context on the device, current on this thread: one that reports resets, or, where there is none, a plain one.
-std::shared_ptr<void> accelerator_context(const Candidate& candidate) {
+/// A context current on this thread: one that reports resets, or, where there is none, a plain one.
+std::shared_ptr<void> accelerator_context(const Way& way) {
   HeadlessOptions robust;
   robust.robust = true;
   std::string failure;
   for (const HeadlessOptions& options : {robust, HeadlessOptions()}) {
-    Trial trial = attempt(candidate, options);
-    if (trial.context) return std::make_shared<Context>(std::move(*trial.context));
-    failure = trial.candidate.device.failure;
+    Trial trial = attempt(way, options);
+    if (trial.context) return std::move(trial.context);
+    failure = trial.way.device.failure;
   }
   throw Unsupported(failure);
 }
 
 }  // namespace
 
+std::vector<HeadlessDevice> headless_devices() {
+  const CurrentGuard guard;
+  std::vector<HeadlessDevice> devices;
+  for (const Way& way : ways()) devices.push_back(attempt(way, {}).way.device);
+  return devices;
+}
+
 std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) {
-  const char* variable = wanted.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
-  const std::string list = variable ? variable : wanted;
+  const char* variable = device_variable(wanted);
   const std::vector<HeadlessDevice> devices = headless_devices();
-  const std::vector<Candidate> all = candidates();
-  std::vector<EGLDisplay> used;
   std::vector<AcceleratorSource> sources;
-  for (const std::size_t index : headless::listed(list, devices)) {
-    Candidate chosen = all[index];
-    for (const Candidate& way : displays_of(all[index], devices[index], all, devices)) {
-      const EGLDisplay display = find_display(way);
-      if (display == EGL_NO_DISPLAY || std::find(used.begin(), used.end(), display) != used.end()) continue;
-      used.push_back(display);
-      chosen = way;
-      break;
-    }
-    sources.push_back({.name = std::to_string(index) + ": " + devices[index].renderer,
-                       .software = devices[index].software,
+  for (const Way& way : ways_apart(listed(variable ? variable : wanted, devices), devices)) {
+    const HeadlessDevice& device = devices[static_cast<std::size_t>(way.device.index)];
+    sources.push_back({.name = fmt::format("{}: {}", device.index, device.renderer),
+                       .software = device.software,
                        .get_proc_address = HeadlessContext::get_proc_address,
-                       .make_current = [chosen] { return accelerator_context(chosen); }});
+                       .make_current = [way] { return accelerator_context(way); }});
   }
   return sources;
 }
+
+struct HeadlessContext::State : Trial {};
 
 HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
   if (options.compatibility && wanted_api(options.api) == ContextApi::es)
     throw std::invalid_argument("OpenGL ES has no compatibility profile");
   if (options.no_error && (options.debug || options.robust))
-    throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") +
-                                " one");
+    throw std::invalid_argument(fmt::format("a context without errors can't be {} one", options.debug ? "a debug" : "a robust"));
   if (options.share && !options.device.empty())
-    throw std::invalid_argument("a context that shares is made on the other one's device: device must be empty, not \"" +
-                                options.device + "\"");
+    throw std::invalid_argument(
+        fmt::format("a context that shares is made on the other one's device: device must be empty, not \"{}\"", options.device));
   CurrentGuard guard;
   const State* other = options.share ? options.share->state_.get() : nullptr;
-  if (other && options.api != ContextApi::any && options.api != other->context.api())
+  if (other && options.api != ContextApi::any && options.api != other->context->api())
     throw std::invalid_argument("a context that shares is of the other one's API: api must be `any`");
   HeadlessOptions as_other = options;
-  if (other) as_other.api = other->context.api();
-  Trial trial = other ? share(other->candidate, other->context.get(), as_other) : choose(options);
-  state_ = std::make_unique<State>(State{std::move(trial.candidate), std::move(*trial.context)});
+  if (other) as_other.api = other->context->api();
+  Trial trial = other ? attempt(other->way, as_other, other->context.get()) : choose(options);
+  if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.way.device}));
+  state_ = std::make_unique<State>(State{std::move(trial)});
   guard.keep();
 }
 
@@ -424,17 +245,20 @@ HeadlessContext::HeadlessContext(HeadlessContext&&) noexcept = default;
 HeadlessContext& HeadlessContext::operator=(HeadlessContext&&) noexcept = default;
 
 void HeadlessContext::make_current() {
-  state_->context.make_current();
+  state_->context->make_current();
 }
 void HeadlessContext::release_current() {
-  state_->context.release_current();
+  state_->context->release_current();
 }
 const HeadlessDevice& HeadlessContext::device() const noexcept {
-  return state_->candidate.device;
+  return state_->way.device;
 }
 
-void (*HeadlessContext::get_proc_address(const char* name))() {
-  return eglGetProcAddress(name);
+ContextApi parse_context_api(const std::string& name) {
+  if (name == "any") return ContextApi::any;
+  if (name == "gl") return ContextApi::gl;
+  if (name == "es") return ContextApi::es;
+  throw std::invalid_argument("\"" + name + "\" is neither gl nor es nor any");
 }
 
 }  // namespace glgemm

@@ -1,5 +1,5 @@
-// A context without a visible window on Windows: a hidden window, and WGL.
-#include <glgemm/headless.hpp>
+// Contexts without a visible window on Windows: a hidden window, and WGL.
+#include "headless/contexts.hpp"
 
 #define WIN32_LEAN_AND_MEAN
 #ifndef NOMINMAX
@@ -7,27 +7,16 @@
 #endif
 #include <windows.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <future>
 #include <mutex>
-#include <optional>
-#include <stdexcept>
-#include <string_view>
 #include <thread>
 #include <utility>
 
-#include <glgemm/accelerators.hpp>
-
-#include "headless/choosing.hpp"
-
 namespace glgemm {
-namespace {
 
-using headless::describe;
-using headless::no_usable;
-using headless::wanted_api;
-using headless::Wish;
+using namespace headless;
+
+namespace {
 
 // Of WGL_ARB_create_context and its companions; <GL/wglext.h> is not everywhere.
 constexpr int major_version = 0x2091, minor_version = 0x2092, context_flags = 0x2094, profile_mask = 0x9126;
@@ -148,12 +137,9 @@ class Window {
     thread_->destroy(window_);
     throw Unsupported("the display has no pixel format for OpenGL (" + error + ")");
   }
-  Window(Window&& other) noexcept
-      : thread_(std::move(other.thread_)), window_(std::exchange(other.window_, nullptr)), device_(other.device_) {}
-  Window& operator=(Window&&) = delete;
-  ~Window() {
-    if (window_) thread_->destroy(window_);  // and its device context with it
-  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  ~Window() { thread_->destroy(window_); }  // and its device context with it
   HDC device() const { return device_; }
 
  private:
@@ -163,23 +149,6 @@ class Window {
 };
 
 // ---- Contexts
-
-/// Makes current again what was current on this thread, unless it is told to keep what is then.
-class CurrentGuard {
- public:
-  ~CurrentGuard() {
-    if (!keep_) wglMakeCurrent(device_, context_);
-  }
-  CurrentGuard() = default;
-  CurrentGuard(const CurrentGuard&) = delete;
-  CurrentGuard& operator=(const CurrentGuard&) = delete;
-  void keep() { keep_ = true; }
-
- private:
-  HDC device_ = wglGetCurrentDC();
-  HGLRC context_ = wglGetCurrentContext();
-  bool keep_ = false;
-};
 
 /// While it lives, a context of the old kind is current: only then WGL tells of the functions that make a newer one.
 class OldContext {
@@ -201,11 +170,10 @@ class OldContext {
   HGLRC context_;
 };
 
-/// Owns a context and its window.
-class Context {
+/// A context and its window.
+class WglContext : public Context {
  public:
-  /// Not current yet.
-  Context(ContextApi api, const HeadlessOptions& options, HGLRC share) : api_(api) {
+  WglContext(ContextApi api, const HeadlessOptions& options, HGLRC share) : Context(api) {
     const CurrentGuard guard;
     const OldContext old(window_.device());
     const auto create = wgl_function<CreateContextAttribs>("wglCreateContextAttribsARB");
@@ -221,7 +189,7 @@ class Context {
     };
     const bool es = api == ContextApi::es;
     if (es) need("WGL_EXT_create_context_es2_profile");
-    std::vector<int> attributes{minor_version, 0, major_version, es ? 3 : 4};
+    std::vector<int> attributes{minor_version, 0, major_version, 0};
     const auto add = [&](int name, int value) { attributes.insert(attributes.end(), {name, value}); };
     add(profile_mask, es ? es_profile : options.compatibility ? compatibility_profile : core_profile);
     if (options.debug || options.robust)
@@ -235,99 +203,38 @@ class Context {
       add(opengl_no_error, 1);
     }
     attributes.push_back(0);
-    const int newest = es ? 2 : 6, oldest = es ? 1 : 3;
-    for (int minor = newest; minor >= oldest && !context_; --minor) {
-      attributes[1] = minor;
-      context_ = create(window_.device(), share, attributes.data());
-    }
-    if (!context_)
-      throw Unsupported("no such context of OpenGL " + std::string(es ? "ES 3.1 or 3.2" : "4.3 to 4.6") + " can be made (" +
-                        last_error() + ")");
+    context_ = newest_version(
+        api,
+        [&](int major, int minor) {
+          attributes[1] = minor;
+          attributes[3] = major;
+          return create(window_.device(), share, attributes.data());
+        },
+        last_error);
   }
-  Context(Context&& other) noexcept
-      : window_(std::move(other.window_)), api_(other.api_), context_(std::exchange(other.context_, nullptr)) {}
-  Context& operator=(Context&&) = delete;
-  ~Context() {
-    if (!context_) return;
-    release_current();
+  ~WglContext() override {
+    release();
     wglDeleteContext(context_);
   }
 
   HGLRC get() const { return context_; }
-  ContextApi api() const { return api_; }
 
-  void make_current() {
+  void make_current() override {
     if (wglMakeCurrent(window_.device(), context_)) return;
     const DWORD error = GetLastError();
-    throw GlError("the context cannot be made current (error " + std::to_string(error) + ")" +
-                  (error == ERROR_BUSY ? ": it is current on another thread" : ""));
+    throw GlError(fmt::format("the context cannot be made current (error {}){}", error,
+                              error == ERROR_BUSY ? ": it is current on another thread" : ""));
   }
-  void release_current() {
+  void release_current() override { release(); }
+
+ private:
+  void release() {
     if (wglGetCurrentContext() == context_) wglMakeCurrent(nullptr, nullptr);
   }
 
- private:
   Window window_;
-  ContextApi api_;
   HGLRC context_ = nullptr;
 };
-
-/// What became of the device: a context, current on this thread, or `device.failure`.
-struct Trial {
-  HeadlessDevice device;
-  std::optional<Context> context;
-};
-
-/// WGL has one way: the driver of the display.
-Trial attempt_api(ContextApi api, const HeadlessOptions& options, HGLRC share) {
-  Trial trial;
-  trial.device.platform = "wgl";
-  trial.device.renderer = "the display's driver";
-  try {
-    trial.context.emplace(api, options, share);
-    trial.context->make_current();
-    headless::try_product(trial.device);
-  } catch (const std::exception& error) {
-    trial.context.reset();
-    trial.device.failure = error.what();
-  }
-  return trial;
-}
-
-/// With OpenGL, or else OpenGL ES, unless one of them is asked for.
-Trial attempt(const HeadlessOptions& options, HGLRC share = nullptr) {
-  const ContextApi api = wanted_api(options.api);
-  if (api != ContextApi::any) return attempt_api(api, options, share);
-  Trial trial = attempt_api(ContextApi::gl, options, share);
-  if (trial.context || options.compatibility) return trial;
-  Trial es = attempt_api(ContextApi::es, options, share);
-  if (es.context) return es;
-  if (es.device.failure != trial.device.failure) trial.device.failure += ", and " + es.device.failure;
-  return trial;
-}
-
-Trial choose(const HeadlessOptions& options) {
-  const char* variable = options.device.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
-  const Wish wish(variable ? variable : options.device);
-  Trial trial = attempt(options);
-  if (!trial.context) throw Unsupported(no_usable + describe({trial.device}));
-  if (wish.text().empty() || wish.fits(trial.device)) return trial;
-  throw std::invalid_argument("no usable device is \"" + wish.text() + "\"" + (variable ? ", which GLGEMM_DEVICE asks for" : "") +
-                              "; there are " + describe({trial.device}));
-}
-
-/// A context on the device, current on this thread: one that reports resets, or, where there is none, a plain one.
-std::shared_ptr<void> accelerator_context() {
-  HeadlessOptions robust;
-  robust.robust = true;
-  std::string failure;
-  for (const HeadlessOptions& options : {robust, HeadlessOptions()}) {
-    Trial trial = attempt(options);
-    if (trial.context) return std::make_shared<Context>(std::move(*trial.context));
-    failure = trial.device.failure;
-  }
-  throw Unsupported(failure);
-}
 
 using Procedure = void (*)();
 
@@ -339,62 +246,34 @@ Procedure own_function(const char* name) {
 
 }  // namespace
 
-struct HeadlessContext::State {
-  HeadlessDevice device;
-  Context context;
+namespace headless {
+
+struct CurrentGuard::Current {
+  HDC device = wglGetCurrentDC();
+  HGLRC context = wglGetCurrentContext();
 };
 
-std::vector<HeadlessDevice> headless_devices() {
-  const CurrentGuard guard;
-  return {attempt({}).device};
+CurrentGuard::CurrentGuard() : current_(std::make_unique<const Current>()) {}
+CurrentGuard::~CurrentGuard() {
+  if (!keep_) wglMakeCurrent(current_->device, current_->context);
 }
 
-std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) {
-  const char* variable = wanted.empty() ? std::getenv("GLGEMM_DEVICE") : nullptr;
-  const std::vector<HeadlessDevice> devices = headless_devices();
-  std::vector<AcceleratorSource> sources;
-  for (const std::size_t index : headless::listed(variable ? variable : wanted, devices))
-    sources.push_back({.name = std::to_string(index) + ": " + devices[index].renderer,
-                       .software = devices[index].software,
-                       .get_proc_address = HeadlessContext::get_proc_address,
-                       .make_current = [] { return accelerator_context(); }});
-  return sources;
+/// WGL has one way: the driver of the display.
+std::vector<Way> ways() {
+  Way way;
+  way.device.platform = "wgl";
+  way.device.renderer = "the display's driver";
+  way.make = [](ContextApi api, const HeadlessOptions& options, const Context* share) {
+    return std::make_unique<WglContext>(api, options, share ? static_cast<const WglContext*>(share)->get() : nullptr);
+  };
+  return {way};
 }
 
-HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
-  if (options.no_error && (options.debug || options.robust))
-    throw std::invalid_argument(std::string("a context without errors can't be ") + (options.debug ? "a debug" : "a robust") +
-                                " one");
-  if (options.share && !options.device.empty())
-    throw std::invalid_argument("a context that shares is made on the other one's device: device must be empty, not \"" +
-                                options.device + "\"");
-  if (options.compatibility && wanted_api(options.api) == ContextApi::es)
-    throw std::invalid_argument("OpenGL ES has no compatibility profile");
-  const Context* other = options.share ? &options.share->state_->context : nullptr;
-  if (other && options.api != ContextApi::any && options.api != other->api())
-    throw std::invalid_argument("a context that shares is of the other one's API: api must be `any`");
-  CurrentGuard guard;
-  HeadlessOptions as_other = options;
-  if (other) as_other.api = other->api();
-  Trial trial = other ? attempt(as_other, other->get()) : choose(options);
-  if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.device}));
-  state_ = std::make_unique<State>(State{std::move(trial.device), std::move(*trial.context)});
-  guard.keep();
+std::vector<Way> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>&) {
+  return std::vector<Way>(indices.size(), ways().front());
 }
 
-HeadlessContext::~HeadlessContext() = default;
-HeadlessContext::HeadlessContext(HeadlessContext&&) noexcept = default;
-HeadlessContext& HeadlessContext::operator=(HeadlessContext&&) noexcept = default;
-
-void HeadlessContext::make_current() {
-  state_->context.make_current();
-}
-void HeadlessContext::release_current() {
-  state_->context.release_current();
-}
-const HeadlessDevice& HeadlessContext::device() const noexcept {
-  return state_->device;
-}
+}  // namespace headless
 
 void (*HeadlessContext::get_proc_address(const char* name))() {
   const auto found = wgl_function<Procedure>(name);

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "kernels/shaders.hpp"
-#include "kernels/table.hpp"
 
 namespace glgemm {
 
@@ -134,8 +133,8 @@ std::int64_t shared_bytes(const Kernel& kernel, Type type) {
 }
 
 std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits) {
-  if (std::string reason = kernels::malformed(kernel); !reason.empty()) return reason;
   const ProductFamily& its = product_family(kernel);
+  if (std::string reason = its.malformed(kernel); !reason.empty()) return reason;
   const std::string who = to_string(kernel);
   const std::array<int, 3> size = its.workgroup(kernel);
   const int invocations = size[0] * size[1] * size[2];
@@ -252,17 +251,9 @@ std::vector<Macro> macros(const ProgramKey& key) {
   return result;
 }
 
-std::string malformed(const Kernel& kernel) {
-  return family(kernel).malformed(kernel);
-}
-
 std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
   const Tile block = tile(kernel);
   return ceil_div(rows, block.rows) * ceil_div(columns, block.columns);
-}
-
-bool packs_items(const Kernel& kernel) {
-  return product_family(kernel).packs_items();
 }
 
 std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) {
@@ -274,18 +265,10 @@ std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Pre
   return result;
 }
 
-std::int64_t registers(const Kernel& kernel, Type type) {
-  return product_family(kernel).registers(kernel, type);
-}
-
-bool declares(const ProgramKey& key, unsigned buffer) {
-  return family(key.kernel).declares(key, buffer);
-}
-
 unsigned binding_of(const ProgramKey& key, unsigned buffer) {
   if (!key.few_buffers) return buffer;
   unsigned before = 0;
-  for (unsigned i = 0; i < buffer; ++i) before += declares(key, i) ? 1u : 0u;
+  for (unsigned i = 0; i < buffer; ++i) before += family(key.kernel).declares(key, i) ? 1u : 0u;
   return before;
 }
 
@@ -313,25 +296,9 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   }
 }
 
-bool has_panels_uniform(const ProgramKey& key) {
-  return family(key.kernel).has_panels_uniform(key);
-}
-
-bool has_parts_uniform(const ProgramKey& key) {
-  return family(key.kernel).has_parts_uniform(key);
-}
-
 std::int64_t pack_lanes(std::int64_t texels) {
   return std::min<std::int64_t>(workgroup(pack())[0],
                                 std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(1, texels)))));
-}
-
-bool takes_precision(const Kernel& kernel) {
-  return product_family(kernel).takes_precision();
-}
-
-bool can_split(const Kernel& kernel) {
-  return product_family(kernel).can_split();
 }
 
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
@@ -342,41 +309,14 @@ bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int6
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
 }
 
-bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return product_family(kernel).reads_wide(kernel, problem, m, n, k);
-}
-
-WideReads wide_reads(const Kernel& kernel) {
-  return product_family(kernel).wide_reads();
-}
-
 bool unpacks_halves(Type type) {
   return type == Type::f16 || type == Type::f8e4m3 || type == Type::f8e5m2;
 }
 
 bool is_for_one_layout(const Kernel& kernel) {
   const auto index = static_cast<std::size_t>(Family::index(kernel));
-  return index < product_families().size() && wide_reads(kernel) == WideReads::a_and_b && panels(kernel) == Panels::none;
-}
-
-bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits, std::int64_t a_bytes) {
-  return product_family(kernel).reads_wide_as_image(kernel, problem, limits, a_bytes);
-}
-
-MaxSizes max_sizes(const Kernel& kernel) {
-  return product_family(kernel).max_sizes(kernel);
-}
-
-bool runs_transposed(const Kernel& kernel, const Problem& problem) {
-  return product_family(kernel).runs_transposed(problem);
-}
-
-std::int64_t default_slice(const Kernel& kernel) {
-  return product_family(kernel).default_slice();
-}
-
-Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) {
-  return product_family(kernel).cost(problem, kernel, limits, terms);
+  return index < product_families().size() && product_families()[index]->wide_reads() == WideReads::a_and_b &&
+         panels(kernel) == Panels::none;
 }
 
 std::vector<Sample> samples() {
@@ -392,10 +332,6 @@ std::int64_t panel_width(const Kernel& kernel, Role role, Type type) {
 
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items) {
   return problem.items || strides(problem, role).item != 0 ? items : std::min<std::int64_t>(items, 1);
-}
-
-std::int64_t k_step(const Kernel& kernel) {
-  return product_family(kernel).k_step(kernel);
 }
 
 std::int64_t max_k(const Kernel& kernel, std::int64_t loop_iterations) {

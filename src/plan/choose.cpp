@@ -25,8 +25,9 @@ using PassedOver = Explanation::PassedOver;
 
 /// The parts of k that keep the device busy and each within a loop's limit.
 std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t asked) {
-  if (!kernels::can_split(kernel) || problem.k == 0) return 1;
-  const std::int64_t step = kernels::k_step(kernel);
+  const kernels::ProductFamily& family = kernels::product_family(kernel);
+  if (!family.can_split() || problem.k == 0) return 1;
+  const std::int64_t step = family.k_step(kernel);
   if (asked > 0) return std::min(asked, ceil_div(problem.k, step));
   const Tile block = tile(kernel);
   const std::int64_t groups =
@@ -137,7 +138,7 @@ class Chooser {
 
 /// The caller's kernel and no other.
 void Chooser::force(const Kernel& kernel) {
-  if (const std::string reason = kernels::malformed(kernel); !reason.empty()) throw std::invalid_argument(reason);
+  if (const std::string reason = kernels::family(kernel).malformed(kernel); !reason.empty()) throw std::invalid_argument(reason);
   if (const std::string reason = why_cannot(kernel); !reason.empty()) throw Unsupported(reason);
   consider(kernel, By::caller, options_.split_k);
 }
@@ -156,7 +157,7 @@ std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, limits_);
   if (!reason.empty() || precision_ == Precision::standard) return reason;
   const std::string products = std::string(to_string(precision_)) + " products";
-  if (!kernels::takes_precision(kernel)) return to_string(kernel) + " has no " + products;
+  if (!kernels::product_family(kernel).takes_precision()) return to_string(kernel) + " has no " + products;
   const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
   if (most >= block) return {};
   return to_string(kernel) + " can add " + std::to_string(most) + " terms in a loop here, and " + products + " need " +
@@ -168,8 +169,8 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
     refused_.push_back({kernel, std::move(reason)});
     return;
   }
-  Choice choice{
-      .kernel = kernel, .by = by, .transposed = options_.transposed.value_or(kernels::runs_transposed(kernel, problem_))};
+  const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
+  Choice choice{.kernel = kernel, .by = by, .transposed = options_.transposed.value_or(turns)};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   choice.parts = parts_for(as_run, kernel, limits_, split_k);
   if (precision_ != Precision::standard) choice.parts = parts_in_blocks(as_run, choice.parts);

@@ -17,22 +17,23 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const std::array<int, 3> size = workgroup(kernel);
   const double invocations = size[0] * size[1];
   const double vectors = std::ceil(invocations / price.lanes);
-  const kernels::Cost cost = kernels::cost(problem, kernel, limits,
-                                           {.price = price,
-                                            .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
-                                            .per_texel = per_texel,
-                                            .texel = panels(kernel) == Panels::image ? price.image_texel : price.storage_texel,
-                                            .invocations = invocations});
+  const kernels::ProductFamily& family = kernels::product_family(kernel);
+  const kernels::Cost cost = family.cost(problem, kernel, limits,
+                                         {.price = price,
+                                          .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
+                                          .per_texel = per_texel,
+                                          .texel = panels(kernel) == Panels::image ? price.image_texel : price.storage_texel,
+                                          .invocations = invocations});
   // A register that the device does not have is stored and loaded in each turn of the loop along k. One that it has, but that
   // keeps other invocations from running meanwhile, makes for waiting.
   const DeviceTraits& device = traits(limits);
-  const std::int64_t registers = limits.cpu ? 0 : kernels::registers(kernel, problem.type);
+  const std::int64_t registers = limits.cpu ? 0 : family.registers(kernel, problem.type);
   const double spills = number(std::max<std::int64_t>(0, registers - device.max_registers)) * 2 * price.storage_load /
-                        number(kernels::k_step(kernel));
+                        number(family.k_step(kernel));
   const double waiting = 1 + 0.25 * std::max(0.0, number(registers) / device.registers - 1);
   const Tile block = tile(kernel);
   double groups = std::ceil(m / number(block.rows)) * std::ceil(n / number(block.columns)) * batch;
-  if (kernels::packs_items(kernel)) groups = std::ceil(groups / invocations);
+  if (family.packs_items()) groups = std::ceil(groups / invocations);
   const double group_time =
       price.group + vectors * (k / number(parts) * (cost.step + spills) + cost.elements * cost.finish) * waiting;
   const double running = number(std::max<std::int64_t>(1, limits.concurrent_groups));

@@ -55,7 +55,8 @@ class PieceCutter {
         limits_(limits),
         options_(options),
         block_(tile(plan.kernel)),
-        k_step_(kernels::k_step(plan.kernel)),
+        family_(kernels::product_family(plan.kernel)),
+        k_step_(family_.k_step(plan.kernel)),
         max_bytes_(max_window_bytes(plan.problem, limits)),
         parts_(parts) {}
 
@@ -99,6 +100,7 @@ class PieceCutter {
   const Limits& limits_;
   const PlanOptions& options_;
   const Tile block_;
+  const kernels::ProductFamily& family_;
   const std::int64_t k_step_;
   const std::int64_t max_bytes_;  ///< of a window
   std::int64_t parts_;            ///< of the piece's k
@@ -275,16 +277,16 @@ void PieceCutter::place_panels_b(WorkspaceLayout& layout) const {
 
 /// How the kernel reads what it can read 16 bytes at a time.
 Panels PieceCutter::how_wide() const {
-  if (!kernels::reads_wide(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return Panels::none;
+  if (!family_.reads_wide(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return Panels::none;
   const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
   const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
-  const bool b_fits = kernels::wide_reads(kernel_) == kernels::WideReads::a || window_bytes(Role::b) <= max_bytes;
-  return a_bytes <= max_bytes && b_fits && kernels::reads_wide_as_image(kernel_, problem_, limits_, a_bytes) ? Panels::image
-                                                                                                             : Panels::storage;
+  const bool b_fits = family_.wide_reads() == kernels::WideReads::a || window_bytes(Role::b) <= max_bytes;
+  return a_bytes <= max_bytes && b_fits && family_.reads_wide_as_image(kernel_, problem_, limits_, a_bytes) ? Panels::image
+                                                                                                            : Panels::storage;
 }
 
 LargestDispatch PieceCutter::largest_dispatch() const {
-  const std::int64_t by_default = kernels::default_slice(kernel_);
+  const std::int64_t by_default = family_.default_slice();
   const auto wanted = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
   LargestDispatch largest{.groups = limits_.groups, .groups_product = limits_.groups_product};
   largest.columns = std::min({wanted(options_.slice_columns), limits_.groups[0], limits_.groups_product});

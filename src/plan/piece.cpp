@@ -43,7 +43,7 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
   if (panels(kernel) == Panels::none) return k;
   // Zeros of B alone would not do: what follows A's rows may be NaN.
   const bool both = kernels::panel_width(kernel, Role::a, Type::f32) > 0;
-  return round_up(std::max<std::int64_t>(k, 1), both ? kernels::k_step(kernel) : 1);
+  return round_up(std::max<std::int64_t>(k, 1), both ? kernels::product_family(kernel).k_step(kernel) : 1);
 }
 
 bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers,

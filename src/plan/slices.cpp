@@ -71,7 +71,7 @@ void multiply_grid(Grid& grid, const Plan& plan, const Piece& piece) {
 }
 
 bool packs_items(const Plan& plan, Stage stage) {
-  return stage == Stage::multiply && kernels::packs_items(plan.kernel);
+  return stage == Stage::multiply && kernels::product_family(plan.kernel).packs_items();
 }
 
 Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {

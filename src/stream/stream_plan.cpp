@@ -175,7 +175,8 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
 
 std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
-  const std::int64_t k_step = kernels::k_step(nominal_.kernel), min_k = keeps_k() ? k : std::min(k, k_step);
+  const std::int64_t k_step = kernels::product_family(nominal_.kernel).k_step(nominal_.kernel),
+                     min_k = keeps_k() ? k : std::min(k, k_step);
   Tile block = tile(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
   const std::int64_t room = this->room() - spare;

@@ -1,4 +1,4 @@
-// Runs the pieces of a streamed product on one engine, and the product on it.
+// Runs the pieces of a streamed product on one engine.
 #include "stream/streaming.hpp"
 
 #include <algorithm>
@@ -12,25 +12,9 @@
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/slices.hpp"
-#include "stream/piece_queue.hpp"
 
 namespace glgemm {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Adds the time that passes during its life to a duration.
-class Timer {
- public:
-  explicit Timer(std::chrono::nanoseconds& sum) : sum_(sum) {}
-  ~Timer() { sum_ += Clock::now() - begin_; }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
- private:
-  std::chrono::nanoseconds& sum_;
-  Clock::time_point begin_ = Clock::now();
-};
 
 template <class T>
 void add_scaled(std::byte* sum, const std::byte* x, T factor, std::int64_t count) {
@@ -68,31 +52,6 @@ std::uint64_t hash_of(const std::byte* bytes, std::int64_t count) {
 /// How often a piece is computed, or read, until the product fails.
 constexpr int max_tries = 3;
 
-}  // namespace
-
-namespace {
-
-/// Calls f(at, here, bytes) for each line of a section: where it begins in a matrix whose lines are `step` elements apart, where
-/// in the dense section, and its length, all in bytes.
-template <class F>
-void for_each_line(const Section& section, Layout layout, std::int64_t step, Type type, const F& f) {
-  const bool by_rows = layout == Layout::row_major;
-  const std::int64_t lines = by_rows ? section.rows : section.columns, first = by_rows ? section.row : section.column;
-  const std::int64_t width = by_rows ? section.columns : section.rows, at = by_rows ? section.column : section.row;
-  const std::int64_t bytes = element_bytes(type);
-  for (std::int64_t i = 0; i < lines; ++i)
-    f(((first + i) * step + at) * bytes, i * width * bytes, static_cast<std::size_t>(width * bytes));
-}
-
-/// `ld`; 0 stands for the width.
-std::int64_t line_step(std::int64_t rows, std::int64_t columns, std::int64_t ld, Layout layout) {
-  const std::int64_t width = layout == Layout::row_major ? columns : rows;
-  if (rows < 0 || columns < 0) throw std::invalid_argument("host_matrix: " + size_text(rows, columns) + " is not a usable size");
-  if (ld != 0 && ld < width)
-    throw std::invalid_argument("host_matrix: ld is " + std::to_string(ld) + ", less than the width of " + std::to_string(width));
-  return ld != 0 ? ld : width;
-}
-
 /// What the plan calls an operand of the caller's, and the other way round.
 Role role_as_run(const Plan& plan, Role role) {
   if (!plan.transposed) return role;
@@ -112,59 +71,6 @@ bool stays(const Plan& plan, Role as_run) {
 }
 
 }  // namespace
-
-HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
-  const std::int64_t step = line_step(rows, columns, ld, layout);
-  HostMatrix matrix{rows, columns, type, layout, {}, {}};
-  matrix.read = [=](const Section& section, void* to) {
-    for_each_line(section, layout, step, type, [&](std::int64_t at, std::int64_t here, std::size_t bytes) {
-      std::memcpy(static_cast<std::byte*>(to) + here, static_cast<const std::byte*>(data) + at, bytes);
-    });
-  };
-  return matrix;
-}
-
-HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
-  HostMatrix matrix = host_matrix(static_cast<const void*>(data), rows, columns, type, ld, layout);
-  const std::int64_t step = line_step(rows, columns, ld, layout);
-  matrix.write = [=](const Section& section, const void* from) {
-    for_each_line(section, layout, step, type, [&](std::int64_t at, std::int64_t here, std::size_t bytes) {
-      std::memcpy(static_cast<std::byte*>(data) + at, static_cast<const std::byte*>(from) + here, bytes);
-    });
-  };
-  return matrix;
-}
-
-Problem problem(const HostGemm& product) {
-  const auto view = [](const HostMatrix& matrix) {
-    return BufferView{.rows = matrix.rows, .columns = matrix.columns, .layout = matrix.layout, .type = matrix.type};
-  };
-  Gemm gemm;
-  gemm.op_a = product.op_a;
-  gemm.op_b = product.op_b;
-  gemm.alpha = product.alpha;
-  gemm.a = view(product.a);
-  gemm.b = view(product.b);
-  gemm.beta = product.beta;
-  gemm.c = view(product.c);
-  const HostEpilogue& epilogue = product.epilogue;
-  if (epilogue.residual) gemm.epilogue.residual = view(*epilogue.residual);
-  if (epilogue.residual && epilogue.residual->layout != product.c.layout)
-    throw std::invalid_argument("multiply: C and D differ in their layout");
-  gemm.epilogue.activation = epilogue.activation;
-  check_numbers(gemm, accumulator(gemm.a.type));
-  if (epilogue.bias.kind() != Bias::none) {
-    const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
-    gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);
-    const HostMatrix& bias = epilogue.bias.values();
-    const std::int64_t rows = for_rows ? product.c.rows : 1, columns = for_rows ? 1 : product.c.columns;
-    if (bias.rows != rows || bias.columns != columns || bias.type != product.c.type)
-      throw std::invalid_argument("multiply: the bias is " + size_text(bias.rows, bias.columns) + " of " +
-                                  std::string(to_string(bias.type)) + " and not " + size_text(rows, columns) + " of " +
-                                  std::string(to_string(product.c.type)));
-  }
-  return problem_to_plan(gemm);
-}
 
 std::int64_t Engine::device_memory_bytes() const {
   constexpr std::int64_t unknown = std::int64_t{1} << 30;
@@ -555,7 +461,7 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
   }
 }
 
-// ---- The whole product
+// ---- Plans
 
 StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options) {
   Engine::State& state = *engine.state_;
@@ -588,95 +494,6 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
 
 StreamPlan stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options) {
   return Streamer::ready_plan(engine, problem(product), options);
-}
-
-void check_functions(const HostGemm& product) {
-  const auto needs = [](bool has, const char* name, const char* what) {
-    if (!has) throw std::invalid_argument(std::string("multiply: ") + name + " has no function to " + what + " it");
-  };
-  const bool reads = product.alpha.value != 0.0;
-  needs(!reads || product.a.read, "A", "read");
-  needs(!reads || product.b.read, "B", "read");
-  needs(product.beta.value == 0.0 || product.c.read, "C", "read");
-  needs(static_cast<bool>(product.c.write), "C", "write");
-  needs(!product.epilogue.residual || product.epilogue.residual->read, "D", "read");
-  needs(product.epilogue.bias.kind() == Bias::none || product.epilogue.bias.values().read, "the bias", "read");
-}
-
-void multiply(Engine& engine, const HostGemm& product, const StreamOptions& options, StreamReport* report) {
-  StreamReport own;
-  StreamReport& result = report ? *report : own;
-  result = {};
-  const Timer timer(result.total_time);
-  const Problem problem = glgemm::problem(product);
-  check_functions(product);
-  StreamPlan plan = result.plan = Streamer::ready_plan(engine, problem, options);
-  if (problem.m == 0 || problem.n == 0) return;
-  const bool by_columns = plan.by_columns;
-  const auto across = [&] { return by_columns ? plan.piece_n : plan.piece_m; };
-  const auto along = [&] { return by_columns ? plan.piece_m : plan.piece_n; };
-  PieceQueue queue(problem.m, problem.n, across(), by_columns, options.done);
-  const double all = static_cast<double>(problem.m) * static_cast<double>(problem.n);
-  Engine* on = &engine;
-  std::optional<Streamer> streamer;
-  const auto share = [&](double undone) { return 1 - (static_cast<double>(queue.left()) + undone) / all; };
-
-  // An exception of a caller's function ends the product, whatever its type: even an OutOfMemory is not ours to handle.
-  struct Ended {};
-  std::exception_ptr thrown;
-  const auto call = [&](const auto& function) {
-    try {
-      function();
-    } catch (...) {
-      thrown = std::current_exception();
-      throw Ended();
-    }
-  };
-  const HostGemm guarded = with_calls(product, call);
-  const auto again_is_wrong = [&] { return streamer && streamer->wrote() && reads_c(product); };
-  const auto replan = [&](std::int64_t device_memory) {
-    streamer.reset();
-    StreamOptions limited = options;
-    limited.device_memory_limit = device_memory;
-    plan = Streamer::ready_plan(*on, problem, limited);
-  };
-
-  constexpr int max_losses = 3;  // of the same piece
-  int losses = 0;
-  std::optional<std::int64_t> panel;
-  while (const std::optional<Section> piece = queue.take(along(), panel)) {
-    panel = by_columns ? piece->column : piece->row;
-    const auto elements = static_cast<double>(piece->rows * piece->columns);
-    try {
-      if (!streamer) streamer.emplace(*on, guarded, plan, options, result);
-      streamer->run(*piece, [&](double part) {
-        if (options.progress) call([&] { options.progress(share(elements * (1 - part))); });
-      });
-      losses = 0;
-      if (options.piece_done) call([&] { options.piece_done(*piece); });
-      continue;
-    } catch (const Ended&) {
-      std::rethrow_exception(thrown);
-    } catch (const DeviceLost&) {
-      if (!options.new_engine || again_is_wrong() || ++losses > max_losses) throw;
-      streamer.reset();
-      on = &options.new_engine();
-      replan(plan.device_bytes);  // the same plan, unless it is another device
-      ++result.contexts_lost;
-    } catch (const OutOfMemory&) {
-      if (again_is_wrong()) throw;
-      bool smaller = true;
-      try {
-        replan(plan.device_bytes / 2);
-      } catch (const std::invalid_argument&) {  // it is too small for any piece
-        smaller = false;
-      }
-      if (!smaller) throw;
-      ++result.out_of_memory;
-    }
-    queue.give_back(*piece);
-    queue.narrow(across());
-  }
 }
 
 }  // namespace glgemm

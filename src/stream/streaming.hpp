@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,10 +21,24 @@
 
 namespace glgemm {
 
+using Clock = std::chrono::steady_clock;
+
+/// Adds the time that passes during its life to a duration.
+class Timer {
+ public:
+  explicit Timer(std::chrono::nanoseconds& sum) : sum_(sum) {}
+  ~Timer() { sum_ += Clock::now() - begin_; }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  std::chrono::nanoseconds& sum_;
+  Clock::time_point begin_ = Clock::now();
+};
+
 /// The buffers of a streamed product on one engine, and what is in them.
 ///
-/// Made, used and destroyed on the thread on which the engine's context is current. After DeviceLost it may only be destroyed,
-/// once the engine was abandoned.
+/// Made, used and destroyed on the thread on which the engine's context is current. After DeviceLost it may only be destroyed.
 class Streamer {
  public:
   /// `product`, `plan` and `report` outlive it. It adds to the report's times, bytes, windows and pieces.
@@ -136,28 +151,5 @@ class Streamer {
 inline bool reads_c(const HostGemm& product) {
   return product.beta.value != 0.0 || product.epilogue.residual;
 }
-
-/// The product with its functions called by `call(f)`.
-template <class Call>
-HostGemm with_calls(HostGemm product, const Call& call) {
-  const auto wrapped = [&call](HostMatrix matrix) {
-    if (matrix.read)
-      matrix.read = [call, read = matrix.read](const Section& section, void* to) { call([&] { read(section, to); }); };
-    if (matrix.write)
-      matrix.write = [call, write = matrix.write](const Section& section, const void* from) {
-        call([&] { write(section, from); });
-      };
-    return matrix;
-  };
-  for (HostMatrix* matrix : {&product.a, &product.b, &product.c}) *matrix = wrapped(std::move(*matrix));
-  HostEpilogue& epilogue = product.epilogue;
-  if (epilogue.residual) epilogue.residual = wrapped(std::move(*epilogue.residual));
-  if (epilogue.bias.kind() == Bias::for_each_row) epilogue.bias = HostBias::for_each_row(wrapped(epilogue.bias.values()));
-  if (epilogue.bias.kind() == Bias::for_each_column) epilogue.bias = HostBias::for_each_column(wrapped(epilogue.bias.values()));
-  return product;
-}
-
-/// @throws std::invalid_argument  a matrix lacks a function that the product needs
-void check_functions(const HostGemm& product);
 
 }  // namespace glgemm

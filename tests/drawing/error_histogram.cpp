@@ -62,7 +62,7 @@ TEST_CASE("error histogram - a planted error is alone in the last bin") {
   const std::string picture = error_histogram(ratios, "Errors of <C>");
   CHECK(picture.find("Errors of &lt;C&gt;") != std::string::npos);
   CHECK(picture.find(" at (7, 9)</text>") != std::string::npos);
-  CHECK(count(picture, "class=\"c1 fill\"") == 2);  // the bar beyond the bound, and the legend's
+  CHECK(count(picture, "class=\"c1 fill\" fill=\"#d55e00\"") == 2);  // the bar beyond the bound, and the legend's
   CHECK(error_histogram(ratios, "", 4).find(" at product 0, (7, 9)</text>") != std::string::npos);
   CHECK(error_histogram(ratios, "", 8).find(" at product 1, (2, 9)</text>") != std::string::npos);
 }

@@ -53,7 +53,7 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
     engine.gemm(gemm, options, &report);
     CHECK(c.download() == expected);
     const auto stages = static_cast<std::int64_t>(report.plan->stages().size());
-    CHECK(size(*report.plan).dispatches == (kernels::packs_items(kernel) ? 1 : 2 * stages));
+    CHECK(size(*report.plan).dispatches == (kernels::product_family(kernel).packs_items() ? 1 : 2 * stages));
   }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
   for (const Kernel& kernel : test::quick_kernels(engine.limits()))
     for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
       CAPTURE(to_string(kernel));
-      const std::int64_t k = std::min<std::int64_t>(3, kernels::max_sizes(kernel).k);
+      const std::int64_t k = std::min<std::int64_t>(3, kernels::product_family(kernel).max_sizes(kernel).k);
       const DeviceMatrix c(engine, before);
       Gemm gemm{.a = {.buffer = a.view().buffer, .rows = m, .columns = k, .ld = 40},
                 .b = {.buffer = b.view().buffer, .rows = k, .columns = n, .ld = 40},

@@ -66,13 +66,11 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
     std::vector<ProgramKey> programs;
     for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(std::max(1, sample.quick_share / 4)))
       programs.push_back(all[i]);
-    const auto some = [&](auto is_so) { return std::any_of(members.begin(), members.end(), is_so); };
-    const bool splits = some([](const Kernel&kernel) { return kernels::can_split(kernel); }),
-               packs = some([](const Kernel&kernel) { return panels(kernel) != Panels::none; }),
-               reads_wide = some([](const Kernel&kernel) { return kernels::wide_reads(kernel) != kernels::WideReads::none; }),
-               transposes = some([](const Kernel&kernel) {
-                 return kernels::runs_transposed(kernel, {.m = 2, .n = 3, .c = {.layout = Layout::column_major}});
-               });
+    const kernels::ProductFamily& family = kernels::product_family(sample.quick.front());
+    const bool splits = family.can_split(), reads_wide = family.wide_reads() != kernels::WideReads::none,
+               transposes = family.runs_transposed({.m = 2, .n = 3, .c = {.layout = Layout::column_major}}),
+               packs = std::any_of(members.begin(), members.end(),
+                                   [](const Kernel&kernel) { return panels(kernel) != Panels::none; });
     // Few programs read wide, and few of their cases lie so that they would if A and B began elsewhere.
     const test::Seen seen = run(programs, reads_wide ? 90 : 30, seed);
     CAPTURE(to_string(sample.quick.front()));

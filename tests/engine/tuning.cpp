@@ -83,7 +83,7 @@ void check_valid(const TuningEntry& e) {
     CHECK(size <= std::numeric_limits<std::int32_t>::max());
   }
   CHECK_NOTHROW(validate(p));
-  CHECK(kernels::malformed(e.choice.kernel) == "");
+  CHECK(kernels::family(e.choice.kernel).malformed(e.choice.kernel) == "");
   CHECK(e.choice.split_k >= 0);
   CHECK(e.choice.split_k <= p.k);
   CHECK((std::isfinite(e.choice.gflops) && e.choice.gflops >= 0));

@@ -1,7 +1,6 @@
 // Matrices as text: CSV, and the Matrix Market's format. Any text is an .npy file that can be read, or a FileError.
 #include "files/text_matrix.hpp"
 
-#include "files/memory.hpp"
 #include "fuzz/target.hpp"
 
 using namespace glgemm;

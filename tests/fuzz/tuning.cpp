@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const TuningEntry& entry : table.entries()) {
     const TunedChoice& choice = entry.choice;
     validate(choice.problem);
-    fuzz::require(kernels::malformed(choice.kernel).empty(), "an entry with a malformed kernel");
+    fuzz::require(kernels::family(choice.kernel).malformed(choice.kernel).empty(), "an entry with a malformed kernel");
     fuzz::require(choice.split_k >= 0 && choice.split_k <= choice.problem.k, "an entry with a wrong split");
     fuzz::require(choice.gflops >= 0 && choice.gflops < HUGE_VAL, "an entry with wrong GFLOP/s");
     fuzz::require(!entry.device.empty() && !entry.driver.empty() && entry.date.size() == 10, "an entry without its device");

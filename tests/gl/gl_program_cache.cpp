@@ -16,8 +16,8 @@
 #include <glgemm/plan.hpp>
 
 #include "engine/state.hpp"
-#include "files/child.hpp"
 #include "gl/program_cache.hpp"
+#include "processes/child.hpp"
 #include "support/context.hpp"
 #include "support/environment.hpp"
 #include "support/functions.hpp"

@@ -37,6 +37,19 @@ svg both.svg 'tiled:tile=32' 'blocked:'
 "$glgemm" inspect --size 300 --no-device --diff tiled tiled >diff && ! grep -q ' | ' diff || fail "a kernel differs from itself: $(cat diff)"
 "$glgemm" inspect --size 64 --no-device --diff naive auto --json >json && grep -q '^  "b": {' json || fail "--diff --json: $(head -c 300 json)"
 
+# The tables, for scripts.
+"$glgemm" inspect --tables >tables || fail "--tables: status $?"
+python3 - tables <<'END' || fail "--tables: $(head -c 300 tables)"
+import json, sys
+tables = json.load(open(sys.argv[1], encoding="utf-8"))
+types = {each["name"]: each for each in tables["types"]}
+kernels = {each["name"]: {its["name"]: its for its in each["parameters"]} for each in tables["kernels"]}
+assert [each["number"] for each in tables["types"]] == list(range(len(types)))
+assert (types["f16"]["bytes"], types["f16"]["kind"], types["f16"]["sum"], types["f16"]["c"], types["f16"]["numpy"]) == (2, "floating", "f32", "either", "float16")
+assert all(each["sum"] in types for each in types.values())
+assert list(kernels)[-1] == "naive" and kernels["tiled"]["tile"]["default"] == 32 and kernels["tiled"]["tile"]["legal"] == [2, 4, 8, 16, 32]
+END
+
 if command -v glslangValidator >/dev/null; then
   "$glgemm" inspect --size 256 --shape 8,8,8 --no-device --validate >stdout 2>stderr && fail 'a size and a shape together'
   "$glgemm" inspect --shape 256,256,256 --shape 9,1,2000 --no-device --validate >stdout 2>stderr || fail "--validate: status $?: $(cat stdout stderr)"

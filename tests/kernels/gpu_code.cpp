@@ -218,7 +218,7 @@ TEST_CASE("the planner's blocked kernels: no register goes to memory, and the lo
                 Code::count(code.loop, ".*"), " instructions in the loop");
         // The estimate by which kernels are left out.
         const auto used = static_cast<std::int64_t>(code.statistics.at("VGPRs"));
-        const std::int64_t expected = kernels::registers(kernel, type);
+        const std::int64_t expected = kernels::product_family(kernel).registers(kernel, type);
         CHECK(expected >= used - 24);
         CHECK(expected <= used + 32);
       }

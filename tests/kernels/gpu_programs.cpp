@@ -34,7 +34,7 @@
 #include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
-#include "files/driver_reports.hpp"
+#include "inspect/driver_reports.hpp"
 
 using namespace glgemm;
 using Json = nlohmann::ordered_json;

@@ -62,8 +62,8 @@ TEST_CASE("with few storage buffers a program numbers those that it has") {
   const std::string text = source(key);
   for (const char* line : {"BINDING_A 0", "BINDING_B 1", "BINDING_C 2", "BINDING_BIAS 3", "RESIDUAL 0", "BIAS 1"})
     CHECK(text.find("#define " + std::string(line) + "\n") != std::string::npos);
-  CHECK_FALSE(kernels::declares(key, 3));
-  CHECK(kernels::declares(key, 4));
+  CHECK_FALSE(kernels::family(key.kernel).declares(key, 3));
+  CHECK(kernels::family(key.kernel).declares(key, 4));
 }
 
 TEST_CASE("the table of families: each name once, in each place") {
@@ -104,7 +104,7 @@ TEST_CASE("every parameter has a name, a meaning and legal values, among them it
       // Legal is what the list says, and nothing else; several together may not be.
       for (int value = -3; value <= 2 * its.legal.back(); ++value) {
         const bool listed = std::count(its.legal.begin(), its.legal.end(), value) == 1;
-        const std::string reason = kernels::malformed(with(kernel, its.name, value));
+        const std::string reason = kernels::family(kernel).malformed(with(kernel, its.name, value));
         if (!listed)
           CHECK(reason == std::string(name(kernel)) + ": " + std::string(its.name) + "=" + std::to_string(value) + " is not " +
                               its.legal_text);
@@ -131,7 +131,7 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
     const std::string its_name(family->name());
     CAPTURE(its_name);
     const auto within = [&](const Kernel& kernel, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-      const kernels::MaxSizes max = kernels::max_sizes(kernel);
+      const kernels::MaxSizes max = kernels::product_family(kernel).max_sizes(kernel);
       Problem problem{.m = std::min(m, max.m), .n = std::min(n, max.n), .k = std::min(k, max.k), .batch = batch};
       problem.a.batch_stride = problem.m * problem.k;
       problem.b.batch_stride = problem.k * problem.n;
@@ -171,16 +171,16 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       CHECK(block.columns > 0);
       for (const int size : workgroup(kernel)) CHECK(size > 0);
       for (const std::int64_t loops : {0, 1, 10, 1000, 60000}) {
-        CHECK(kernels::max_k(kernel, loops) >= kernels::k_step(kernel));
-        CHECK(kernels::max_k(kernel, loops) % kernels::k_step(kernel) == 0);
+        CHECK(kernels::max_k(kernel, loops) >= family->k_step(kernel));
+        CHECK(kernels::max_k(kernel, loops) % family->k_step(kernel) == 0);
       }
       const kernels::Loops loops = family->loops(kernel);
       CHECK(loops.of_a_step > 0);
-      CHECK(kernels::max_k(kernel, 0) + kernels::k_step(kernel) < std::numeric_limits<int>::max());
+      CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
       // The macros of panels, and what reads them, agree.
       const bool packs = panels(kernel) != Panels::none;
       CHECK((kernels::panel_width(kernel, Role::b, Type::f32) > 0) == packs);
-      CHECK(kernels::has_panels_uniform({.kernel = kernel}) == packs);
+      CHECK(family->has_panels_uniform({.kernel = kernel}) == packs);
       CHECK(kernels::panel_width(kernel, Role::b, Type::f32) % (packs ? 4 : 1) == 0);
       const Traffic its = traffic(problem, kernel);
       CHECK(its.a_from_buffer >= 1);

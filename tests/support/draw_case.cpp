@@ -20,7 +20,8 @@ bool has_exponential(ActivationKind kind) {
 
 /// One that the program's products can have, but for their epilogues.
 Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& random) {
-  if (!kernels::takes_precision(key.kernel) || limits.language == ShadingLanguage::essl_310) return Precision::standard;
+  if (!kernels::product_family(key.kernel).takes_precision() || limits.language == ShadingLanguage::essl_310)
+    return Precision::standard;
   const Precision drawn = random.pick({Precision::standard, Precision::fast, Precision::extended, Precision::reproducible});
   const bool summed_in_f32 = accumulator(key.type) == Type::f32 || is_integer(key.type);
   return drawn == Precision::extended && !summed_in_f32 ? Precision::reproducible : drawn;
@@ -75,9 +76,9 @@ class Draw {
     if (aligned_ && random_.below(4) != 0)
       for (std::int64_t* const size : {&k, &m, &n}) {
         *size = round_up(*size, 16 / element_bytes(type_));
-        if (kernels::wide_reads(x_.key.kernel) == kernels::WideReads::a) break;
+        if (kernels::product_family(x_.key.kernel).wide_reads() == kernels::WideReads::a) break;
       }
-    const kernels::MaxSizes max = kernels::max_sizes(x_.key.kernel);
+    const kernels::MaxSizes max = kernels::product_family(x_.key.kernel).max_sizes(x_.key.kernel);
     m = std::min(m, max.m), n = std::min(n, max.n), k = std::min(k, max.k);
     x_.batch = x_.key.items ? 1 + random_.below(5) : random_.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
   }

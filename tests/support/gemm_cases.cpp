@@ -34,7 +34,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
 }
 
 Problem problem_within(const Kernel& kernel, std::int64_t size) {
-  const kernels::MaxSizes max = kernels::max_sizes(kernel);
+  const kernels::MaxSizes max = kernels::product_family(kernel).max_sizes(kernel);
   return {.m = std::min(size, max.m), .n = std::min(size, max.n), .k = std::min(size, max.k)};
 }
 

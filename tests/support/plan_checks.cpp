@@ -41,7 +41,7 @@ void check_buffers(const Plan& plan, const Limits& limits) {
     const ProgramKey key = plan.program(stage);
     std::int64_t last = -1;
     for (unsigned i = 0; i < kernels::storage_buffers; ++i) {
-      if (!kernels::declares(key, i)) continue;
+      if (!kernels::family(key.kernel).declares(key, i)) continue;
       const std::int64_t binding = kernels::binding_of(key, i);
       require(binding < limits.storage_blocks, "a binding that the device lacks");
       require(binding > last, "two buffers with one binding");
@@ -112,9 +112,10 @@ void Walk::check_plan() const {
   if (panels(plan_.kernel) == Panels::image) require(panels_bytes <= limits_.image_buffer_bytes, "panels too large for an image");
   for (const Window& part : {plan_.workspace.panels_a, plan_.workspace.panels_b, plan_.workspace.sums})
     require(part.size_bytes <= limits_.storage_block_bytes, "a part of the workspace too large for a binding");
-  require((plan_.parts > 1 ? plan_.part_k : plan_.piece_k) <=
-              std::max(kernels::max_k(plan_.kernel, limits_.loop_iterations), kernels::k_step(plan_.kernel)),
-          "k of an invocation passes the limit of loops");
+  require(
+      (plan_.parts > 1 ? plan_.part_k : plan_.piece_k) <= std::max(kernels::max_k(plan_.kernel, limits_.loop_iterations),
+                                                                   kernels::product_family(plan_.kernel).k_step(plan_.kernel)),
+      "k of an invocation passes the limit of loops");
   require(plan_.parts == 1 || plan_.reduces(), "parts of k without a reduction");
 }
 
@@ -126,7 +127,7 @@ void Walk::check_limits(const Step& step) const {
     product *= step.groups[axis];
   }
   require(product <= limits_.groups_product, "more workgroups altogether than the device allows");
-  if (step.stage != Stage::multiply || kernels::packs_items(plan_.kernel)) return;
+  if (step.stage != Stage::multiply || kernels::product_family(plan_.kernel).packs_items()) return;
   require(options_.slice_columns == 0 || step.groups[0] <= options_.slice_columns, "a slice with too many columns");
   require(options_.slice_rows == 0 || step.groups[1] <= options_.slice_rows, "a slice with too many rows");
 }
@@ -220,7 +221,7 @@ void Walk::check_panels(const Step& step, const Cursor& at) const {
 void Walk::take_multiply(const Step& step, const Cursor& at) {
   if (at.item == 0 && at.group_x == 0 && at.group_y == 0) check_panels(step, at);
   const Tile block = tile(plan_.kernel);
-  const bool in_groups = kernels::packs_items(plan_.kernel);
+  const bool in_groups = kernels::product_family(plan_.kernel).packs_items();
   const std::int64_t items = in_groups ? step.items : step.groups[2];
   require(items == step.items, "not as many layers as the grid has");
   if (in_groups)

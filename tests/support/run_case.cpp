@@ -288,7 +288,8 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
   Problem begins_well = plan.problem;
   begins_well.a.aligned = begins_well.b.aligned = true;
   seen.narrow +=
-      plan.wide == Panels::none && kernels::reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
+      plan.wide == Panels::none &&
+      kernels::product_family(plan.kernel).reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
   seen.packed += plan.packs(Role::b);
   seen.pieces += size(plan).pieces > 1;
   seen.workspace += x.own_workspace && workspace_bytes > 0;

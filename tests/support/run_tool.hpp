@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "files/child.hpp"
+#include "processes/child.hpp"
 #include "support/temporary_folder.hpp"
 
 #if !defined(_WIN32)

@@ -20,7 +20,7 @@
 #define STB_IMAGE_IMPLEMENTATION
 #include <stb/stb_image.h>
 
-#include "files/image.hpp"
+#include "drawing/image.hpp"
 #include "support/temporary_folder.hpp"
 #include "view/scene.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "files/files.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 
 namespace CLI {
 class App;

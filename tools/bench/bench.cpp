@@ -20,11 +20,11 @@
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"
 #include "drawing/error_histogram.hpp"
+#include "drawing/image.hpp"
 #include "files/files.hpp"
-#include "files/image.hpp"
-#include "files/progress.hpp"
 #include "peers/peers.hpp"
 #include "system/files.hpp"
+#include "terminal/progress.hpp"
 
 namespace glgemm::tools {
 

@@ -14,7 +14,7 @@
 #include <glgemm/verify.hpp>
 
 #include "bench/roofline.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 

@@ -25,8 +25,8 @@
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"
-#include "files/child.hpp"
-#include "files/progress.hpp"
+#include "processes/child.hpp"
+#include "terminal/progress.hpp"
 
 namespace glgemm::tools {
 namespace {

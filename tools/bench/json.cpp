@@ -2,7 +2,7 @@
 #include "bench/json.hpp"
 
 #include "bench/table.hpp"
-#include "files/check_json.hpp"
+#include "product/check_json.hpp"
 
 namespace glgemm::tools {
 namespace {

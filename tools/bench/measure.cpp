@@ -17,7 +17,7 @@
 
 #include "bench/table.hpp"
 #include "files/npy.hpp"
-#include "files/product.hpp"
+#include "product/product.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -14,9 +14,9 @@
 #include <glgemm/verify.hpp>
 
 #include "bench/bench.hpp"
-#include "files/image.hpp"
-#include "files/product.hpp"
+#include "drawing/image.hpp"
 #include "peers/peers.hpp"
+#include "product/product.hpp"
 
 namespace glgemm::tools {
 

@@ -23,7 +23,7 @@
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"
-#include "files/progress.hpp"
+#include "terminal/progress.hpp"
 
 namespace glgemm::tools {
 namespace {

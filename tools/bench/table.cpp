@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "bench/paper.hpp"
-#include "files/check_json.hpp"
+#include "product/check_json.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -1,10 +1,69 @@
 // Writes pictures as SVG.
 #include "drawing/drawing.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 namespace glgemm::tools {
+namespace {
+
+struct Colour {
+  std::string_view name, light, dark;
+};
+// The colours of M. Okabe and K. Ito, "Color Universal Design" (jfly.uni-koeln.de/color), which the colour-blind can tell apart.
+// Light: blue, vermillion, bluish green, reddish purple, orange, sky blue. Dark: those of them that stand out there come first.
+constexpr std::array<Colour, 4 + drawing_colours> palette{{{"ink", "#1b1b1b", "#f0f0f0"},
+                                                           {"soft", "#565656", "#b4b4b4"},
+                                                           {"faint", "#c9c9c9", "#4c4c4c"},
+                                                           {"paper", "#ffffff", "#16181c"},
+                                                           {"c0", "#0072b2", "#56b4e9"},
+                                                           {"c1", "#d55e00", "#e69f00"},
+                                                           {"c2", "#009e73", "#009e73"},
+                                                           {"c3", "#cc79a7", "#cc79a7"},
+                                                           {"c4", "#e69f00", "#d55e00"},
+                                                           {"c5", "#56b4e9", "#f0e442"}}};
+
+/// What a class means: its colours by their names, "c" being the shape's own, c0 to c5; and attributes of SVG.
+struct Look {
+  std::string_view name, fill, stroke, attributes;
+};
+constexpr std::array<Look, 11> looks{{{"soft", "soft", "", ""},
+                                      {"title", "", "", " font-size=\"14\" font-weight=\"600\""},
+                                      {"headline", "", "", " font-size=\"18\" font-weight=\"600\""},
+                                      {"paper", "paper", "", ""},
+                                      {"frame", "none", "soft", ""},
+                                      {"faint", "none", "faint", ""},
+                                      {"grid", "none", "paper", " stroke-width=\"0.75\""},
+                                      {"fill", "c", "", ""},
+                                      {"wash", "c", "", " fill-opacity=\"0.28\""},
+                                      {"stroke", "none", "c", " stroke-width=\"2\" stroke-linejoin=\"round\""},
+                                      {"hollow", "paper", "c", " stroke-width=\"2\""}}};
+
+/// The classes as SVG, with the light colours for programs that know no variables of CSS.
+std::string attributes(std::string_view classes) {
+  if (classes.empty()) return {};
+  std::string text = fmt::format(" class=\"{}\"", classes);
+  const auto has = [words = fmt::format(" {} ", classes)](std::string_view name) {
+    return words.find(fmt::format(" {} ", name)) != std::string::npos;
+  };
+  const auto add = [&](const char* what, std::string_view name) {
+    const auto colour = std::find_if(palette.begin(), palette.end(), [&](const Colour& one) {
+      return name == "c" ? one.name.size() == 2 && has(one.name) : one.name == name;
+    });
+    if (!name.empty()) text += fmt::format(" {}=\"{}\"", what, colour == palette.end() ? name : colour->light);
+  };
+  for (const Look& look : looks)
+    if (has(look.name)) {
+      add("fill", look.fill);
+      add("stroke", look.stroke);
+      text += look.attributes;
+    }
+  return text + (has("dashed") ? " stroke-dasharray=\"6 4\"" : "");
+}
+
+}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -24,50 +83,37 @@ std::string escaped(std::string_view text) {
 }
 
 std::string coordinate(double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", value);
-  std::string result = text.data();
+  std::string result = fmt::format("{:.2f}", value);
   result.erase(result.find_last_not_of('0') + 1);
   if (result.back() == '.') result.pop_back();
   return result == "-0" ? "0" : result;
 }
 
-// The colours of M. Okabe and K. Ito, "Color Universal Design" (jfly.uni-koeln.de/color), which the colour-blind can tell apart.
-// Light: blue, vermillion, bluish green, reddish purple, orange, sky blue. Dark: those of them that stand out there come first.
-std::string_view drawing_style() {
-  return R"css(
-svg.picture { --ink: #1b1b1b; --soft: #565656; --faint: #c9c9c9; --paper: #ffffff; --c0: #0072b2; --c1: #d55e00; --c2: #009e73;
-  --c3: #cc79a7; --c4: #e69f00; --c5: #56b4e9; font: 12px system-ui, "DejaVu Sans", sans-serif; }
-@media (prefers-color-scheme: dark) {
-  svg.picture { --ink: #f0f0f0; --soft: #b4b4b4; --faint: #4c4c4c; --paper: #16181c; --c0: #56b4e9; --c1: #e69f00; --c2: #009e73;
-    --c3: #cc79a7; --c4: #d55e00; --c5: #f0e442; } }
-.picture text { fill: var(--ink); }
-.picture .soft { fill: var(--soft); }
-.picture .title { font-size: 14px; font-weight: 600; }
-.picture .headline { font-size: 18px; font-weight: 600; }
-.picture .paper { fill: var(--paper); }
-.picture .frame { fill: none; stroke: var(--soft); }
-.picture .faint { fill: none; stroke: var(--faint); }
-.picture .grid { fill: none; stroke: var(--paper); stroke-width: 0.75; }
-.picture .c0 { --c: var(--c0); } .picture .c1 { --c: var(--c1); } .picture .c2 { --c: var(--c2); }
-.picture .c3 { --c: var(--c3); } .picture .c4 { --c: var(--c4); } .picture .c5 { --c: var(--c5); }
-.picture .fill { fill: var(--c); }
-.picture .wash { fill: var(--c); fill-opacity: 0.28; }
-.picture .stroke { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
-.picture .hollow { fill: var(--paper); stroke: var(--c); stroke-width: 2; }
-.picture .dashed { stroke-dasharray: 6 4; }
-)css";
+std::string drawing_style() {
+  std::string light, dark, rules;
+  for (const Colour& colour : palette) {
+    light += fmt::format(" --{}: {};", colour.name, colour.light);
+    dark += fmt::format(" --{}: {};", colour.name, colour.dark);
+    if (colour.name.size() == 2) rules += fmt::format(".picture .{0} {{ --c: var(--{0}); }}\n", colour.name);
+  }
+  const auto rule = [](const char* what, std::string_view colour) {
+    return colour.empty() || colour == "none" ? "" : fmt::format(" {}: var(--{});", what, colour);
+  };
+  for (const Look& look : looks)
+    if (const std::string colours = rule("fill", look.fill) + rule("stroke", look.stroke); !colours.empty())
+      rules += fmt::format(".picture .{} {{{} }}\n", look.name, colours);
+  return fmt::format("\nsvg.picture {{ fill: var(--ink);{} }}\n@media (prefers-color-scheme: dark) {{ svg.picture {{{} }} }}\n{}",
+                     light, dark, rules);
 }
 
-void Drawing::shape(const std::string& name, const std::string& geometry, std::string_view classes, std::string_view tip) {
-  body_ += "<" + name + " class=\"" + std::string(classes) + "\" " + geometry;
-  body_ += tip.empty() ? "/>\n" : "><title>" + escaped(tip) + "</title></" + name + ">\n";
+void Drawing::shape(std::string_view name, const std::string& geometry, std::string_view classes, std::string_view tip) {
+  body_ += fmt::format("<{}{} {}", name, attributes(classes), geometry);
+  body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(tip), name);
 }
 
 void Drawing::rectangle(const Box& box, std::string_view classes, std::string_view tip) {
   shape("rect",
-        "x=\"" + x(box.x) + "\" y=\"" + y(box.y) + "\" width=\"" + coordinate(box.width) + "\" height=\"" +
-            coordinate(box.height) + "\"",
+        fmt::format(R"(x="{}" y="{}" width="{}" height="{}")", x(box.x), y(box.y), coordinate(box.width), coordinate(box.height)),
         classes, tip);
 }
 
@@ -78,14 +124,14 @@ void Drawing::line(Point from, Point to, std::string_view classes) {
 void Drawing::path(const std::vector<Point>& points, std::string_view classes, std::string_view tip) {
   std::string text;
   for (const Point& at : points) text += (text.empty() ? "" : " ") + x(at.x) + "," + y(at.y);
-  shape("polyline", "points=\"" + text + "\"", classes, tip);
+  shape("polyline", fmt::format(R"(points="{}")", text), classes, tip);
 }
 
 void Drawing::mark(Point at, int shape_index, std::string_view classes, std::string_view tip) {
   constexpr double r = 4;
   switch (shape_index % 4) {
     case 0:
-      return shape("circle", "cx=\"" + x(at.x) + "\" cy=\"" + y(at.y) + "\" r=\"4\"", classes, tip);
+      return shape("circle", fmt::format(R"(cx="{}" cy="{}" r="4")", x(at.x), y(at.y)), classes, tip);
     case 1:
       return rectangle({at.x - 3.5, at.y - 3.5, 7, 7}, classes, tip);
     case 2:
@@ -98,19 +144,19 @@ void Drawing::mark(Point at, int shape_index, std::string_view classes, std::str
 
 void Drawing::text(Point at, std::string_view text, std::string_view classes, Anchor anchor, double turned) {
   constexpr std::array<std::string_view, 3> anchors{"start", "middle", "end"};
-  body_ += "<text x=\"" + x(at.x) + "\" y=\"" + y(at.y) + "\"";
-  if (anchor != Anchor::start) body_ += " text-anchor=\"" + std::string(anchors.at(static_cast<std::size_t>(anchor))) + "\"";
-  if (turned != 0) body_ += " transform=\"rotate(" + coordinate(turned) + " " + x(at.x) + " " + y(at.y) + ")\"";
-  if (!classes.empty()) body_ += " class=\"" + std::string(classes) + "\"";
-  body_ += ">" + escaped(text) + "</text>\n";
+  body_ += fmt::format(R"(<text x="{}" y="{}")", x(at.x), y(at.y));
+  if (anchor != Anchor::start) body_ += fmt::format(R"( text-anchor="{}")", anchors.at(static_cast<std::size_t>(anchor)));
+  if (turned != 0) body_ += fmt::format(" transform=\"rotate({} {} {})\"", coordinate(turned), x(at.x), y(at.y));
+  body_ += fmt::format("{}>{}</text>\n", attributes(classes), escaped(text));
 }
 
 namespace {
 
-std::string begin(double width, double height, std::string_view title, const char* space = "") {
-  const std::string w = coordinate(width), h = coordinate(height);
-  return std::string("<svg") + space + " class=\"picture\" viewBox=\"0 0 " + w + " " + h + "\" width=\"" + w + "\" height=\"" +
-         h + "\" role=\"img\">\n<title>" + escaped(title) + "</title>\n";
+std::string begin(double width, double height, std::string_view title, std::string_view space = "") {
+  return fmt::format(
+      "<svg{0} class=\"picture\" fill=\"{1}\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"12\" "
+      "viewBox=\"0 0 {2} {3}\" width=\"{2}\" height=\"{3}\" role=\"img\">\n<title>{4}</title>\n",
+      space, palette[0].light, coordinate(width), coordinate(height), escaped(title));
 }
 
 }  // namespace
@@ -120,8 +166,8 @@ std::string Drawing::inline_svg(double width, double height, std::string_view ti
 }
 
 std::string Drawing::file(double width, double height, std::string_view title) const {
-  return begin(width, height, title, " xmlns=\"http://www.w3.org/2000/svg\"") + "<style>" + std::string(drawing_style()) +
-         "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
+  return begin(width, height, title, " xmlns=\"http://www.w3.org/2000/svg\"") + "<style>" + drawing_style() + "</style>\n<rect" +
+         attributes("paper") + " width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
 }
 
 double text_width(std::string_view text) {

@@ -22,12 +22,13 @@ std::string escaped(std::string_view text);
 /// A number as SVG writes it: at most two decimals.
 std::string coordinate(double value);
 
-/// The rules of CSS for what pictures hold, light and dark. Colour 0 to 5 are the classes c0 to c5.
-std::string_view drawing_style();
+/// The rules of CSS that give pictures other colours on dark pages. The light ones are attributes of the shapes, for programs
+/// that know no variables of CSS. Colours 0 to 5 are the classes c0 to c5.
+std::string drawing_style();
 constexpr int drawing_colours = 6;
 
-/// Collects shapes. Each has classes of the style: "c0 fill", "c1 stroke", "frame", "faint"; and a text that a browser shows
-/// where the pointer rests on it.
+/// Collects shapes. Each has classes: "c0 fill", "c1 stroke", "frame", "faint"; and a text that a browser shows where the pointer
+/// rests on it.
 class Drawing {
  public:
   enum class Anchor { start, middle, end };
@@ -50,7 +51,7 @@ class Drawing {
  private:
   std::string x(double value) const { return coordinate(origin_.x + value); }
   std::string y(double value) const { return coordinate(origin_.y + value); }
-  void shape(const std::string& name, const std::string& geometry, std::string_view classes, std::string_view tip);
+  void shape(std::string_view name, const std::string& geometry, std::string_view classes, std::string_view tip);
 
   Point origin_;
   std::string body_;

@@ -15,7 +15,8 @@
 #include <utility>
 
 #include "files/fields.hpp"
-#include "files/memory.hpp"
+#include "system/program.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {

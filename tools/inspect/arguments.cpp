@@ -35,6 +35,7 @@ struct Arguments {
   std::string device;
   std::string as;
   bool no_device = false;
+  bool tables = false;
   bool compiled = false;
   bool validate = false;
   std::string image;
@@ -108,6 +109,12 @@ void list_device_classes(Arguments& arguments) {
   arguments.json.write(device_classes_json());
 }
 
+void show_tables(Arguments& arguments) {
+  arguments.json.open();
+  if (!arguments.json.to_standard_output()) std::cout << tables_json();
+  arguments.json.write(tables_json());
+}
+
 /// Both limits of memory, where they are given.
 StreamOptions stream_options(const Arguments& arguments, const PlanOptions& options) {
   StreamOptions stream;
@@ -172,6 +179,7 @@ int validate(Arguments& arguments, const std::vector<Problem>& problems, const P
 }
 
 int inspect(Arguments& arguments) {
+  if (arguments.tables) return show_tables(arguments), 0;
   if (arguments.as == "list") return list_device_classes(arguments), 0;
   const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options;
@@ -262,6 +270,7 @@ void add_inspect(CLI::App& app, int& status) {
   auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
                         ->excludes(device)
                         ->excludes(as);
+  verb->add_flag("--tables", arguments->tables, "Show the types and the kernels that there are, as JSON")->excludes(shape);
   auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
   auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
   auto* compiled =

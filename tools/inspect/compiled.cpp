@@ -11,7 +11,7 @@
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
-#include "files/driver_reports.hpp"
+#include "inspect/driver_reports.hpp"
 
 namespace glgemm::tools {
 namespace {

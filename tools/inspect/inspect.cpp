@@ -23,8 +23,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/help.hpp"
-#include "files/shapes.hpp"
 #include "inspect/numbers.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -211,6 +211,29 @@ std::string device_classes_json() {
   Json json = Json::array();
   for (const DeviceClassInfo& info : device_classes()) json.push_back({{"class", info.name}, {"devices", info.devices}});
   return json.dump(2) + "\n";
+}
+
+std::string tables_json() {
+  constexpr std::array kinds{"floating", "integer", "complex"};
+  Json types = Json::array(), kernels = Json::array();
+  for (const Type type : all_types) {
+    const TypeInfo& its = info(type);
+    types.push_back({{"name", its.name},
+                     {"number", static_cast<int>(type)},
+                     {"bytes", its.bytes},
+                     {"kind", kinds.at(static_cast<std::size_t>(its.kind))},
+                     {"sum", to_string(its.accumulator)},
+                     {"c", its.c == TypesOfC::either ? "either" : "sum"},
+                     {"npy", its.npy},
+                     {"numpy", its.numpy}});
+  }
+  for (const Kernel& kernel : kernel_table()) {
+    Json parameters = Json::array();
+    for (const KernelParameter& its : glgemm::parameters(kernel))
+      parameters.push_back({{"name", its.name}, {"default", its.default_value}, {"legal", its.legal}, {"meaning", its.meaning}});
+    kernels.push_back({{"name", name(kernel)}, {"summary", summary(kernel)}, {"parameters", parameters}});
+  }
+  return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
 }
 
 void print(const Planned& planned, const Device& device, const Shown& shown) {

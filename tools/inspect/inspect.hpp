@@ -46,6 +46,8 @@ Device absent_device(const std::string& name);
 void print_device_classes();
 /// The same as a JSON array, with a line feed at its end.
 std::string device_classes_json();
+/// The tables of types and of kernels as JSON, {"types": [...], "kernels": [...]}, with a line feed at its end.
+std::string tables_json();
 
 /// For people, on the standard output.
 void print(const Planned& planned, const Device& device, const Shown& shown);

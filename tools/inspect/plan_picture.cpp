@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "drawing/charts.hpp"
-#include "files/shapes.hpp"
 #include "inspect/numbers.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -16,8 +16,8 @@
 #include <glgemm/program_report.hpp>
 #include <nlohmann/json.hpp>
 
-#include "files/child.hpp"
-#include "files/progress.hpp"
+#include "processes/child.hpp"
+#include "terminal/progress.hpp"
 
 namespace glgemm::tools {
 namespace {

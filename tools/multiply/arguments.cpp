@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "arguments/options.hpp"
-#include "files/shapes.hpp"
 #include "multiply/multiply.hpp"
+#include "product/shapes.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {

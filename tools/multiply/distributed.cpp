@@ -34,9 +34,9 @@ int multiply_distributed(const MultiplyArguments&) {
 #include <glgemm/verify.hpp>
 
 #include "files/files.hpp"
-#include "files/memory.hpp"
-#include "files/progress.hpp"
 #include "multiply/sample_check.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {

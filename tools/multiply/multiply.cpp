@@ -26,14 +26,14 @@
 
 #include "arguments/options.hpp"
 #include "drawing/error_histogram.hpp"
+#include "drawing/image.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
-#include "files/image.hpp"
-#include "files/memory.hpp"
 #include "files/npy.hpp"
-#include "files/product.hpp"
-#include "files/progress.hpp"
-#include "files/shapes.hpp"
+#include "product/product.hpp"
+#include "product/shapes.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {

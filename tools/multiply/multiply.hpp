@@ -9,7 +9,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
 
-#include "files/file_product.hpp"
+#include "product/file_product.hpp"
 
 namespace CLI {
 class App;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "files/npy.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {

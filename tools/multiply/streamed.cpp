@@ -24,10 +24,10 @@
 
 #include "files/files.hpp"
 #include "files/journal.hpp"
-#include "files/progress.hpp"
-#include "files/shapes.hpp"
 #include "multiply/multiply.hpp"
 #include "multiply/sample_check.hpp"
+#include "product/shapes.hpp"
+#include "terminal/progress.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -37,20 +37,6 @@ namespace fs = std::filesystem;
 
 /// Of the journals; another one is not gone on with.
 constexpr int journal_format = 1;
-
-/// 123456789 as "123 MB".
-std::string bytes_text(double bytes) {
-  int unit = 0;
-  for (; bytes >= 999.5 && unit < 4; ++unit) bytes /= 1000;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(),
-                bytes >= 1e5                ? "%.3g %s"
-                : bytes < 9.995 && unit > 0 ? "%.2f %s"
-                : bytes < 99.95 && unit > 0 ? "%.1f %s"
-                                            : "%.0f %s",
-                bytes, std::array{"bytes", "kB", "MB", "GB", "TB"}[static_cast<std::size_t>(unit)]);
-  return text.data();
-}
 
 std::string size_text(std::int64_t m, std::int64_t n, std::int64_t k) {
   return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
@@ -121,11 +107,8 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-std::string percent(double share) {
-  return std::to_string(std::lround(100 * share)) + " %";
-}
 std::string percent(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
-  return percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
+  return tools::percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
 }
 
 Json device_json(const DeviceInfo& device) {

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "arguments/options.hpp"
-#include "files/shapes.hpp"
 #include "peers/peers.hpp"
+#include "product/shapes.hpp"
 #include "reports/report.hpp"
 #include "verbs.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/paper.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 #include "reports/findings.hpp"
 #include "reports/text.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "bench/paper.hpp"
 #include "drawing/charts.hpp"
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 #include "reports/findings.hpp"
 #include "reports/text.hpp"
 
@@ -399,7 +399,7 @@ std::string page(const Reports& reports) {
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
-      escaped(title) + "</title>\n<style>" + std::string(page_style) + std::string(drawing_style()) + "</style></head><body>\n";
+      escaped(title) + "</title>\n<style>" + std::string(page_style) + drawing_style() + "</style></head><body>\n";
   const auto driver = [&](const Json& report) {
     return escaped(name(report) + ", OpenGL " + report.at("device").value("version", ""));
   };

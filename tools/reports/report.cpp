@@ -20,16 +20,16 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/measure.hpp"
-#include "files/child.hpp"
-#include "files/date.hpp"
 #include "files/files.hpp"
-#include "files/progress.hpp"
-#include "files/shapes.hpp"
 #include "peers/peers.hpp"
+#include "processes/child.hpp"
+#include "product/shapes.hpp"
 #include "reports/checks.hpp"
 #include "reports/page.hpp"
 #include "reports/text.hpp"
 #include "system/files.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "bench/paper.hpp"
-#include "files/check_json.hpp"
-#include "files/shapes.hpp"
+#include "product/check_json.hpp"
+#include "product/shapes.hpp"
 #include "reports/findings.hpp"
 
 namespace glgemm::tools {

@@ -10,8 +10,8 @@
 #include <CLI/CLI.hpp>
 
 #include "arguments/options.hpp"
-#include "files/date.hpp"
 #include "files/files.hpp"
+#include "terminal/texts.hpp"
 #include "tune/tune.hpp"
 #include "verbs.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "files/child.hpp"
 #include "files/files.hpp"
+#include "processes/child.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -20,7 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "files/files.hpp"
-#include "files/progress.hpp"
+#include "terminal/progress.hpp"
 #include "tune/candidate_journal.hpp"
 
 namespace glgemm::tools {

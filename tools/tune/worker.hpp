@@ -17,7 +17,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
 
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 #include "system/processes.hpp"
 #include "tune/search.hpp"
 

@@ -21,9 +21,9 @@
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
-#include "files/driver_reports.hpp"
 #include "files/npy.hpp"
-#include "files/product.hpp"
+#include "inspect/driver_reports.hpp"
+#include "product/product.hpp"
 #include "system/processes.hpp"
 #include "tune/worker.hpp"
 #include "tune/worker_lines.hpp"

@@ -10,7 +10,7 @@
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
 
-#include "files/image.hpp"
+#include "drawing/image.hpp"
 
 namespace glgemm::tools {
 

@@ -20,8 +20,8 @@
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
+#include "drawing/image.hpp"
 #include "files/files.hpp"
-#include "files/image.hpp"
 #include "system/program.hpp"
 #include "view/viewer.hpp"
 #ifdef GLGEMM_HAS_IMGUI

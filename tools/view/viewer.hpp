@@ -23,7 +23,7 @@
 #include <glgemm/job.hpp>
 #include <glgemm/verify.hpp>
 
-#include "files/image.hpp"
+#include "drawing/image.hpp"
 #include "view/gl.hpp"
 #include "view/scene.hpp"
 

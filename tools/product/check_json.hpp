@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "files/product.hpp"
+#include "product/product.hpp"
 
 namespace glgemm::tools {
 

@@ -1,5 +1,5 @@
 // What drivers tell of programs, for the verbs that ask them.
-#include "files/driver_reports.hpp"
+#include "inspect/driver_reports.hpp"
 
 #include <cstdlib>
 #include <string>

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "files/promotion.hpp"
+#include "product/promotion.hpp"
 
 using namespace glgemm::tools;
 

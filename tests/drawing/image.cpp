@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "files/image.hpp"
+#include "drawing/image.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;

@@ -1,5 +1,5 @@
 // Products of matrices from files: see file_product.hpp.
-#include "files/file_product.hpp"
+#include "product/file_product.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "files/promotion.hpp"
+#include "product/promotion.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "files/formats.hpp"
 #include "files/npy.hpp"
-#include "files/product.hpp"
-#include "files/shapes.hpp"
+#include "product/product.hpp"
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 

@@ -1,5 +1,5 @@
 // Writes what a check has found as JSON.
-#include "files/check_json.hpp"
+#include "product/check_json.hpp"
 
 #include <algorithm>
 #include <array>

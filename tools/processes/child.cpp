@@ -1,5 +1,5 @@
 // Programs as children: see child.hpp.
-#include "files/child.hpp"
+#include "processes/child.hpp"
 
 #include <array>
 #include <atomic>

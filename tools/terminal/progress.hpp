@@ -1,14 +1,13 @@
-// A progress bar on stderr, where that is a terminal; and how long something takes.
+// A progress bar on stderr, where that is a terminal; and how long the rest takes.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <string>
 
 #include "system/program.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 
@@ -44,24 +43,6 @@ class Progress {
   bool shown_;
   bool terminal_;
 };
-
-/// How long something will take: "45 s", "12 min 5 s" or "3 h 20 min".
-inline std::string duration_text(double seconds) {
-  const auto whole = [](double x) { return std::to_string(static_cast<long long>(x)); };
-  const double s = std::ceil(seconds);
-  if (s < 60) return whole(s) + " s";
-  if (s < 3600) return whole(s / 60) + " min " + whole(std::fmod(s, 60)) + " s";
-  return whole(s / 3600) + " h " + whole(std::fmod(s, 3600) / 60) + " min";
-}
-
-/// How long something took: "123.4 ms", "12.34 s" or "12 min 5 s".
-inline std::string time_text(std::chrono::duration<double> time) {
-  const double seconds = time.count();
-  if (seconds >= 100) return duration_text(seconds);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), seconds < 1 ? "%.4g ms" : "%.4g s", seconds < 1 ? 1e3 * seconds : seconds);
-  return text.data();
-}
 
 /// How long what is left takes, from the rate so far.
 class TimeLeft {

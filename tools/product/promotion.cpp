@@ -1,5 +1,5 @@
 // NumPy's promotion: see promotion.hpp. The rules: numpy.org/neps/nep-0050-scalar-promotion.html
-#include "files/promotion.hpp"
+#include "product/promotion.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // Products in words: see shapes.hpp.
-#include "files/shapes.hpp"
+#include "product/shapes.hpp"
 
 #include <array>
 #include <charconv>

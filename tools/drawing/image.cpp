@@ -1,5 +1,5 @@
 // Pictures of matrices: see image.hpp.
-#include "files/image.hpp"
+#include "drawing/image.hpp"
 
 #include <algorithm>
 #include <array>

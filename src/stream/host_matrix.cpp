@@ -1,0 +1,84 @@
+// Matrices on the host's side, and products of them.
+#include <fmt/core.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "engine/execute.hpp"
+#include "engine/validate.hpp"
+#include "stream/sections.hpp"
+
+namespace glgemm {
+namespace {
+
+/// Calls f(in_matrix, in_section, bytes) for each line of a section: the offsets of its first byte in a matrix whose lines are
+/// `ld` elements apart (0: its width) and in the dense section, and its length in bytes.
+template <class F>
+void for_each_line(const HostMatrix& matrix, std::int64_t ld, const Section& section, const F& f) {
+  const bool by_rows = matrix.layout == Layout::row_major;
+  const std::int64_t step = ld != 0 ? ld : by_rows ? matrix.columns : matrix.rows;
+  const std::int64_t bytes = element_bytes(matrix.type), width = by_rows ? section.columns : section.rows;
+  for_each_part(section, matrix.layout, width, [&](const Section& line, std::int64_t offset) {
+    const std::int64_t first = by_rows ? line.row * step + line.column : line.column * step + line.row;
+    f(first * bytes, offset * bytes, static_cast<std::size_t>(width * bytes));
+  });
+}
+
+}  // namespace
+
+HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
+  const std::int64_t width = layout == Layout::row_major ? columns : rows;
+  if (rows < 0 || columns < 0) throw std::invalid_argument("host_matrix: " + size_text(rows, columns) + " is not a usable size");
+  if (ld != 0 && ld < width)
+    throw std::invalid_argument(fmt::format("host_matrix: ld is {}, less than the width of {}", ld, width));
+  HostMatrix matrix{rows, columns, type, layout, {}, {}};
+  matrix.read = [=, from = static_cast<const std::byte*>(data)](const Section& section, void* to) {
+    for_each_line(matrix, ld, section, [&](std::int64_t in_matrix, std::int64_t in_section, std::size_t bytes) {
+      std::memcpy(static_cast<std::byte*>(to) + in_section, from + in_matrix, bytes);
+    });
+  };
+  return matrix;
+}
+
+HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
+  HostMatrix matrix = host_matrix(static_cast<const void*>(data), rows, columns, type, ld, layout);
+  const HostMatrix shape{rows, columns, type, layout, {}, {}};
+  matrix.write = [=, to = static_cast<std::byte*>(data)](const Section& section, const void* from) {
+    for_each_line(shape, ld, section, [&](std::int64_t in_matrix, std::int64_t in_section, std::size_t bytes) {
+      std::memcpy(to + in_matrix, static_cast<const std::byte*>(from) + in_section, bytes);
+    });
+  };
+  return matrix;
+}
+
+Problem problem(const HostGemm& product) {
+  const auto view = [](const HostMatrix& matrix) {
+    return BufferView{.rows = matrix.rows, .columns = matrix.columns, .layout = matrix.layout, .type = matrix.type};
+  };
+  const HostEpilogue& epilogue = product.epilogue;
+  Gemm gemm{.op_a = product.op_a,
+            .op_b = product.op_b,
+            .alpha = product.alpha,
+            .a = view(product.a),
+            .b = view(product.b),
+            .beta = product.beta,
+            .c = view(product.c)};
+  if (epilogue.residual) gemm.epilogue.residual = view(*epilogue.residual);
+  if (epilogue.residual && epilogue.residual->layout != product.c.layout)
+    throw std::invalid_argument("multiply: C and D differ in their layout");
+  gemm.epilogue.activation = epilogue.activation;
+  check_numbers(gemm, accumulator(gemm.a.type));
+  if (epilogue.bias.kind() != Bias::none) {
+    const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
+    gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);
+    const HostMatrix& bias = epilogue.bias.values();
+    const std::int64_t rows = for_rows ? product.c.rows : 1, columns = for_rows ? 1 : product.c.columns;
+    if (bias.rows != rows || bias.columns != columns || bias.type != product.c.type)
+      throw std::invalid_argument(fmt::format("multiply: the bias is {} of {} and not {} of {}",
+                                              size_text(bias.rows, bias.columns), to_string(bias.type), size_text(rows, columns),
+                                              to_string(product.c.type)));
+  }
+  return problem_to_plan(gemm);
+}
+
+}  // namespace glgemm
