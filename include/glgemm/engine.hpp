@@ -123,6 +123,11 @@ struct StruckOff {
 /// was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; a GL_OUT_OF_MEMORY
 /// that glgemm caused is cleared. Programs are compiled when first needed and kept.
 ///
+/// Forks: OpenGL drivers do not live through one. In a child that was forked after the first engine was made, each call that
+/// needs OpenGL throws GlError, a new engine too, and objects of the parent's are destroyed without OpenGL. With the GNU C
+/// library such a child's exit() leaves out what was registered before the last engine was made: the driver's handlers would
+/// wait for threads that the child does not have.
+///
 /// Barriers: a product sees what shaders wrote to A, B, C, D or a bias as storage buffers before. After writes by other means,
 /// issue what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform
 /// feedback, glBufferSubData or a copy. After a product, name the use to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
@@ -132,6 +137,7 @@ class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has
   ///                                its version
+  /// @throws GlError                this process is a fork of one that has used glgemm
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Abandons what was not released, without calling OpenGL; releases it with EngineOptions::release_on_destruction.

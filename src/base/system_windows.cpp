@@ -5,6 +5,7 @@
 #endif
 #include <windows.h>
 
+#include "base/fork.hpp"
 #include "base/system.hpp"
 
 namespace glgemm {
@@ -72,6 +73,13 @@ std::int64_t main_memory_bytes() {
   status.dwLength = sizeof status;
   return GlobalMemoryStatusEx(&status) ? static_cast<std::int64_t>(status.ullTotalPhys) : 0;
 }
+
+// Windows has no fork.
+void watch_forks() {}
+bool is_forked() noexcept {
+  return false;
+}
+void check_not_forked(const char*) {}
 
 // mingw-w64 frees the memory of a thread's variables before it calls their destructors.
 std::string& last_error_text() {

@@ -91,7 +91,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
 }
 
 DeviceMatrix::~DeviceMatrix() {
-  if (buffers_.empty() || state_->abandoned) return;
+  if (buffers_.empty() || state_->is_gone()) return;
   const auto is_mine = [&](unsigned buffer) { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); };
   // Other buffers may get the names while a scope or an image remembers them.
   std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });

@@ -44,6 +44,7 @@ std::invalid_argument of_product(std::size_t i, std::size_t count, const std::in
 
 Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(std::make_shared<State>()) {
   if (!get_proc_address) throw std::invalid_argument("Engine: get_proc_address is null");
+  check_not_forked("Engine");
   State& state = *state_;
   state.api = gl::load(get_proc_address);
   state.device = gl::device_info(state.api);
@@ -62,11 +63,12 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log("tuning: " + note);
   state.mark.place(state.api);
+  watch_forks();
   state.listens = state.options.log && !state.options.use_ready_programs;
 }
 
 Engine::~Engine() {
-  if (!state_ || state_->released) return;
+  if (!state_ || state_->released || is_forked()) return;
   if (state_->options.release_on_destruction && state_->is_current()) {
     delete_objects(*state_);
     return;

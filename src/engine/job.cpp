@@ -56,7 +56,7 @@ struct GLGEMM_HIDDEN Job::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (engine->abandoned) return;
+    if (engine->is_gone()) return;
     const gl::Api& api = engine->api;
     clock.destroy(api);
     work.destroy(api);

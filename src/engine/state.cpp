@@ -36,6 +36,7 @@ void Engine::State::check_usable(const char* what) const {
 }
 
 void Engine::State::check_context(const char* what) const {
+  check_not_forked(what);
   if (abandoned) throw std::invalid_argument(std::string(what) + ": the engine was abandoned");
   if (released) return;  // the mark is gone with the rest
 #ifdef NDEBUG
@@ -220,7 +221,7 @@ Fence& Fence::operator=(Fence&& other) noexcept {
 }
 
 Fence::~Fence() {
-  if (state_ && !state_->engine->abandoned) state_->sync.destroy(state_->engine->api);
+  if (state_ && !state_->engine->is_gone()) state_->sync.destroy(state_->engine->api);
 }
 
 bool Fence::poll() const {
@@ -228,6 +229,7 @@ bool Fence::poll() const {
 }
 
 bool Fence::wait(std::chrono::nanoseconds timeout) const {
+  check_not_forked("Fence");
   if (state_->engine->abandoned) throw std::invalid_argument("Fence: the engine was abandoned");
   const gl::Api& api = state_->engine->api;
   const gl::Sync::Status status = state_->sync.wait(api, timeout);
@@ -254,9 +256,10 @@ Scope::~Scope() {
   if (!state_) return;
   state_->engine->scoped = false;
   state_->engine->sizes.clear();
-  if (!state_->engine->abandoned)
+  if (!state_->engine->is_gone())
     for (gl::BufferImage& image : state_->engine->operand_images) gl::release_image(state_->engine->api, image);
-  if (state_->engine->abandoned && state_->guard) state_->guard->forget();
+  else if (state_->guard)
+    state_->guard->forget();
 }
 
 Scope Engine::scope() {
@@ -277,7 +280,7 @@ Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
 }
 
 Stopwatch::~Stopwatch() {
-  if (!state_->abandoned) gl::delete_queries(state_->api, queries_);
+  if (!state_->is_gone()) gl::delete_queries(state_->api, queries_);
 }
 
 void Stopwatch::start() {

@@ -12,6 +12,7 @@
 #include <glgemm/fence.hpp>
 #include <glgemm/plan.hpp>
 
+#include "base/fork.hpp"
 #include "engine/pace.hpp"
 #include "gl/gl.hpp"
 #include "gl/program_cache.hpp"
@@ -80,15 +81,20 @@ struct GLGEMM_HIDDEN Engine::State {
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
-  /// The context is gone: OpenGL must not be called.
+  /// The context is gone.
   bool abandoned = false;
 
+  /// Whether OpenGL must not be called.
+  bool is_gone() const noexcept { return abandoned || is_forked(); }
+
   /// Whether the engine's context is current, by its mark; not for a released or abandoned engine.
-  bool is_current() const { return mark.is_here(api); }
+  bool is_current() const { return !is_forked() && mark.is_here(api); }
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
+  /// @throws GlError                this process is a fork of the engine's
   void check_usable(const char* what) const;
   /// The same for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
+  /// @throws GlError                this process is a fork of the engine's
   void check_context(const char* what) const;
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;

@@ -100,7 +100,7 @@ Streamer::Streamer(Engine& engine, const HostGemm& product, const StreamPlan& pl
 }
 
 Streamer::~Streamer() {
-  if (!lost_ && !state_.abandoned) destroy();
+  if (!lost_ && !state_.is_gone()) destroy();
 }
 
 void Streamer::make_buffers() {

@@ -19,7 +19,8 @@ words = re.compile(
 asks = re.compile(r"__(GNUC__|GLIBC__|clang__|linux__|unix__|APPLE__|x86_64__)|_WIN32|_MSC_VER|__has_include")
 # Rooms for one system, and components that are built on Linux alone.
 rooms = (
-    "src/base/system_posix.cpp", "src/base/system_windows.cpp", "src/base/portable.cpp", "src/headless/egl.cpp", "src/headless/wgl.cpp",
+    "src/base/system_posix.cpp", "src/base/system_windows.cpp", "src/base/fork_posix.cpp", "src/base/portable.cpp",
+    "src/headless/egl.cpp", "src/headless/wgl.cpp",
     "src/blas/", "src/distributed/", "src/python/", "tools/system/posix/", "tools/system/windows/", "tools/peers/clblast.cpp",
 )
 

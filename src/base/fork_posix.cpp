@@ -1,0 +1,62 @@
+// Forks, where the system is POSIX: see fork.hpp.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include <glgemm/error.hpp>
+
+#include "base/fork.hpp"
+
+namespace glgemm {
+namespace {
+
+std::atomic<bool> forked = false;
+/// The process that called watch_forks() first.
+std::atomic<pid_t> watched = 0;
+
+#ifdef __GLIBC__
+void leave_child(int status, void*) {
+  if (!is_forked()) return;
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
+/// Keeps this library loaded to the end of the process: glibc calls leave_child() even if dlclose() has unloaded it.
+void stay_loaded() {
+  Dl_info here{};
+  if (::dladdr(&watched, &here) != 0 && here.dli_fname) ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+#endif
+
+}  // namespace
+
+void watch_forks() {
+  pid_t none = 0;
+  if (watched.compare_exchange_strong(none, ::getpid())) {
+    if (::pthread_atfork(nullptr, nullptr, [] { forked = true; }) != 0) throw std::bad_alloc();
+#ifdef __GLIBC__
+    stay_loaded();
+#endif
+  }
+#ifdef __GLIBC__
+  ::on_exit(leave_child, nullptr);  // handlers are called in the opposite order, so that this one is called before the driver's
+#endif
+}
+
+bool is_forked() noexcept {
+  return forked.load(std::memory_order_relaxed);
+}
+
+void check_not_forked(const char* what) {
+  if (is_forked())
+    throw GlError(std::string(what) + ": this process is a fork of one that has used glgemm (process " +
+                  std::to_string(watched.load()) +
+                  "), and OpenGL drivers do not live through a fork: start processes by fork and exec, or before OpenGL is used");
+}
+
+}  // namespace glgemm
