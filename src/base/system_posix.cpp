@@ -1,7 +1,9 @@
 // What the library asks of the system, where that is POSIX: see system.hpp.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -36,6 +38,22 @@ std::string distrust(const std::filesystem::path& folder) {
   if (found.st_uid != ::geteuid()) return "it belongs to another user";
   if (found.st_mode & S_IWOTH) return "others may write into it";
   return "";
+}
+
+std::error_code make_file(const std::filesystem::path& path, std::string_view bytes) {
+  const auto error = [] { return std::error_code(errno, std::generic_category()); };
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) return error();
+  std::error_code failed;
+  while (!bytes.empty() && !failed) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written >= 0)
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      failed = error();
+  }
+  if (::close(file) != 0 && !failed) failed = error();
+  return failed;
 }
 
 bool is_open_elsewhere(const std::error_code&) {

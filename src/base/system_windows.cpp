@@ -5,6 +5,8 @@
 #endif
 #include <windows.h>
 
+#include <algorithm>
+
 #include "base/fork.hpp"
 #include "base/system.hpp"
 
@@ -57,6 +59,23 @@ std::filesystem::path user_cache(std::string_view rest) {
 // Whose a folder is and who may write there is said by its access list; what lies below a user's own folder is the user's.
 std::string distrust(const std::filesystem::path&) {
   return "";
+}
+
+std::error_code make_file(const std::filesystem::path& path, std::string_view bytes) {
+  const auto error = [] { return std::error_code(static_cast<int>(GetLastError()), std::system_category()); };
+  const HANDLE file = CreateFileW(path.c_str(), GENERIC_WRITE, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (file == INVALID_HANDLE_VALUE) return error();
+  std::error_code failed;
+  while (!bytes.empty() && !failed) {
+    const auto part = static_cast<DWORD>(std::min<std::size_t>(bytes.size(), 1 << 30));
+    DWORD written = 0;
+    if (WriteFile(file, bytes.data(), part, &written, nullptr))
+      bytes.remove_prefix(written);
+    else
+      failed = error();
+  }
+  if (!CloseHandle(file) && !failed) failed = error();
+  return failed;
 }
 
 bool is_open_elsewhere(const std::error_code& error) {

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <future>
@@ -17,63 +15,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <glgemm/accelerators.hpp>
 #include <glgemm/error.hpp>
 
+#include "base/thread.hpp"
 #include "engine/state.hpp"
 
 namespace glgemm {
-
-/// Runs tasks in their order on a thread of its own.
-class Thread {
- public:
-  Thread() : thread_([this] { run(); }) {}
-  ~Thread() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
-
-  /// What the task throws comes out of the future.
-  std::future<void> post(std::function<void()> task) {
-    std::packaged_task<void()> packaged(std::move(task));
-    std::future<void> result = packaged.get_future();
-    {
-      const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(packaged));
-    }
-    changed_.notify_one();
-    return result;
-  }
-
- private:
-  void run() {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stop_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      std::packaged_task<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::packaged_task<void()>> tasks_;
-  bool stop_ = false;
-  std::thread thread_;
-};
 
 /// An engine in a context, on a thread. What is not the thread belongs to its task while one runs.
 struct Accelerator {
@@ -147,8 +98,11 @@ struct GLGEMM_HIDDEN Accelerators::State {
 
   explicit State(AcceleratorsOptions given) : options(std::move(given)) {}
   ~State() {
-    for (const auto& one : list)
-      if (one->thread) one->thread->post([&accelerator = *one] { accelerator.stop(); });
+    for (auto& one : list)
+      if (one->thread && one->thread->is_here())
+        one->thread->post([&accelerator = *one] { accelerator.stop(); });
+      else if (one->thread)
+        static_cast<void>(one.release());  // a forked child: its context is the parent's
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;

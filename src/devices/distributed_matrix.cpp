@@ -111,9 +111,11 @@ DistributedMatrix& DistributedMatrix::operator=(DistributedMatrix&& other) noexc
 
 void DistributedMatrix::destroy() noexcept {
   std::vector<std::future<void>> ends;
-  for (const auto& part : parts_)
-    ends.push_back(
-        state_->list[static_cast<std::size_t>(part->accelerator)]->thread->post([&matrix = part->matrix] { matrix.reset(); }));
+  for (auto& part : parts_)
+    if (Thread& thread = *state_->list[static_cast<std::size_t>(part->accelerator)]->thread; thread.is_here())
+      ends.push_back(thread.post([&matrix = part->matrix] { matrix.reset(); }));
+    else
+      static_cast<void>(part.release());  // a forked child: the buffer is the parent's
   for (std::future<void>& end : ends) end.wait();
   parts_.clear();
 }

@@ -1,12 +1,13 @@
 // Linked programs as files: naming, checking, writing, and the bound on them.
 #include "gl/program_cache.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -34,13 +35,7 @@ std::uint64_t file_bytes(std::string_view key, const StoredProgram& program) {
   return sizeof(Header) + key.size() + program.binary.size() + sizeof(Hash128);
 }
 
-std::string hex(std::uint64_t number) {
-  std::string text(16, '0');
-  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4) *digit = "0123456789abcdef"[number & 15];
-  return text;
-}
-
-// Names: glgemm-<32 digits>.program; while a file is written, .<16 digits>.tmp follows.
+// Names: glgemm-<32 digits>.program; while replace_file() writes one, .<16 digits>.tmp follows.
 constexpr std::string_view name_begin = "glgemm-", name_end = ".program", temporary_end = ".tmp";
 constexpr std::size_t name_size = name_begin.size() + 32 + name_end.size();
 
@@ -92,7 +87,7 @@ fs::path ProgramCache::folder(const std::optional<std::string>& asked, const Log
 
 fs::path ProgramCache::file(std::string_view key) const {
   const Hash128 hash = fnv1a_128(key);
-  return folder_ / (std::string(name_begin) + hex(hash.high) + hex(hash.low) + std::string(name_end));
+  return folder_ / fmt::format("{}{:016x}{:016x}{}", name_begin, hash.high, hash.low, name_end);
 }
 
 std::optional<StoredProgram> ProgramCache::load(std::string_view key) noexcept {
@@ -140,23 +135,10 @@ void ProgramCache::store(std::string_view key, const StoredProgram& program) noe
   try {
     make_folder();  // somebody may have deleted it
     const fs::path path = file(key);
-    std::random_device random;
-    const auto draw = [&] { return std::uint64_t{random()}; };
-    // A random name. Process numbers may be equal on two machines or in two containers that share the folder.
-    fs::path temporary = path;
-    temporary += "." + hex(draw() << 32 | draw()) + std::string(temporary_end);
-    std::error_code error;
-    try {
-      write(temporary, key, program);
-      fs::rename(temporary, path, error);
-      if (is_open_elsewhere(error))  // no failure: the program there is as good
-        fs::remove(temporary, error);
-      else if (error && error != std::errc::no_such_file_or_directory)  // the folder was deleted: no failure
-        throw fs::filesystem_error("rename", temporary, path, error);
-    } catch (...) {
-      fs::remove(temporary, error);
-      throw;
-    }
+    const std::error_code error = replace_file(path, file_of(key, program));
+    // It is no failure if the folder was deleted, or if the program that is there is as good and in use.
+    if (error && error != std::errc::no_such_file_or_directory && !is_open_elsewhere(error))
+      throw std::runtime_error(fmt::format("{} can't be written: {}", to_text(path), error.message()));
     remove_oldest();
   } catch (const std::exception& error) {
     turn_off(error.what());
@@ -169,7 +151,7 @@ void ProgramCache::make_folder() {
   if (fs::create_directories(folder_)) fs::permissions(folder_, fs::perms::owner_all, ignored);
 }
 
-void ProgramCache::write(const fs::path& path, std::string_view key, const StoredProgram& program) {
+std::string ProgramCache::file_of(std::string_view key, const StoredProgram& program) {
   Header header;
   header.format = program.format;
   header.flags = program.self_checked ? self_checked_flag : 0;
@@ -185,11 +167,7 @@ void ProgramCache::write(const fs::path& path, std::string_view key, const Store
   const Hash128 hash = fnv1a_128(std::string_view(bytes).substr(0, sizeof header + program.binary.size()));
   put(&hash, sizeof hash);
   put(key.data(), key.size());
-  // There is no wait for the disk: if the machine crashes, the hash shows that the file is damaged.
-  std::ofstream stream(path, std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) throw std::runtime_error(to_text(path) + " can't be written");
+  return bytes;  // if the machine crashes while it is written, the hash shows that the file is damaged
 }
 
 void ProgramCache::remove_oldest() const {

@@ -53,7 +53,7 @@ class ProgramCache {
 
  private:
   void make_folder();
-  void write(const std::filesystem::path& path, std::string_view key, const StoredProgram& program);
+  static std::string file_of(std::string_view key, const StoredProgram& program);
   void remove_oldest() const;
   void turn_off(const std::string& why) noexcept;
   void log(const std::string& message) const {
