@@ -1,8 +1,12 @@
 #include "python/array.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "python/dtype.hpp"
 #include "python/product.hpp"
@@ -10,29 +14,38 @@
 namespace glgemm::python {
 namespace {
 
-/// The bytes that an array reaches, as one line.
-BufferView span_of(const Array& array) {
-  const Strided& lies = array.lies;
-  const std::int64_t width = lies.highest() - lies.lowest() + 1;
-  return view_of_lines(where(array), lies.type, 1, width, width, lies.offset + lies.lowest());
+/// All elements that an array reaches, as one line.
+BufferView span_of(const Where& where, const Strided& lies) {
+  const std::int64_t width = lies.size() > 0 ? lies.highest() - lies.lowest() + 1 : 0;
+  return view_of_lines(where, lies.type, 1, width, width, lies.offset + lies.lowest());
 }
 
-/// The elements of `span` that the array has, as NumPy's view of it.
-py::array of_span(const Array& array, const py::array& span) {
-  const Strided& lies = array.lies;
-  const std::int64_t bytes = element_bytes(lies.type);
+/// The elements of an array whose lines are these.
+BufferView view_of(const Where& where, const Strided& lies, const Stacked& lines) {
+  return view_of_lines(where, lies.type, lines.lines, lines.width, lines.ld, lies.offset);
+}
+
+std::vector<py::ssize_t> strides_in_bytes(const Strided& lies) {
   std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : lies.strides) strides.push_back(stride * bytes);
-  const char* first = static_cast<const char*>(span.data()) - lies.lowest() * bytes;
-  return py::array(span.dtype(), lies.shape, strides, first, span);
+  for (const std::int64_t stride : lies.strides) strides.push_back(stride * element_bytes(lies.type));
+  return strides;
 }
 
-py::array read_span(const Array& array) {
-  const BufferView view = span_of(array);
-  py::array span(dtype_of(array.lies.type), Sizes{view.columns});
-  void* to = span.mutable_data();
-  array.storage->service->run("numpy", [&](Engine& engine, Interrupt&) { engine.download(view, to); });
-  return span;
+/// The array's elements in `span`, which has all that it reaches, as NumPy's view of them.
+py::array of_span(const Strided& lies, const py::array& span) {
+  const char* first = static_cast<const char*>(span.data()) - lies.lowest() * element_bytes(lies.type);
+  return py::array(span.dtype(), lies.shape, strides_in_bytes(lies), first, span);
+}
+
+void read(Service& service, const BufferView& view, py::array& host) {
+  void* to = host.mutable_data();
+  service.run("numpy", [&](Engine& engine, Interrupt&) { engine.download(view, to); });
+}
+
+py::array read_span(Service& service, const BufferView& span) {
+  py::array host(dtype_of(span.type), Sizes{span.columns});
+  read(service, span, host);
+  return host;
 }
 
 bool repeats(const Strided& lies) {
@@ -51,10 +64,22 @@ Strided at_least_2d(Strided array) {
   return array;
 }
 
+Where where(const std::shared_ptr<const Elements>& elements) {
+  return {elements->matrix.get(), elements->buffer, elements};
+}
+
 Where where(const Array& array) {
-  const Storage& storage = *array.storage;
-  if (storage.freed) throw std::invalid_argument("the array is freed, or its engine is closed");
-  return {storage.matrix ? &*storage.matrix : nullptr, storage.buffer};
+  if (!array.storage->elements) throw std::invalid_argument("the array is freed, or its engine is closed");
+  return where(array.storage->elements);
+}
+
+std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
+                                             std::int64_t columns, Type type) {
+  return std::make_shared<const Elements>(service, std::make_unique<DeviceMatrix>(engine, rows, columns, type));
+}
+
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies) {
+  return {std::make_shared<Storage>(std::move(elements)), lies};
 }
 
 BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
@@ -70,62 +95,96 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
   view.buffer = whole.buffer;
   if (whole.bands.empty() || lines == 0 || width == 0) return view;
   if (lines > 1 && ld != whole.columns)
-    throw std::invalid_argument("an array of " + std::to_string(whole.rows) + "x" + std::to_string(whole.columns) +
-                                " lies in several buffers, since the driver gives none that is so large: whole rows of it, or "
-                                "parts of them, can be used alone");
+    throw std::invalid_argument(
+        fmt::format("an array of {}x{} lies in several buffers, since the driver gives none that is so "
+                    "large: whole rows of it, or parts of them, can be used alone",
+                    whole.rows, whole.columns));
   return where.matrix->view(offset / whole.columns, offset % whole.columns, lines, width);
 }
 
-Sizes whole_numbers(const std::string& what, const py::object& given) {
-  Sizes numbers;
-  try {
-    const bool is_one = PyIndex_Check(given.ptr()) && !PySequence_Check(given.ptr());  // NumPy's arrays are both
-    const py::object all = is_one ? py::object(py::make_tuple(given)) : given;
-    for (const py::handle one : all) {
-      numbers.push_back(PyNumber_AsSsize_t(one.ptr(), PyExc_OverflowError));
-      if (numbers.back() == -1 && PyErr_Occurred()) throw py::error_already_set();
-    }
-  } catch (py::error_already_set& error) {
-    const bool is_large = error.matches(PyExc_OverflowError);
-    if (!is_large && !error.matches(PyExc_TypeError)) throw;
-    const std::string message = what + " is " + py::repr(given).cast<std::string>() + " and must be whole numbers";
-    if (is_large) throw py::value_error(message + " of 64 bits");
-    throw py::type_error(message);
-  }
-  return numbers;
-}
-
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape) {
+  const Strided lies = dense(type, shape);
   const std::int64_t columns = shape.empty() ? 1 : shape.back();
-  const std::int64_t rows = shape.empty() ? 1 : product_of(shape, shape.size() - 1);
-  NewMatrix matrix(service);
-  service->run("empty", [&](Engine& engine, Interrupt&) { matrix.make(engine, rows, columns, type); });
-  return {matrix.take(), dense(type, shape)};
+  const std::int64_t rows = shape.empty() ? 1 : product_of({shape.begin(), shape.end() - 1});
+  std::shared_ptr<const Elements> elements;
+  service->run("empty", [&](Engine& engine, Interrupt&) { elements = new_elements(service, engine, rows, columns, type); });
+  return array_of(std::move(elements), lies);
 }
 
-Strided strided(const py::array& host, Type type) {
-  Strided lies{type};
+namespace {
+
+/// Strides and offset of an array in a buffer, counted in elements.
+Strided in_buffer(Type type, const Sizes& shape, std::int64_t offset, const py::object& given_strides) {
+  Strided lies = dense(type, shape);
+  const std::int64_t bytes = element_bytes(type);
+  const auto in_elements = [&](const char* what, std::int64_t given) {
+    if (given % bytes == 0) return given / bytes;
+    throw std::invalid_argument(fmt::format("wrap: the {} {} is no multiple of the element's {} bytes", what, given, bytes));
+  };
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; }))
+    throw std::invalid_argument(fmt::format("wrap: the shape {} has a negative size", text(shape)));
+  lies.offset = in_elements("offset", offset);
+  if (given_strides.is_none()) return lies;
+  const Sizes strides = whole_numbers("wrap: strides", given_strides);
+  if (strides.size() != shape.size())
+    throw std::invalid_argument(fmt::format("wrap: {} strides for {} dimensions", strides.size(), shape.size()));
+  std::transform(strides.begin(), strides.end(), lies.strides.begin(),
+                 [&](std::int64_t stride) { return in_elements("stride", stride); });
+  return lies;
+}
+
+}  // namespace
+
+Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::object& owner, const py::object& given_shape,
+           const py::object& dtype, const py::object& offset, const py::object& strides) {
+  const Sizes shape = whole_numbers("wrap: the shape", given_shape);
+  const Type type = type_of_object(dtype);
+  const Strided lies = in_buffer(type, shape, whole_number("wrap: the offset", offset), strides);
+  const std::string what = fmt::format("wrap: {} {}", text(shape), info(type).numpy);
+  double reach = static_cast<double>(lies.offset);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    reach += std::abs(static_cast<double>(lies.strides[i])) * static_cast<double>(shape[i]);
+  if (reach * static_cast<double>(element_bytes(type)) >= 0x1p62)
+    throw std::invalid_argument(what + " with such strides reaches further than any buffer");
+  const std::int64_t first = lies.offset + lies.lowest();
+  if (first < 0) throw std::invalid_argument(fmt::format("{} starts at byte {}", what, first * element_bytes(type)));
+  const std::shared_ptr<const Elements> elements = std::make_shared<const Elements>(service, nullptr, buffer, owner);
+  const BufferView span = span_of(where(elements), lies);
+  service->run("wrap", [&](Engine& engine, Interrupt&) {
+    // A product without columns checks its operands and reads none of them.
+    const Gemm nothing{.a = span,
+                       .b = {.buffer = buffer, .rows = span.columns, .columns = 0, .type = type},
+                       .c = {.buffer = buffer, .rows = 1, .columns = 0, .type = accumulator(type)}};
+    try {
+      engine.gemm(nothing);
+    } catch (const Unsupported&) {  // the type: its elements can be copied all the same
+    } catch (const std::invalid_argument& error) {
+      const std::string said = error.what(), operand = fmt::format("gemm: A of 1x{0} with ld {0}", span.columns);
+      throw std::invalid_argument(what + (said.starts_with(operand) ? said.substr(operand.size()) : ": " + said));
+    }
+  });
+  return array_of(elements, lies);
+}
+
+std::optional<Strided> strided(const py::array& host, Type type) {
   const py::ssize_t bytes = element_bytes(type);
+  Strided lies{type, {host.shape(), host.shape() + host.ndim()}};
+  if (lies.size() == 0) return dense(type, lies.shape);  // whose strides mean nothing
   for (py::ssize_t i = 0; i < host.ndim(); ++i) {
-    lies.shape.push_back(host.shape(i));
-    if (host.strides(i) % bytes != 0) throw std::invalid_argument("an array's strides are no whole elements");
+    if (host.strides(i) % bytes != 0) return std::nullopt;
     lies.strides.push_back(host.strides(i) / bytes);
   }
-  if (lies.size() == 0) return dense(type, lies.shape);  // whose strides mean nothing
   return lies;
 }
 
 py::array host_array(const Strided& packed) {
-  std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : packed.strides) strides.push_back(stride * element_bytes(packed.type));
-  return py::array(dtype_of(packed.type), packed.shape, strides);
+  return py::array(dtype_of(packed.type), packed.shape, strides_in_bytes(packed));
 }
 
 Array upload(const std::shared_ptr<Service>& service, const py::array& host) {
-  const Type type = type_of_object(host.dtype());
-  const Sizes shape(host.shape(), host.shape() + host.ndim());
-  Array array = empty(service, type, shape);
-  if (array.lies.size() > 0) assign(array, host);
+  const Type type = type_of_object(host.dtype().attr("newbyteorder")("="));
+  Array array = empty(service, type, {host.shape(), host.shape() + host.ndim()});
+  assign(array, host);
   return array;
 }
 
@@ -134,154 +193,105 @@ Array copied(const Array& array) {
 }
 
 py::array download(const Array& array) {
+  const Where at = where(array);
   const Strided matrix = at_least_2d(array.lies);
-  where(array);
   if (matrix.size() == 0) return host_array(dense(matrix.type, array.lies.shape));
+  Service& service = *array.storage->service;
   const auto lines = repeats(matrix) ? std::nullopt : stacked(matrix);
-  if (!lines) return py::reinterpret_borrow<py::array>(of_span(array, read_span(array)).attr("copy")());
-  Strided packed = lines->packed;
-  const auto vectors = static_cast<std::ptrdiff_t>(matrix.dimensions() - array.lies.dimensions());
-  packed.shape.erase(packed.shape.begin(), packed.shape.begin() + vectors);
-  packed.strides.erase(packed.strides.begin(), packed.strides.begin() + vectors);
-  if (array.lies.dimensions() < 2) packed = dense(packed.type, packed.shape);
-  py::array host = host_array(packed);
-  void* to = host.mutable_data();
-  const BufferView view = view_of_lines(where(array), matrix.type, lines->lines, lines->width, lines->ld, matrix.offset);
-  array.storage->service->run("numpy", [&](Engine& engine, Interrupt&) { engine.download(view, to); });
+  if (!lines)
+    return py::reinterpret_borrow<py::array>(of_span(array.lies, read_span(service, span_of(at, array.lies))).attr("copy")());
+  const auto added = static_cast<std::ptrdiff_t>(matrix.dimensions() - array.lies.dimensions());
+  const Strided packed{matrix.type, array.lies.shape, {lines->packed.strides.begin() + added, lines->packed.strides.end()}};
+  py::array host = host_array(added > 0 ? dense(packed.type, packed.shape) : packed);
+  read(service, view_of(at, matrix, *lines), host);
   return host;
 }
 
 void assign(const Array& array, const py::object& host) {
+  const Where at = where(array);
   const py::module_ numpy = py::module_::import("numpy");
+  py::module_::import("glgemm._engine").attr("refuse_mask")(host);
   const Strided matrix = at_least_2d(array.lies);
-  where(array);
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");
   if (matrix.size() == 0) return;
-  const auto run = [&](const BufferView& view, const py::array& from, std::int64_t ld) {
+  const auto write = [&](const BufferView& view, const py::array& from, std::int64_t ld) {
     const void* data = from.data();
     array.storage->service->run("asarray", [&](Engine& engine, Interrupt&) { engine.upload(data, ld, view); });
   };
   const auto lines = stacked(matrix);
   if (!lines) {
-    const py::array span = read_span(array);
-    numpy.attr("copyto")(of_span(array, span), host, "same_kind");
-    return run(span_of(array), span, 0);
+    const BufferView view = span_of(at, array.lies);
+    const py::array span = read_span(*array.storage->service, view);
+    numpy.attr("copyto")(of_span(array.lies, span), host, "same_kind");
+    return write(view, span, 0);
   }
-  const BufferView view = view_of_lines(where(array), matrix.type, lines->lines, lines->width, lines->ld, matrix.offset);
+  const BufferView view = view_of(at, matrix, *lines);
   if (py::isinstance<py::array>(host)) {  // read where it lies, if its lines are the same
     const auto given = py::reinterpret_borrow<py::array>(host);
-    const Sizes shape(given.shape(), given.shape() + given.ndim());
-    if (shape == array.lies.shape && type_of_dtype(given.dtype()) == matrix.type &&
-        std::all_of(given.strides(), given.strides() + given.ndim(),
-                    [&](py::ssize_t stride) { return stride % element_bytes(matrix.type) == 0; })) {
-      const auto from = stacked(at_least_2d(strided(given, matrix.type)));
-      if (from && from->lines == lines->lines && from->width == lines->width && from->packed.strides == lines->packed.strides)
-        return run(view, given, from->ld);
-    }
+    const auto lies = type_of_dtype(given.dtype()) == matrix.type ? strided(given, matrix.type) : std::nullopt;
+    const auto from = lies && lies->shape == array.lies.shape ? stacked(at_least_2d(*lies)) : std::nullopt;
+    if (from && from->lines == lines->lines && from->width == lines->width && from->packed.strides == lines->packed.strides)
+      return write(view, given, from->ld);
   }
-  Strided packed = lines->packed;
-  packed.offset = 0;
-  const py::array copy = host_array(packed);
+  const py::array copy = host_array(lines->packed);
   numpy.attr("copyto")(copy, host, "same_kind");
-  run(view, copy, 0);
+  write(view, copy, 0);
 }
 
 namespace {
 
-/// Moves an index that counts from the end.
-std::int64_t checked_index(std::int64_t index, std::int64_t size, std::size_t dimension) {
-  if (index < -size || index >= size)
-    throw py::index_error("index " + std::to_string(index) + " is out of bounds for axis " + std::to_string(dimension) +
-                          " with size " + std::to_string(size));
-  return index < 0 ? index + size : index;
+/// A place that no NumPy array reads: only how views of it lie is looked at.
+char* const nowhere = reinterpret_cast<char*>(std::uintptr_t{1} << 46);
+
+/// A NumPy array that lies as the array does, for NumPy's own rules of views.
+py::array outline(const Array& array) {
+  return py::array(dtype_of(array.lies.type), array.lies.shape, strides_in_bytes(array.lies), nowhere, py::none());
+}
+
+/// The array that lies in the same buffer as a view of its outline says.
+Array as_outline(const Array& array, const py::object& view) {
+  const auto made = py::reinterpret_borrow<py::array>(view);
+  const std::int64_t bytes = element_bytes(array.lies.type);
+  Strided lies{array.lies.type, {made.shape(), made.shape() + made.ndim()}};
+  for (py::ssize_t i = 0; i < made.ndim(); ++i) lies.strides.push_back(made.strides(i) / bytes);
+  lies.offset = array.lies.offset + (static_cast<const char*>(made.data()) - nowhere) / bytes;
+  return {array.storage, lies};
 }
 
 }  // namespace
 
 Array part(const Array& array, const py::object& key) {
-  const py::tuple keys = py::isinstance<py::tuple>(key) ? key.cast<py::tuple>() : py::make_tuple(key);
-  std::size_t used = 0;
-  for (const py::handle one : keys) used += !one.is_none() && !one.is(py::ellipsis());
-  const Strided& from = array.lies;
-  if (used > from.dimensions())
-    throw py::index_error("too many indices: the array has " + std::to_string(from.dimensions()) + " dimensions, but " +
-                          std::to_string(used) + " were indexed");
-  Strided to{from.type, {}, {}, from.offset};
-  std::size_t dimension = 0;
-  const auto keep = [&](std::size_t count) {
-    for (; count > 0; --count, ++dimension) {
-      to.shape.push_back(from.shape[dimension]);
-      to.strides.push_back(from.strides[dimension]);
-    }
-  };
-  bool dots = false;
-  for (const py::handle one : keys) {
-    if (one.is_none()) {
-      to.shape.push_back(1);
-      to.strides.push_back(0);
-    } else if (one.is(py::ellipsis())) {
-      if (std::exchange(dots, true)) throw py::index_error("an index can only have a single ellipsis ('...')");
-      keep(from.dimensions() - used);
-    } else if (py::isinstance<py::slice>(one)) {
-      py::ssize_t start = 0, stop = 0, step = 0, length = 0;
-      if (!py::reinterpret_borrow<py::slice>(one).compute(from.shape[dimension], &start, &stop, &step, &length))
-        throw py::error_already_set();
-      if (length > 0) to.offset += start * from.strides[dimension];
-      to.shape.push_back(length);
-      to.strides.push_back(from.strides[dimension++] * step);
-    } else if (PyIndex_Check(one.ptr()) && !py::isinstance<Array>(one)) {
-      const py::ssize_t index = PyNumber_AsSsize_t(one.ptr(), PyExc_IndexError);
-      if (index == -1 && PyErr_Occurred()) throw py::error_already_set();
-      to.offset += checked_index(index, from.shape[dimension], dimension) * from.strides[dimension];
-      ++dimension;
-    } else {
+  py::list keys;
+  bool has_dots = false;
+  for (const py::handle one : py::isinstance<py::tuple>(key) ? key.cast<py::tuple>() : py::make_tuple(key)) {
+    const bool is_number = PyIndex_Check(one.ptr()) && !py::isinstance<Array>(one);
+    has_dots = has_dots || one.is(py::ellipsis());
+    if (!is_number && !one.is_none() && !one.is(py::ellipsis()) && !py::isinstance<py::slice>(one))
       throw py::index_error("an array on the device takes integers, slices, '...' and None as indices");
-    }
+    keys.append(is_number ? py::reinterpret_steal<py::object>(PyNumber_Index(one.ptr()))
+                          : py::reinterpret_borrow<py::object>(one));
+    if (PyErr_Occurred()) throw py::error_already_set();
   }
-  if (!dots) keep(from.dimensions() - dimension);
-  return {array.storage, to};
+  if (!has_dots) keys.append(py::ellipsis());  // NumPy would read a single element
+  return as_outline(array, outline(array)[py::tuple(keys)]);
 }
 
 namespace {
 
-py::tuple tuple_of(const Sizes& sizes, std::int64_t factor = 1) {
-  py::tuple result(sizes.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) result[i] = py::int_(sizes[i] * factor);
-  return result;
-}
-
 Array transposed(const Array& array) {
-  Array result = array;
-  std::reverse(result.lies.shape.begin(), result.lies.shape.end());
-  std::reverse(result.lies.strides.begin(), result.lies.strides.end());
-  return result;
+  return as_outline(array, outline(array).attr("T"));
 }
 
 Array matrix_transposed(const Array& array) {
   const std::size_t n = array.lies.dimensions();
-  if (n < 2) throw std::invalid_argument("mT: the array has " + std::to_string(n) + " dimensions, and two are needed");
-  Array result = array;
-  std::swap(result.lies.shape[n - 1], result.lies.shape[n - 2]);
-  std::swap(result.lies.strides[n - 1], result.lies.strides[n - 2]);
-  return result;
+  if (n < 2) throw std::invalid_argument(fmt::format("mT: the array has {} dimensions, and two are needed", n));
+  return as_outline(array, outline(array).attr("swapaxes")(-1, -2));
 }
 
 Array reshaped(const Array& array, const py::args& sizes) {
-  Sizes shape = whole_numbers("reshape: the shape", sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes));
-  const auto open = std::find(shape.begin(), shape.end(), -1);
-  const std::int64_t size = array.lies.size();
-  if (open != shape.end()) {
-    *open = 1;
-    const std::int64_t rest = product_of(shape, shape.size());
-    *open = rest > 0 ? size / rest : 0;
-  }
-  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t one) { return one < 0; }) ||
-      product_of(shape, shape.size()) != size)
-    throw std::invalid_argument("cannot reshape an array of shape " + text(array.lies.shape) + " into shape " + text(shape));
+  const Sizes shape = whole_numbers("reshape: the shape", sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes));
   if (!is_dense(array.lies)) throw std::invalid_argument("reshape: the array has gaps: reshape a copy()");
-  Strided lies = dense(array.lies.type, shape);
-  lies.offset = array.lies.offset;
-  return {array.storage, lies};
+  return as_outline(array, outline(array).attr("reshape")(py::tuple(py::cast(shape))));
 }
 
 py::object as_numpy(const Array& array, const py::object& dtype, const py::object& copy) {
@@ -292,14 +302,15 @@ py::object as_numpy(const Array& array, const py::object& dtype, const py::objec
   return host.attr("astype")(dtype, py::arg("copy") = false);
 }
 
-const Terms& plain_terms() {
+Array matmul(const Array& a, const Array& b) {
   static const Terms plain;
-  return plain;
+  return multiply({a, b}, plain);
 }
 
 std::string described(const Array& array) {
-  return "<glgemm.Array of " + std::string(info(array.lies.type).numpy) + ", shape " + text(array.lies.shape) +
-         (array.storage->freed ? ", freed>" : ", on " + array.storage->service->device().renderer + ">");
+  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", info(array.lies.type).numpy, text(array.lies.shape),
+                     array.storage->elements ? "on " : "freed",
+                     array.storage->elements ? array.storage->service->device().renderer : std::string());
 }
 
 }  // namespace
@@ -310,22 +321,17 @@ void define_array(py::module_& module) {
 Made by Engine.asarray(), Engine.empty(), Engine.wrap() and by products of arrays. Indexing with integers, slices, '...' and
 None makes views of the same elements, as T, mT and reshape() do. `a @ b` is computed on the device and stays there;
 numpy() copies the elements to the host. Elements are freed with the last array that shows them, or by free().)");
+  for (const auto& [name, doc] : std::to_array<std::pair<const char*, const char*>>(
+           {{"shape", "Tuple of the dimensions' sizes."},
+            {"dtype", "NumPy's dtype of the elements."},
+            {"ndim", "The number of dimensions."},
+            {"size", "The number of elements."},
+            {"itemsize", "The bytes of an element."},
+            {"nbytes", "The bytes of all elements."},
+            {"strides", "Bytes from an element to the next one in each dimension."}}))
+    type.def_property_readonly(
+        name, [name = name](const Array& a) { return py::object(outline(a).attr(name)); }, doc);
   type.def_property_readonly(
-          "shape", [](const Array& a) { return tuple_of(a.lies.shape); }, "Tuple of the dimensions' sizes.")
-      .def_property_readonly(
-          "dtype", [](const Array& a) { return dtype_of(a.lies.type); }, "NumPy's dtype of the elements.")
-      .def_property_readonly(
-          "ndim", [](const Array& a) { return a.lies.dimensions(); }, "The number of dimensions.")
-      .def_property_readonly(
-          "size", [](const Array& a) { return a.lies.size(); }, "The number of elements.")
-      .def_property_readonly(
-          "itemsize", [](const Array& a) { return element_bytes(a.lies.type); }, "The bytes of an element.")
-      .def_property_readonly(
-          "nbytes", [](const Array& a) { return a.lies.size() * element_bytes(a.lies.type); }, "The bytes of all elements.")
-      .def_property_readonly(
-          "strides", [](const Array& a) { return tuple_of(a.lies.strides, element_bytes(a.lies.type)); },
-          "Bytes from an element to the next one in each dimension.")
-      .def_property_readonly(
           "offset", [](const Array& a) { return a.lies.offset * element_bytes(a.lies.type); },
           "The byte of the buffer at which the first element lies.")
       .def_property_readonly(
@@ -346,11 +352,7 @@ numpy() copies the elements to the host. Elements are freed with the last array 
       .def(
           "free", [](const Array& a) { a.storage->free(); },
           "Frees the elements now, for all arrays that show them. Buffers of the application are let go of.")
-      .def("__len__",
-           [](const Array& a) {
-             if (a.lies.shape.empty()) throw py::type_error("len() of an array without dimensions");
-             return a.lies.shape.front();
-           })
+      .def("__len__", [](const Array& a) { return py::len(outline(a)); })
       .def("__getitem__", &part, "A view of a part of the array.")
       .def(
           "__setitem__",
@@ -358,23 +360,12 @@ numpy() copies the elements to the host. Elements are freed with the last array 
             assign(part(a, key), py::isinstance<Array>(value) ? py::object(download(value.cast<const Array&>())) : value);
           },
           "Replaces a part by the elements of a NumPy array or of a number, which is broadcast.")
+      .def("__matmul__", &matmul, py::is_operator())
       .def(
-          "__matmul__",
-          [](const Array& a, const Array& b) {
-            return multiply({a, b}, plain_terms());
-          },
+          "__matmul__", [](const Array& a, const py::array& b) { return matmul(a, upload(a.storage->service, b)); },
           py::is_operator())
       .def(
-          "__matmul__",
-          [](const Array& a, const py::array& b) {
-            return multiply({a, upload(a.storage->service, b)}, plain_terms());
-          },
-          py::is_operator())
-      .def(
-          "__rmatmul__",
-          [](const Array& b, const py::array& a) {
-            return multiply({upload(b.storage->service, a), b}, plain_terms());
-          },
+          "__rmatmul__", [](const Array& b, const py::array& a) { return matmul(upload(b.storage->service, a), b); },
           py::is_operator())
       .def("__repr__", &described)
       .def("__enter__", [](py::object self) { return self; })

@@ -4,7 +4,8 @@
 #include <pybind11/numpy.h>
 
 #include <memory>
-#include <string>
+#include <optional>
+#include <utility>
 
 #include <glgemm/gemm.hpp>
 
@@ -19,39 +20,49 @@ struct Array {
   Strided lies;
 };
 
-/// The buffers in which elements lie; they must live as long as what refers to them.
+/// The buffers in which elements lie, and what keeps them there.
 struct Where {
-  const DeviceMatrix* matrix = nullptr;  ///< else
-  unsigned buffer = 0;                   ///< the application's
+  Where(const DeviceMatrix* its_matrix, unsigned its_buffer = 0, std::shared_ptr<const Elements> its_elements = nullptr)
+      : matrix(its_matrix), buffer(its_buffer), kept(std::move(its_elements)) {}
+  const DeviceMatrix* matrix;  ///< else
+  unsigned buffer;             ///< the application's
+  std::shared_ptr<const Elements> kept;
 };
+Where where(const std::shared_ptr<const Elements>& elements);
 /// @throws std::invalid_argument  the array is freed
 Where where(const Array& array);
 
-/// With two dimensions at least: a vector is a matrix of one row.
+/// Elements on the device that are not set. To be called by work.
+std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
+                                             std::int64_t columns, Type type);
+/// An array that has all of them.
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies);
+
+/// The array with at least two dimensions: a vector becomes a matrix of one row.
 Strided at_least_2d(Strided array);
-/// Lines of elements.
-/// @throws std::invalid_argument  the matrix lies in several buffers, and the lines do not go with them
+/// A view of `lines` lines of `width` elements, `ld` elements apart, from the element `offset` on.
+/// @throws std::invalid_argument  the matrix lies in several buffers, and the lines are not parts of its rows
 BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
                          std::int64_t offset);
 /// A new array without gaps, whose elements are not set.
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape);
-/// A copy on the device.
+/// An array in an OpenGL buffer of the application, which `owner` keeps. Offset and strides are bytes.
+/// @throws std::invalid_argument  it leaves the buffer, or its elements do not begin at multiples of their size
+Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::object& owner, const py::object& shape,
+           const py::object& dtype, const py::object& offset, const py::object& strides);
+/// A copy on the device, in this machine's byte order.
 Array upload(const std::shared_ptr<Service>& service, const py::array& host);
 /// A new array with the same elements, without gaps.
 Array copied(const Array& array);
 /// A copy on the host.
 py::array download(const Array& array);
-/// Replaces the elements by those of `host`, which is broadcast.
+/// Replaces the elements by those of `host`, which is broadcast.  @throws py::type_error  it is a masked array
 void assign(const Array& array, const py::object& host);
 /// What array[key] is.
 Array part(const Array& array, const py::object& key);
 
-/// A shape, or strides: a whole number, or a sequence of them.
-/// @throws py::type_error  it is neither; `what` begins the message
-Sizes whole_numbers(const std::string& what, const py::object& given);
-
-/// How a NumPy array lies; its strides must be whole elements.
-Strided strided(const py::array& host, Type type);
+/// How a NumPy array lies; none if its strides are no whole elements.
+std::optional<Strided> strided(const py::array& host, Type type);
 /// A new NumPy array with such strides, which have no gaps.
 py::array host_array(const Strided& packed);
 

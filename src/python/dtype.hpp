@@ -13,9 +13,9 @@ namespace py = pybind11;
 
 /// The type of such elements in this machine's byte order; none if glgemm has none.
 std::optional<Type> type_of_dtype(const py::dtype& dtype);
-/// The same from what NumPy takes for a dtype.  @throws py::type_error  glgemm has none
+/// The type for anything that NumPy takes as a dtype.  @throws py::type_error  glgemm has none
 Type type_of_object(const py::object& dtype);
-/// @throws py::import_error  it is a type of the package ml_dtypes, which is not here
+/// NumPy's dtype of a type.  @throws py::import_error  the package ml_dtypes has it and is not installed
 py::dtype dtype_of(Type type);
 
 }  // namespace glgemm::python

@@ -7,7 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+
+#include <fmt/core.h>
 
 #include <glgemm/error.hpp>
 #include <glgemm/fence.hpp>
@@ -30,33 +33,26 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
     const py::gil_scoped_acquire gil;
     delete object;
   });
-  return [function](std::string_view message) {
+  return [function](std::string_view message) noexcept {
     const py::gil_scoped_acquire gil;
     try {
       (*function)(std::string(message));
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("glgemm's log");
+    } catch (...) {  // there is no memory for the line
     }
   };
-}
-
-/// What os.PathLike or a string says.
-std::string path_of(const char* name, const py::object& given) {
-  try {
-    return py::module_::import("os").attr("fsencode")(given).cast<std::string>();
-  } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-  }
-  throw py::type_error(std::string("Engine: ") + name + " is " + py::repr(given).cast<std::string>() + " and must be a path");
 }
 
 EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning, bool self_check,
                              double max_dispatch) {
   EngineOptions options;
   options.log = log_to(log);
-  if (!program_cache.is_none()) options.program_cache = path_of("program_cache", program_cache);
-  if (!tuning.is_none()) options.tuning = path_of("tuning", tuning);
+  if (!program_cache.is_none()) options.program_cache = path_of("Engine: program_cache", program_cache);
+  if (!tuning.is_none()) options.tuning = path_of("Engine: tuning", tuning);
   options.self_check = self_check;
+  if (!(max_dispatch > 0 && max_dispatch <= 1e9))
+    throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} and must be a number of seconds above 0", max_dispatch));
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));
   options.check_context = true;
   return options;
@@ -100,50 +96,18 @@ class SavedState {
   std::optional<Scope> scope_{};
 };
 
-Array wrap(const std::shared_ptr<Service>& service, const py::object& buffer, const py::object& given_shape,
-           const py::object& dtype, std::int64_t offset, const py::object& given_strides) {
-  const Sizes shape = whole_numbers("wrap: the shape", given_shape);
-  std::optional<Sizes> strides;
-  if (!given_strides.is_none()) strides = whole_numbers("wrap: strides", given_strides);
-  const Type type = type_of_object(dtype);
-  const std::int64_t bytes = element_bytes(type);
-  const auto name = py::hasattr(buffer, "glo") ? buffer.attr("glo").cast<unsigned>() : buffer.cast<unsigned>();
-  Strided lies = dense(type, shape);
-  if (strides && strides->size() != shape.size())
-    throw std::invalid_argument("wrap: " + std::to_string(strides->size()) + " strides for " + std::to_string(shape.size()) +
-                                " dimensions");
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 0) throw std::invalid_argument("wrap: the shape " + text(shape) + " has a negative size");
-    if (!strides) continue;
-    if ((*strides)[i] % bytes != 0)
-      throw std::invalid_argument("wrap: the stride " + std::to_string((*strides)[i]) + " is no multiple of the element's " +
-                                  std::to_string(bytes) + " bytes");
-    lies.strides[i] = (*strides)[i] / bytes;
-  }
-  if (offset < 0 || offset % bytes != 0)
-    throw std::invalid_argument("wrap: the offset " + std::to_string(offset) + " is no multiple of the element's " +
-                                std::to_string(bytes) + " bytes");
-  lies.offset = offset / bytes;
-  return {std::make_shared<Storage>(service, name, buffer), lies};
-}
-
 void define_engine(py::module_& module) {
+  py::class_<EngineOptions>(module, "EngineOptions").def(py::init(&engine_options));
   py::class_<Service, std::shared_ptr<Service>>(module, "Service")
       .def_static("headless",
-                  [](const std::string& device, const py::object& log, const py::object& program_cache, const py::object& tuning,
-                     bool self_check, double max_dispatch) {
-                    HeadlessOptions options;
-                    options.device = device;
-                    return std::make_shared<Service>(options,
-                                                     engine_options(log, program_cache, tuning, self_check, max_dispatch));
+                  [](const std::string& device, const EngineOptions& options) {
+                    return std::make_shared<Service>(HeadlessOptions{.device = device}, options);
                   })
       .def_static("current",
-                  [](std::uintptr_t get_proc_address, const py::object& log, const py::object& program_cache,
-                     const py::object& tuning, bool self_check, double max_dispatch) {
-                    const auto function =
-                        get_proc_address ? reinterpret_cast<GetProcAddress>(get_proc_address) : HeadlessContext::get_proc_address;
-                    return std::make_shared<Service>(function,
-                                                     engine_options(log, program_cache, tuning, self_check, max_dispatch));
+                  [](std::uintptr_t get_proc_address, const EngineOptions& options) {
+                    return std::make_shared<Service>(
+                        get_proc_address ? reinterpret_cast<GetProcAddress>(get_proc_address) : HeadlessContext::get_proc_address,
+                        options);
                   })
       .def("close", &Service::close)
       .def_property_readonly("closed", &Service::is_closed)
@@ -169,19 +133,11 @@ void define_engine(py::module_& module) {
              return empty(service, type_of_object(dtype), whole_numbers("empty: the shape", shape));
            })
       .def("wrap", &wrap)
-      .def("multiply", [](const std::shared_ptr<Service>& service, const HostProduct& product,
-                          const Terms& terms) { multiply(service, product, terms); })
-      .def("stream",
-           [](const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms,
-              std::int64_t device_memory_limit, std::int64_t memory_limit, bool checksums, const py::object& progress) {
-             stream(service, product, terms, {device_memory_limit, memory_limit, checksums, progress});
-           })
+      .def("multiply", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&multiply))
+      .def("stream", &stream)
       .def("_seconds_of_calls",  // what figures.py compares with
            [](Service& service, const Array& a, const Array& b, const Array& c, int calls) {
-             const auto view = [](const Array& array) {
-               return view_of_lines(where(array), array.lies.type, array.lies.rows(), array.lies.columns(), array.lies.columns(),
-                                    0);
-             };
+             const auto view = [](const Array& array) { return array.storage->elements->matrix->view(); };
              const Gemm gemm{.a = view(a), .b = view(b), .c = view(c)};
              double seconds = 0;
              service.run("gemm", [&](Engine& engine, Interrupt&) {
@@ -202,7 +158,7 @@ void define_errors(py::module_& module) {
   static py::exception<GlError> error(module, "Error", PyExc_RuntimeError);
   static py::exception<Unsupported> unsupported(module, "Unsupported", error.ptr());
   static py::exception<DeviceLost> lost(module, "DeviceLost", error.ptr());
-  for (const py::exception<GlError>* each : {&error}) each->attr("__module__") = "glgemm";
+  error.attr("__module__") = "glgemm";
   unsupported.attr("__module__") = "glgemm";
   lost.attr("__module__") = "glgemm";
   error.doc() = "What went wrong in the driver, or between it and glgemm.";
@@ -223,11 +179,18 @@ void define_errors(py::module_& module) {
   });
 }
 
-std::optional<py::array> optional_array(const py::object& object) {
-  return object.is_none() ? std::nullopt : std::optional(object.cast<py::array>());
-}
-std::optional<Array> optional_device_array(const py::object& object) {
-  return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
+/// A dictionary from each type of A and B to the types that C may have: the default first, the type of the sums last. Types have
+/// the names that NumPy and ml_dtypes give them.
+py::dict types_of_c() {
+  py::dict result;
+  const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };
+  for (const Type type : all_types) {
+    py::list names;
+    if (accumulator(type) != type && is_type_of_c(type, type)) names.append(name(type));
+    names.append(name(accumulator(type)));
+    result[name(type)] = py::tuple(names);
+  }
+  return result;
 }
 
 }  // namespace
@@ -237,26 +200,15 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = GLGEMM_VERSION_STRING;
   find_main_thread();
   define_errors(module);
-  py::class_<Terms>(module, "Terms").def(py::init(&terms_of));
-  py::class_<HostProduct>(module, "HostProduct")
-      .def(py::init(
-          [](const py::array& a, const py::array& b, const py::array& c, const py::object& bias, const py::object& residual) {
-            return HostProduct{a, b, c, optional_array(bias), optional_array(residual)};
-          }));
+  define_terms(module);
   define_array(module);
   define_engine(module);
   define_stream(module);
-  module.def("multiply", [](const Array& a, const Array& b, const py::object& out, const py::object& bias,
-                            const py::object& residual, const Terms& terms, const py::object& dtype) {
-    return multiply({a, b, optional_device_array(out), optional_device_array(bias), optional_device_array(residual)}, terms,
-                    dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
-  });
   module.def("begin_exit", &begin_exit);
+  module.def("is_first_process", &is_first_process);
+  module.def("check_process", &check_process);
   module.def("engine_of", [](const Array& a) { return a.storage->service; });
-  module.def("type_name", [](const py::dtype& dtype) -> py::object {
-    const auto type = type_of_dtype(dtype);
-    return type ? py::object(py::str(std::string(to_string(*type)))) : py::none();
-  });
+  module.attr("types_of_c") = types_of_c();
 }
 
 }  // namespace glgemm::python

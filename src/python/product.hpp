@@ -20,6 +20,7 @@ namespace glgemm::python {
 
 /// What a product has beside its matrices.
 struct Terms {
+  std::string who = "matmul";  ///< the function that was called, with which errors begin
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
   Op op_a = Op::none;
@@ -29,28 +30,28 @@ struct Terms {
 };
 Scalar scalar(std::complex<double> value, Type type);
 
-/// alpha op(a) op(b) + beta c of arrays on one device; into `out` if given, else into a new array of `c_type` (by default, the
-/// type of the sums, or a's own where C may have it).
+/// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array of
+/// `c_type`. By default that is a's own type where C may have it, else the type of the sums.
 struct DeviceProduct {
   Array a, b;
   std::optional<Array> out{};
-  std::optional<Array> bias{};
+  std::optional<Array> bias{};  ///< of the shape (m, 1) or (1, n)
   std::optional<Array> residual{};
 };
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type = {});
 
-/// The same of NumPy arrays with at least two dimensions; c has all of the batch's. What is None is not there.
+/// alpha op(a) op(b) + beta c of NumPy arrays with at least two dimensions, into c, which has all dimensions of the batch. Their
+/// shapes and types go together.
 struct HostProduct {
   py::array a, b, c;
-  std::optional<py::array> bias{};  ///< with the shape (m, 1) or (1, n)
+  std::optional<py::array> bias{};  ///< of the shape (m, 1) or (1, n)
   std::optional<py::array> residual{};
 };
 void multiply(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
 
-/// What that would do, in lines of text.
+/// What multiply() would do, in lines of text.
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
 
-Terms terms_of(const py::object& alpha, const py::object& beta, const std::string& op_a, const std::string& op_b,
-               const py::object& activation, const py::object& kernel, std::int64_t split_k, const std::string& precision);
+void define_terms(py::module_& module);
 
 }  // namespace glgemm::python

@@ -9,16 +9,23 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 
+#include "base/thread.hpp"
+
 namespace glgemm::python {
 
 namespace py = pybind11;
 
-/// Thrown out of work that is to end since Python has a signal to handle.
+/// How long a signal may wait for its handler.
+constexpr std::chrono::milliseconds signal_interval{50};
+
+/// Thrown out of work that ends since Python has a signal to handle.
 struct Interrupted {};
 
 /// Tells work that it is to end. Used on the thread that does the work.
@@ -37,22 +44,22 @@ class Interrupt {
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
 };
 
-/// Refuses what a fork of a process that has used OpenGL cannot do.  @throws GlError
-void check_process(const char* what);
-/// Has a forked child end without the driver's exit handlers. To be called when a driver is there.
-void protect_children();
-
 /// Remembers the thread on which Python handles signals. With the GIL.
 void find_main_thread();
 
-/// Asks Python for signals, on the thread that handles them. Without the GIL.  @returns whether a handler has raised; the error
-/// then stands in `error`
+/// Asks Python for signals, on the thread that handles them. Without the GIL.
+/// @returns whether a handler has raised; `error` then has what
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Python ends on this thread. The others do not come back from what they wait for: they would need the GIL.
+/// Says that Python ends on this thread. Other threads then never return from WithoutGil: the GIL is gone.
 void begin_exit();
 
-/// Gives up the GIL as long as it lives.
+/// Whether this process is the one that called this first, for its first engine; false in its forked children.
+bool is_first_process();
+/// @throws GlError  this process is such a child, in which nothing of glgemm's can be used; `what` begins the message
+void check_process(const char* what);
+
+/// While it lives, this thread does not hold the GIL.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -64,48 +71,14 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-class Service;
+/// Waits for work that another thread does; Python handles signals meanwhile. Without the GIL.
+template <class Future>
+void wait_with_signals(const Future& done, Interrupt& interrupt) {
+  while (done.wait_for(signal_interval) != std::future_status::ready)
+    if (!interrupt.error && has_signal(interrupt.error)) interrupt.set();
+}
 
-/// Elements on the device: a buffer of ours, or one of the application's, with its owner.
-struct Storage {
-  Storage(std::shared_ptr<Service> service, DeviceMatrix matrix);
-  Storage(std::shared_ptr<Service> service, unsigned buffer, py::object owner);
-  ~Storage();
-  Storage(const Storage&) = delete;
-  Storage& operator=(const Storage&) = delete;
-  void free();
-
-  std::shared_ptr<Service> service;
-  std::optional<DeviceMatrix> matrix{};
-  unsigned buffer = 0;  ///< of the application
-  py::object owner{};
-  bool freed = false;
-};
-
-/// A matrix that work is to make. Where it is not taken, it is destroyed where the context is current: the caller's thread may
-/// have another one.
-class NewMatrix {
- public:
-  explicit NewMatrix(std::shared_ptr<Service> service) : service_(std::move(service)) {}
-  ~NewMatrix();
-  NewMatrix(const NewMatrix&) = delete;
-  NewMatrix& operator=(const NewMatrix&) = delete;
-  /// Called by the work.
-  const DeviceMatrix& make(Engine& engine, std::int64_t rows, std::int64_t columns, Type type) {
-    return matrix_.emplace(engine, rows, columns, type);
-  }
-  std::shared_ptr<Storage> take();
-
- private:
-  std::shared_ptr<Service> service_;
-  std::optional<DeviceMatrix> matrix_{};
-};
-
-/// What makes an engine on the thread where its context is; the context is kept as long as the engine.
-struct EngineAndContext {
-  std::unique_ptr<HeadlessContext> context{};
-  std::optional<Engine> engine{};
-};
+struct Storage;
 
 /// An engine, and the way to it.
 ///
@@ -117,7 +90,7 @@ struct EngineAndContext {
 /// engine, which is at work: it gets an error.
 ///
 /// All functions are called with the GIL, and give it up while they wait.
-class Service : public std::enable_shared_from_this<Service> {
+class Service {
  public:
   using Work = std::function<void(Engine& engine, Interrupt& interrupt)>;
 
@@ -132,24 +105,56 @@ class Service : public std::enable_shared_from_this<Service> {
   /// Runs the work where the context is current, waits for it and throws what it throws. While it waits for its own thread, or
   /// work asks for it, Python handles signals; what a handler raises ends the work and comes out here.
   void run(const char* what, const Work& work);
-  /// Frees all of the engine's arrays, and the engine. Does nothing if it is closed.
+  /// Frees all of the engine's arrays, and the engine; work that was queued is done before. Does nothing if it is closed.
   void close();
-  bool is_closed() const noexcept;
-  bool has_thread() const noexcept;
+  bool is_closed() const noexcept { return is_closed_; }
+  bool has_thread() const noexcept { return thread_ != nullptr; }
 
-  const DeviceInfo& device() const noexcept;
-  const Limits& limits() const noexcept;
+  const DeviceInfo& device() const noexcept { return device_; }
+  const Limits& limits() const noexcept { return limits_; }
 
   /// Has a matrix destroyed where the context is current.
-  void discard(DeviceMatrix matrix) noexcept;
+  void discard(std::unique_ptr<DeviceMatrix> matrix) noexcept;
 
  private:
   friend struct Storage;
-  struct State;
-  void start(const std::function<EngineAndContext()>& make);
+  void make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_proc_address, const EngineOptions& options);
   void check(const char* what) const;
-  void check_idle(const char* what) const;
-  State* state_;  ///< never destroyed in a child process
+
+  std::thread::id caller_ = std::this_thread::get_id();
+  std::unique_ptr<HeadlessContext> context_{};
+  std::optional<Engine> engine_{};
+  DeviceInfo device_{};
+  Limits limits_{};
+  std::set<Storage*> storages_{};
+  bool works_ = false;  ///< in the application's context
+  bool is_closed_ = false;
+  std::vector<std::unique_ptr<DeviceMatrix>> discarded_{};  ///< to be destroyed when the application's context is current
+  std::unique_ptr<Thread> thread_{};
+};
+
+/// A buffer of ours, or one of the application's with its owner. Calls keep it until they are done, even if it is freed
+/// meanwhile.
+struct Elements {
+  ~Elements() {
+    if (matrix) service->discard(std::move(matrix));
+  }
+  std::shared_ptr<Service> service;
+  std::unique_ptr<DeviceMatrix> matrix{};
+  unsigned buffer = 0;  ///< of the application
+  py::object owner{};
+};
+
+/// What arrays that show the same elements share.
+struct Storage {
+  explicit Storage(std::shared_ptr<const Elements> its_elements);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  void free();
+
+  std::shared_ptr<Service> service;
+  std::shared_ptr<const Elements> elements;  ///< null once they are freed
 };
 
 }  // namespace glgemm::python

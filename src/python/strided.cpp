@@ -1,17 +1,24 @@
 #include "python/strided.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 namespace glgemm::python {
 
-std::int64_t product_of(const Sizes& sizes, std::size_t count) {
+std::int64_t product_of(const Sizes& sizes) {
   std::int64_t product = 1;
-  for (std::size_t i = 0; i < count; ++i) product *= sizes[i];
+  double most = 1;
+  for (const std::int64_t size : sizes) {
+    most *= std::max(1.0, std::abs(static_cast<double>(size)));
+    if (most >= 0x1p63) throw std::invalid_argument(text(sizes) + " has more elements than 64 bits count");
+    product *= size;
+  }
   return product;
 }
 
 std::int64_t Strided::size() const {
-  return product_of(shape, shape.size());
+  return product_of(shape);
 }
 
 std::int64_t Strided::lowest() const {
@@ -27,6 +34,7 @@ std::int64_t Strided::highest() const {
 }
 
 Strided dense(Type type, const Sizes& shape) {
+  product_of(shape);  // so that no stride overflows
   Strided array{type, shape, Sizes(shape.size(), 1)};
   for (std::size_t i = shape.size(); i-- > 1;) array.strides[i - 1] = array.strides[i] * std::max<std::int64_t>(1, shape[i]);
   return array;
@@ -56,6 +64,8 @@ std::optional<MatrixLines> matrix_lines(const Strided& array) {
 }
 
 std::optional<Stacked> stacked(const Strided& array) {
+  if (array.size() == 0)
+    return Stacked{0, array.columns(), std::max<std::int64_t>(1, array.columns()), dense(array.type, array.shape)};
   const std::optional<MatrixLines> matrix = matrix_lines(array);
   if (!matrix) return std::nullopt;
   const bool by_rows = matrix->layout == Layout::row_major;
@@ -69,7 +79,7 @@ std::optional<Stacked> stacked(const Strided& array) {
   result.packed.strides[n - 2] = by_rows ? result.width : 1;
   for (std::size_t i = n - 2; i-- > 0;) {
     if (array.shape[i] == 1 || array.strides[i] == 0) continue;
-    // Of a matrix of one line, the ld is what the batch says.
+    // A matrix of one line may have any ld: take the step of the batch.
     if (result.lines == 1 && array.strides[i] >= result.width) result.ld = array.strides[i];
     if (array.strides[i] != result.lines * result.ld) return std::nullopt;
     result.packed.strides[i] = result.lines * result.width;
@@ -78,8 +88,18 @@ std::optional<Stacked> stacked(const Strided& array) {
   return result;
 }
 
+std::optional<std::int64_t> even_step(const Sizes& batch, const Sizes& strides) {
+  std::int64_t step = 0, items = 1;
+  for (std::size_t i = batch.size(); i-- > 0; items *= batch[i]) {
+    if (batch[i] == 1) continue;
+    if (items == 1) step = strides[i];
+    if (strides[i] < 0 || strides[i] != step * items) return std::nullopt;
+  }
+  return step;
+}
+
 Sizes batch_offsets(const Sizes& batch, const Sizes& strides) {
-  Sizes offsets(static_cast<std::size_t>(product_of(batch, batch.size())), 0);
+  Sizes offsets(static_cast<std::size_t>(product_of(batch)), 0);
   std::size_t repeat = 1;  // of each index of dimension i, in the order of the items
   for (std::size_t i = batch.size(); i-- > 0;) {
     const auto size = static_cast<std::size_t>(batch[i]);

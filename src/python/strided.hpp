@@ -1,17 +1,16 @@
-// Where the elements of an array lie, as NumPy says it: a shape, and strides. And what of it op and ld can say.
+// Where the elements of an array lie: NumPy's shape and strides, and the layout and leading dimension that glgemm has for them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
 
-namespace glgemm::python {
+#include "python/values.hpp"
 
-using Sizes = std::vector<std::int64_t>;
+namespace glgemm::python {
 
 /// An array; strides and offset are counted in elements.
 struct Strided {
@@ -22,42 +21,45 @@ struct Strided {
 
   std::size_t dimensions() const { return shape.size(); }
   std::int64_t size() const;
-  /// Of the last two dimensions, which are a matrix; those before them are a batch.
+  /// The last two dimensions are those of a matrix. The dimensions before them are a batch.
   std::int64_t rows() const { return shape[dimensions() - 2]; }
   std::int64_t columns() const { return shape[dimensions() - 1]; }
-  /// The elements before and behind the first that it reaches: the distance to its lowest, and to its highest.
+  /// The distances from the first element to the ones with the lowest and the highest address.
   std::int64_t lowest() const;
   std::int64_t highest() const;
 };
 
-/// A dense array of that shape, row after row.
+/// An array without gaps, row after row.
 Strided dense(Type type, const Sizes& shape);
 /// Whether the elements lie as in a dense array.
 bool is_dense(const Strided& array);
-std::int64_t product_of(const Sizes& sizes, std::size_t count);
+/// @throws std::invalid_argument  an array with these sizes, where one of 0 counts as 1, has too many elements
+std::int64_t product_of(const Sizes& sizes);
 /// "(2, 3)"
 std::string text(const Sizes& sizes);
 
-/// How a matrix lies, where layout and ld can say it.
+/// The layout and the leading dimension of a matrix.
 struct MatrixLines {
   Layout layout = Layout::row_major;
   std::int64_t ld = 1;
 };
-/// For the last two dimensions; none if the strides are negative, overlap, or leave gaps in both directions.
+/// Those of the array's matrices; none if the strides are negative, overlap, or leave gaps in both directions.
 std::optional<MatrixLines> matrix_lines(const Strided& array);
 
-/// An array as one matrix of lines, its batch included.
+/// An array with its batch as one matrix, which has the lines of all of the array's matrices.
 struct Stacked {
   std::int64_t lines = 0;
   std::int64_t width = 0;
   std::int64_t ld = 0;
-  /// The array as it lies when the lines are without gaps; what is repeated by a stride of 0 is still there once.
+  /// How the array lies once there are no gaps between lines. Matrices that a stride of 0 repeats are stored once.
   Strided packed{};
 };
-/// None if some dimension does not go on where the one behind it ends.
+/// None if the lines of one matrix do not follow those of the matrix before it at the same step.
 std::optional<Stacked> stacked(const Strided& array);
 
-/// The offsets of all matrices of a batch whose shape is `batch`, with these strides, in order.
+/// The step from each matrix of a batch to the next one; none if the steps differ or are negative.
+std::optional<std::int64_t> even_step(const Sizes& batch, const Sizes& strides);
+/// The offset of each matrix of a batch.
 Sizes batch_offsets(const Sizes& batch, const Sizes& strides);
 
 }  // namespace glgemm::python

@@ -1,6 +1,8 @@
 """What the tests of the Python module share."""
 
 import os
+import subprocess
+import sys
 
 os.environ.setdefault("GLGEMM_PROGRAM_CACHE", "")
 os.environ.setdefault("GLGEMM_TUNING", "")
@@ -23,9 +25,36 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("glgemm")
 
 
+# The types of the library's table that NumPy itself has.
+TABLE = [name for name in glgemm._core.types_of_c if hasattr(np, name)]
+
+
 @pytest.fixture(scope="session")
 def engine():
     return glgemm.default_engine()
+
+
+def run_python(code, *before, **environment):
+    """The status of a new interpreter, which the command `before` starts, and what it printed."""
+    done = subprocess.run(
+        [*before, sys.executable, "-c", "import numpy as np, glgemm, os, signal, sys, threading, time\n" + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(glgemm.__file__)), **environment},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def check_errors(*cases):
+    """Each case is a call, the error that it raises, and a pattern in the error's words."""
+    for call, error, words in cases:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def integers(shape, dtype=np.float32, seed=0):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def unit_roundoff(dtype):

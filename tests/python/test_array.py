@@ -4,17 +4,15 @@ import gc
 
 import numpy as np
 import pytest
-from conftest import assert_product
+from conftest import TABLE, assert_product, check_errors
 from hypothesis import given
 from hypothesis import strategies as st
 from test_matmul import elements, operands
 
 import glgemm
 
-DEVICE_TYPES = ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"]
 
-
-@pytest.mark.parametrize("dtype", DEVICE_TYPES)
+@pytest.mark.parametrize("dtype", TABLE)
 def test_there_and_back(engine, dtype):
     for shape in ((), (5,), (3, 4), (2, 3, 4), (0, 3), (3, 0), (0,), (1, 1, 1, 7)):
         x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
@@ -211,7 +209,7 @@ def test_scope(engine):
 
 def test_bad_input(engine):
     d = engine.asarray(np.ones((2, 3), np.float32))
-    cases = [
+    check_errors(
         (lambda: d @ d, ValueError, "inner sizes 3 and 2 differ"),
         (lambda: d @ 3, TypeError, "unsupported operand"),
         (lambda: glgemm.matmul(d, engine.asarray(np.ones((3, 2)))), TypeError, "A is float32 and B is float64"),
@@ -230,6 +228,9 @@ def test_bad_input(engine):
         (lambda: d[[0, 1]], IndexError, "takes integers"),
         (lambda: d[1.5], IndexError, ""),
         (lambda: np.add(d, 1), TypeError, ""),
+        (lambda: engine.gemm(1, d, d), ValueError, r"^gemm: op\(A\) is 2x3 and op\(B\) is 2x3: the inner sizes 3 and 2 differ"),
+        (lambda: engine.gemm(1, d, engine.asarray(np.ones((3, 2)))), TypeError, "^gemm: A is float32 and B is float64"),
+        (lambda: engine.gemm(1, d, d.T, 0, engine.empty((3, 3))), ValueError, r"^gemm: the product is \(2, 2\) and out is \(3, 3\)"),
         (lambda: engine.gemm(1, d, d.T, 1), ValueError, "there is no C"),
         (lambda: engine.gemm(1, d, d.T, bias=engine.empty(5)), ValueError, "bias is"),
         (lambda: engine.gemm(1, d, d.T, activation="nonsense"), ValueError, "activation"),
@@ -247,12 +248,58 @@ def test_bad_input(engine):
         (lambda: glgemm.Engine(program_cache=3), TypeError, "Engine: program_cache is 3 and must be a path"),
         (lambda: glgemm.Engine(tuning=3), TypeError, "Engine: tuning is 3 and must be a path"),
         (lambda: glgemm.Engine(device="no such device"), ValueError, "no such device"),
-    ]
-    for call, error, words in cases:
-        with pytest.raises(error, match=words):
-            call()
+    )
     gc.collect()
     assert np.array_equal((d @ d.T).numpy(), np.full((2, 2), 3))
+
+
+def test_masked_arrays_are_refused(engine):
+    """A product would lose the mask."""
+    a = np.eye(2, dtype=np.float32)
+    masked, d = np.ma.masked_array(a, mask=a > 0), engine.asarray(a)
+    for call in (
+        lambda: glgemm.matmul(masked, a),
+        lambda: glgemm.matmul(a, a, out=masked),
+        lambda: glgemm.explain(a, masked),
+        lambda: glgemm.gemm(1, a, masked),
+        lambda: glgemm.gemm(1, a, a, 1, masked),
+        lambda: glgemm.gemm(1, a, a, bias=masked[0]),
+        lambda: glgemm.stream(a, masked),
+        lambda: glgemm.stream(a, a, out=masked),
+        lambda: engine.asarray(masked),
+        lambda: d @ masked,
+        lambda: masked @ d,
+        lambda: glgemm.matmul(d, masked),
+        lambda: d.__setitem__(0, masked[0]),
+    ):
+        with pytest.raises(TypeError, match="a masked array, whose mask .* lost"):
+            call()
+    assert np.array_equal(d.numpy(), a)
+
+
+def test_sizes_that_64_bits_do_not_count(engine):
+    with pytest.raises(ValueError, match=r"\(4294967296, 4294967296, 1\) has more elements than 64 bits count"):
+        engine.empty((2**32, 2**32, 1))
+    with pytest.raises(ValueError, match="cannot reshape"):
+        engine.empty((0, 3)).reshape(2**32, 2**32)
+    with pytest.raises(ValueError, match="64 bits"):
+        engine.empty((0, 2**40, 2**40))  # NumPy refuses it as well
+
+
+def test_wrap_names_what_is_wrong(engine):
+    elements = engine.asarray(np.arange(4, dtype=np.float32))
+    name = elements.buffer
+    assert np.array_equal(engine.wrap(name, 4).numpy(), elements.numpy())
+    check_errors(
+        (lambda: engine.wrap(name, (5, 5)), ValueError, r"wrap: \(5, 5\) float32 needs 100 bytes from byte 0 on and leaves its buffer of 16"),
+        (lambda: engine.wrap(name, (2, 2), offset=4), ValueError, r"wrap: \(2, 2\) float32 needs 16 bytes from byte 4 on and leaves its buffer of 16"),
+        (lambda: engine.wrap(name, (2, 2), strides=(-8, 4)), ValueError, r"wrap: \(2, 2\) float32 starts at byte -8"),
+        (lambda: engine.wrap(name, (2, 3), strides=(2**62, 2**62)), ValueError, r"wrap: \(2, 3\) float32 .* reaches further than any buffer"),
+        (lambda: engine.wrap(9999, (2, 2)), ValueError, r"wrap: \(2, 2\) float32: 9999 is not the name of a buffer"),
+        (lambda: engine.wrap(2**40, (2, 2)), ValueError, "wrap: 1099511627776 is not the name of a buffer"),
+        (lambda: engine.wrap(name, (2, 2), offset=2**70), ValueError, "wrap: the offset is 1180591620717411303424 and must be .* 64 bits"),
+        (lambda: engine.wrap(name, (2, 2), offset="a"), TypeError, "wrap: the offset is 'a' and must be a whole number"),
+    )
 
 
 def test_engines_are_apart(engine):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from conftest import assert_product
+from conftest import TABLE, assert_product, check_errors, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 
 import glgemm
 
-TYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "bool", "complex64", "complex128"]
+TYPES = sorted({*TABLE, "bool", "int16", "uint8", "uint16"})
 sizes = st.integers(0, 9) | st.sampled_from([16, 17, 33])
 
 
@@ -79,6 +79,25 @@ def test_dtype(pair, dtype):
     assert_product(glgemm.matmul(a, b, dtype=dtype), a.astype(dtype), b.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", TABLE)
+def test_every_type_of_the_table(engine, dtype):
+    """What it gives by default is NumPy's; gemm, streams and the device give what the table says C may be."""
+    x = np.arange(6).reshape(2, 3)
+    a, expected = x.astype(dtype), x @ x.T
+    types = [np.dtype(name) for name in glgemm._core.types_of_c[dtype]]
+    assert glgemm.matmul(a, a.T).dtype == np.matmul(a, a.T).dtype
+    assert glgemm.gemm(1, a, a.T).dtype == types[0] and glgemm.stream(a, a.T).result().dtype == types[-1]
+    x, y = engine.asarray(a), engine.asarray(a.T)
+    assert (x @ y).dtype == types[0]
+    for wanted in types:
+        for c in (glgemm.matmul(a, a.T, dtype=wanted), glgemm.gemm(1, a, a.T, dtype=wanted), glgemm.stream(a, a.T, dtype=wanted).result()):
+            assert c.dtype == wanted and np.array_equal(c, expected)
+        assert np.array_equal(glgemm.matmul(x, y, dtype=wanted).numpy(), expected)
+    for call in (glgemm.gemm, lambda one, a, b, dtype: glgemm.stream(a, b, dtype=dtype)):
+        with pytest.raises(TypeError, match=f"C is uint16, and products of {dtype} are summed in {types[-1]}"):
+            call(1, a, a.T, dtype=np.uint16)
+
+
 def test_sums_of_narrow_types():
     a = np.full((3, 300), 100, np.int8)
     assert np.array_equal(glgemm.matmul(a, a.T, dtype=np.int32), np.full((3, 3), 3000000))
@@ -99,6 +118,15 @@ def test_a_wider_out_gets_what_wraps(dtype, wider):
         assert np.array_equal(glgemm.matmul(a, a.T, out=out, dtype=np.int32), np.full((3, 3), 3000000))
 
 
+@pytest.mark.parametrize("batch", [(2,), (3, 1), (2, 3)])
+def test_batches_without_an_inner_size(batch):
+    a, b = np.ones((*batch, 5, 0), np.float32), np.ones((*batch, 0, 3), np.float32)
+    for x, y in ((a, b), (a[0], b), (b.swapaxes(-1, -2), b), (a[:, ::-1], b[..., ::-1])):
+        assert_product(glgemm.matmul(x, y), x, y)
+        status, out, errors = run_python(f"print(glgemm.explain(np.ones({x.shape}, np.float32), np.ones({y.shape}, np.float32)))")
+        assert status == 0 and f"on the device: {4 * np.matmul(x, y).size} bytes of" in out, errors
+
+
 def test_other_byte_order():
     a = np.arange(6, dtype=">f4").reshape(2, 3)
     c = glgemm.matmul(a, a.T)
@@ -111,7 +139,7 @@ def test_other_byte_order_on_a_device(engine):
     x = engine.asarray(other, dtype=">f4")
     assert x.dtype == np.dtype("=f4") and np.array_equal(x.numpy(), a)
     assert engine.asarray(x, dtype=">f4") is x
-    for c in (glgemm.matmul(x, other.T, dtype=">f4"), glgemm.gemm(1, x, other.T, dtype=">f4"), glgemm.matmul(a, a.T, dtype=">f4")):
+    for c in (x @ other.T, other @ x.T, glgemm.matmul(x, other.T, dtype=">f4"), glgemm.gemm(1, x, other.T, dtype=">f4"), glgemm.matmul(a, a.T, dtype=">f4")):
         assert c.dtype == np.dtype("=f4") and np.array_equal(np.asarray(c), a @ a.T)
     for c in (glgemm.gemm(1, other, a.T, dtype=">f4"), glgemm.stream(a, a.T, dtype=">f4").result()):
         assert c.dtype == np.dtype("=f4") and np.array_equal(c, a @ a.T)
@@ -196,25 +224,23 @@ def test_errors_name_the_function_and_the_argument(engine):
     many = np.ones((2, 2, 2), np.float32), np.ones((3, 2, 2), np.float32)
     with glgemm.Accelerators("0") as accelerators, glgemm.Engine() as other:
         y = other.asarray(a)
-        for call, error, words in (
-            (lambda: glgemm.matmul(a, a, engine=accelerators), TypeError, "matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
-            (lambda: glgemm.matmul(x, x, engine=accelerators), TypeError, "matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
-            (lambda: glgemm.gemm(1, a, a, engine=accelerators), TypeError, "gemm: the engine is <glgemm.Accelerators .*> and must be an Engine"),
-            (lambda: glgemm.gemm(1, x, x, engine="0"), TypeError, "gemm: the engine is '0' and must be an Engine"),
-            (lambda: glgemm.explain(a, a, engine=accelerators), TypeError, "explain: the engine is <glgemm.Accelerators .*> and must be an Engine"),
-            (lambda: glgemm.stream(a, a, engine="0"), TypeError, "stream: the engine is '0' and must be an Engine or Accelerators"),
-            (lambda: glgemm.gemm(1, x, y), ValueError, "gemm: the arrays belong to different engines"),
-            (lambda: glgemm.gemm(1, x, x, bias=y), ValueError, "gemm: the arrays belong to different engines"),
-            (lambda: glgemm.gemm(1, x, x, residual=x, engine=other), ValueError, "gemm: the arrays belong to different engines"),
-            (lambda: glgemm.matmul(x, y), ValueError, "matmul: the arrays belong to different engines"),
-            (lambda: glgemm.gemm(1, x, x, 0, a), TypeError, "gemm: C is a ndarray, and a product of device arrays needs an Array"),
-            (lambda: glgemm.matmul(x, x, out=a), TypeError, "matmul: out is a ndarray, and a product of device arrays needs an Array"),
-            (lambda: glgemm.gemm(1, *many), ValueError, r"gemm: the batches \(2,\) of A and \(3,\) of B"),
-            (lambda: glgemm.stream(a, a, op_a="H"), ValueError, "stream: an op is 'H'"),
-            (lambda: glgemm.gemm(1, a, a, op_a="H"), ValueError, "gemm: an op is 'H'"),
-        ):
-            with pytest.raises(error, match=f"^{words}"):
-                call()
+        check_errors(
+            (lambda: glgemm.matmul(a, a, engine=accelerators), TypeError, "^matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.matmul(x, x, engine=accelerators), TypeError, "^matmul: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.gemm(1, a, a, engine=accelerators), TypeError, "^gemm: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.gemm(1, x, x, engine="0"), TypeError, "^gemm: the engine is '0' and must be an Engine"),
+            (lambda: glgemm.explain(a, a, engine=accelerators), TypeError, "^explain: the engine is <glgemm.Accelerators .*> and must be an Engine"),
+            (lambda: glgemm.stream(a, a, engine="0"), TypeError, "^stream: the engine is '0' and must be an Engine or Accelerators"),
+            (lambda: glgemm.gemm(1, x, y), ValueError, "^gemm: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, bias=y), ValueError, "^gemm: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, residual=x, engine=other), ValueError, "^gemm: the arrays belong to different engines"),
+            (lambda: glgemm.matmul(x, y), ValueError, "^matmul: the arrays belong to different engines"),
+            (lambda: glgemm.gemm(1, x, x, 0, a), TypeError, "^gemm: C is a ndarray, and a product of device arrays needs an Array"),
+            (lambda: glgemm.matmul(x, x, out=a), TypeError, "^matmul: out is a ndarray, and a product of device arrays needs an Array"),
+            (lambda: glgemm.gemm(1, *many), ValueError, r"^gemm: the batches \(2,\) of A and \(3,\) of B"),
+            (lambda: glgemm.stream(a, a, op_a="H"), ValueError, "^stream: an op is 'H'"),
+            (lambda: glgemm.gemm(1, a, a, op_a="H"), ValueError, "^gemm: an op is 'H'"),
+        )
 
 
 def repeated():

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import integers
 
 import glgemm
 
@@ -27,12 +28,8 @@ def barrier(context):
     context.finish()
 
 
-def integers(shape, seed=0):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
-
-
 def test_in_place(context):
-    a, b = integers((30, 20)), integers((20, 40), 1)
+    a, b = integers((30, 20)), integers((20, 40), seed=1)
     with glgemm.Engine.current() as engine:
         x, y, z = (context.buffer(m.tobytes()) for m in (a, b, np.zeros((30, 40), np.float32)))
         c = engine.wrap(z, (30, 40))
@@ -89,7 +86,7 @@ def test_beside_an_engine_of_its_own(context):
 
 def test_what_fails_leaves_the_context_alone(context):
     """What a product has made is destroyed in the engine's own context, not in the application's."""
-    buffers = [context.buffer(integers((8, 8), seed).tobytes()) for seed in range(60)]  # with the names that the engine's have, too
+    buffers = [context.buffer(integers((8, 8), seed=seed).tobytes()) for seed in range(60)]  # with the names that the engine's have, too
     with glgemm.Engine() as engine:
         x = engine.asarray(integers((8, 8)))
         large = engine.asarray(np.ones((3000, 3000), np.float32))
@@ -103,7 +100,7 @@ def test_what_fails_leaves_the_context_alone(context):
         timer.join()
         engine.finish()
         for seed, buffer in enumerate(buffers):
-            assert np.array_equal(np.frombuffer(buffer.read(), np.float32), integers((8, 8), seed).ravel())
+            assert np.array_equal(np.frombuffer(buffer.read(), np.float32), integers((8, 8), seed=seed).ravel())
         assert context.error == "GL_NO_ERROR"
         assert np.array_equal((x @ x).numpy(), x.numpy() @ x.numpy())
 
@@ -206,16 +203,14 @@ def test_bad_buffers(context):
         buffer = context.buffer(reserve=64)
         d = engine.wrap(buffer, (4, 4))
         for call, words in (
-            (lambda: engine.wrap(buffer, (5, 4)) @ d, "leaves its buffer"),
-            (lambda: engine.wrap(9999, (4, 4)) @ d, "not the name of a buffer"),
-            (lambda: engine.wrap(buffer, (5, 4)).numpy(), "leaves its buffer"),
-            (lambda: engine.wrap(9999, (4, 4)).numpy(), "not the name of a buffer"),
+            (lambda: engine.wrap(buffer, (5, 4)), "leaves its buffer of 64"),
+            (lambda: engine.wrap(9999, (4, 4)), "not the name of a buffer"),
             (lambda: engine.wrap(buffer, (4, 4), offset=2), "multiple"),
-            (lambda: engine.wrap(buffer, (4, 4), offset=-4), "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), offset=-4), "starts at byte -4"),
             (lambda: engine.wrap(buffer, (4, 4), strides=(16, 3)), "multiple"),
             (lambda: engine.wrap(buffer, (4, 4), strides=(4,)), "1 strides for 2"),
             (lambda: engine.wrap(buffer, (-1, 4)), "negative"),
-            (lambda: engine.wrap(buffer, (4, 4), strides=(-16, 4)).numpy(), "leaves its buffer|starts at byte"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(-16, 4)), "starts at byte -48"),
             (lambda: glgemm.matmul(d, d, out=d), "share|overlap|in common|element"),
         ):
             with pytest.raises(ValueError, match=words):

@@ -27,6 +27,7 @@ def test_doctests():
 def test_the_tutorial():
     text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     assert doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False).failed == 0
+    assert all(name in text for name in glgemm._core.types_of_c)
     for block in re.findall(r"^```python\n(.*?)^```", text, re.S | re.M):  # parts of programs that are run
         for part in block.split("...\n"):
             assert part in (ROOT / "docs/examples/moderngl_draw.py").read_text(encoding="utf-8")
@@ -116,7 +117,7 @@ def test_stubs_are_those_of_the_extension():
     text = (FOLDER / "_core.pyi").read_text(encoding="utf-8")
     from glgemm import _core
 
-    stubbed = set(re.findall(r"^(?:class|def) (\w+)", text, re.M))
+    stubbed = set(re.findall(r"^(?:class |def )?([^\W_]\w*)[:(]", text, re.M))
     assert stubbed == {name for name in vars(_core) if not name.startswith("_")}
     members = re.search(r"^class Array:\n(.*?)\n\n", text, re.M | re.S)[1]
     stubbed = set(re.findall(r"def (\w+)", members))

@@ -1,18 +1,17 @@
 """Streamed products: from files, in the background, on several devices."""
 
 import concurrent.futures
+import errno
+import os
 import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+from conftest import TABLE, check_errors, integers, run_python
 
 import glgemm
-
-
-def integers(shape, dtype=np.float32, seed=0):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def test_from_files_to_a_file(tmp_path):
@@ -58,7 +57,7 @@ def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
         glgemm.stream(x, x, out=tmp_path)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint32", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", TABLE)
 def test_types_and_strides(dtype):
     wide = np.abs(integers((90, 200))).astype(dtype)
     expected = lambda a, b: np.matmul(a.astype(np.int64), b.astype(np.int64))
@@ -158,6 +157,40 @@ def test_terms_that_overlap_c(monkeypatch, engine):
     assert np.array_equal(glgemm.gemm(1, x, y, 0, c, bias=c[0, :1]), x @ y + before[0, :1])
 
 
+def run_on_a_small_disk(code, folder):
+    """As run_python(), in a folder on a disk of 1 MB; None where this system lets nobody mount one."""
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1m none "$0" && cd "$0" && exec "$@"', str(folder)]
+    try:
+        subprocess.run([*mount, "true"], check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return run_python(code, *mount)
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    """No file is made, and nothing is written to a place that is not there, which would end Python."""
+    code = """
+a = np.ones((600, 600), np.float32)
+try:
+    glgemm.stream(a, a, out="c.npy", progress=False).result()
+except OSError as error:
+    print(error, os.listdir())
+"""
+    words = "stream: out is 'c.npy', and its disk has no room for its 1440128 bytes"
+    on_disk = run_on_a_small_disk(code, tmp_path)
+    assert on_disk in (None, (0, f"[Errno 28] {words} []\n", ""))
+
+    def full(file, offset, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.chdir(tmp_path)
+    a = np.ones((600, 600), np.float32)
+    with pytest.raises(OSError, match=words):
+        glgemm.stream(a, a, out="c.npy", progress=False)
+    assert not list(tmp_path.iterdir())
+
+
 def test_cancel():
     a = np.ones((1500, 1500), np.float32)
     started = threading.Event()
@@ -174,9 +207,6 @@ def test_cancel():
 def test_a_child_that_is_forked_during_a_product():
     """It gets an Error, and ends: what is computed in its parent it cannot wait for."""
     code = """
-import os, signal, sys, threading
-import numpy as np
-import glgemm
 a = np.ones((300, 300), np.float32)
 accelerators = glgemm.Accelerators("0")
 goes_on, started = threading.Event(), [threading.Event(), threading.Event()]
@@ -202,8 +232,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 goes_on.set()
 print(*(future.result()[0, 0] for future in futures))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["True"] * 5 + ["7", "300.0", "300.0"], "")
+    status, out, errors = run_python(code)
+    assert (status, out.split(), errors) == (0, ["True"] * 5 + ["7", "300.0", "300.0"], "")
 
 
 def test_what_the_progress_raises_ends_the_product():
@@ -268,7 +298,7 @@ def test_bad_input(tmp_path):
     a = integers((20, 30))
     frozen = np.empty((20, 20), np.float32)
     frozen.flags.writeable = False
-    for call, error, words in (
+    check_errors(
         (lambda: glgemm.stream(a, a), ValueError, "inner sizes 30 and 20 differ"),
         (lambda: glgemm.stream(a[0], a), ValueError, "two dimensions"),
         (lambda: glgemm.stream(a[None], a.T), ValueError, "no batch"),
@@ -287,7 +317,5 @@ def test_bad_input(tmp_path):
         (lambda: glgemm.stream("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "no such" / "c.npy"), OSError, ""),
         (lambda: glgemm.stream(a, a.T, device_memory_limit=10).result(), ValueError, "10"),
-    ):
-        with pytest.raises(error, match=words):
-            call()
+    )
     assert not (tmp_path / "none.npy").exists()

@@ -52,13 +52,15 @@ class Array:
 class Terms:
     def __init__(
         self,
-        alpha: complex,
-        beta: complex,
-        op_a: str,
-        op_b: str,
-        activation: str | tuple[Any, ...] | None,
+        who: str,
+        alpha: complex = ...,
+        beta: complex = ...,
+        op_a: str = ...,
+        op_b: str = ...,
+        activation: str | tuple[Any, ...] | None = ...,
+        *,
         kernel: str | None,
-        split_k: int,
+        split_k: int = ...,
         precision: str,
     ) -> None: ...
 
@@ -68,29 +70,34 @@ class HostProduct:
         a: npt.NDArray[Any],
         b: npt.NDArray[Any],
         c: npt.NDArray[Any],
-        bias: npt.NDArray[Any] | None,
-        residual: npt.NDArray[Any] | None,
+        bias: npt.NDArray[Any] | None = ...,
+        residual: npt.NDArray[Any] | None = ...,
+    ) -> None: ...
+
+class StreamTerms:
+    def __init__(
+        self,
+        device_memory_limit: int = ...,
+        memory_limit: int = ...,
+        checksums: bool = ...,
+        progress: Callable[[float], object] | None = ...,
+    ) -> None: ...
+
+class EngineOptions:
+    def __init__(
+        self,
+        log: Callable[[str], object] | None,
+        program_cache: str | os.PathLike[str] | None,
+        tuning: str | os.PathLike[str] | None,
+        self_check: bool,
+        max_dispatch: float,
     ) -> None: ...
 
 class Service:
     @staticmethod
-    def headless(
-        device: str,
-        log: Callable[[str], object] | None,
-        program_cache: str | os.PathLike[str] | None,
-        tuning: str | os.PathLike[str] | None,
-        self_check: bool,
-        max_dispatch: float,
-    ) -> Service: ...
+    def headless(device: str, options: EngineOptions) -> Service: ...
     @staticmethod
-    def current(
-        get_proc_address: int,
-        log: Callable[[str], object] | None,
-        program_cache: str | os.PathLike[str] | None,
-        tuning: str | os.PathLike[str] | None,
-        self_check: bool,
-        max_dispatch: float,
-    ) -> Service: ...
+    def current(get_proc_address: int, options: EngineOptions) -> Service: ...
     @property
     def closed(self) -> bool: ...
     @property
@@ -105,18 +112,10 @@ class Service:
     def upload(self, host: npt.NDArray[Any]) -> Array: ...
     def empty(self, shape: int | Sequence[int], dtype: np.dtype[Any]) -> Array: ...
     def wrap(
-        self, buffer: Any, shape: int | Sequence[int], dtype: np.dtype[Any], offset: int, strides: int | Sequence[int] | None
+        self, name: int, owner: Any, shape: int | Sequence[int], dtype: np.dtype[Any], offset: int, strides: Sequence[int] | None
     ) -> Array: ...
     def multiply(self, product: HostProduct, terms: Terms) -> None: ...
-    def stream(
-        self,
-        product: HostProduct,
-        terms: Terms,
-        device_memory_limit: int,
-        memory_limit: int,
-        checksums: bool,
-        progress: Callable[[float], object] | None,
-    ) -> None: ...
+    def stream(self, product: HostProduct, terms: Terms, how: StreamTerms) -> None: ...
     def explain(self, product: HostProduct, terms: Terms) -> str: ...
 
 class SavedState:
@@ -128,19 +127,21 @@ class Devices:
     def __init__(self, devices: str) -> None: ...
     def close(self) -> None: ...
     def info(self) -> list[dict[str, Any]]: ...
-    def stream(
-        self,
-        product: HostProduct,
-        terms: Terms,
-        device_memory_limit: int,
-        memory_limit: int,
-        checksums: bool,
-        progress: Callable[[float], object] | None,
-    ) -> None: ...
+    def stream(self, product: HostProduct, terms: Terms, how: StreamTerms) -> None: ...
 
 def multiply(
-    a: Array, b: Array, out: Array | None, bias: Array | None, residual: Array | None, terms: Terms, dtype: np.dtype[Any] | None
+    terms: Terms,
+    a: Array,
+    b: Array,
+    out: Array | None = ...,
+    bias: Array | None = ...,
+    residual: Array | None = ...,
+    *,
+    dtype: np.dtype[Any] | None,
 ) -> Array: ...
 def begin_exit() -> None: ...
+def is_first_process() -> bool: ...
+def check_process(what: str) -> None: ...
 def engine_of(array: Array) -> Service: ...
-def type_name(dtype: np.dtype[Any]) -> str | None: ...
+
+types_of_c: dict[str, tuple[str, ...]]

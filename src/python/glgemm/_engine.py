@@ -50,7 +50,8 @@ class Engine:
         self_check: bool = True,
         max_dispatch: float = 0.1,
     ) -> None:
-        self._start(_core.Service.headless(str(device), log, program_cache, tuning, self_check, max_dispatch))
+        options = _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)
+        self._start(_core.Service.headless(str(device), options))
 
     @classmethod
     def current(
@@ -74,7 +75,7 @@ class Engine:
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        engine._start(_core.Service.current(address, log, program_cache, tuning, self_check, max_dispatch))
+        engine._start(_core.Service.current(address, _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)))
         return engine
 
     def _start(self, service: _core.Service) -> None:
@@ -132,19 +133,17 @@ class Engine:
 
         `buffer` is a moderngl.Buffer, any object with an attribute `glo`, or the name itself, in the engine's context or in one
         that shares with it. The array keeps the object. `offset` and `strides` are bytes, as NumPy's. A buffer of elements of 8
-        or 16 bits has a size that is a multiple of 4 bytes.
+        or 16 bits has a size that is a multiple of 4 bytes. Raises ValueError where the array would leave the buffer.
         """
         try:
             name = operator.index(getattr(buffer, "glo", buffer))
-            sizes = [operator.index(size) for size in ([shape] if isinstance(shape, int) else shape)]
         except TypeError:
             raise TypeError(
-                f"wrap: the buffer is {buffer!r} and the shape {shape!r}: a buffer is a moderngl.Buffer, an object with an attribute "
-                "glo, or a name, and a shape is whole numbers"
+                f"wrap: the buffer is {buffer!r} and must be a moderngl.Buffer, an object with an attribute glo, or a name"
             ) from None
-        if name <= 0:
+        if not 0 < name < 1 << 32:
             raise ValueError(f"wrap: {name} is not the name of a buffer")
-        return self._service.wrap(buffer, sizes, np.dtype(dtype), offset, strides)
+        return self._service.wrap(name, buffer, shape, np.dtype(dtype), offset, strides)
 
     def finish(self) -> None:
         """Waits until the device has done all that was enqueued."""
@@ -189,11 +188,18 @@ class Engine:
 
 def as_numpy(x: Any) -> npt.NDArray[Any]:
     """`x` as a NumPy array, without a copy where that can be."""
+    refuse_mask(x)
     if isinstance(x, (str, os.PathLike)):
         raise TypeError(f"glgemm: an operand is {x!r}: a file is opened by numpy.load(path, mmap_mode='r')")
     if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
         return np.from_dlpack(x)
     return np.asarray(x)
+
+
+def refuse_mask(x: Any) -> None:
+    """Raises TypeError for a masked array."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("glgemm: an operand is a masked array, whose mask would be lost: x.filled(0) or x.data say what is meant")
 
 
 def native(x: npt.NDArray[Any], dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
@@ -213,19 +219,12 @@ _default_lock = threading.Lock()
 def default_engine() -> Engine:
     """The engine of products of NumPy arrays, made when it is first needed; threads share it."""
     global _default
+    if not _core.is_first_process():  # the lock may be held by a thread that a forked child does not have
+        return _default or Engine()  # which refuses
     with _default_lock:
         if _default is None or _default.closed:
             _default = Engine()
         return _default
-
-
-def _renew_lock() -> None:
-    global _default_lock
-    _default_lock = threading.Lock()
-
-
-# The thread that holds it may be one that a forked child does not have.
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 @atexit.register

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Iterator, Literal, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine, native, native_type
+from ._engine import Engine, as_numpy, default_engine, native, native_type, refuse_mask
 
 _Host = npt.NDArray[Any]
 Precision = Literal["fast", "standard", "extended", "reproducible"]
-
-# Integers that glgemm has not are computed in wider ones, which wrap alike.
-_computed_in = {"bool": "int8", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
-_float8 = ("float8_e4m3fn", "float8_e5m2")
 
 
 def matmul(
@@ -37,10 +32,10 @@ def matmul(
     once (explain() tells). Products of NumPy arrays are computed on `engine`, by default the default_engine(). Products that do
     not fit the device are streamed.
 
-    Types: float16, float32, float64, complex64, complex128, int8, int16, int32, uint8, uint16, uint32, bool, and of ml_dtypes
-    bfloat16. Integers wrap as NumPy's do. Floats of 16 bits are summed in float32 and rounded once. float8_e4m3fn and
-    float8_e5m2 give float32. With dtype=numpy.int32, int8 gives its sums without wrapping; with dtype=numpy.float32, narrower
-    floats give their sums unrounded. A wider `out` alone does neither.
+    Types: bool, integers of 8 to 32 bits, floats of 16 to 64 bits, complex64, complex128, and of ml_dtypes bfloat16 and the floats
+    of 8 bits. Integers wrap as NumPy's do. Floats of 16 bits are summed in float32 and rounded once. Floats of 8 bits give float32.
+    With dtype=numpy.int32, int8 gives its sums without wrapping; with dtype=numpy.float32, narrower floats give their sums
+    unrounded. A wider `out` alone does neither. Masked arrays are refused, since a product has no mask.
 
     Where `a` or `b` is an Array, the result is an Array, and both are of one type: nothing is converted on a device. There int8
     gives int32. `out` is then an Array, too.
@@ -64,19 +59,13 @@ def matmul(
     """
     if isinstance(a, _core.Array) or isinstance(b, _core.Array):
         service = _service_of("matmul", engine, a, b, out)
-        return _core.multiply(
-            _on_device(service, a),
-            _on_device(service, b),
-            _device_out("matmul: out", out),
-            None,
-            None,
-            _terms("matmul", kernel=kernel, split_k=split_k, precision=precision),
-            native_type(dtype),
-        )
-    plan = _HostMatmul(a, b, out, dtype)
+        _check_device_out("matmul: out", out)
+        terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
+        return _core.multiply(terms, _on_device(service, a), _on_device(service, b), out, dtype=native_type(dtype))
+    plan = _HostMatmul("matmul", a, b, out, dtype)
     if plan.c.size:
-        terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-        _multiply(_engine_for("matmul", engine), plan.a, plan.b, plan.c, None, None, terms)
+        terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
+        _multiply(_engine_for("matmul", engine), terms, plan.a, plan.b, plan.c)
     return plan.result()
 
 
@@ -108,8 +97,8 @@ def gemm(
     dtype       of a new C
     precision   as in matmul()
 
-    A and B are of one type. C, D and the bias are of one type as well: that of A and B; or float32 for narrower floats, and
-    int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
+    A and B are of one type. C, D and the bias are of one type as well: that of A and B, or that of their sums, which is float32 for
+    narrower floats, and int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
 
     >>> import numpy as np
     >>> import glgemm
@@ -118,54 +107,26 @@ def gemm(
     array([[3., 0.],
            [7., 9.]], dtype=float32)
     """
-    if c is None and beta != 0:
-        raise ValueError(f"gemm: beta is {beta} and there is no C")
+    need_c("gemm", beta, c)
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
         service = _service_of("gemm", engine, a, b, c, bias, residual)
-        a_on_device, b_on_device = _on_device(service, a), _on_device(service, b)
-        _need_matrices("gemm", a=a_on_device.shape, b=b_on_device.shape)
-        op_a, a_on_device = _apply_op("gemm", op_a, a_on_device, lambda m: m.mT)
-        op_b, b_on_device = _apply_op("gemm", op_b, b_on_device, lambda m: m.mT)
-        return _core.multiply(
-            a_on_device,
-            b_on_device,
-            _device_out("gemm: C", c),
-            None if bias is None else _on_device(service, bias),
-            None if residual is None else _on_device(service, residual),
-            _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision),
-            native_type(dtype),
-        )
-    x, y = native(as_numpy(a)), native(as_numpy(b))
-    _need_matrices("gemm", a=x.shape, b=y.shape)
-    if x.dtype != y.dtype:
-        raise TypeError(f"gemm: A is {x.dtype} and B is {y.dtype}: they must be of one type")
-    op_a, x = _apply_op("gemm", op_a, x, lambda m: m.swapaxes(-1, -2))
-    op_b, y = _apply_op("gemm", op_b, y, lambda m: m.swapaxes(-1, -2))
-    terms = _terms("gemm", alpha, beta, op_a, op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
-    m, k = x.shape[-2:] if op_a == "N" else x.shape[:-3:-1]
-    inner, n = y.shape[-2:] if op_b == "N" else y.shape[:-3:-1]
-    if k != inner:
-        raise ValueError(f"gemm: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
-    shape = (*_broadcast("gemm", x.shape[:-2], y.shape[:-2]), m, n)
-    sums = _sums_of(x.dtype)
-    if c is None:
-        c = np.empty(shape, native_type(dtype) or (sums if x.dtype.name in ("int8", *_float8) else x.dtype))
-    _check_out("gemm: C", c, shape)
-    if c.dtype not in (x.dtype, sums) or (c.dtype == x.dtype != sums and x.dtype.name in ("int8", *_float8)):
-        raise TypeError(f"gemm: C is {c.dtype}, and products of {x.dtype} are summed in {sums}")
-    extra = []
-    for name, given in (("the bias", bias), ("D", residual)):
-        if given is not None and native(as_numpy(given)).dtype != c.dtype:
-            raise TypeError(f"gemm: {name} is {as_numpy(given).dtype} and C is {c.dtype}")
-        extra.append(None if given is None else native(as_numpy(given)))
-    if extra[0] is not None and extra[0].ndim == 1:
-        extra[0] = extra[0][None, :]
-    if extra[0] is not None and extra[0].shape not in ((1, n), (m, 1)):
-        raise ValueError(f"gemm: the bias is {np.shape(bias)} and C is {shape}: a bias is ({n},), for columns, or ({m}, 1), for rows")
-    if extra[1] is not None and extra[1].shape != shape:
-        raise ValueError(f"gemm: C is {shape} and D is {extra[1].shape}")
+        x, y, values, d = (None if given is None else _on_device(service, given) for given in (a, b, bias, residual))
+    else:
+        service = None
+        x, y, values, d = (None if given is None else native(as_numpy(given)) for given in (a, b, bias, residual))
+    product = Gemm("gemm", x, y, values, d, op_a, op_b)
+    if service:
+        _check_device_out("gemm: C", c)
+    elif c is not None:
+        check_out("gemm: C", c, product.shape)
+    c_type = c.dtype if c is not None else native_type(dtype) or types_of_c(x.dtype)[0]
+    product.check_types(c_type)
+    terms = _core.Terms("gemm", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
+    if service:
+        return _core.multiply(terms, product.a, product.b, c, product.bias, d, dtype=c_type)
+    c = np.empty(product.shape, c_type) if c is None else c
     if c.size:
-        _multiply(_engine_for("gemm", engine), x, y, c, extra[0], extra[1], terms)
+        _multiply(_engine_for("gemm", engine), terms, product.a, product.b, c, product.bias, d)
     return c
 
 
@@ -190,7 +151,7 @@ def explain(
     >>> print(glgemm.explain(a.T, a[:, ::2]).splitlines()[1])
     B: (8, 3) float32, copied on the host first: neither op nor ld says its strides of (24, 8) bytes
     """
-    plan = _HostMatmul(a, b, out, dtype)
+    plan = _HostMatmul("explain", a, b, out, dtype)
     if plan.c.size == 0:
         return "nothing: the product has no elements\n"
     engine = _engine_for("explain", engine)
@@ -201,8 +162,8 @@ def explain(
     )
     if not engine._fits(plan.a.nbytes + plan.b.nbytes + plan.c.nbytes):
         return notes + "streamed: the matrices do not fit the device\n"
-    terms = _terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-    return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c, None, None), terms) + notes
+    terms = _core.Terms("explain", kernel=kernel, split_k=split_k, precision=precision)
+    return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c), terms) + notes
 
 
 class _HostMatmul:
@@ -213,53 +174,47 @@ class _HostMatmul:
     c: _Host
     returned: _Host  # what C is copied to; has C's dimensions
 
-    def __init__(self, a: Any, b: Any, out: Any, dtype: npt.DTypeLike) -> None:
+    def __init__(self, who: str, a: Any, b: Any, out: Any, dtype: npt.DTypeLike) -> None:
         x, y = as_numpy(a), as_numpy(b)
         for name, operand in (("first", x), ("second", y)):
             if operand.ndim == 0:
-                raise ValueError(f"matmul: the {name} operand is a scalar, which has no matrix product")
+                raise ValueError(f"{who}: the {name} operand is a scalar, which has no matrix product")
         self.row, self.column = x.ndim == 1, y.ndim == 1
         x, y = x[None, :] if self.row else x, y[:, None] if self.column else y
         if x.shape[-1] != y.shape[-2]:
-            raise ValueError(
-                f"matmul: A is {np.shape(a)} and B is {np.shape(b)}: the inner sizes {x.shape[-1]} and {y.shape[-2]} differ"
-            )
-        shape = (*_broadcast("matmul", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
-        self._choose_types(x.dtype, y.dtype, native_type(dtype))
+            raise ValueError(f"{who}: A is {np.shape(a)} and B is {np.shape(b)}: the inner sizes {x.shape[-1]} and {y.shape[-2]} differ")
+        shape = (*_broadcast(who, x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+        self._choose_types(who, x.dtype, y.dtype, native_type(dtype))
         self.a, self.b = native(x, self.computed), native(y, self.computed)
         self.out = out
         if out is not None:
-            drop = -1 if self.column else -2
             kept = shape[:-2] + (() if self.row else shape[-2:-1]) + (() if self.column else shape[-1:])
-            _check_out("matmul: out", out, kept)
+            check_out(f"{who}: out", out, kept)
             if not np.can_cast(self.dtype, out.dtype, "same_kind"):
-                raise TypeError(f"matmul: a product of {self.dtype} is not written to an out of {out.dtype}")
-            self.returned = out
-            if self.row and self.column:
-                self.returned = out[..., None, None]
-            elif self.row or self.column:
-                self.returned = np.expand_dims(out, drop)
+                raise TypeError(f"{who}: a product of {self.dtype} is not written to an out of {out.dtype}")
+            self.returned = self._with(None, out) if self.row or self.column else out
         # Sums that are wider than the result wrap on their way to `out`, even to one of their own type.
         direct = out is not None and out.dtype == self.sums == self.dtype
         self.c = self.returned if direct else np.empty(shape, self.sums)
         if out is None:
             self.returned = self.c if self.dtype == self.sums else np.empty(shape, self.dtype)
 
-    def _choose_types(self, a: np.dtype[Any], b: np.dtype[Any], wanted: np.dtype[Any] | None) -> None:
+    def _choose_types(self, who: str, a: np.dtype[Any], b: np.dtype[Any], wanted: np.dtype[Any] | None) -> None:
         """The type of the result, that in which A and B go to the device, and that in which C comes from there."""
-        common = np.result_type(a, b)
         for name, given in (("A", a), ("B", b)):
             if wanted is not None and not np.can_cast(given, wanted, "same_kind"):
-                raise TypeError(f"matmul: {name} is {given}, which is not converted to {wanted}")
-        self.dtype = wanted or (np.dtype(np.float32) if common.name in _float8 else common.newbyteorder("="))
+                raise TypeError(f"{who}: {name} is {given}, which is not converted to {wanted}")
+        common = np.result_type(a, b).newbyteorder("=")
+        of_common = types_of_c(common)
+        is_kept = common.kind in "biu" or common in of_common or not of_common  # as NumPy keeps it
+        self.dtype = wanted or (common if is_kept else of_common[-1])
         # Narrow A and B stay so where their sums are what is wanted.
-        narrow = common.name in ("int8", "float16", "bfloat16", *_float8) and self.dtype in (_sums_of(common), common)
-        self.computed = np.dtype(_computed_in.get(self.dtype.name, common if narrow else self.dtype))
-        if _core.type_name(self.computed) is None:
-            raise TypeError(f"matmul: glgemm has no products of {self.dtype}: convert the operands, or name a dtype")
-        self.sums = _sums_of(self.computed)
-        if self.computed.name in ("float16", "bfloat16") and self.dtype == self.computed:
-            self.sums = self.computed
+        is_narrow = bool(of_common) and self.dtype in (common, of_common[-1])
+        self.computed = common if is_narrow else _computed_in(self.dtype)
+        of_computed = types_of_c(self.computed)
+        if not of_computed:
+            raise TypeError(f"{who}: glgemm has no products of {self.dtype}: convert the operands, or name a dtype")
+        self.sums = self.dtype if self.dtype in of_computed else of_computed[-1]
 
     def result(self) -> Any:
         """What matmul returns."""
@@ -270,41 +225,64 @@ class _HostMatmul:
                 np.copyto(self.returned, self.c.astype(self.dtype, copy=False), "same_kind")
         if self.out is not None:
             return self.out
-        c = self.returned
-        if self.column:
-            c = c[..., 0]
-        if self.row:
-            c = c[..., 0] if self.column else c[..., 0, :]
+        c = self._with(0, self.returned) if self.row or self.column else self.returned
         return c[()] if c.ndim == 0 else c
 
+    def _with(self, key: int | None, x: _Host) -> _Host:
+        """`x` with that index in place of the dimensions that vectors have not."""
+        every = slice(None)
+        return x[(..., key if self.row else every, key if self.column else every)]
 
-def _multiply(engine: Engine, a: _Host, b: _Host, c: _Host, bias: _Host | None, residual: _Host | None, terms: _core.Terms) -> None:
+
+class Gemm:
+    """What gemm() and stream() check of arrays: alpha op(A) op(B) + beta C + D + bias."""
+
+    def __init__(self, who: str, a: Any, b: Any, bias: Any, residual: Any, op_a: str, op_b: str) -> None:
+        if a.dtype != b.dtype or not a.dtype.isnative or not types_of_c(a.dtype):
+            raise TypeError(f"{who}: A is {a.dtype} and B is {b.dtype}: they must be of one type that glgemm has; nothing is converted")
+        self.who = who
+        self.op_a, self.a = apply_op(who, "A", op_a, a)
+        self.op_b, self.b = apply_op(who, "B", op_b, b)
+        m, k = self.a.shape[-2:] if self.op_a == "N" else self.a.shape[:-3:-1]
+        inner, n = self.b.shape[-2:] if self.op_b == "N" else self.b.shape[:-3:-1]
+        if k != inner:
+            raise ValueError(f"{who}: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
+        self.shape = (*_broadcast(who, self.a.shape[:-2], self.b.shape[:-2]), m, n)
+        self.residual = residual
+        self.bias = bias[None, :] if bias is not None and bias.ndim == 1 else bias
+        if self.bias is not None and self.bias.shape not in ((1, n), (m, 1)):
+            words = f"a bias is ({n},), for columns, or ({m}, 1), for rows"
+            raise ValueError(f"{who}: the bias is {bias.shape} and C is {self.shape}: {words}")
+        if residual is not None and residual.shape != self.shape:
+            raise ValueError(f"{who}: C is {self.shape} and D is {residual.shape}")
+
+    def check_types(self, c: np.dtype[Any]) -> None:
+        """Whether C, the bias and D go with A and B."""
+        possible = types_of_c(self.a.dtype)
+        if c not in possible:
+            raise TypeError(f"{self.who}: C is {c}, and products of {self.a.dtype} are summed in {possible[-1]}")
+        for name, given in (("the bias", self.bias), ("D", self.residual)):
+            if given is not None and given.dtype != c:
+                raise TypeError(f"{self.who}: {name} is {given.dtype} and C is {c}")
+
+
+def _multiply(
+    engine: Engine, terms: _core.Terms, a: _Host, b: _Host, c: _Host, bias: _Host | None = None, residual: _Host | None = None
+) -> None:
     """The product on the device; streamed, matrix by matrix, if it does not fit."""
     if engine._fits(sum(x.nbytes for x in (a, b, c, bias, residual) if x is not None)):
         return engine._service.multiply(_core.HostProduct(a, b, c, bias, residual), terms)
-    into = np.empty(c.shape, c.dtype) if any(_overlapping(c, a=a, b=b, bias=bias, residual=residual)) else c
+    into = np.empty(c.shape, c.dtype) if any(overlapping(c, a=a, b=b, bias=bias, residual=residual)) else c
     if into is not c:
         into[...] = c
     batch = c.shape[:-2]
     a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for item in np.ndindex(*batch):
-        d = None if residual is None else _in_order_of(into[item], residual[item])
-        engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, 0, 0, False, None)
+        d = None if residual is None else residual[item]
+        engine._service.stream(_core.HostProduct(a[item], b[item], into[item], bias, d), terms, _core.StreamTerms())
     if into is not c:
         c[...] = into
-
-
-def _in_order_of(c: _Host, d: _Host) -> _Host:
-    """D, or a copy of it if its rows and columns have another order in memory than C's: streams take one order for both."""
-    by_rows, d_by_rows = (abs(x.strides[1]) <= abs(x.strides[0]) for x in (c, d))
-    if by_rows == d_by_rows:
-        return d
-    rows, columns = c.shape
-    # The lines of C's order have a step of two elements at least, so that it is that order in a single row or column, too.
-    copy = np.empty((rows, columns + 1), c.dtype)[:, :columns] if by_rows else np.empty((columns, rows + 1), c.dtype).T[:rows]
-    copy[...] = d
-    return copy
 
 
 def _broadcast(who: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
@@ -314,7 +292,8 @@ def _broadcast(who: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
         raise ValueError(f"{who}: the batches {tuple(a)} of A and {tuple(b)} of B cannot be broadcast together") from None
 
 
-def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
+def check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
+    refuse_mask(out)
     if not isinstance(out, np.ndarray):
         raise TypeError(f"{name} is a {type(out).__name__} and must be a NumPy array")
     if out.shape != shape:
@@ -325,7 +304,7 @@ def _check_out(name: str, out: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has elements that share memory")
 
 
-def _overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _Host | None) -> Iterator[str]:
+def overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _Host | None) -> Iterator[str]:
     """The operands that share memory with C and so would be overwritten before they are read. D may be C itself."""
     for name, x in (("A", a), ("B", b), ("the bias", bias), ("D", residual)):
         if x is None or (name == "D" and _where(x) == _where(c)):
@@ -348,54 +327,33 @@ def _overlaps_itself(x: _Host) -> bool:
     return False
 
 
-def _sums_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.name == "int8":
-        return np.dtype(np.int32)
-    return np.dtype(np.float32) if dtype.name in ("float16", "bfloat16", *_float8) else dtype
+def types_of_c(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+    """What C may be where A and B are of that type: the default first, the type of the sums last; nothing if glgemm has no such type."""
+    return tuple(dtype if name == dtype.name else np.dtype(name) for name in _core.types_of_c.get(dtype.name, ()))
 
 
-def _need_matrices(who: str, **shapes: tuple[int, ...]) -> None:
-    for name, shape in shapes.items():
-        if len(shape) < 2:
-            raise ValueError(f"{who}: {name} is {shape} and must have two dimensions or more; matmul() takes vectors")
+def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which products of `dtype` are computed: of integers that glgemm has not, the narrowest wider one, which wraps alike."""
+    if dtype.kind not in "biu" or dtype.name in _core.types_of_c:
+        return dtype
+    wider = (f"{'uint' if dtype.kind == 'u' else 'int'}{bits}" for bits in (8, 16, 32, 64) if bits >= 8 * dtype.itemsize)
+    return np.dtype(next((name for name in wider if name in _core.types_of_c), dtype))
 
 
-def _terms(
-    who: str,
-    alpha: complex = 1,
-    beta: complex = 0,
-    op_a: str = "N",
-    op_b: str = "N",
-    activation: str | tuple[Any, ...] | None = None,
-    *,
-    kernel: str | None,
-    split_k: int = 0,
-    precision: str,
-) -> _core.Terms:
-    """What a product is beside its operands. What is of a wrong type is named."""
-    try:
-        return _core.Terms(alpha, beta, op_a, op_b, activation, kernel, split_k, precision)
-    except (TypeError, RuntimeError) as error:  # what pybind11 says names nothing
-        for name, value, kinds, wanted in (
-            ("alpha", alpha, numbers.Complex, "a number"),
-            ("beta", beta, numbers.Complex, "a number"),
-            ("the activation", activation, (str, tuple, type(None)), "a name, a tuple or None"),
-            ("the kernel", kernel, (str, type(None)), "a name or None"),
-            ("split_k", split_k, numbers.Integral, "a whole number"),
-            ("the precision", precision, str, "one of 'fast', 'standard', 'extended' and 'reproducible'"),
-        ):
-            if not isinstance(value, kinds):  # type: ignore[arg-type]
-                raise TypeError(f"{who}: {name} is {value!r} and must be {wanted}") from None
-        raise error
+def need_c(who: str, beta: complex, c: Any) -> None:
+    if c is None and beta != 0:
+        raise ValueError(f"{who}: beta is {beta} and there is no C")
 
 
-def _apply_op(who: str, op: str, x: Any, transpose: Any) -> tuple[str, Any]:
+def apply_op(who: str, name: str, op: str, x: Any) -> tuple[str, Any]:
     """The op that is left to the library, and its operand: a transpose is said by strides."""
+    if len(x.shape) < 2:
+        raise ValueError(f"{who}: {name} is {x.shape} and must have two dimensions or more; matmul() takes vectors")
     if op not in ("N", "T", "C"):
         raise ValueError(f"{who}: an op is '{op}' and must be 'N', 'T' or 'C'")
-    if op == "T" or (op == "C" and np.dtype(x.dtype).kind != "c"):
-        return "N", transpose(x)
-    return op, x
+    if op == "N" or (op == "C" and x.dtype.kind == "c"):
+        return op, x
+    return "N", x.mT if isinstance(x, _core.Array) else x.swapaxes(-1, -2)
 
 
 def _engine_for(who: str, engine: Engine | None) -> Engine:
@@ -414,10 +372,9 @@ def _service_of(who: str, engine: Engine | None, *arrays: Any) -> _core.Service:
 
 
 def _on_device(service: _core.Service, x: Any) -> _core.Array:
-    return x if isinstance(x, _core.Array) else service.upload(native(as_numpy(x)))
+    return x if isinstance(x, _core.Array) else service.upload(as_numpy(x))
 
 
-def _device_out(name: str, out: Any) -> _core.Array | None:
+def _check_device_out(name: str, out: Any) -> None:
     if out is not None and not isinstance(out, _core.Array):
         raise TypeError(f"{name} is a {type(out).__name__}, and a product of device arrays needs an Array")
-    return out

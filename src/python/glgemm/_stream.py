@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
-import numbers
+import errno
 import os
 import secrets
 import stat
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._engine import Engine, as_numpy, default_engine, native_type
-from ._products import Precision, _apply_op, _check_out, _Host, _need_matrices, _overlapping, _sums_of, _terms
+from ._products import Gemm, Precision, _Host, check_out, need_c, overlapping, types_of_c
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -40,19 +40,10 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     _ends = False
     _has_ended = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._process = os.getpid()
-
     def _check_process(self, what: str) -> None:
         # A forked child has no thread that would end the product, and its copy of a lock may be held for ever.
-        if not self._is_here() and not self._has_ended:
-            raise _core.Error(
-                f"{what}: this process is a fork of the one that began the product (process {self._process}), which goes on there only"
-            )
-
-    def _is_here(self) -> bool:
-        return self._process == os.getpid()
+        if not self._has_ended:
+            _core.check_process(what)
 
     def cancel(self) -> bool:
         """Has the product end at its next step. False if it is done."""
@@ -118,6 +109,8 @@ class Accelerators:
 
     @contextlib.contextmanager
     def _taken(self, what: str) -> Iterator[None]:
+        # The thread that holds the lock may be one that a forked child does not have.
+        _core.check_process(what)
         # What progress calls would wait for the product that waits for progress.
         if getattr(self._inside, "progress", False):
             raise _core.Error(f"{what}: the accelerators are at work: progress cannot use them")
@@ -147,8 +140,9 @@ class Accelerators:
 
     def close(self) -> None:
         """Ends the threads; waits for the product that runs."""
-        with self._taken("close"):
-            self._devices.close()
+        if _core.is_first_process():
+            with self._taken("close"):
+                self._devices.close()
 
     def __enter__(self) -> Accelerators:
         return self
@@ -158,15 +152,6 @@ class Accelerators:
 
 
 _all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    for accelerators in list(_all_accelerators):
-        accelerators._lock, accelerators._inside = threading.Lock(), threading.local()
-
-
-# The thread that holds a lock may be one that the child does not have.
-os.register_at_fork(after_in_child=_renew_locks)
 
 
 def stream(
@@ -215,62 +200,39 @@ def stream(
     >>> future.result()[0, :3]
     array([200., 200., 200.], dtype=float32)
     """
-    x, y = as_numpy(a), as_numpy(b)
-    _need_matrices("stream", a=x.shape, b=y.shape)
-    if x.ndim != 2 or y.ndim != 2:
+    x, y, values, d = (None if given is None else as_numpy(given) for given in (a, b, bias, residual))
+    need_c("stream", beta, None if isinstance(out, (str, os.PathLike)) else out)
+    gemm = Gemm("stream", x, y, values, d, op_a, op_b)
+    if len(gemm.shape) != 2:
         raise ValueError(f"stream: A is {x.shape} and B is {y.shape}: a streamed product has no batch")
-    if x.dtype != y.dtype or _core.type_name(x.dtype) is None:
-        raise TypeError(f"stream: A is {x.dtype} and B is {y.dtype}: they must be of one type that glgemm has; nothing is converted")
-    op_a, x = _apply_op("stream", op_a, x, lambda m: m.T)
-    op_b, y = _apply_op("stream", op_b, y, lambda m: m.T)
-    m, k = x.shape if op_a == "N" else x.shape[::-1]
-    inner, n = y.shape if op_b == "N" else y.shape[::-1]
-    if k != inner:
-        raise ValueError(f"stream: op(A) is {m}x{k} and op(B) is {inner}x{n}: the inner sizes {k} and {inner} differ")
     given_c = None if out is None or isinstance(out, (str, os.PathLike)) else out
     if given_c is not None:
-        _check_out("stream: out", given_c, (m, n))
-    elif beta != 0:
-        raise ValueError(f"stream: beta is {beta} and there is no C")
-    c_type = given_c.dtype if given_c is not None else native_type(dtype) or _sums_of(x.dtype)
-    if c_type not in (x.dtype, _sums_of(x.dtype)):
-        raise TypeError(f"stream: C is {c_type}, and products of {x.dtype} are summed in {_sums_of(x.dtype)}")
-    extra = [None if given is None else as_numpy(given) for given in (bias, residual)]
-    for name, given in zip(("the bias", "D"), extra):
-        if given is not None and given.dtype != c_type:
-            raise TypeError(f"stream: {name} is {given.dtype} and C is {c_type}")
-    values, d = extra
-    if values is not None and values.ndim == 1:
-        values = values[None, :]
-    if values is not None and values.shape not in ((1, n), (m, 1)):
-        raise ValueError(f"stream: the bias is {np.shape(bias)} and C is {m}x{n}: a bias is ({n},), for columns, or ({m}, 1), for rows")
-    if d is not None and d.shape != (m, n):
-        raise ValueError(f"stream: C is {m}x{n} and D is {d.shape}")
-    if given_c is not None:
-        for name in _overlapping(given_c, a=x, b=y, bias=values, residual=d):
+        check_out("stream: out", given_c, gemm.shape)
+        for name in overlapping(given_c, a=x, b=y, bias=values, residual=d):
             raise ValueError(f"stream: out overlaps {name}")
-    for name, limit in (("device_memory_limit", device_memory_limit), ("memory_limit", memory_limit)):
-        if not isinstance(limit, numbers.Integral):
-            raise TypeError(f"stream: {name} is {limit!r} and must be a number of bytes")
-    terms = _terms("stream", alpha, beta, op_a, op_b, activation, kernel=kernel, precision=precision)
+    c_type = given_c.dtype if given_c is not None else native_type(dtype) or types_of_c(x.dtype)[-1]
+    gemm.check_types(c_type)
+    terms = _core.Terms("stream", alpha, beta, gemm.op_a, gemm.op_b, activation, kernel=kernel, precision=precision)
     if not isinstance(engine, (Engine, Accelerators, type(None))):
         raise TypeError(f"stream: the engine is {engine!r} and must be an Engine or Accelerators")
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
+    limits = device_memory_limit, memory_limit, checksums
+    _core.StreamTerms(*limits)  # refuses what is no number
     show, end = _shown(progress)
     # Last: what was refused before has made no file.
-    file = _NewFile(out, (m, n), c_type) if isinstance(out, (str, os.PathLike)) else None
-    c = file.array if file else np.empty((m, n), c_type) if given_c is None else given_c
-    product = _core.HostProduct(x, y, c, values, d)
+    file = _NewFile(out, gemm.shape, c_type) if isinstance(out, (str, os.PathLike)) else None
+    c = file.array if file else np.empty(gemm.shape, c_type) if given_c is None else given_c
+    product = _core.HostProduct(gemm.a, gemm.b, c, gemm.bias, d)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
             if isinstance(device, Accelerators):
                 with device._taken("stream"):
-                    device._devices.stream(product, terms, device_memory_limit, memory_limit, checksums, device._within(step))
+                    device._devices.stream(product, terms, _core.StreamTerms(*limits, device._within(step)))
             else:
-                device._service.stream(product, terms, device_memory_limit, memory_limit, checksums, step)
+                device._service.stream(product, terms, _core.StreamTerms(*limits, step))
         if isinstance(c, np.memmap):
             c.flush()
         if file:
@@ -300,12 +262,20 @@ class _NewFile:
         if os.path.exists(self._target) and not os.path.isfile(self._target):
             raise ValueError(f"stream: out is {str(path)!r}, which is not a file")
         self._temporary = f"{self._target}.{secrets.token_hex(4)}.tmp"
+        size = 0
         try:
             self.array: _Host = np.lib.format.open_memmap(self._temporary, mode="w+", dtype=dtype, shape=shape)  # type: ignore[no-untyped-call]
+            with open(self._temporary, "r+b") as file:
+                # A disk that is full when the mapped file is written would end Python by a signal.
+                size = os.fstat(file.fileno()).st_size
+                os.posix_fallocate(file.fileno(), 0, size)
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(self._temporary, stat.S_IMODE(os.stat(self._target).st_mode))
-        except BaseException:
+        except BaseException as error:
             self.discard()
+            if size and isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                words = f"stream: out is {os.fspath(path)!r}, and its disk has no room for its {size} bytes"
+                raise OSError(error.errno, words) from None
             raise
 
     def keep(self) -> None:
@@ -339,7 +309,9 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
 @atexit.register
 def _end_all() -> None:
     # Registered after that of engines, and so called before it.
-    futures = [future for future in _running if future._is_here() and not future.done()]
+    if not _core.is_first_process():
+        return
+    futures = [future for future in _running if not future.done()]
     for future in futures:
         future.cancel()
     concurrent.futures.wait(futures)
