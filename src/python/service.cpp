@@ -10,6 +10,9 @@
 namespace glgemm::python {
 namespace {
 
+/// How long a signal may wait for its handler.
+constexpr std::chrono::milliseconds signal_interval{50};
+
 /// Python's number of the thread on which it handles signals.
 unsigned long main_thread = 0;
 /// Whether Python ends, and on which thread.
@@ -108,28 +111,43 @@ void Service::check(const char* what) const {
                     what));
 }
 
-void Service::run(const char* what, const Work& work) {
-  check(what);
-  Interrupt interrupt(!has_thread());
+namespace {
+
+/// Calls what needs no GIL. What the handler of a signal has raised meanwhile is thrown in place of what the call throws.
+template <class Call>
+void call_without_gil(const Interrupt& interrupt, const Call& call) {
   try {
-    if (has_thread()) {
-      const std::shared_future<void> done = thread_->post([&] { work(*engine_, interrupt); });
-      const WithoutGil released;
-      wait_with_signals(done, interrupt);
-      done.get();
-    } else {
-      works_ = true;
-      const WithoutGil released;
-      work(*engine_, interrupt);
-    }
-    works_ = false;
+    const WithoutGil released;
+    call();
   } catch (...) {
-    works_ = false;
     if (!interrupt.error) throw;
   }
-  if (interrupt.error) throw py::error_already_set(std::move(*interrupt.error));
-  // The work was done, so that the application's context is current.
-  std::exchange(discarded_, {});
+  if (interrupt.error) throw py::error_already_set(*interrupt.error);
+}
+
+}  // namespace
+
+void run_on(Thread& thread, const std::function<void(Interrupt&)>& work) {
+  Interrupt interrupt(false);
+  const std::shared_future<void> done = thread.post([&] { work(interrupt); });
+  call_without_gil(interrupt, [&] {
+    while (done.wait_for(signal_interval) != std::future_status::ready)
+      if (!interrupt.error && has_signal(interrupt.error)) interrupt.set();
+    done.get();
+  });
+}
+
+void Service::run(const char* what, const Work& work) {
+  check(what);
+  if (has_thread()) return run_on(*thread_, [&](Interrupt& interrupt) { work(*engine_, interrupt); });
+  const struct Working {
+    explicit Working(bool& flag) : works(flag) { works = true; }
+    ~Working() { works = false; }
+    bool& works;
+  } working(works_);
+  Interrupt interrupt(true);
+  call_without_gil(interrupt, [&] { work(*engine_, interrupt); });
+  std::exchange(discarded_, {});  // the work was done, so that the application's context is current
 }
 
 void Service::close() {

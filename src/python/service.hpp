@@ -22,9 +22,6 @@ namespace glgemm::python {
 
 namespace py = pybind11;
 
-/// How long a signal may wait for its handler.
-constexpr std::chrono::milliseconds signal_interval{50};
-
 /// Thrown out of work that ends since Python has a signal to handle.
 struct Interrupted {};
 
@@ -71,12 +68,9 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Waits for work that another thread does; Python handles signals meanwhile. Without the GIL.
-template <class Future>
-void wait_with_signals(const Future& done, Interrupt& interrupt) {
-  while (done.wait_for(signal_interval) != std::future_status::ready)
-    if (!interrupt.error && has_signal(interrupt.error)) interrupt.set();
-}
+/// Runs the work on the thread, waits for it and throws what it throws. Python handles signals meanwhile; what a handler raises
+/// ends the work and comes out here. With the GIL, which is given up while it waits.
+void run_on(Thread& thread, const std::function<void(Interrupt&)>& work);
 
 struct Storage;
 

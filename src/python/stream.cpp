@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -103,50 +103,44 @@ void stream(const std::shared_ptr<Service>& service, const HostProduct& product,
 
 namespace {
 
-/// Several devices, each with a thread; see Service for signals and forks.
+/// Several devices, and a thread that does one product after the other with them. See Service for signals and forks.
 class Devices {
  public:
   explicit Devices(const std::string& list) {
     check_process("Accelerators");
+    thread_ = std::make_unique<Thread>();
     const WithoutGil released;
     accelerators_ = std::make_unique<Accelerators>(headless_accelerators(list));
   }
-  ~Devices() { close(); }
+  ~Devices() { end(); }
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
   void close() {
-    if (!is_first_process()) return static_cast<void>(accelerators_.release());  // never destroyed in a child
-    const WithoutGil released;
-    accelerators_.reset();
-  }
-
-  Accelerators& usable(const char* what) const {
-    check_process(what);
-    if (!accelerators_) throw std::invalid_argument(fmt::format("{}: the accelerators are closed", what));
-    return *accelerators_;
+    if (is_first_process()) check_idle("Accelerators.close");
+    end();
   }
 
   void multiply(const HostProduct& product, const Terms& terms, const StreamTerms& how) {
-    Accelerators& all = usable("Accelerators.stream");
-    // The product's functions are called on the devices' threads: a signal is looked for on this one.
-    Interrupt interrupt(false);
-    const Check check = [&interrupt] { interrupt.check(); };
+    Interrupt* now = nullptr;
+    const Check check = [&now] { now->check(); };
     const HostGemm gemm = host_gemm_of(product, terms, check);
-    const StreamOptions options = options_of(terms, how, check);
-    try {
-      const WithoutGil released;
-      auto done = std::async(std::launch::async, [&] { all.multiply(gemm, options); });
-      wait_with_signals(done, interrupt);
-      return done.get();
-    } catch (const Interrupted&) {
-    }
-    throw py::error_already_set(std::move(*interrupt.error));
+    StreamOptions options = options_of(terms, how, check);
+    options.progress = [this, progress = std::move(options.progress)](double share) {
+      const Reports reports(this);
+      progress(share);
+    };
+    run("Accelerators.stream", [&](Interrupt& interrupt) {
+      now = &interrupt;
+      accelerators_->multiply(gemm, options);
+    });
   }
 
-  py::list info() const {
+  py::list info() {
+    std::vector<AcceleratorInfo> all;
+    run("Accelerators.info", [&](Interrupt&) { all = accelerators_->info(); });
     py::list result;
-    for (const AcceleratorInfo& one : usable("Accelerators.info").info()) {
+    for (const AcceleratorInfo& one : all) {
       py::dict entry;
       entry["name"] = one.name;
       entry["software"] = one.software;
@@ -159,8 +153,39 @@ class Devices {
   }
 
  private:
+  /// Marks the thread on which the devices call progress: what progress asks of them would wait for itself.
+  struct Reports {
+    explicit Reports(const Devices* devices) { on_this_thread = devices; }
+    ~Reports() { on_this_thread = nullptr; }
+    static thread_local const Devices* on_this_thread;
+  };
+
+  void check_idle(const char* what) const {
+    if (Reports::on_this_thread == this)
+      throw GlError(fmt::format("{}: the accelerators are at work: progress cannot use them", what));
+  }
+
+  void run(const char* what, const std::function<void(Interrupt&)>& work) {
+    check_process(what);
+    check_idle(what);
+    if (is_closed_) throw std::invalid_argument(fmt::format("{}: the accelerators are closed", what));
+    run_on(*thread_, work);
+  }
+
+  void end() {
+    is_closed_ = true;
+    if (!is_first_process()) return static_cast<void>(accelerators_.release());  // never destroyed in a child
+    const WithoutGil released;
+    thread_->stop();
+    accelerators_.reset();
+  }
+
+  bool is_closed_ = false;
   std::unique_ptr<Accelerators> accelerators_{};
+  std::unique_ptr<Thread> thread_{};
 };
+
+thread_local const Devices* Devices::Reports::on_this_thread = nullptr;
 
 StreamTerms stream_terms_of(const py::object& device_memory_limit, const py::object& memory_limit, bool checksums,
                             const py::object& progress) {

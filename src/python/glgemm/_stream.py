@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -103,36 +103,11 @@ class Accelerators:
 
     def __init__(self, devices: str = "") -> None:
         self._devices = _core.Devices(devices)
-        self._lock = threading.Lock()
-        self._inside = threading.local()
         _all_accelerators.add(self)
-
-    @contextlib.contextmanager
-    def _taken(self, what: str) -> Iterator[None]:
-        # The thread that holds the lock may be one that a forked child does not have.
-        _core.check_process(what)
-        # What progress calls would wait for the product that waits for progress.
-        if getattr(self._inside, "progress", False):
-            raise _core.Error(f"{what}: the accelerators are at work: progress cannot use them")
-        with self._lock:
-            yield
 
     def info(self) -> list[dict[str, Any]]:
         """For each device its name, software, renderer, failure (empty if it works) and rate (multiply-adds in a second)."""
-        with self._taken("info"):
-            return self._devices.info()
-
-    def _within(self, step: Callable[[float], None]) -> Callable[[float], None]:
-        """The function as one that runs while the accelerators are taken."""
-
-        def inside(share: float) -> None:
-            self._inside.progress = True
-            try:
-                step(share)
-            finally:
-                self._inside.progress = False
-
-        return inside
+        return self._devices.info()
 
     def stream(self, a: Any, b: Any, **options: Any) -> Future:
         """glgemm.stream() on these devices."""
@@ -140,9 +115,7 @@ class Accelerators:
 
     def close(self) -> None:
         """Ends the threads; waits for the product that runs."""
-        if _core.is_first_process():
-            with self._taken("close"):
-                self._devices.close()
+        self._devices.close()
 
     def __enter__(self) -> Accelerators:
         return self
@@ -228,11 +201,8 @@ def stream(
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
-            if isinstance(device, Accelerators):
-                with device._taken("stream"):
-                    device._devices.stream(product, terms, _core.StreamTerms(*limits, device._within(step)))
-            else:
-                device._service.stream(product, terms, _core.StreamTerms(*limits, step))
+            runner = device._devices if isinstance(device, Accelerators) else device._service
+            runner.stream(product, terms, _core.StreamTerms(*limits, step))
         if isinstance(c, np.memmap):
             c.flush()
         if file:
