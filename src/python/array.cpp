@@ -15,14 +15,14 @@ namespace glgemm::python {
 namespace {
 
 /// All elements that an array reaches, as one line.
-BufferView span_of(const Where& where, const Strided& lies) {
+BufferView span_of(const Elements& elements, const Strided& lies) {
   const std::int64_t width = lies.size() > 0 ? lies.highest() - lies.lowest() + 1 : 0;
-  return view_of_lines(where, lies.type, 1, width, width, lies.offset + lies.lowest());
+  return view_of_lines(elements, lies.type, 1, width, width, lies.offset + lies.lowest());
 }
 
 /// The elements of an array whose lines are these.
-BufferView view_of(const Where& where, const Strided& lies, const Stacked& lines) {
-  return view_of_lines(where, lies.type, lines.lines, lines.width, lines.ld, lies.offset);
+BufferView view_of(const Elements& elements, const Strided& lies, const Stacked& lines) {
+  return view_of_lines(elements, lies.type, lines.lines, lines.width, lines.ld, lies.offset);
 }
 
 std::vector<py::ssize_t> strides_in_bytes(const Strided& lies) {
@@ -64,13 +64,9 @@ Strided at_least_2d(Strided array) {
   return array;
 }
 
-Where where(const std::shared_ptr<const Elements>& elements) {
-  return {elements->matrix.get(), elements->buffer, elements};
-}
-
-Where where(const Array& array) {
+const std::shared_ptr<const Elements>& elements_of(const Array& array) {
   if (!array.storage->elements) throw std::invalid_argument("the array is freed, or its engine is closed");
-  return where(array.storage->elements);
+  return array.storage->elements;
 }
 
 std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
@@ -82,16 +78,16 @@ Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies) {
   return {std::make_shared<Storage>(std::move(elements)), lies};
 }
 
-BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
+BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
                          std::int64_t offset) {
-  BufferView view{.buffer = where.buffer,
+  BufferView view{.buffer = elements.buffer,
                   .rows = lines,
                   .columns = width,
                   .ld = std::max<std::int64_t>(1, lines > 1 ? ld : width),
                   .offset_bytes = offset * element_bytes(type),
                   .type = type};
-  if (!where.matrix) return view;
-  const BufferView whole = where.matrix->view();
+  if (!elements.matrix) return view;
+  const BufferView whole = elements.matrix->view();
   view.buffer = whole.buffer;
   if (whole.bands.empty() || lines == 0 || width == 0) return view;
   if (lines > 1 && ld != whole.columns)
@@ -99,7 +95,7 @@ BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std:
         fmt::format("an array of {}x{} lies in several buffers, since the driver gives none that is so "
                     "large: whole rows of it, or parts of them, can be used alone",
                     whole.rows, whole.columns));
-  return where.matrix->view(offset / whole.columns, offset % whole.columns, lines, width);
+  return elements.matrix->view(offset / whole.columns, offset % whole.columns, lines, width);
 }
 
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape) {
@@ -149,7 +145,7 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
   const std::int64_t first = lies.offset + lies.lowest();
   if (first < 0) throw std::invalid_argument(fmt::format("{} starts at byte {}", what, first * element_bytes(type)));
   const std::shared_ptr<const Elements> elements = std::make_shared<const Elements>(service, nullptr, buffer, owner);
-  const BufferView span = span_of(where(elements), lies);
+  const BufferView span = span_of(*elements, lies);
   service->run("wrap", [&](Engine& engine, Interrupt&) {
     // A product without columns checks its operands and reads none of them.
     const Gemm nothing{.a = span,
@@ -193,22 +189,23 @@ Array copied(const Array& array) {
 }
 
 py::array download(const Array& array) {
-  const Where at = where(array);
+  const std::shared_ptr<const Elements> elements = elements_of(array);
   const Strided matrix = at_least_2d(array.lies);
   if (matrix.size() == 0) return host_array(dense(matrix.type, array.lies.shape));
   Service& service = *array.storage->service;
   const auto lines = repeats(matrix) ? std::nullopt : stacked(matrix);
   if (!lines)
-    return py::reinterpret_borrow<py::array>(of_span(array.lies, read_span(service, span_of(at, array.lies))).attr("copy")());
+    return py::reinterpret_borrow<py::array>(
+        of_span(array.lies, read_span(service, span_of(*elements, array.lies))).attr("copy")());
   const auto added = static_cast<std::ptrdiff_t>(matrix.dimensions() - array.lies.dimensions());
   const Strided packed{matrix.type, array.lies.shape, {lines->packed.strides.begin() + added, lines->packed.strides.end()}};
   py::array host = host_array(added > 0 ? dense(packed.type, packed.shape) : packed);
-  read(service, view_of(at, matrix, *lines), host);
+  read(service, view_of(*elements, matrix, *lines), host);
   return host;
 }
 
 void assign(const Array& array, const py::object& host) {
-  const Where at = where(array);
+  const std::shared_ptr<const Elements> elements = elements_of(array);
   const py::module_ numpy = py::module_::import("numpy");
   py::module_::import("glgemm._engine").attr("refuse_mask")(host);
   const Strided matrix = at_least_2d(array.lies);
@@ -220,12 +217,12 @@ void assign(const Array& array, const py::object& host) {
   };
   const auto lines = stacked(matrix);
   if (!lines) {
-    const BufferView view = span_of(at, array.lies);
+    const BufferView view = span_of(*elements, array.lies);
     const py::array span = read_span(*array.storage->service, view);
     numpy.attr("copyto")(of_span(array.lies, span), host, "same_kind");
     return write(view, span, 0);
   }
-  const BufferView view = view_of(at, matrix, *lines);
+  const BufferView view = view_of(*elements, matrix, *lines);
   if (py::isinstance<py::array>(host)) {  // read where it lies, if its lines are the same
     const auto given = py::reinterpret_borrow<py::array>(host);
     const auto lies = type_of_dtype(given.dtype()) == matrix.type ? strided(given, matrix.type) : std::nullopt;
@@ -335,7 +332,7 @@ numpy() copies the elements to the host. Elements are freed with the last array 
           "offset", [](const Array& a) { return a.lies.offset * element_bytes(a.lies.type); },
           "The byte of the buffer at which the first element lies.")
       .def_property_readonly(
-          "buffer", [](const Array& a) { return view_of_lines(where(a), a.lies.type, 0, 0, 1, 0).buffer; },
+          "buffer", [](const Array& a) { return view_of_lines(*elements_of(a), a.lies.type, 0, 0, 1, 0).buffer; },
           "The name of the OpenGL buffer; 0 for an array in several buffers.")
       .def_property_readonly("T", &transposed, "A view with the dimensions in reverse order.")
       .def_property_readonly("mT", &matrix_transposed, "A view with the last two dimensions exchanged.")

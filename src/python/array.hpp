@@ -20,17 +20,8 @@ struct Array {
   Strided lies;
 };
 
-/// The buffers in which elements lie, and what keeps them there.
-struct Where {
-  Where(const DeviceMatrix* its_matrix, unsigned its_buffer = 0, std::shared_ptr<const Elements> its_elements = nullptr)
-      : matrix(its_matrix), buffer(its_buffer), kept(std::move(its_elements)) {}
-  const DeviceMatrix* matrix;  ///< else
-  unsigned buffer;             ///< the application's
-  std::shared_ptr<const Elements> kept;
-};
-Where where(const std::shared_ptr<const Elements>& elements);
 /// @throws std::invalid_argument  the array is freed
-Where where(const Array& array);
+const std::shared_ptr<const Elements>& elements_of(const Array& array);
 
 /// Elements on the device that are not set. To be called by work.
 std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
@@ -42,7 +33,7 @@ Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies);
 Strided at_least_2d(Strided array);
 /// A view of `lines` lines of `width` elements, `ld` elements apart, from the element `offset` on.
 /// @throws std::invalid_argument  the matrix lies in several buffers, and the lines are not parts of its rows
-BufferView view_of_lines(const Where& where, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
+BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
                          std::int64_t offset);
 /// A new array without gaps, whose elements are not set.
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape);

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 /// Matrices in a buffer.
 struct Placed {
-  Where where;
+  std::shared_ptr<const Elements> elements;
   Strided lies;
 };
 
@@ -73,7 +73,7 @@ class BuiltGemm {
   /// The bias is dense, with the shape (m, 1) or (1, n).
   void add_bias(const Placed& bias) {
     const Strided& lies = bias.lies;
-    const BufferView values = view_of_lines(bias.where, lies.type, 1, lies.size(), lies.size(), lies.offset);
+    const BufferView values = view_of_lines(*bias.elements, lies.type, 1, lies.size(), lies.size(), lies.offset);
     const bool for_columns = lies.rows() == 1 && lies.columns() == gemm.c.columns;
     gemm.epilogue.bias = for_columns ? BiasView::for_each_column(values.buffer, values.offset_bytes)
                                      : BiasView::for_each_row(values.buffer, values.offset_bytes);
@@ -99,7 +99,7 @@ class BuiltGemm {
     const MatrixLines lines = *matrix_lines(lies);
     const bool by_rows = lines.layout == Layout::row_major;
     const std::int64_t count = by_rows ? lies.rows() : lies.columns(), width = by_rows ? lies.columns() : lies.rows();
-    BufferView view = view_of_lines(operand.where, lies.type, count, width, lines.ld, lies.offset + lowest);
+    BufferView view = view_of_lines(*operand.elements, lies.type, count, width, lines.ld, lies.offset + lowest);
     if (count > 1) view.ld = lines.ld;
     view.layout = lines.layout;
     view.rows = lies.rows();
@@ -183,9 +183,9 @@ Strided as_matrices(Strided c, bool row, bool column) {
 
 /// The array as these matrices. They are copied where layout and ld cannot say how they lie.
 Placed placed(const Array& array, const Strided& matrices) {
-  if (matrix_lines(matrices)) return {where(array), matrices};
+  if (matrix_lines(matrices)) return {elements_of(array), matrices};
   const Array copy = copied({array.storage, matrices});
-  return {where(copy), copy.lies};
+  return {elements_of(copy), copy.lies};
 }
 
 Type type_of_c(const std::string& who, Type type, std::optional<Type> wanted) {
@@ -225,27 +225,24 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
     throw std::invalid_argument(terms.who + ": C has gaps between all elements, or its strides are negative");
   const Placed at_a = placed(given_a, a), at_b = placed(given_b, b);
   Placed at_c{nullptr, as_matrices(is_direct ? out->lies : dense(type, shape), row, column)};
-  if (is_direct) at_c.where = where(*out);
+  if (is_direct) at_c.elements = elements_of(*out);
   const Strided& c = at_c.lies;
   std::optional<Placed> at_d, at_bias;
   if (residual) at_d = placed(*residual, as_matrices(residual->lies, row, column));
   if (bias) {
     const Array values = is_dense(bias->lies) ? *bias : copied(*bias);
-    at_bias = Placed{where(values), values.lies};
+    at_bias = Placed{elements_of(values), values.lies};
   }
-  std::shared_ptr<const Elements> made;
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    if (!is_direct) {
-      made = new_elements(service, engine, c.columns() > 0 ? c.size() / c.columns() : 0, c.columns(), type);
-      at_c.where = where(made);
-    }
+    if (!is_direct)
+      at_c.elements = new_elements(service, engine, c.columns() > 0 ? c.size() / c.columns() : 0, c.columns(), type);
     if (c.size() == 0) return;
     BuiltGemm built(at_a, at_b, at_c, terms, at_d);
     if (at_bias) built.add_bias(*at_bias);
     execute(engine, built.gemm, terms.options, interrupt);
   });
   if (is_direct) return *out;
-  const Array result = array_of(std::move(made), dense(type, shape));
+  const Array result = array_of(at_c.elements, dense(type, shape));
   if (!out) return result;
   assign(*out, download(result));
   return *out;
@@ -275,12 +272,14 @@ struct HostOperand {
 
   const Strided& on_device() const { return lines.packed; }
   std::int64_t bytes() const { return lines.lines * lines.width * element_bytes(on_device().type); }
-  /// A matrix on the device that has room for all of it.
-  DeviceMatrix room(Engine& engine) const { return DeviceMatrix(engine, lines.lines, lines.width, on_device().type); }
-  DeviceMatrix carry(Engine& engine) const {
-    DeviceMatrix matrix = room(engine);
-    engine.upload(data, lines.ld, matrix.view());
-    return matrix;
+  /// Elements on the device that have room for all of it.
+  Placed room(Engine& engine) const {
+    return {new_elements(nullptr, engine, lines.lines, lines.width, on_device().type), on_device()};
+  }
+  Placed carry(Engine& engine) const {
+    Placed placed = room(engine);
+    engine.upload(data, lines.ld, placed.elements->matrix->view());
+    return placed;
   }
 };
 
@@ -293,20 +292,16 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
   if (product.residual) residual.emplace(*product.residual);
   if (c.on_device().size() == 0) return;
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    const DeviceMatrix on_a = a.carry(engine), on_b = b.carry(engine);
+    const Placed on_a = a.carry(engine), on_b = b.carry(engine);
     interrupt.check();
-    const DeviceMatrix on_c = terms.beta != 0.0 ? c.carry(engine) : c.room(engine);
-    std::optional<DeviceMatrix> on_bias, on_d;
+    const Placed on_c = terms.beta != 0.0 ? c.carry(engine) : c.room(engine);
+    std::optional<Placed> on_bias, on_d;
     if (residual) on_d = residual->carry(engine);
-    BuiltGemm built({{&on_a}, a.on_device()}, {{&on_b}, b.on_device()}, {{&on_c}, c.on_device()}, terms,
-                    residual ? std::optional(Placed{{&*on_d}, residual->on_device()}) : std::nullopt);
-    if (bias) {
-      on_bias = bias->carry(engine);
-      built.add_bias({{&*on_bias}, bias->on_device()});
-    }
+    BuiltGemm built(on_a, on_b, on_c, terms, on_d);
+    if (bias) built.add_bias(on_bias.emplace(bias->carry(engine)));
     execute(engine, built.gemm, terms.options, interrupt);
     interrupt.check();
-    engine.download(on_c.view(), c.data, c.lines.ld);
+    engine.download(on_c.elements->matrix->view(), c.data, c.lines.ld);
   });
   if (c.is_copied) py::module_::import("numpy").attr("copyto")(product.c, c.array);
 }
@@ -328,7 +323,10 @@ std::string how_it_lies(const char* name, const py::array& given, const HostOper
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms) {
   const HostOperand a(product.a), b(product.b), c(product.c);
   std::string lines = how_it_lies("A", product.a, a) + how_it_lies("B", product.b, b) + how_it_lies("C", product.c, c);
-  BuiltGemm built({{nullptr, 1}, a.on_device()}, {{nullptr, 2}, b.on_device()}, {{nullptr, 3}, c.on_device()}, terms);
+  const auto placed = [&](unsigned name, const HostOperand& operand) {  // in a buffer that nothing asks for
+    return Placed{std::make_shared<const Elements>(service, nullptr, name), operand.on_device()};
+  };
+  BuiltGemm built(placed(1, a), placed(2, b), placed(3, c), terms);
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
     Explanation why;
     const Plan plan = engine.plan(Engine::problem(built.gemm), terms.options, &why);

@@ -107,7 +107,7 @@ class Service {
   const DeviceInfo& device() const noexcept { return device_; }
   const Limits& limits() const noexcept { return limits_; }
 
-  /// Has a matrix destroyed where the context is current.
+  /// Has a matrix destroyed where the context is current, between work.
   void discard(std::unique_ptr<DeviceMatrix> matrix) noexcept;
 
  private:
@@ -131,9 +131,9 @@ class Service {
 /// meanwhile.
 struct Elements {
   ~Elements() {
-    if (matrix) service->discard(std::move(matrix));
+    if (matrix && service) service->discard(std::move(matrix));
   }
-  std::shared_ptr<Service> service;
+  std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
   unsigned buffer = 0;  ///< of the application
   py::object owner{};
