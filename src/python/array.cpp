@@ -139,7 +139,7 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
   const std::string what = fmt::format("wrap: {} {}", text(shape), info(type).numpy);
   double reach = static_cast<double>(lies.offset);
   for (std::size_t i = 0; i < shape.size(); ++i)
-    reach += std::abs(static_cast<double>(lies.strides[i])) * static_cast<double>(shape[i]);
+    reach += std::abs(static_cast<double>(lies.strides[i])) * static_cast<double>(std::max<std::int64_t>(1, shape[i]) - 1);
   if (reach * static_cast<double>(element_bytes(type)) >= 0x1p62)
     throw std::invalid_argument(what + " with such strides reaches further than any buffer");
   const std::int64_t first = lies.offset + lies.lowest();

@@ -128,19 +128,6 @@ def test_dlpack(engine):
     assert np.array_equal(glgemm.matmul(Foreign(x), x.T), x @ x.T)
 
 
-def test_gemm_on_the_device(engine):
-    generator = np.random.default_rng(2)
-    a, b, c, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((5, 4), (4, 6), (5, 6), (5, 6)))
-    on = engine.asarray
-    bias = np.arange(6, dtype=np.float32)
-    rows = np.arange(5, dtype=np.float32)[:, None]
-    result = on(c)
-    assert engine.gemm(2, on(a), on(b), -1, result, bias=on(bias), residual=on(d), activation="relu") is not None
-    assert np.array_equal(result.numpy(), np.maximum(2 * a @ b - c + d + bias, 0))
-    made = engine.gemm(1, on(a.T), on(b), op_a="T", bias=on(rows), activation=("clamp", -2, 3))
-    assert np.array_equal(made.numpy(), np.clip(a @ b + rows, -2, 3))
-
-
 def test_bias_and_residual_with_any_strides(engine):
     generator = np.random.default_rng(3)
     x, y = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 4), (4, 5)))
@@ -290,6 +277,8 @@ def test_wrap_names_what_is_wrong(engine):
     elements = engine.asarray(np.arange(4, dtype=np.float32))
     name = elements.buffer
     assert np.array_equal(engine.wrap(name, 4).numpy(), elements.numpy())
+    assert np.array_equal(engine.wrap(name, (1, 4), strides=(2**62, 4)).numpy(), [elements.numpy()])
+    assert engine.wrap(name, (0, 9), offset=16).size == 0
     check_errors(
         (lambda: engine.wrap(name, (5, 5)), ValueError, r"wrap: \(5, 5\) float32 needs 100 bytes from byte 0 on and leaves its buffer of 16"),
         (lambda: engine.wrap(name, (2, 2), offset=4), ValueError, r"wrap: \(2, 2\) float32 needs 16 bytes from byte 4 on and leaves its buffer of 16"),

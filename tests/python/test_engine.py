@@ -343,11 +343,15 @@ def test_gemm():
     generator = np.random.default_rng(2)
     a, b, c, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((5, 4), (4, 6), (5, 6), (5, 6)))
     bias, rows = np.arange(6, dtype=np.float32), np.arange(5, dtype=np.float32)[:, None]
+    for on in (np.array, glgemm.default_engine().asarray):  # on the host, and on the device
+        into = on(c)
+        result = glgemm.gemm(2, on(a), on(b), -1, into, bias=on(bias), residual=on(d), activation="relu")
+        assert np.array_equal(result, np.maximum(2 * a @ b - c + d + bias, 0)) and np.array_equal(into, result)
+        made = glgemm.gemm(1, on(a.T), on(b.T), op_a="T", op_b="T", bias=on(rows), activation=("clamp", -2, 3))
+        assert np.array_equal(made, np.clip(a @ b + rows, -2, 3))
+        assert np.array_equal(glgemm.gemm(1, on(a), on(b), activation=("leaky_relu", 0.5)), np.where(a @ b < 0, a @ b / 2, a @ b))
     into = c.copy()
-    assert glgemm.gemm(2, a, b, -1, into, bias=bias, residual=d, activation="relu") is into
-    assert np.array_equal(into, np.maximum(2 * a @ b - c + d + bias, 0))
-    assert np.array_equal(glgemm.gemm(1, a.T, b.T, op_a="T", op_b="T", bias=rows, activation=("clamp", -2, 3)), np.clip(a @ b + rows, -2, 3))
-    assert np.array_equal(glgemm.gemm(1, a, b, activation=("leaky_relu", 0.5)), np.where(a @ b < 0, a @ b / 2, a @ b))
+    assert glgemm.gemm(1, a, b, 0, into) is into
     for columns in (c[:, ::2], np.asfortranarray(c)[:, :3], c[::-1, :3]):
         into = columns.copy(order="K") if columns.flags.forc else columns
         expected = a @ b[:, :3] + into
