@@ -15,26 +15,26 @@ namespace glgemm::python {
 namespace {
 
 /// All elements that an array reaches, as one line.
-BufferView span_of(const Elements& elements, const Strided& lies) {
-  const std::int64_t width = lies.size() > 0 ? lies.highest() - lies.lowest() + 1 : 0;
-  return view_of_lines(elements, lies.type, 1, width, width, lies.offset + lies.lowest());
+BufferView span_of(const Elements& elements, const Strided& layout) {
+  const std::int64_t width = layout.size() > 0 ? layout.highest() - layout.lowest() + 1 : 0;
+  return view_of_lines(elements, layout.type, 1, width, width, layout.offset + layout.lowest());
 }
 
 /// The elements of an array whose lines are these.
-BufferView view_of(const Elements& elements, const Strided& lies, const Stacked& lines) {
-  return view_of_lines(elements, lies.type, lines.lines, lines.width, lines.ld, lies.offset);
+BufferView view_of(const Elements& elements, const Strided& layout, const Stacked& lines) {
+  return view_of_lines(elements, layout.type, lines.lines, lines.width, lines.ld, layout.offset);
 }
 
-std::vector<py::ssize_t> strides_in_bytes(const Strided& lies) {
+std::vector<py::ssize_t> strides_in_bytes(const Strided& layout) {
   std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : lies.strides) strides.push_back(stride * element_bytes(lies.type));
+  for (const std::int64_t stride : layout.strides) strides.push_back(stride * element_bytes(layout.type));
   return strides;
 }
 
 /// The array's elements in `span`, which has all that it reaches, as NumPy's view of them.
-py::array of_span(const Strided& lies, const py::array& span) {
-  const char* first = static_cast<const char*>(span.data()) - lies.lowest() * element_bytes(lies.type);
-  return py::array(span.dtype(), lies.shape, strides_in_bytes(lies), first, span);
+py::array of_span(const Strided& layout, const py::array& span) {
+  const char* first = static_cast<const char*>(span.data()) - layout.lowest() * element_bytes(layout.type);
+  return py::array(span.dtype(), layout.shape, strides_in_bytes(layout), first, span);
 }
 
 void read(Service& service, const BufferView& view, py::array& host) {
@@ -48,9 +48,9 @@ py::array read_span(Service& service, const BufferView& span) {
   return host;
 }
 
-bool repeats(const Strided& lies) {
-  for (std::size_t i = 0; i < lies.dimensions(); ++i)
-    if (lies.shape[i] > 1 && lies.strides[i] == 0) return true;
+bool repeats(const Strided& layout) {
+  for (std::size_t i = 0; i < layout.dimensions(); ++i)
+    if (layout.shape[i] > 1 && layout.strides[i] == 0) return true;
   return false;
 }
 
@@ -74,8 +74,8 @@ std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& ser
   return std::make_shared<const Elements>(service, std::make_unique<DeviceMatrix>(engine, rows, columns, type));
 }
 
-Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies) {
-  return {std::make_shared<Storage>(std::move(elements)), lies};
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout) {
+  return {std::make_shared<Storage>(std::move(elements)), layout};
 }
 
 BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
@@ -99,19 +99,19 @@ BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines
 }
 
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape) {
-  const Strided lies = dense(type, shape);
+  const Strided layout = dense(type, shape);
   const std::int64_t columns = shape.empty() ? 1 : shape.back();
   const std::int64_t rows = shape.empty() ? 1 : product_of({shape.begin(), shape.end() - 1});
   std::shared_ptr<const Elements> elements;
   service->run("empty", [&](Engine& engine, Interrupt&) { elements = new_elements(service, engine, rows, columns, type); });
-  return array_of(std::move(elements), lies);
+  return array_of(std::move(elements), layout);
 }
 
 namespace {
 
 /// Strides and offset of an array in a buffer, counted in elements.
 Strided in_buffer(Type type, const Sizes& shape, std::int64_t offset, const py::object& given_strides) {
-  Strided lies = dense(type, shape);
+  Strided layout = dense(type, shape);
   const std::int64_t bytes = element_bytes(type);
   const auto in_elements = [&](const char* what, std::int64_t given) {
     if (given % bytes == 0) return given / bytes;
@@ -119,14 +119,14 @@ Strided in_buffer(Type type, const Sizes& shape, std::int64_t offset, const py::
   };
   if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; }))
     throw std::invalid_argument(fmt::format("wrap: the shape {} has a negative size", text(shape)));
-  lies.offset = in_elements("offset", offset);
-  if (given_strides.is_none()) return lies;
+  layout.offset = in_elements("offset", offset);
+  if (given_strides.is_none()) return layout;
   const Sizes strides = whole_numbers("wrap: strides", given_strides);
   if (strides.size() != shape.size())
     throw std::invalid_argument(fmt::format("wrap: {} strides for {} dimensions", strides.size(), shape.size()));
-  std::transform(strides.begin(), strides.end(), lies.strides.begin(),
+  std::transform(strides.begin(), strides.end(), layout.strides.begin(),
                  [&](std::int64_t stride) { return in_elements("stride", stride); });
-  return lies;
+  return layout;
 }
 
 }  // namespace
@@ -135,17 +135,17 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
            const py::object& dtype, const py::object& offset, const py::object& strides) {
   const Sizes shape = whole_numbers("wrap: the shape", given_shape);
   const Type type = type_of_object(dtype);
-  const Strided lies = in_buffer(type, shape, whole_number("wrap: the offset", offset), strides);
+  const Strided layout = in_buffer(type, shape, whole_number("wrap: the offset", offset), strides);
   const std::string what = fmt::format("wrap: {} {}", text(shape), info(type).numpy);
-  double reach = static_cast<double>(lies.offset);
+  double reach = static_cast<double>(layout.offset);
   for (std::size_t i = 0; i < shape.size(); ++i)
-    reach += std::abs(static_cast<double>(lies.strides[i])) * static_cast<double>(std::max<std::int64_t>(1, shape[i]) - 1);
+    reach += std::abs(static_cast<double>(layout.strides[i])) * static_cast<double>(std::max<std::int64_t>(1, shape[i]) - 1);
   if (reach * static_cast<double>(element_bytes(type)) >= 0x1p62)
     throw std::invalid_argument(what + " with such strides reaches further than any buffer");
-  const std::int64_t first = lies.offset + lies.lowest();
+  const std::int64_t first = layout.offset + layout.lowest();
   if (first < 0) throw std::invalid_argument(fmt::format("{} starts at byte {}", what, first * element_bytes(type)));
   const std::shared_ptr<const Elements> elements = std::make_shared<const Elements>(service, nullptr, buffer, owner);
-  const BufferView span = span_of(*elements, lies);
+  const BufferView span = span_of(*elements, layout);
   service->run("wrap", [&](Engine& engine, Interrupt&) {
     // A product without columns checks its operands and reads none of them.
     const Gemm nothing{.a = span,
@@ -153,24 +153,24 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
                        .c = {.buffer = buffer, .rows = 1, .columns = 0, .type = accumulator(type)}};
     try {
       engine.gemm(nothing);
-    } catch (const Unsupported&) {  // the type: its elements can be copied all the same
+    } catch (const Unsupported&) {  // of the type for products; its elements can be copied
     } catch (const std::invalid_argument& error) {
       const std::string said = error.what(), operand = fmt::format("gemm: A of 1x{0} with ld {0}", span.columns);
       throw std::invalid_argument(what + (said.starts_with(operand) ? said.substr(operand.size()) : ": " + said));
     }
   });
-  return array_of(elements, lies);
+  return array_of(elements, layout);
 }
 
 std::optional<Strided> strided(const py::array& host, Type type) {
   const py::ssize_t bytes = element_bytes(type);
-  Strided lies{type, {host.shape(), host.shape() + host.ndim()}};
-  if (lies.size() == 0) return dense(type, lies.shape);  // whose strides mean nothing
+  Strided layout{type, {host.shape(), host.shape() + host.ndim()}};
+  if (layout.size() == 0) return dense(type, layout.shape);  // whose strides mean nothing
   for (py::ssize_t i = 0; i < host.ndim(); ++i) {
     if (host.strides(i) % bytes != 0) return std::nullopt;
-    lies.strides.push_back(host.strides(i) / bytes);
+    layout.strides.push_back(host.strides(i) / bytes);
   }
-  return lies;
+  return layout;
 }
 
 py::array host_array(const Strided& packed) {
@@ -190,15 +190,15 @@ Array copied(const Array& array) {
 
 py::array download(const Array& array) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
-  const Strided matrix = at_least_2d(array.lies);
-  if (matrix.size() == 0) return host_array(dense(matrix.type, array.lies.shape));
+  const Strided matrix = at_least_2d(array.layout);
+  if (matrix.size() == 0) return host_array(dense(matrix.type, array.layout.shape));
   Service& service = *array.storage->service;
   const auto lines = repeats(matrix) ? std::nullopt : stacked(matrix);
   if (!lines)
     return py::reinterpret_borrow<py::array>(
-        of_span(array.lies, read_span(service, span_of(*elements, array.lies))).attr("copy")());
-  const auto added = static_cast<std::ptrdiff_t>(matrix.dimensions() - array.lies.dimensions());
-  const Strided packed{matrix.type, array.lies.shape, {lines->packed.strides.begin() + added, lines->packed.strides.end()}};
+        of_span(array.layout, read_span(service, span_of(*elements, array.layout))).attr("copy")());
+  const auto added = static_cast<std::ptrdiff_t>(matrix.dimensions() - array.layout.dimensions());
+  const Strided packed{matrix.type, array.layout.shape, {lines->packed.strides.begin() + added, lines->packed.strides.end()}};
   py::array host = host_array(added > 0 ? dense(packed.type, packed.shape) : packed);
   read(service, view_of(*elements, matrix, *lines), host);
   return host;
@@ -208,7 +208,7 @@ void assign(const Array& array, const py::object& host) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const py::module_ numpy = py::module_::import("numpy");
   py::module_::import("glgemm._engine").attr("refuse_mask")(host);
-  const Strided matrix = at_least_2d(array.lies);
+  const Strided matrix = at_least_2d(array.layout);
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");
   if (matrix.size() == 0) return;
   const auto write = [&](const BufferView& view, const py::array& from, std::int64_t ld) {
@@ -217,16 +217,16 @@ void assign(const Array& array, const py::object& host) {
   };
   const auto lines = stacked(matrix);
   if (!lines) {
-    const BufferView view = span_of(*elements, array.lies);
+    const BufferView view = span_of(*elements, array.layout);
     const py::array span = read_span(*array.storage->service, view);
-    numpy.attr("copyto")(of_span(array.lies, span), host, "same_kind");
+    numpy.attr("copyto")(of_span(array.layout, span), host, "same_kind");
     return write(view, span, 0);
   }
   const BufferView view = view_of(*elements, matrix, *lines);
-  if (py::isinstance<py::array>(host)) {  // read where it lies, if its lines are the same
+  if (py::isinstance<py::array>(host)) {  // without a copy, if its lines have the same order
     const auto given = py::reinterpret_borrow<py::array>(host);
-    const auto lies = type_of_dtype(given.dtype()) == matrix.type ? strided(given, matrix.type) : std::nullopt;
-    const auto from = lies && lies->shape == array.lies.shape ? stacked(at_least_2d(*lies)) : std::nullopt;
+    const auto layout = type_of_dtype(given.dtype()) == matrix.type ? strided(given, matrix.type) : std::nullopt;
+    const auto from = layout && layout->shape == array.layout.shape ? stacked(at_least_2d(*layout)) : std::nullopt;
     if (from && from->lines == lines->lines && from->width == lines->width && from->packed.strides == lines->packed.strides)
       return write(view, given, from->ld);
   }
@@ -237,22 +237,22 @@ void assign(const Array& array, const py::object& host) {
 
 namespace {
 
-/// A place that no NumPy array reads: only how views of it lie is looked at.
+/// An address that is never read: only shapes and strides of arrays there are looked at.
 char* const nowhere = reinterpret_cast<char*>(std::uintptr_t{1} << 46);
 
-/// A NumPy array that lies as the array does, for NumPy's own rules of views.
+/// A NumPy array with the array's shape and strides, of which NumPy makes views by its own rules.
 py::array outline(const Array& array) {
-  return py::array(dtype_of(array.lies.type), array.lies.shape, strides_in_bytes(array.lies), nowhere, py::none());
+  return py::array(dtype_of(array.layout.type), array.layout.shape, strides_in_bytes(array.layout), nowhere, py::none());
 }
 
-/// The array that lies in the same buffer as a view of its outline says.
+/// The part of the array that a view of its outline shows.
 Array as_outline(const Array& array, const py::object& view) {
   const auto made = py::reinterpret_borrow<py::array>(view);
-  const std::int64_t bytes = element_bytes(array.lies.type);
-  Strided lies{array.lies.type, {made.shape(), made.shape() + made.ndim()}};
-  for (py::ssize_t i = 0; i < made.ndim(); ++i) lies.strides.push_back(made.strides(i) / bytes);
-  lies.offset = array.lies.offset + (static_cast<const char*>(made.data()) - nowhere) / bytes;
-  return {array.storage, lies};
+  const std::int64_t bytes = element_bytes(array.layout.type);
+  Strided layout{array.layout.type, {made.shape(), made.shape() + made.ndim()}};
+  for (py::ssize_t i = 0; i < made.ndim(); ++i) layout.strides.push_back(made.strides(i) / bytes);
+  layout.offset = array.layout.offset + (static_cast<const char*>(made.data()) - nowhere) / bytes;
+  return {array.storage, layout};
 }
 
 }  // namespace
@@ -280,14 +280,14 @@ Array transposed(const Array& array) {
 }
 
 Array matrix_transposed(const Array& array) {
-  const std::size_t n = array.lies.dimensions();
+  const std::size_t n = array.layout.dimensions();
   if (n < 2) throw std::invalid_argument(fmt::format("mT: the array has {} dimensions, and two are needed", n));
   return as_outline(array, outline(array).attr("swapaxes")(-1, -2));
 }
 
 Array reshaped(const Array& array, const py::args& sizes) {
   const Sizes shape = whole_numbers("reshape: the shape", sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes));
-  if (!is_dense(array.lies)) throw std::invalid_argument("reshape: the array has gaps: reshape a copy()");
+  if (!is_dense(array.layout)) throw std::invalid_argument("reshape: the array has gaps: reshape a copy()");
   return as_outline(array, outline(array).attr("reshape")(py::tuple(py::cast(shape))));
 }
 
@@ -305,7 +305,7 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 std::string described(const Array& array) {
-  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", info(array.lies.type).numpy, text(array.lies.shape),
+  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", info(array.layout.type).numpy, text(array.layout.shape),
                      array.storage->elements ? "on " : "freed",
                      array.storage->elements ? array.storage->service->device().renderer : std::string());
 }
@@ -329,10 +329,10 @@ numpy() copies the elements to the host. Elements are freed with the last array 
     type.def_property_readonly(
         name, [name = name](const Array& a) { return py::object(outline(a).attr(name)); }, doc);
   type.def_property_readonly(
-          "offset", [](const Array& a) { return a.lies.offset * element_bytes(a.lies.type); },
+          "offset", [](const Array& a) { return a.layout.offset * element_bytes(a.layout.type); },
           "The byte of the buffer at which the first element lies.")
       .def_property_readonly(
-          "buffer", [](const Array& a) { return view_of_lines(*elements_of(a), a.lies.type, 0, 0, 1, 0).buffer; },
+          "buffer", [](const Array& a) { return view_of_lines(*elements_of(a), a.layout.type, 0, 0, 1, 0).buffer; },
           "The name of the OpenGL buffer; 0 for an array in several buffers.")
       .def_property_readonly("T", &transposed, "A view with the dimensions in reverse order.")
       .def_property_readonly("mT", &matrix_transposed, "A view with the last two dimensions exchanged.")

@@ -17,7 +17,7 @@ namespace glgemm::python {
 /// An array in a buffer, or a part of one: several arrays may share a storage.
 struct Array {
   std::shared_ptr<Storage> storage;
-  Strided lies;
+  Strided layout;
 };
 
 /// @throws std::invalid_argument  the array is freed
@@ -27,7 +27,7 @@ const std::shared_ptr<const Elements>& elements_of(const Array& array);
 std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
                                              std::int64_t columns, Type type);
 /// An array that has all of them.
-Array array_of(std::shared_ptr<const Elements> elements, const Strided& lies);
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout);
 
 /// The array with at least two dimensions: a vector becomes a matrix of one row.
 Strided at_least_2d(Strided array);

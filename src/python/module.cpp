@@ -73,7 +73,7 @@ py::dict device_dict(const DeviceInfo& device) {
 class SavedState {
  public:
   explicit SavedState(std::shared_ptr<Service> service) : service_(std::move(service)) {}
-  /// A signal may have ended enter() or exit(): the state is put back all the same, where the context is current.
+  /// Puts the state back if a signal has ended enter() or exit().
   ~SavedState() {
     if (scope_) try {
         exit();

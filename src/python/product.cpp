@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 /// Matrices in a buffer.
 struct Placed {
   std::shared_ptr<const Elements> elements;
-  Strided lies;
+  Strided layout;
 };
 
 Sizes batch_of(const Strided& array) {
@@ -55,11 +55,11 @@ Sizes broadcast_strides(const Strided& array, const Sizes& batch) {
 class BuiltGemm {
  public:
   BuiltGemm(const Placed& a, const Placed& b, const Placed& c, const Terms& terms, const std::optional<Placed>& d = {})
-      : batch_(batch_of(c.lies)), who_(terms.who) {
+      : batch_(batch_of(c.layout)), who_(terms.who) {
     gemm.op_a = terms.op_a;
     gemm.op_b = terms.op_b;
-    gemm.alpha = scalar(terms.alpha, a.lies.type);
-    gemm.beta = scalar(terms.beta, a.lies.type);
+    gemm.alpha = scalar(terms.alpha, a.layout.type);
+    gemm.beta = scalar(terms.beta, a.layout.type);
     gemm.epilogue.activation = terms.activation;
     gemm.batch.count = product_of(batch_);
     gemm.a = place(a, gemm.batch.stride_a, gemm.batch.offsets_a, offsets_[0]);
@@ -72,9 +72,9 @@ class BuiltGemm {
 
   /// The bias is dense, with the shape (m, 1) or (1, n).
   void add_bias(const Placed& bias) {
-    const Strided& lies = bias.lies;
-    const BufferView values = view_of_lines(*bias.elements, lies.type, 1, lies.size(), lies.size(), lies.offset);
-    const bool for_columns = lies.rows() == 1 && lies.columns() == gemm.c.columns;
+    const Strided& layout = bias.layout;
+    const BufferView values = view_of_lines(*bias.elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
+    const bool for_columns = layout.rows() == 1 && layout.columns() == gemm.c.columns;
     gemm.epilogue.bias = for_columns ? BiasView::for_each_column(values.buffer, values.offset_bytes)
                                      : BiasView::for_each_row(values.buffer, values.offset_bytes);
   }
@@ -85,8 +85,8 @@ class BuiltGemm {
   /// The view of an operand's first matrix. Sets where the batch's other matrices lie: by a stride, or by an offset for each.
   BufferView place(const Placed& operand, std::int64_t& stride, std::span<const std::int64_t>& offsets,
                    Sizes& own_offsets) const {
-    const Strided& lies = operand.lies;
-    const Sizes strides = broadcast_strides(lies, batch_);
+    const Strided& layout = operand.layout;
+    const Sizes strides = broadcast_strides(layout, batch_);
     std::int64_t lowest = 0;
     if (const auto step = even_step(batch_, strides)) {
       stride = *step;
@@ -96,14 +96,14 @@ class BuiltGemm {
       for (std::int64_t& offset : own_offsets) offset -= lowest;
       offsets = own_offsets;
     }
-    const MatrixLines lines = *matrix_lines(lies);
+    const MatrixLines lines = *matrix_lines(layout);
     const bool by_rows = lines.layout == Layout::row_major;
-    const std::int64_t count = by_rows ? lies.rows() : lies.columns(), width = by_rows ? lies.columns() : lies.rows();
-    BufferView view = view_of_lines(*operand.elements, lies.type, count, width, lines.ld, lies.offset + lowest);
+    const std::int64_t count = by_rows ? layout.rows() : layout.columns(), width = by_rows ? layout.columns() : layout.rows();
+    BufferView view = view_of_lines(*operand.elements, layout.type, count, width, lines.ld, layout.offset + lowest);
     if (count > 1) view.ld = lines.ld;
     view.layout = lines.layout;
-    view.rows = lies.rows();
-    view.columns = lies.columns();
+    view.rows = layout.rows();
+    view.columns = layout.columns();
     if (!view.bands.empty() && gemm.batch.count != 1)
       throw std::invalid_argument(who_ + ": an array that lies in several buffers is no batch");
     return view;
@@ -185,7 +185,7 @@ Strided as_matrices(Strided c, bool row, bool column) {
 Placed placed(const Array& array, const Strided& matrices) {
   if (matrix_lines(matrices)) return {elements_of(array), matrices};
   const Array copy = copied({array.storage, matrices});
-  return {elements_of(copy), copy.lies};
+  return {elements_of(copy), copy.layout};
 }
 
 Type type_of_c(const std::string& who, Type type, std::optional<Type> wanted) {
@@ -209,29 +209,29 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
   for (const Array* other : {&given_b, out ? &*out : nullptr, bias ? &*bias : nullptr, residual ? &*residual : nullptr})
     if (other && other->storage->service != service)
       throw std::invalid_argument(terms.who + ": the arrays belong to different engines");
-  Strided a = given_a.lies, b = given_b.lies;
+  Strided a = given_a.layout, b = given_b.layout;
   if (a.type != b.type)
     throw py::type_error(fmt::format("{}: A is {} and B is {}: arrays on the device are not converted", terms.who,
                                      info(a.type).numpy, info(b.type).numpy));
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
   const Sizes shape = shape_of_result(a, b, terms);
-  const Type type = type_of_c(terms.who, a.type, out ? std::optional(out->lies.type) : c_type);
-  if (out && out->lies.shape != shape)
+  const Type type = type_of_c(terms.who, a.type, out ? std::optional(out->layout.type) : c_type);
+  if (out && out->layout.shape != shape)
     throw std::invalid_argument(
-        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->lies.shape)));
+        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->layout.shape)));
 
-  const bool is_direct = out && matrix_lines(as_matrices(out->lies, row, column));
+  const bool is_direct = out && matrix_lines(as_matrices(out->layout, row, column));
   if (out && !is_direct && terms.beta != 0.0)
     throw std::invalid_argument(terms.who + ": C has gaps between all elements, or its strides are negative");
   const Placed at_a = placed(given_a, a), at_b = placed(given_b, b);
-  Placed at_c{nullptr, as_matrices(is_direct ? out->lies : dense(type, shape), row, column)};
+  Placed at_c{nullptr, as_matrices(is_direct ? out->layout : dense(type, shape), row, column)};
   if (is_direct) at_c.elements = elements_of(*out);
-  const Strided& c = at_c.lies;
+  const Strided& c = at_c.layout;
   std::optional<Placed> at_d, at_bias;
-  if (residual) at_d = placed(*residual, as_matrices(residual->lies, row, column));
+  if (residual) at_d = placed(*residual, as_matrices(residual->layout, row, column));
   if (bias) {
-    const Array values = is_dense(bias->lies) ? *bias : copied(*bias);
-    at_bias = Placed{elements_of(values), values.lies};
+    const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
+    at_bias = Placed{elements_of(values), values.layout};
   }
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
     if (!is_direct)
@@ -254,8 +254,8 @@ namespace {
 struct HostOperand {
   explicit HostOperand(const py::array& given) : array(given) {
     const Type type = type_of_object(given.dtype());
-    const auto lies = strided(given, type);
-    auto stacked_lines = lies ? stacked(*lies) : std::nullopt;
+    const auto layout = strided(given, type);
+    auto stacked_lines = layout ? stacked(*layout) : std::nullopt;
     if (!stacked_lines) {
       array = py::module_::import("numpy").attr("array")(given, py::arg("order") = "C");
       is_copied = true;
@@ -309,12 +309,12 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 namespace {
 
 std::string how_it_lies(const char* name, const py::array& given, const HostOperand& operand) {
-  const Strided& lies = operand.on_device();
-  const std::string what = fmt::format("{}: {} {}", name, text(lies.shape), info(lies.type).numpy);
+  const Strided& layout = operand.on_device();
+  const std::string what = fmt::format("{}: {} {}", name, text(layout.shape), info(layout.type).numpy);
   if (operand.is_copied)
     return fmt::format("{}, copied on the host first: neither op nor ld says its strides of {} bytes\n", what,
                        text({given.strides(), given.strides() + given.ndim()}));
-  const bool by_rows = matrix_lines(lies)->layout == Layout::row_major;
+  const bool by_rows = matrix_lines(layout)->layout == Layout::row_major;
   return fmt::format("{}, no copy on the host: {}, ld {}\n", what, by_rows ? "row-major" : "column-major", operand.lines.ld);
 }
 

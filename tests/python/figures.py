@@ -3,7 +3,7 @@
     PYTHONPATH=build/python python3 tests/python/figures.py TOOL
 
   call     matmul(x, y, out=z) of 64 x 64 arrays on the device over Engine::gemm of the same arrays
-  @        the same for x @ y, which makes a new array
+  @        x @ y, which makes a new array, over Engine::gemm of the same arrays
   host     `glgemm multiply`'s total for N = 2048, from host to host, over that of matmul(a, b)
 """
 

@@ -12,7 +12,7 @@ import glgemm
 
 def find_tool() -> str | None:
     package = Path(__file__).resolve().parent
-    # An editable package has two folders: that of the tool, and that of this file.
+    # An editable package has two folders: one has the tool, the other one has this file.
     for folder in (*map(Path, glgemm.__path__), *package.parents):
         path = folder / "bin" / "glgemm"
         if path.is_file() and os.access(path, os.X_OK):

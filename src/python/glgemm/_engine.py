@@ -220,7 +220,7 @@ def default_engine() -> Engine:
     """The engine of products of NumPy arrays, made when it is first needed; threads share it."""
     global _default
     if not _core.is_first_process():  # the lock may be held by a thread that a forked child does not have
-        return _default or Engine()  # which refuses
+        return _default or Engine()  # both refuse every call here
     with _default_lock:
         if _default is None or _default.closed:
             _default = Engine()
@@ -230,7 +230,7 @@ def default_engine() -> Engine:
 @atexit.register
 def _close_all() -> None:
     _core.begin_exit()
-    # Those with threads of their own: another context may be gone by now.
+    # An engine in the application's context is left as it is: its context may be gone by now.
     for engine in list(_engines):
         if engine._service.has_thread:
             engine.close()

@@ -97,8 +97,8 @@ def gemm(
     dtype       of a new C
     precision   as in matmul()
 
-    A and B are of one type. C, D and the bias are of one type as well: that of A and B, or that of their sums, which is float32 for
-    narrower floats, and int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
+    A and B are of one type. C, D and the bias are of one type as well: the type of A and B, or the type of their sums, which is
+    float32 for narrower floats, and int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
 
     >>> import numpy as np
     >>> import glgemm
@@ -172,7 +172,7 @@ class _HostMatmul:
     a: _Host
     b: _Host
     c: _Host
-    returned: _Host  # what C is copied to; has C's dimensions
+    returned: _Host  # C is copied to it; it has C's dimensions
 
     def __init__(self, who: str, a: Any, b: Any, out: Any, dtype: npt.DTypeLike) -> None:
         x, y = as_numpy(a), as_numpy(b)
@@ -200,15 +200,15 @@ class _HostMatmul:
             self.returned = self.c if self.dtype == self.sums else np.empty(shape, self.dtype)
 
     def _choose_types(self, who: str, a: np.dtype[Any], b: np.dtype[Any], wanted: np.dtype[Any] | None) -> None:
-        """The type of the result, that in which A and B go to the device, and that in which C comes from there."""
+        """Chooses the type of the result, and the types that A and B, and C, have on the device."""
         for name, given in (("A", a), ("B", b)):
             if wanted is not None and not np.can_cast(given, wanted, "same_kind"):
                 raise TypeError(f"{who}: {name} is {given}, which is not converted to {wanted}")
         common = np.result_type(a, b).newbyteorder("=")
         of_common = types_of_c(common)
-        is_kept = common.kind in "biu" or common in of_common or not of_common  # as NumPy keeps it
+        is_kept = common.kind in "biu" or common in of_common or not of_common  # NumPy gives the common type too
         self.dtype = wanted or (common if is_kept else of_common[-1])
-        # Narrow A and B stay so where their sums are what is wanted.
+        # Narrow A and B are not widened if the result has their type or the type of their sums.
         is_narrow = bool(of_common) and self.dtype in (common, of_common[-1])
         self.computed = common if is_narrow else _computed_in(self.dtype)
         of_computed = types_of_c(self.computed)
@@ -309,7 +309,7 @@ def overlapping(c: _Host, *, a: _Host, b: _Host, bias: _Host | None, residual: _
     for name, x in (("A", a), ("B", b), ("the bias", bias), ("D", residual)):
         if x is None or (name == "D" and _where(x) == _where(c)):
             continue
-        if np.may_share_memory(c, x, max_work=1 << 16):  # if that is hard to say, yes
+        if np.may_share_memory(c, x, max_work=1 << 16):  # where the answer takes long, it is yes
             yield name
 
 

@@ -82,7 +82,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
             end()
             super().cancel()
             self.set_running_or_notify_cancel()
-        except BaseException as error:  # whatever it is, the caller gets it
+        except BaseException as error:  # result() raises it
             end()
             self.set_exception(error)
         else:
@@ -192,9 +192,9 @@ def stream(
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
     limits = device_memory_limit, memory_limit, checksums
-    _core.StreamTerms(*limits)  # refuses what is no number
+    _core.StreamTerms(*limits)  # raises if a limit is no number
     show, end = _shown(progress)
-    # Last: what was refused before has made no file.
+    # The file is made last, so that an error above leaves none.
     file = _NewFile(out, gemm.shape, c_type) if isinstance(out, (str, os.PathLike)) else None
     c = file.array if file else np.empty(gemm.shape, c_type) if given_c is None else given_c
     product = _core.HostProduct(gemm.a, gemm.b, c, gemm.bias, d)
@@ -218,7 +218,7 @@ def stream(
     _running.add(future)
     try:
         threading.Thread(target=future._run, args=(work, show, ended), name="glgemm stream", daemon=True).start()
-    except RuntimeError:  # there are too many
+    except RuntimeError:  # the system gives no more threads
         ended()
         raise
     return future
@@ -254,7 +254,7 @@ class _NewFile:
 
     def discard(self) -> None:
         """Removes the file if it has not got its name."""
-        with contextlib.suppress(OSError):  # what ended the product is what is told
+        with contextlib.suppress(OSError):  # the error that ended the product is the one to tell
             os.unlink(self._temporary)
 
 
@@ -278,7 +278,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
 
 @atexit.register
 def _end_all() -> None:
-    # Registered after that of engines, and so called before it.
+    # Python calls this before the engines' handler, which was registered earlier.
     if not _core.is_first_process():
         return
     futures = [future for future in _running if not future.done()]
