@@ -118,9 +118,13 @@ double decoding(Type type, DeviceClass device) {
   return element_bytes(type) == 1 || moves ? 8 : 1;
 }
 
-class BlockedFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "blocked"; }
-  std::string_view summary() const noexcept override { return "for GPUs: blocks in shared memory, tiles in registers"; }
+constexpr About about{.name = "blocked",
+                      .summary = "for GPUs: blocks in shared memory, tiles in registers",
+                      .wide_reads = WideReads::a_and_b,
+                      .can_split = true,
+                      .takes_precision = true};
+
+class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Blocked& k) const override {
     if (k.step_k > k.block_k)
       return "blocked: step_k=" + std::to_string(k.step_k) + " is more than block_k=" + std::to_string(k.block_k);
@@ -130,7 +134,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
   }
   std::vector<Macro> derived_macros(const Blocked& k) const override { return {{"WORKGROUP", invocations(k)}}; }
 
-  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const Blocked k = read(kernel);
     const auto per_texel = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
@@ -148,7 +152,6 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     const Blocked k = read(kernel);
     return {k.block_m, k.block_n};
   }
-  bool packs_items() const override { return false; }
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const Blocked k = read(kernel);
     return (1 + k.double_buffer) * k.block_k * ((k.block_m + k.block_n) * element_bytes(accumulator(type)) + 32 * k.pad);
@@ -163,12 +166,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * texels + (k.panels == 0 ? 2 * texels : 0) + others;
   }
 
-  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
     const Blocked k = read(kernel);
     return role == Role::a ? k.block_m : k.block_n;
   }
-  WideReads wide_reads() const override { return WideReads::a_and_b; }
   bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const override {
     const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
     return read(kernel).panels == 0 && !is_complex(problem.type) &&
@@ -197,13 +198,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
     const std::int64_t of_a_step = 1 + k.block_k / k.step_k;
     return {.outside = 2 * k.tile_m * k.tile_n, .of_a_step = of_a_step};
   }
-  bool can_split() const override { return true; }
-  bool takes_precision() const override { return true; }
 
-  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
-    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
-  }
-  std::int64_t default_slice() const override { return 0; }
+  bool runs_transposed(const Problem& problem) const override { return has_columns(problem); }
   Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Blocked b = read(kernel);
     const Prices& price = terms.price;
@@ -259,21 +255,6 @@ class BlockedFamily final : public FamilyOf<ProductFamily, list> {
                   for (const int images : panels == 0 ? ways : std::vector{2})
                     result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels, images}));
     return result;
-  }
-
-  Sample sample() const override {
-    return {.quick = {make({.block_m = 16, .block_n = 16, .block_k = 8, .tile_m = 4, .tile_n = 4, .step_k = 2}),
-                      make({.block_m = 16,
-                            .block_n = 16,
-                            .block_k = 8,
-                            .tile_m = 4,
-                            .tile_n = 4,
-                            .step_k = 2,
-                            .double_buffer = 1,
-                            .panels = 1})},
-            .quick_share = 8,
-            .all = {make({.block_m = 16, .block_n = 32, .block_k = 8, .tile_m = 4, .tile_n = 4}),
-                    make({.block_m = 32, .block_n = 16, .block_k = 16, .tile_m = 4, .tile_n = 8, .panels = 1})}};
   }
 };
 

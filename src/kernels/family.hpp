@@ -1,7 +1,7 @@
 // What a family of programs says of itself: the one interface behind the planner, the tuner, the tools and the tests.
 //
-// Every member is pure virtual, so that the compiler refuses a family that leaves one out. docs/adding-a-kernel.md goes through
-// them with an example.
+// A member is pure virtual where no answer is right for most families, so that the compiler refuses a family that leaves it out.
+// The others say no or none by default, which costs speed at most. docs/adding-a-kernel.md goes through them with an example.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/plan.hpp>
 
 #include "kernels/prices.hpp"
@@ -38,12 +39,28 @@ namespace glgemm::kernels {
 /// A macro of a program and its value.
 using Macro = std::pair<std::string, int>;
 
+/// Which operands a family reads 16 bytes at a time, where they are aligned. A program that reads both is compiled for how they
+/// lie.
+enum class WideReads { none, a, a_and_b };
+
+/// What holds for all kernels of a family.
+struct About {
+  std::string_view name;     ///< shaders/NAME.comp
+  std::string_view summary;  ///< what it is for, in one line
+  /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
+  bool packs_items = false;
+  WideReads wide_reads = WideReads::none;
+  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in gemm.glsl)
+  bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
+  std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
+};
+
 /// A program that glgemm can compile, with every value of its parameters: shaders/NAME.comp.
 class Family {
  public:
-  virtual std::string_view name() const noexcept = 0;
-  /// What it is for, in one line.
-  virtual std::string_view summary() const noexcept = 0;
+  virtual const About& about() const noexcept = 0;
+  std::string_view name() const noexcept { return about().name; }
+  std::string_view summary() const noexcept { return about().summary; }
   virtual std::vector<KernelParameter> parameters() const = 0;
   /// The kernel with all parameters at their defaults.
   virtual Kernel defaults() const = 0;
@@ -53,6 +70,8 @@ class Family {
   virtual std::string malformed(const Kernel& kernel) const = 0;
   /// The workgroup's size in invocations.
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
+  /// What it reads A and B from: the value of the parameter whose macro is PANELS.
+  virtual Panels panels(const Kernel& kernel) const = 0;
   /// Whether the program has a storage block with this number of gemm.glsl.
   virtual bool declares(const ProgramKey& key, unsigned buffer) const = 0;
   /// Whether the program has the uniform panels_at, and parts.
@@ -81,21 +100,7 @@ struct Loops {
 /// The largest m, n and k that a kernel takes.
 struct MaxSizes {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-  std::int64_t m, n, k;
-};
-
-/// Which operands a family reads 16 bytes at a time where they lie so. A program that reads both is compiled for how they lie.
-enum class WideReads { none, a, a_and_b };
-
-/// The kernels of a family that tests run.
-struct Sample {
-  /// A few with small tiles, which compile fast.
-  std::vector<Kernel> quick;
-  /// The quick tests compile one in so many of their programs (kernels, types, epilogues, items): compilers take nearly all of
-  /// the tests' time.
-  int quick_share;
-  /// What the long tier runs, with every program.
-  std::vector<Kernel> all;
+  std::int64_t m = unlimited, n = unlimited, k = unlimited;
 };
 
 /// A family that multiplies.
@@ -105,29 +110,28 @@ class ProductFamily : public Family {
   virtual MaxSizes max_sizes(const Kernel& kernel) const = 0;
   /// Why the family's own rules keep the kernel from a problem; empty if they don't. What follows from other members (sizes,
   /// workgroup, shared memory, image) is not its part.
-  virtual std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const = 0;
+  virtual std::string cannot(const Problem&, const Kernel&, const Limits&) const { return {}; }
 
   // What a workgroup is.
   /// The block of C that a workgroup (of a family that packs items: an invocation) computes.
   virtual Tile tile(const Kernel& kernel) const = 0;
-  /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
-  virtual bool packs_items() const = 0;
-  virtual std::int64_t shared_bytes(const Kernel& kernel, Type type) const = 0;
+  virtual std::int64_t shared_bytes(const Kernel&, Type) const { return 0; }
   /// About how many 32-bit registers an invocation needs at a time, as AMD's compiler counts them: sums, what is multiplied and
   /// loaded ahead, places. 0 where they are few, or the family is for CPUs.
-  virtual std::int64_t registers(const Kernel& kernel, Type type) const = 0;
+  virtual std::int64_t registers(const Kernel&, Type) const { return 0; }
+  bool packs_items() const { return about().packs_items; }
 
   // How it gets A and B.
-  virtual Panels panels(const Kernel& kernel) const = 0;
   /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies. Asked only of
   /// kernels that have panels.
-  virtual std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const = 0;
-  virtual WideReads wide_reads() const = 0;
+  virtual std::int64_t panel_width(const Kernel&, Role, Type) const { return 0; }
+  WideReads wide_reads() const { return about().wide_reads; }
   /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
-  virtual bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const = 0;
+  virtual bool reads_wide(const Kernel&, const Problem&, std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t /*k*/) const {
+    return false;
+  }
   /// Whether it reads them as images then, if a piece of A has so many bytes.
-  virtual bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
-                                   std::int64_t a_bytes) const = 0;
+  virtual bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t /*a_bytes*/) const { return false; }
   /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
   virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;
 
@@ -135,24 +139,18 @@ class ProductFamily : public Family {
   /// What it takes of k at a time; windows of k are multiples of it.
   virtual std::int64_t k_step(const Kernel& kernel) const = 0;
   virtual Loops loops(const Kernel& kernel) const = 0;
-  /// Whether it can sum parts of k apart (PARTS in gemm.glsl).
-  virtual bool can_split() const = 0;
-  /// Whether it adds the products of a sum in the order of k, in variables of the type RUNNING (PRECISION in gemm.glsl).
-  virtual bool takes_precision() const = 0;
+  bool can_split() const { return about().can_split; }
+  bool takes_precision() const { return about().takes_precision; }
 
   // What the planner and the tuner do with it.
   /// Whether it would rather run C^T = op(B)^T op(A)^T.
-  virtual bool runs_transposed(const Problem& problem) const = 0;
-  /// The most workgroups of a dispatch along x and y where the caller does not say; 0 for what a dispatch may have.
-  virtual std::int64_t default_slice() const = 0;
+  virtual bool runs_transposed(const Problem&) const { return false; }
+  std::int64_t default_slice() const { return about().default_slice; }
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
   /// The kernels that the cost model weighs for a problem on such a device.
   virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const = 0;
   /// Those that the tuner tries. Neither list needs to leave out what `why_not` refuses.
   virtual std::vector<Kernel> space(const Problem& problem, const Limits& limits) const = 0;
-
-  // What tests run.
-  virtual Sample sample() const = 0;
 
   // These follow from what the others say, for every program that includes gemm.glsl.
   bool declares(const ProgramKey& key, unsigned buffer) const final;
@@ -166,6 +164,11 @@ class ProductFamily : public Family {
 /// Whether an operand's lines begin at multiples of 16 bytes and end at one: what a binding or an image holds in part cannot be
 /// read. `length` is that of a line in a piece, `all` that in the whole operand.
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all);
+
+/// Whether C^T is written row after row, and C is not: what writes rows of C would rather run the transposed product.
+inline bool has_columns(const Problem& problem) {
+  return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
+}
 
 /// The value of a parameter "panels" with which packing pays on CPU drivers: as an image where there are such.
 inline int cpu_panels(const Limits& limits) {
@@ -215,26 +218,32 @@ constexpr bool is_whole(const Parameter<P> (&list)[N]) {
   return sizeof(P) == N * sizeof(int) && N <= Kernel::max_parameters;
 }
 
-/// What follows from the list of parameters. A family is derived from FamilyOf<ProductFamily, list>, and works with the struct
-/// that the list describes; that struct's initializers are the defaults.
-template <class Base, const auto& list>
+/// What follows from `about` and the list of parameters. A family is derived from FamilyOf<ProductFamily, about, list>, and
+/// works with the struct that the list describes; that struct's initializers are the defaults.
+template <class Base, const About& its_about, const auto& list>
 class FamilyOf : public Base {
   static_assert(is_whole(list), "the list has each member of the struct once");
 
  public:
   using Parameters = typename std::remove_cvref_t<decltype(list[0])>::Struct;
 
+  const About& about() const noexcept final { return its_about; }
   std::vector<KernelParameter> parameters() const final {
     std::vector<KernelParameter> result;
     for (const auto& p : list) result.push_back({p.name, Parameters{}.*(p.member), p.legal.values(), p.legal.text(), p.meaning});
     return result;
   }
   Kernel defaults() const final { return make({}); }
+  Panels panels(const Kernel& kernel) const final {
+    for (std::size_t i = 0; i < std::size(list); ++i)
+      if (std::string_view(list[i].macro) == "PANELS") return static_cast<Panels>(Family::value(kernel, i));
+    return Panels::none;
+  }
   std::string malformed(const Kernel& kernel) const final {
     const Parameters values = read(kernel);
     for (const auto& p : list)
       if (const int value = values.*(p.member); !p.legal.has(value))
-        return std::string(this->name()) + ": " + p.name + "=" + std::to_string(value) + " is not " + p.legal.text();
+        return fmt::format("{}: {}={} is not {}", its_about.name, p.name, value, p.legal.text());
     return conflict(values);
   }
   std::vector<Macro> macros(const Kernel& kernel) const final {
@@ -248,9 +257,9 @@ class FamilyOf : public Base {
  protected:
   ~FamilyOf() = default;
   /// Why legal values do not go together, as a sentence that begins with the family's name; empty if they do.
-  virtual std::string conflict(const Parameters& values) const = 0;
+  virtual std::string conflict(const Parameters&) const { return {}; }
   /// The macros that follow from several parameters.
-  virtual std::vector<Macro> derived_macros(const Parameters& values) const = 0;
+  virtual std::vector<Macro> derived_macros(const Parameters&) const { return {}; }
 
   static Parameters read(const Kernel& kernel) {
     Parameters result;

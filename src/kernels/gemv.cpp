@@ -57,35 +57,32 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   return {rows, columns, lanes, invocations, 0};
 }
 
-class GemvFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "gemv"; }
-  std::string_view summary() const noexcept override { return "a C of few columns or few rows: reads the large operand once"; }
+constexpr About about{.name = "gemv",
+                      .summary = "a C of few columns or few rows: reads the large operand once",
+                      .wide_reads = WideReads::a,
+                      .can_split = true};
+
+class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Gemv& k) const override {
     if (k.lanes_k <= k.workgroup) return {};
     return "gemv: lanes_k=" + std::to_string(k.lanes_k) + " is more than workgroup=" + std::to_string(k.workgroup);
   }
-  std::vector<Macro> derived_macros(const Gemv&) const override { return {}; }
 
-  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
-  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+  MaxSizes max_sizes(const Kernel&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   Tile tile(const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {k.tile_m * k.workgroup / std::max(1, k.lanes_k), k.tile_n};
   }
-  bool packs_items() const override { return false; }
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const Gemv k = read(kernel);
     return element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n;
   }
-  std::int64_t registers(const Kernel&, Type) const override { return 0; }
 
-  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
   std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
-  WideReads wide_reads() const override { return WideReads::a; }
   bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
@@ -105,11 +102,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
     const Gemv k = read(kernel);
     return {.outside = 16 + k.tile_m * k.tile_n * 10, .of_a_step = 16 * (2 + k.tile_n)};
   }
-  bool can_split() const override { return true; }
-  bool takes_precision() const override { return false; }
 
   bool runs_transposed(const Problem& problem) const override { return problem.m < problem.n; }
-  std::int64_t default_slice() const override { return 0; }
   Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
@@ -157,15 +151,6 @@ class GemvFamily final : public FamilyOf<ProductFamily, list> {
             for (const int panels : {0, 1}) result.push_back(make({m, n, lanes, 128, panels}));
       }
     return result;
-  }
-
-  Sample sample() const override {
-    return {.quick = {make({.tile_m = 2, .tile_n = 2}), make({.tile_m = 1, .tile_n = 1, .lanes_k = 4}),
-                      make({.tile_m = 1, .tile_n = 4, .panels = 2})},
-            .quick_share = 8,
-            .all = {make({.tile_m = 2, .tile_n = 4}), make({.tile_m = 1, .tile_n = 2, .lanes_k = 4}),
-                    make({.tile_m = 4, .tile_n = 1, .panels = 1}), make({.tile_m = 8, .tile_n = 8, .panels = 2}),
-                    make({.tile_m = 2, .tile_n = 1, .lanes_k = 32, .workgroup = 64})}};
   }
 };
 

@@ -319,12 +319,6 @@ bool is_for_one_layout(const Kernel& kernel) {
          panels(kernel) == Panels::none;
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  for (const ProductFamily* each : product_families()) result.push_back(each->sample());
-  return result;
-}
-
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type) {
   const ProductFamily& its = product_family(kernel);
   return its.panels(kernel) == Panels::none ? 0 : its.panel_width(kernel, role, type);

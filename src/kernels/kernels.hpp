@@ -57,8 +57,6 @@ constexpr std::int64_t sum_bytes(Type type, Precision precision) {
 bool unpacks_halves(Type type);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
-/// The kernels that tests run, those of each family together.
-std::vector<Sample> samples();
 
 /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies.
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type);

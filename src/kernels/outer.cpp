@@ -24,33 +24,17 @@ int max_k_for(const Problem& problem) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(problem.k, 1, 4))));
 }
 
-class OuterFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "outer"; }
-  std::string_view summary() const noexcept override {
-    return "k of at most 4, rank-1 updates: reads and writes C once, 16 bytes at a time";
-  }
-  std::string conflict(const Outer&) const override { return {}; }
-  std::vector<Macro> derived_macros(const Outer&) const override { return {}; }
+constexpr About about{.name = "outer", .summary = "k of at most 4, rank-1 updates: reads and writes C once, 16 bytes at a time"};
 
-  MaxSizes max_sizes(const Kernel& kernel) const override {
-    return {MaxSizes::unlimited, MaxSizes::unlimited, read(kernel).max_k};
-  }
-  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
+  MaxSizes max_sizes(const Kernel& kernel) const override { return {.k = read(kernel).max_k}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   Tile tile(const Kernel& kernel) const override {
     const Outer k = read(kernel);
     return {k.tile_m, std::int64_t{k.tile_n} * k.workgroup};
   }
-  bool packs_items() const override { return false; }
-  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
-  std::int64_t registers(const Kernel&, Type) const override { return 0; }
 
-  Panels panels(const Kernel&) const override { return Panels::none; }
-  std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
-  WideReads wide_reads() const override { return WideReads::none; }
-  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Each invocation reads all rows of its workgroup.
     const Tile block = tile(kernel);
@@ -63,13 +47,8 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
     const Outer k = read(kernel);
     return {.outside = k.tile_m * (1 + k.tile_n), .of_a_step = 1};
   }
-  bool can_split() const override { return false; }
-  bool takes_precision() const override { return false; }
 
-  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
-    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
-  }
-  std::int64_t default_slice() const override { return 0; }
+  bool runs_transposed(const Problem& problem) const override { return has_columns(problem); }
   Cost cost(const Problem& problem, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
     const Outer o = read(kernel);
     const Prices& price = terms.price;
@@ -102,13 +81,6 @@ class OuterFamily final : public FamilyOf<ProductFamily, list> {
         for (const int size : limits.cpu ? std::array{8, 16} : std::array{64, 128})
           result.push_back(make({m, n, max_k_for(problem), size}));
     return result;
-  }
-
-  Sample sample() const override {
-    return {.quick = {make({.tile_m = 4, .tile_n = 4, .max_k = 2, .workgroup = 4})},
-            .quick_share = 4,
-            .all = {make({}), make({.tile_m = 4, .tile_n = 16, .max_k = 1, .workgroup = 4}),
-                    make({.tile_m = 2, .tile_n = 4, .max_k = 2, .workgroup = 16})}};
   }
 
  private:

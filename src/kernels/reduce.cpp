@@ -9,9 +9,9 @@ struct Reduce {
 };
 constexpr Parameter<Reduce> list[] = {{"workgroup", "WORKGROUP", &Reduce::workgroup, powers_of_two(1, 1024), "invocations"}};
 
-class ReduceFamily final : public FamilyOf<Family, list> {
-  std::string_view name() const noexcept override { return "reduce"; }
-  std::string_view summary() const noexcept override { return "adds up the sums over the parts of k, after a product"; }
+constexpr About about{.name = "reduce", .summary = "adds up the sums over the parts of k, after a product"};
+
+class ReduceFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
     return buffer == 2 || buffer == 6 || ((buffer == 3 || buffer == 4) && declares_of_epilogue(key, buffer)) ||
@@ -19,8 +19,6 @@ class ReduceFamily final : public FamilyOf<Family, list> {
   }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return true; }
-  std::string conflict(const Reduce&) const override { return {}; }
-  std::vector<Macro> derived_macros(const Reduce&) const override { return {}; }
 };
 
 }  // namespace

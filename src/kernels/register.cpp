@@ -24,13 +24,13 @@ constexpr Parameter<Register> list[] = {
     {"workgroup_y", "WORKGROUP_Y", &Register::workgroup_y, powers_of_two(1, 8),
      "invocations below each other, each with rows of its own; more than 1 for GPUs"}};
 
-class RegisterFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "register"; }
-  std::string_view summary() const noexcept override { return "for CPU drivers and small boards: registers alone, no barrier"; }
-  std::string conflict(const Register&) const override { return {}; }
-  std::vector<Macro> derived_macros(const Register&) const override { return {}; }
+constexpr About about{.name = "register",
+                      .summary = "for CPU drivers and small boards: registers alone, no barrier",
+                      .can_split = true,
+                      .takes_precision = true};
 
-  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
+class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
+  MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const int tile_n = read(kernel).tile_n;
     if (tile_n * element_bytes(accumulator(problem.type)) >= 16) return {};
@@ -46,22 +46,16 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     const Register k = read(kernel);
     return {std::int64_t{k.tile_m} * k.workgroup_y, std::int64_t{k.tile_n} * k.workgroup};
   }
-  bool packs_items() const override { return false; }
-  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
   std::int64_t registers(const Kernel& kernel, Type type) const override {
     const Register k = read(kernel);
     if (k.workgroup_y == 1) return 0;
     return (k.tile_m * k.tile_n + (k.tile_m + k.tile_n) * k.step_k) * element_bytes(accumulator(type)) / 4 + 8;
   }
 
-  Panels panels(const Kernel& kernel) const override { return static_cast<Panels>(read(kernel).panels); }
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
     const Tile block = tile(kernel);
     return role == Role::a ? block.rows : block.columns;
   }
-  WideReads wide_reads() const override { return WideReads::none; }
-  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Invocations beside each other share rows, and those below each other columns; each reads all of its own. Packing reads
     // everything once more.
@@ -80,13 +74,8 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     const Register k = read(kernel);
     return {.outside = k.tile_m + k.tile_n + k.tile_m * k.tile_n, .of_a_step = k.panels != 0 ? 1 : 1 + k.tile_n};
   }
-  bool can_split() const override { return true; }
-  bool takes_precision() const override { return true; }
 
-  bool runs_transposed(const Problem& problem) const override {  // it writes rows of C
-    return problem.c.layout == Layout::column_major && problem.m > 1 && problem.n > 1;
-  }
-  std::int64_t default_slice() const override { return 0; }
+  bool runs_transposed(const Problem& problem) const override { return has_columns(problem); }
   Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
     const Register r = read(kernel);
     const double elements = r.tile_m * r.tile_n;
@@ -124,19 +113,6 @@ class RegisterFamily final : public FamilyOf<ProductFamily, list> {
     for (const int m : {4, 8, 16})
       for (const int n : {4, 8}) result.push_back(make({m, n, 1, 8, 0}));
     return result;
-  }
-
-  Sample sample() const override {
-    return {.quick = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 2}),
-                      make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 4, .panels = 0}),
-                      make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4, .panels = 1}),
-                      make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 4, .panels = 1, .workgroup_y = 2})},
-            .quick_share = 8,
-            .all = {make({.tile_m = 4, .tile_n = 4, .step_k = 2, .workgroup = 4}),
-                    make({.tile_m = 8, .tile_n = 4, .step_k = 1, .workgroup = 8, .panels = 0}),
-                    make({.tile_m = 12, .tile_n = 8, .step_k = 4, .workgroup = 8, .panels = 1}),
-                    make({.tile_m = 4, .tile_n = 4, .step_k = 1, .workgroup = 8, .panels = 0, .workgroup_y = 4}),
-                    make({.tile_m = 8, .tile_n = 4, .step_k = 2, .workgroup = 8, .panels = 1, .workgroup_y = 8})}};
   }
 };
 

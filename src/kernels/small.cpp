@@ -16,13 +16,10 @@ constexpr Parameter<Small> list[] = {{"tile_m", "TM", &Small::tile_m, integers(1
                                      {"tile_n", "TN", &Small::tile_n, integers(1, 8), "columns of C for each invocation"},
                                      {"workgroup", "WORKGROUP", &Small::workgroup, powers_of_two(1, 1024), "invocations"}};
 
-class SmallFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "small"; }
-  std::string_view summary() const noexcept override { return "batches of small items: many items for each workgroup"; }
-  std::string conflict(const Small&) const override { return {}; }
-  std::vector<Macro> derived_macros(const Small&) const override { return {}; }
+constexpr About about{.name = "small", .summary = "batches of small items: many items for each workgroup", .packs_items = true};
 
-  MaxSizes max_sizes(const Kernel&) const override { return {64, 64, MaxSizes::unlimited}; }
+class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
+  MaxSizes max_sizes(const Kernel&) const override { return {.m = 64, .n = 64}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
     const Small k = read(kernel);
     const std::int64_t blocks = ceil_div(problem.m, k.tile_m) * ceil_div(problem.n, k.tile_n);
@@ -37,15 +34,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
     const Small k = read(kernel);
     return {k.tile_m, k.tile_n};
   }
-  bool packs_items() const override { return true; }
-  std::int64_t shared_bytes(const Kernel&, Type) const override { return 0; }
-  std::int64_t registers(const Kernel&, Type) const override { return 0; }
 
-  Panels panels(const Kernel&) const override { return Panels::none; }
-  std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
-  WideReads wide_reads() const override { return WideReads::none; }
-  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // An invocation reads its rows and columns once; those beyond the edge repeat the last one.
     const Small k = read(kernel);
@@ -61,11 +50,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
     const Small k = read(kernel);
     return {.outside = 0, .of_a_step = 1 + k.tile_n + k.tile_m * (1 + k.tile_n)};
   }
-  bool can_split() const override { return false; }
-  bool takes_precision() const override { return false; }
 
-  bool runs_transposed(const Problem&) const override { return false; }
-  std::int64_t default_slice() const override { return 0; }
   Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
     const Small k = read(kernel);
     const double elements = k.tile_m * k.tile_n;
@@ -91,13 +76,6 @@ class SmallFamily final : public FamilyOf<ProductFamily, list> {
       for (const int n : {1, 2, 4, 8})
         for (const int size : limits.cpu ? std::array{8, 64} : std::array{64, 128}) result.push_back(make({m, n, size}));
     return result;
-  }
-
-  Sample sample() const override {
-    return {
-        .quick = {make({.tile_m = 2, .tile_n = 3})},
-        .quick_share = 2,
-        .all = {make({}), make({.tile_m = 1, .tile_n = 8, .workgroup = 32}), make({.tile_m = 3, .tile_n = 2, .workgroup = 128})}};
   }
 };
 

@@ -12,14 +12,13 @@ struct Tiled {
 constexpr Parameter<Tiled> list[] = {
     {"tile", "TILE", &Tiled::tile, powers_of_two(2, 32), "rows and columns of C for each workgroup, and its step along k"}};
 
-class TiledFamily final : public FamilyOf<ProductFamily, list> {
-  std::string_view name() const noexcept override { return "tiled"; }
-  std::string_view summary() const noexcept override { return "the paper's: square blocks through shared memory"; }
-  std::string conflict(const Tiled&) const override { return {}; }
-  std::vector<Macro> derived_macros(const Tiled&) const override { return {}; }
+constexpr About about{.name = "tiled",
+                      .summary = "the paper's: square blocks through shared memory",
+                      .takes_precision = true,
+                      .default_slice = 64};  // the paper's
 
-  MaxSizes max_sizes(const Kernel&) const override { return {MaxSizes::unlimited, MaxSizes::unlimited, MaxSizes::unlimited}; }
-  std::string cannot(const Problem&, const Kernel&, const Limits&) const override { return {}; }
+class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
+  MaxSizes max_sizes(const Kernel&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {
     const int tile = read(kernel).tile;
@@ -29,18 +28,11 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
     const int tile = read(kernel).tile;
     return {tile, tile};
   }
-  bool packs_items() const override { return false; }
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const std::int64_t tile = read(kernel).tile;
     return 2 * element_bytes(accumulator(type)) * tile * tile;
   }
-  std::int64_t registers(const Kernel&, Type) const override { return 0; }
 
-  Panels panels(const Kernel&) const override { return Panels::none; }
-  std::int64_t panel_width(const Kernel&, Role, Type) const override { return 0; }
-  WideReads wide_reads() const override { return WideReads::none; }
-  bool reads_wide(const Kernel&, const Problem&, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
-  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t) const override { return false; }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Each block of C reads its rows of A and its columns of B once. Each invocation of the block, those beyond the edge
     // included, reads every element of its row and column from shared memory.
@@ -55,11 +47,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
 
   std::int64_t k_step(const Kernel& kernel) const override { return read(kernel).tile; }
   Loops loops(const Kernel& kernel) const override { return {.outside = 0, .of_a_step = 1 + read(kernel).tile}; }
-  bool can_split() const override { return false; }
-  bool takes_precision() const override { return true; }
 
-  bool runs_transposed(const Problem&) const override { return false; }
-  std::int64_t default_slice() const override { return 64; }  // the paper's
   Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
     const Prices& price = terms.price;
     return {.step = 2 * price.shared_load + terms.multiply_add + (2 * price.storage_load + 2 * price.barrier) / read(kernel).tile,
@@ -74,10 +62,6 @@ class TiledFamily final : public FamilyOf<ProductFamily, list> {
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
-
-  Sample sample() const override {
-    return {.quick = {make({8})}, .quick_share = 2, .all = {make({2}), make({4}), make({8}), make({16}), make({32})}};
-  }
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "kernels/kernels.hpp"
 #include "support/context.hpp"
 #include "support/gemm_case.hpp"
+#include "support/samples.hpp"
 
 using namespace glgemm;
 
@@ -59,7 +60,7 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
   const Limits& limits = test::engine().limits();
   std::uint64_t seed = 1;
   test::Seen plain;
-  for (const kernels::Sample& sample : kernels::samples()) {
+  for (const test::Sample& sample : test::samples()) {
     // Compilers take nearly all of the time, so that programs are left out: tests/full has every kernel with every program.
     const std::vector<Kernel> members = test::runnable(sample.quick, limits);
     const std::vector<ProgramKey> all = test::programs(members, limits, std::max(1, 4 / sample.quick_share));

@@ -7,6 +7,7 @@
 #include "kernels/kernels.hpp"
 #include "support/context.hpp"
 #include "support/functions.hpp"
+#include "support/samples.hpp"
 
 using namespace glgemm;
 
@@ -53,7 +54,7 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
       }
     }
   };
-  for (const kernels::Sample& sample : kernels::samples())
+  for (const test::Sample& sample : test::samples())
     check_all(sample.quick.front(), [&](const Kernel& kernel) { return why_not(problem, kernel, unlimited); });
   for (const Kernel& step : {kernels::pack(), kernels::reduce()})
     check_all(step, [](const Kernel& kernel) { return kernels::family(kernel).malformed(kernel); });

@@ -10,6 +10,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
 #include "kernels/table.hpp"
+#include "support/samples.hpp"
 
 using namespace glgemm;
 
@@ -126,7 +127,18 @@ TEST_CASE("small refuses an item of more invocations than one dispatch may have"
   CHECK(reason(1000, 3) == to_string(kernel) + " needs 256 invocations for an item; the driver allows 192 in one dispatch");
 }
 
+TEST_CASE("samples: one of each family, and none of what is no family") {
+  CHECK(test::samples().size() == kernels::product_families().size());
+  for (const std::string_view name : test::families_with_samples()) CHECK_NOTHROW(parse_kernel(name));
+  // By the rule, for a family that has no sample of its own.
+  const test::Sample naive = test::sample_by_rule(parse_kernel("naive"));
+  CHECK(naive.quick == std::vector{parse_kernel("naive:workgroup_x=1,workgroup_y=1")});
+  CHECK(naive.all ==
+        std::vector{parse_kernel("naive"), parse_kernel("naive:workgroup_x=32"), parse_kernel("naive:workgroup_y=32")});
+}
+
 TEST_CASE("what a family offers to the planner, the tuner and the tests can run, and fits together") {
+  const std::vector<test::Sample> all_samples = test::samples();
   for (const kernels::ProductFamily* family : kernels::product_families()) {
     const std::string its_name(family->name());
     CAPTURE(its_name);
@@ -153,12 +165,14 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       }
     CHECK(!offered.empty());
 
-    const kernels::Sample sample = family->sample();
-    CHECK(!sample.quick.empty());
-    CHECK(!sample.all.empty());
-    CHECK(sample.quick_share >= 1);
-    offered.insert(sample.quick.begin(), sample.quick.end());
-    offered.insert(sample.all.begin(), sample.all.end());
+    const auto chosen = std::ranges::find(all_samples, its_name, [](const auto& sample) { return name(sample.quick.front()); });
+    REQUIRE(chosen != all_samples.end());
+    for (const test::Sample& sample : {*chosen, test::sample_by_rule(family->defaults())}) {
+      CHECK(!sample.all.empty());
+      CHECK(sample.quick_share >= 1);
+      offered.insert(sample.quick.begin(), sample.quick.end());
+      offered.insert(sample.all.begin(), sample.all.end());
+    }
     offered.insert(family->defaults());
     for (const Kernel& kernel : offered) {
       CAPTURE(to_string(kernel));
@@ -176,6 +190,9 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       }
       const kernels::Loops loops = family->loops(kernel);
       CHECK(loops.of_a_step > 0);
+      // What a family does not say is none: shared memory, which its shader must not have then.
+      const bool shares = std::regex_search(std::string(shaders::text(its_name)), std::regex("\\nshared "));
+      CHECK((family->shared_bytes(kernel, Type::f32) > 0) == shares);
       CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
       // The macros of panels, and what reads them, agree.
       const bool packs = panels(kernel) != Panels::none;

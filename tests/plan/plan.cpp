@@ -12,6 +12,7 @@
 
 #include "kernels/kernels.hpp"
 #include "support/plan_checks.hpp"
+#include "support/samples.hpp"
 
 using namespace glgemm;
 
@@ -320,7 +321,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
   std::mt19937 random(2);
   const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
   std::vector<Kernel> tested;
-  for (const kernels::Sample& sample : kernels::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
+  for (const test::Sample& sample : test::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
   for (int round = 0; round < 1000; ++round) {
     Problem problem = make_problem(pick({1, 2, 5, 17, 40}), pick({1, 3, 8, 33}), pick({0, 1, 7, 64}));
     problem.batch = pick({0, 1, 2, 9, 50});

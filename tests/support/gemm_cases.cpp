@@ -1,5 +1,6 @@
 // The programs that cases are run with.
 #include "support/gemm_cases.hpp"
+#include "support/samples.hpp"
 
 #include <algorithm>
 
@@ -44,19 +45,18 @@ std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits) 
 }
 
 namespace {
-std::vector<Kernel> all_of(std::vector<Kernel> kernels::Sample::*list, const Limits& limits) {
+std::vector<Kernel> all_of(std::vector<Kernel> Sample::*list, const Limits& limits) {
   std::vector<Kernel> result;
-  for (const kernels::Sample& sample : kernels::samples())
-    result.insert(result.end(), (sample.*list).begin(), (sample.*list).end());
+  for (const Sample& sample : samples()) result.insert(result.end(), (sample.*list).begin(), (sample.*list).end());
   return runnable(std::move(result), limits);
 }
 }  // namespace
 
 std::vector<Kernel> quick_kernels(const Limits& limits) {
-  return all_of(&kernels::Sample::quick, limits);
+  return all_of(&Sample::quick, limits);
 }
 std::vector<Kernel> all_kernels(const Limits& limits) {
-  return all_of(&kernels::Sample::all, limits);
+  return all_of(&Sample::all, limits);
 }
 
 Seen& Seen::operator+=(const Seen& other) noexcept {
