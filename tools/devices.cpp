@@ -14,6 +14,7 @@
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
 #include "arguments/options.hpp"
 #include "bench/probes.hpp"
 #include "terminal/progress.hpp"
@@ -215,7 +216,7 @@ void devices(JsonOutput& output) {
     json["devices"].push_back(to_json(one));
     if (!output.to_standard_output()) print(one);
   }
-  output.write(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  output.write(json_text(json));
   if (!usable) throw Unsupported("none of " + std::to_string(found.size()) + " devices can be used");
 }
 

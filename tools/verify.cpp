@@ -14,6 +14,7 @@
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
 #include "arguments/options.hpp"
 #include "drawing/error_histogram.hpp"
 #include "files/files.hpp"
@@ -166,7 +167,7 @@ int verify(const Arguments& arguments) {
     histogram->commit();
   }
   if (json) {
-    json->write(to_json(result, arguments, product).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    json->write(json_text(to_json(result, arguments, product)));
     json->commit();
   }
   return result.passed ? 0 : 1;

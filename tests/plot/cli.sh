@@ -29,13 +29,25 @@ echo '[1]' >list.json
 echo '{"a": ' >cut.json
 sed 's/"gflops": 60/"gflops": "much"/' bench.json >text.json
 sed 's/"check": {[^}]*}/"check": 7/' bench.json >lacks.json
+sed 's/"f32"/"f31"/' bench.json >type.json
 bad 'no file' "cannot read 'missing.json'" missing.json
 bad 'no JSON' "'cut.json' is no JSON: line 2, column 1" cut.json
 bad 'no object' "'list.json' holds no object but list" list.json
 bad 'nothing in it' "'nothing.json' has nothing to draw: 0 results" nothing.json
 bad 'no number' "result 2 has no number as 'gflops' but 'much'" text.json
 bad 'no check' "result 1 has no object as 'check' but 7" lacks.json
+bad 'no type' "'type.json': result 1 has elements of type 'f31'; there are f32, f64, " type.json
 bad 'one of two' "'nothing.json'" bench.json nothing.json
+
+# The types of the tools in Python are those of the tool.
+"$glgemm" inspect --tables >tables.json || fail "inspect --tables: status $?"
+python3 - "$tests/../tools" <<'END' || fail "type_table.py reads other types than 'inspect --tables' prints"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import type_table
+said = {x["name"]: (x["bytes"], x["kind"], x["sum"], x["c"], x["npy"], x["numpy"], x["number"]) for x in json.load(open("tables.json"))["types"]}
+assert {x.name: (x.bytes, x.kind, x.sum, x.c, x.npy, x.numpy, int(x.number)) for x in type_table.read().values()} == said, said
+END
 
 mkdir without
 echo 'raise ImportError' >without/matplotlib.py

@@ -85,9 +85,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   }
   if (arguments.first) return run_first(bench, arguments.device, out);
   if (arguments.first_child) return run_first_child(bench, arguments.device);
-  HeadlessOptions headless;
-  headless.device = arguments.device;
-  const HeadlessContext context(headless);
+  const HeadlessContext context({.device = arguments.device});
   Engine engine(HeadlessContext::get_proc_address);
   const BenchResult result = limited             ? run_streamed(scaling, engine, out)
                              : arguments.enqueue ? run_enqueue(bench, engine, out)

@@ -7,8 +7,10 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/headless.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/plan.hpp>
@@ -74,32 +76,12 @@ std::vector<RequestedKernel> points_of_space(const Problem& problem, const Limit
   return points;
 }
 
-/// @throws std::invalid_argument  sizes that cannot be counted
-Problem problem_of(const Shape& shape, const BenchOptions& options) {
-  Problem problem;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.type = options.type;
-  problem.c_type = accumulator(options.type);
-  problem.a.op = shape.op_a;
-  problem.b.op = shape.op_b;
-  validate(problem);  // the sizes can be multiplied
-  if (options.batch == 1) return problem;
-  problem.batch = options.batch;
-  problem.a.batch_stride = shape.m * shape.k;
-  problem.b.batch_stride = shape.k * shape.n;
-  problem.c.batch_stride = shape.m * shape.n;
-  validate(problem);
-  return problem;
-}
-
 /// @throws Unsupported  no kernel can run any of the shapes, and there is nothing else to measure
 std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
   std::vector<Job> jobs;
   std::string left_out;
   for (const Shape& shape : options.shapes) {
-    const Problem problem = problem_of(shape, options);
+    const Problem problem = problem_of(shape, options.type, options.batch);
     require_memory(shape, options.type, options.batch);
     Job job{shape, {}, {}};
     for (const RequestedKernel& requested : options.kernels) {
@@ -117,7 +99,7 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
       if (reason.empty()) {
         job.kernels.push_back(requested);
       } else {
-        left_out = "size " + to_string(shape) + ": " + requested.text + " is left out: " + reason;
+        left_out = fmt::format("size {}: {} is left out: {}", to_string(shape), requested.text, reason);
         table.note(left_out);
       }
     }
@@ -129,22 +111,6 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
   return jobs;
 }
 
-/// @return the path
-std::string write_image(const std::string& path, const Picture& picture) {
-  OutputFile file(path);
-  write_png(file, picture);
-  file.commit();
-  return path;
-}
-/// @return the path
-std::string write_histogram(const std::string& path, const Matrix<float>& ratios, const BenchOptions& options,
-                            const std::string& title) {
-  OutputFile file(path);
-  file.write(error_histogram(ratios, title, options.batch));
-  file.commit();
-  return path;
-}
-
 /// @throws Unsupported  a peer cannot do a shape
 std::vector<PeerClient> start_peers(const BenchOptions& options) {
   std::vector<PeerClient> peers;
@@ -152,7 +118,7 @@ std::vector<PeerClient> start_peers(const BenchOptions& options) {
     PeerClient& peer = peers.emplace_back(name, options.opencl_device);
     for (const Shape& shape : options.shapes) {
       const std::string reason = peer.why_not(peer_problem(shape, options));
-      if (!reason.empty()) throw Unsupported("--peer " + name + ": size " + to_string(shape) + ": " + reason);
+      if (!reason.empty()) throw Unsupported(fmt::format("--peer {}: size {}: {}", name, to_string(shape), reason));
     }
   }
   return peers;
@@ -161,8 +127,9 @@ std::vector<PeerClient> start_peers(const BenchOptions& options) {
 std::optional<Roofline> find_roofline(const BenchOptions& options, const DeviceInfo& device) {
   if (!options.roofline) return std::nullopt;
   if (accumulator(options.type) != Type::f32 && options.type != Type::c64)
-    throw std::invalid_argument("--roofline: the limit of arithmetic is measured in f32, which products of " +
-                                std::string(to_string(options.type)) + " are not computed in");
+    throw std::invalid_argument(
+        fmt::format("--roofline: the limit of arithmetic is measured in f32, which products of {} are not computed in",
+                    to_string(options.type)));
   return measure_roofline(HeadlessContext::get_proc_address, device.software, *options.roofline);
 }
 
@@ -199,42 +166,49 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     const bool band = baseline.rows_measured < shape.m;
     const bool too_long = band || baseline.ms > 1000 * options.cpu_seconds;
     if (band)
-      table.note("~  size " + to_string(shape) + ": the serial loop was measured on " + std::to_string(baseline.rows_measured) +
-                 " of " + std::to_string(shape.m) + " rows and extrapolated");
+      table.note(fmt::format("~  size {}: the serial loop was measured on {} of {} rows and extrapolated", to_string(shape),
+                             baseline.rows_measured, shape.m));
     else if (options.batch > 1)
-      table.note("~  size " + to_string(shape) + ": the serial loop was measured on one of " + std::to_string(options.batch) +
-                 " products");
+      table.note(fmt::format("~  size {}: the serial loop was measured on one of {} products", to_string(shape), options.batch));
     work_done += work(shape);
 
-    const auto place = [&](const Measurement& x) { return "size " + to_string(shape) + ", " + x.ran; };
+    const auto place = [&](const Measurement& x) { return fmt::format("size {}, {}", to_string(shape), x.ran); };
     const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !too_long);
     const auto write_images = [&](const Measurement& x) {
-      std::string file = "bench-" + to_string(shape) + "-" + x.ran;
-      std::replace(file.begin(), file.end(), ' ', '-');
-      const std::string path = to_text(to_path(options.image_dir) / file);
-      images.push_back(write_image(path + ".png", trial->picture("C, " + place(x))));
+      std::string name = fmt::format("bench-{}-{}", to_string(shape), x.ran);
+      std::replace(name.begin(), name.end(), ' ', '-');
+      const std::string path = to_text(to_path(options.image_dir) / name);
+      const auto write = [&](const char* suffix, const auto& picture) {
+        OutputFile file(path + suffix);
+        if constexpr (std::is_same_v<decltype(picture), const Picture&>)
+          write_png(file, picture);
+        else
+          file.write(picture);
+        file.commit();
+        images.push_back(file.path());
+      };
+      write(".png", trial->picture("C, " + place(x)));
       if (!full_check) {
         table.note("   " + place(x) + ": no image of the error, which would need the full check");
         return;
       }
       const Matrix<float> ratios = trial->error_ratios();
-      images.push_back(write_image(path + "-error.png", error_map(ratios, "Error of C, " + place(x))));
-      images.push_back(write_histogram(path + "-errors.svg", ratios, options, "Errors of C, " + place(x)));
+      write("-error.png", error_map(ratios, "Error of C, " + place(x)));
+      write("-errors.svg", error_histogram(ratios, "Errors of C, " + place(x), options.batch));
     };
     std::vector<RequestedKernel> kernels = job.kernels;
     if (!job.space.empty()) {
       std::size_t count = 0;
       const Fastest fastest = trial->fastest(engine, job.space, finalists, [&](const RequestedKernel&) {
-        progress.show(work_done, to_string(shape) + ", " + std::to_string(++count) + " of " + std::to_string(job.space.size()) +
-                                     " points of the space");
+        progress.show(work_done, fmt::format("{}, {} of {} points of the space", to_string(shape), ++count, job.space.size()));
         work_done += work(shape);
       });
-      table.note(
-          "   size " + to_string(shape) + ": the " + std::to_string(fastest.kernels.size()) + " fastest of " +
-          std::to_string(job.space.size()) +
-          " points of the space, each run once or twice, ran in turn with the others; first came " +
-          (fastest.kernels.empty() ? "none" : fastest.kernels.front().text) +
-          (fastest.refused == 0 ? "" : "; " + std::to_string(fastest.refused) + " could not run, the last: " + fastest.refusal));
+      table.note(fmt::format(
+          "   size {}: the {} fastest of {} points of the space, each run once or twice, ran in turn with the others; first came "
+          "{}{}",
+          to_string(shape), fastest.kernels.size(), job.space.size(),
+          fastest.kernels.empty() ? "none" : fastest.kernels.front().text,
+          fastest.refused == 0 ? "" : fmt::format("; {} could not run, the last: {}", fastest.refused, fastest.refusal)));
       kernels.insert(kernels.end(), fastest.kernels.begin(), fastest.kernels.end());
     }
     Entrants entrants{kernels, peers, full_check, {}, {}};
@@ -254,11 +228,12 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     }
     for (const Measurement& x : results)
       if (x.budget)
-        table.note("   " + place(x) + ", " + digits(*options.budget_ms) + " ms at a time: " + std::to_string(x.budget->calls) +
-                   " calls of advance; once the rate was known, " + std::to_string(x.budget->late) + " of " +
-                   std::to_string(x.budget->calls_known) + " took over twice as long, and the longest " +
-                   digits(x.budget->max_ms) + " ms; in all " + digits(x.budget->total_ms) + " ms, and the plain product " +
-                   digits(median(x.call_times)) + " ms");
+        table.note(
+            fmt::format("   {}, {} ms at a time: {} calls of advance; once the rate was known, {} of {} took over twice as long, "
+                        "and the longest "
+                        "{} ms; in all {} ms, and the plain product {} ms",
+                        place(x), digits(*options.budget_ms), x.budget->calls, x.budget->late, x.budget->calls_known,
+                        digits(x.budget->max_ms), digits(x.budget->total_ms), digits(median(x.call_times))));
     std::vector<Ratio> all_ratios = ratios(shape, options, results, roofline);
     for (Ratio& ratio : all_ratios) {
       if (ratio.over == best_of_space) ratio.points = static_cast<std::int64_t>(job.space.size());
@@ -278,8 +253,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   table.notes();
   if (options.paper) print_paper(out, ours);
   for (const std::string& image : images) out << "wrote " << image << '\n';
-  using Handler = nlohmann::ordered_json::error_handler_t;  // a driver's name may be anything
-  return {passed ? 0 : 1, json.dump(2, ' ', false, Handler::replace) + "\n"};
+  return bench_result(passed, json);
 }
 
 }  // namespace glgemm::tools

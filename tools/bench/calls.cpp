@@ -1,20 +1,17 @@
-// Measures calls and first products: see bench_calls.hpp.
+// Measures calls and first products: see calls.hpp.
 #include "bench/calls.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <functional>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <ostream>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/fence.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
@@ -31,16 +28,11 @@
 namespace glgemm::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
-
-double milliseconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
 
 /// On a clock that all processes share.
 double milliseconds_now() {
-  return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count();
+  return Milliseconds(Clock::now().time_since_epoch()).count();
 }
 
 /// Microseconds for each call, one figure for each batch.
@@ -80,17 +72,8 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
   return result;
 }
 
-BenchResult result_of(bool passed, const Json& json) {
-  return {passed ? 0 : 1, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
-}
-
 Json shape_json(const Shape& shape, const BenchOptions& options) {
   return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", std::string(to_string(options.type))}};
-}
-
-std::string shape_and_type(const Shape& shape, const BenchOptions& options) {
-  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k) + " " +
-         std::string(to_string(options.type));
 }
 
 }  // namespace
@@ -116,12 +99,11 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       progress.show(static_cast<double>(&shape - options.shapes.data()) + (in_scope ? 0.1 : 0.5), to_string(shape));
       const Calls x = measure_calls(engine, enqueue, options);
       const std::string cpu =
-          digits(median(x.cpu)) + " (" + digits(quantile(x.cpu, 0.25)) + " to " + digits(quantile(x.cpu, 0.75)) + ")";
+          fmt::format("{} ({} to {})", digits(median(x.cpu)), digits(quantile(x.cpu, 0.25)), digits(quantile(x.cpu, 0.75)));
       progress.clear();
-      out << std::setw(16) << to_string(shape) << std::setw(12) << report.dispatches << std::setw(8)
-          << (in_scope ? "in one" : "none") << std::setw(7) << x.calls << "  " << std::left << std::setw(28) << cpu << std::right
-          << std::setw(14) << digits(median(x.process_cpu)) << std::setw(14) << digits(median(x.wall)) << "  " << report.kernel
-          << '\n'
+      out << fmt::format("{:>16}{:>12}{:>8}{:>7}  {:<28}{:>14}{:>14}  {}\n", to_string(shape), report.dispatches,
+                         in_scope ? "in one" : "none", x.calls, cpu, digits(median(x.process_cpu)), digits(median(x.wall)),
+                         report.kernel)
           << std::flush;
       Json result = shape_json(shape, options);
       result.update({{"requested", options.kernels.front().text},
@@ -138,7 +120,7 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       json["results"].push_back(std::move(result));
     }
   }
-  return result_of(true, json);
+  return bench_result(true, json);
 }
 
 BenchResult run_first_child(const BenchOptions& options, const std::string& device) {
@@ -150,10 +132,8 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
     compiled += line.starts_with("compiled ");
     loaded += line.starts_with("loaded ");
   };
-  HeadlessOptions headless;
-  headless.device = device;
   const auto started = Clock::now();
-  const HeadlessContext context(headless);
+  const HeadlessContext context({.device = device});
   const double context_ms = milliseconds_since(started);
   const auto begin = Clock::now();
   Engine engine(HeadlessContext::get_proc_address, engine_options);
@@ -184,20 +164,10 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
   bool passed = true;
   for (const Shape& shape : options.shapes) {
     require_memory(shape, options.type, 1);
-    const std::string sizes = std::to_string(shape.m) + "," + std::to_string(shape.n) + "," + std::to_string(shape.k);
-    Words words{"glgemm",
-                "bench",
-                "--first-child",
-                "--shape",
-                sizes,
-                "--op-a",
-                std::string(to_string(shape.op_a)),
-                "--op-b",
-                std::string(to_string(shape.op_b)),
-                "--type",
-                std::string(to_string(options.type)),
-                "--kernel",
-                options.kernels.front().text};
+    Words words{"glgemm", "bench", "--first-child"};
+    words.insert(words.end(), {"--shape", fmt::format("{},{},{}", shape.m, shape.n, shape.k)});
+    words.insert(words.end(), {"--op-a", std::string(to_string(shape.op_a)), "--op-b", std::string(to_string(shape.op_b))});
+    words.insert(words.end(), {"--type", std::string(to_string(options.type)), "--kernel", options.kernels.front().text});
     if (!device.empty()) words.insert(words.end(), {"--device", device});
     struct Times {
       std::vector<double> first, from_start, again;
@@ -253,16 +223,12 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
                    {"cold_ms", median(cold.first)},
                    {"cold_from_start_ms", median(cold.from_start)},
                    {"second_ms", median(cold.again)}});
-    const auto cell = [](double value, int width = 10) {
-      std::ostringstream text;
-      text << std::setw(width) << digits(value);
-      return text.str();
-    };
-    out << std::setw(16) << to_string(shape) << cell(median(cold.first));
-    const std::string end = cell(median(cold.again)) + "  " + last.at("kernel").get<std::string>() + "\n";
+    const auto cell = [](const std::vector<double>& values) { return digits(median(values)); };
+    out << fmt::format("{:>16}{:>10}", to_string(shape), cell(cold.first));
+    const std::string end = fmt::format("{:>10}  {}\n", cell(cold.again), last.at("kernel").get<std::string>());
     if (!kept) {
-      out << "  no ratio: the driver gives no binaries of programs to keep" << cell(median(cold.from_start), 9) << std::setw(4)
-          << "" << end << std::flush;
+      out << fmt::format("  no ratio: the driver gives no binaries of programs to keep{:>9}    {}", cell(cold.from_start), end)
+          << std::flush;
       json["results"].push_back(std::move(result));
       continue;
     }
@@ -278,23 +244,16 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
                    {"both_warm_ms", median(both.first)},
                    {"both_warm_from_start_ms", median(both.from_start)},
                    {"loaded", last.at("loaded")}});
-    out << cell(median(warm.first)) << cell(median(first), 12) << cell(median(both.first), 11)
-        << cell(median(cold.from_start), 13) << cell(median(warm.from_start), 13) << cell(median(from_start), 12)
-        << cell(median(both.from_start), 11) << end << std::flush;
+    out << fmt::format("{:>10}{:>12}{:>11}{:>13}{:>13}{:>12}{:>11}{}", cell(warm.first), cell(first), cell(both.first),
+                       cell(cold.from_start), cell(warm.from_start), cell(from_start), cell(both.from_start), end)
+        << std::flush;
     json["results"].push_back(std::move(result));
-    const auto ratio = [&](const std::string& of, const std::vector<double>& values) {
-      return Ratio{of + " over cold, " + shape_and_type(shape, options),
-                   of,
-                   "cold",
-                   median(values),
-                   quantile(values, 0.25),
-                   quantile(values, 0.75)};
-    };
-    add_ratios(json, std::vector<Ratio>{ratio("first product, program cache warm", first),
-                                        ratio("first product from the process' start, program cache warm", from_start),
-                                        ratio("first product, program cache and driver's cache warm", with_driver)});
+    for (const auto& [of, values] : {std::pair("first product, program cache warm", first),
+                                     std::pair("first product from the process' start, program cache warm", from_start),
+                                     std::pair("first product, program cache and driver's cache warm", with_driver)})
+      add_ratio(json, ratio_of(fmt::format("{} over cold, {}", of, product_text(shape, options)), of, "cold", values));
   }
-  return result_of(passed, json);
+  return bench_result(passed, json);
 }
 
 }  // namespace glgemm::tools

@@ -1,6 +1,7 @@
 // Writes what was measured as JSON.
 #include "bench/json.hpp"
 
+#include "arguments/json.hpp"
 #include "bench/table.hpp"
 #include "product/check_json.hpp"
 
@@ -51,14 +52,8 @@ nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& optio
 
 nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline) {
   using Json = nlohmann::ordered_json;
-  Json json{{"device",
-             {{"vendor", device.vendor},
-              {"renderer", device.renderer},
-              {"version", device.version},
-              {"software", device.software},
-              {"device_clock", device.device_clock}}},
-            {"results", Json::array()},
-            {"ratios", Json::array()}};
+  Json json{{"device", device_json(device)}, {"results", Json::array()}, {"ratios", Json::array()}};
+  json["device"]["device_clock"] = device.device_clock;
   if (!peers.empty()) {
     json["peers"] = {{"devices", Json::object()}, {"results", Json::array()}};
     for (const PeerClient& peer : peers) json["peers"]["devices"][peer.name()] = peer.device();
@@ -81,12 +76,18 @@ void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOp
   add_ratios(json, ratios);
 }
 
+BenchResult bench_result(bool passed, const nlohmann::ordered_json& json) {
+  return {passed ? 0 : 1, json_text(json)};
+}
+
+void add_ratio(nlohmann::ordered_json& json, const Ratio& x) {
+  json["ratios"].push_back(
+      {{"name", x.name}, {"value", x.value}, {"of", x.of}, {"over", x.over}, {"low", x.low}, {"high", x.high}});
+  if (x.points > 0) json["ratios"].back()["points"] = x.points;
+}
+
 void add_ratios(nlohmann::ordered_json& json, std::span<const Ratio> ratios) {
-  for (const Ratio& x : ratios) {
-    json["ratios"].push_back(
-        {{"name", x.name}, {"value", x.value}, {"of", x.of}, {"over", x.over}, {"low", x.low}, {"high", x.high}});
-    if (x.points > 0) json["ratios"].back()["points"] = x.points;
-  }
+  for (const Ratio& x : ratios) add_ratio(json, x);
 }
 
 }  // namespace glgemm::tools

@@ -20,6 +20,9 @@ nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const Peer
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                  std::span<const Measurement> results, std::span<const Ratio> ratios);
 
+void add_ratio(nlohmann::ordered_json& json, const Ratio& ratio);
 void add_ratios(nlohmann::ordered_json& json, std::span<const Ratio> ratios);
+
+BenchResult bench_result(bool passed, const nlohmann::ordered_json& json);
 
 }  // namespace glgemm::tools

@@ -2,32 +2,23 @@
 #include "bench/measure.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/error.hpp>
 #include <glgemm/fence.hpp>
 #include <glgemm/job.hpp>
 
 #include "bench/table.hpp"
 #include "files/npy.hpp"
-#include "product/product.hpp"
 
 namespace glgemm::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Milliseconds = std::chrono::duration<double, std::milli>;
-
-double milliseconds_since(Clock::time_point begin) {
-  return Milliseconds(Clock::now() - begin).count();
-}
 
 /// The serial loop's time for op(A) op(B): of the whole product, or, where that would exceed `seconds`, of a band of its first
 /// rows, worth at most two seconds, and extrapolated from there. Of a batch, the first product is measured, and its time
@@ -74,25 +65,6 @@ void repeat(std::optional<int> count, int least, double budget_ms, const std::fu
   for (int i = 0; count ? i < *count : i < least || (i < 50 && milliseconds_since(begin) < budget_ms); ++i) run();
 }
 
-/// What no product is expected to be, so that no check lets an element pass that was not written: NaN, or a large odd integer.
-template <class C>
-C unlikely() {
-  if constexpr (std::is_integral_v<C>)
-    return static_cast<C>(0x5bd1e995);
-  else if constexpr (requires(C x) { x.imag(); })
-    return {unlikely<typename C::value_type>(), unlikely<typename C::value_type>()};
-  else
-    return std::numeric_limits<C>::quiet_NaN();
-}
-
-/// The GPU's time between two timestamps lies inside the host's time around them and, but for the call's own costs, fills it.
-/// Drivers are known whose timestamps do not do so for compute; then the host's time is taken.
-std::string doubt_about_clock(double gpu_ms, double host_ms) {
-  if (gpu_ms <= 1.2 * host_ms + 0.1 && gpu_ms >= 0.5 * host_ms - 2) return {};
-  return "the GPU's timestamps say " + digits(gpu_ms) + " ms where the host's clock says " + digits(host_ms) +
-         " ms; the host's is taken";
-}
-
 /// As an application does that draws frames: never more than two calls ahead of the device.
 BudgetRun run_under_budget(Engine& engine, const Gemm& product, const PlanOptions& options, double budget_ms) {
   const auto budget = std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(budget_ms));
@@ -120,22 +92,12 @@ BudgetRun run_under_budget(Engine& engine, const Gemm& product, const PlanOption
   return result;
 }
 
-/// Random matrices of a shape.
 template <class T>
 HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
   using Accumulator = accumulator_t<T>;
-  HostProduct<T> p;
-  p.op_a = shape.op_a;
-  p.op_b = shape.op_b;
+  HostProduct<T> p = random_product<T>(shape, options.batch, 1);
   p.alpha = scalar_as<Accumulator>(options.alpha);
   p.beta = scalar_as<Accumulator>(options.beta);
-  p.batch = options.batch;
-  const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t seed) {
-    if (op != Op::none) std::swap(rows, columns);
-    return random_matrix<T>(options.batch * rows, columns, seed);
-  };
-  p.a = random(shape.m, shape.k, shape.op_a, 1);
-  p.b = random(shape.k, shape.n, shape.op_b, 2);
   if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
   return p;
 }
@@ -151,7 +113,7 @@ std::size_t hash_of(const Matrix<C>& c) {
 template <class C>
 struct Entrant {
   Measurement result;
-  std::function<void()> reset;                                ///< C gets what no product is
+  std::function<void()> reset;                                ///< C is poisoned
   std::function<void(Measurement& result, bool counts)> run;  ///< once; the times are added to the result's if it counts
   std::function<Matrix<C>()> fetch;
   std::function<Matrix<C>(Measurement& result)> run_in_total;                ///< with the copies; for kernels
@@ -193,8 +155,10 @@ class TypedTrial final : public Trial {
     }
     std::vector<Measurement> results;
     for (Entrant<C>& x : entrants) {
-      if (!x.result.gpu_times.empty())
-        x.result.clock_note = doubt_about_clock(median(x.result.gpu_times), median(x.result.call_times));
+      if (const auto& gpu = x.result.gpu_times, &host = x.result.call_times;
+          !gpu.empty() && !clocks_agree(median(gpu), median(host)))
+        x.result.clock_note = fmt::format("the GPU's timestamps say {} ms where the host's clock says {} ms; the host's is taken",
+                                          digits(median(gpu)), digits(median(host)));
       if (x.run_in_total) {
         who.begins(x.result.requested + ", with copies");
         finish(x, who, options);
@@ -340,18 +304,14 @@ class TypedTrial final : public Trial {
   }
 
   bool adds() const { return product_.beta != C(0); }
-  Matrix<C> unlikely_c() const {
-    Matrix<C> c(product_.batch * product_.m(), product_.n());
-    std::fill(c.elements().begin(), c.elements().end(), unlikely<C>());
-    return c;
-  }
+  Matrix<C> poisoned_c() const { return poisoned<C>(product_.batch * product_.m(), product_.n()); }
 
   Entrant<C> kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceMatrix& a, const DeviceMatrix& b,
                             DeviceMatrix& c) const {
     Entrant<C> x;
     x.result.requested = requested.text;
     x.result.space = requested.space;
-    x.reset = [this, &c] { c.upload(unlikely_c()); };
+    x.reset = [this, &c] { c.upload(poisoned_c()); };
     x.fetch = [&c] { return c.template download<C>(); };
     const Gemm product = product_.gemm(a, b, c);
     const PlanOptions plan = plan_options(requested);
@@ -382,7 +342,7 @@ class TypedTrial final : public Trial {
     x.result.requested = x.result.ran = peer.name();
     x.reset = [this, &peer] {
       const auto bytes = [](const auto& matrix) { return std::as_bytes(matrix.elements()); };
-      peer.load(peer_problem_, bytes(product_.a), bytes(product_.b), bytes(adds() ? product_.c0 : unlikely_c()));
+      peer.load(peer_problem_, bytes(product_.a), bytes(product_.b), bytes(adds() ? product_.c0 : poisoned_c()));
       peer.reset();
     };
     x.fetch = [this, &peer] {
@@ -410,12 +370,15 @@ double quantile(std::vector<double> values, double p) {
   std::sort(values.begin(), values.end());
   const double place = p * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+  return std::lerp(values[below], values[std::min(below + 1, values.size() - 1)], place - static_cast<double>(below));
 }
 
 double median(const std::vector<double>& values) {
   return quantile(values, 0.5);
+}
+
+bool clocks_agree(double gpu_ms, double host_ms) {
+  return gpu_ms <= 1.2 * host_ms + 0.1 && gpu_ms >= 0.5 * host_ms - 2;
 }
 
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
@@ -437,7 +400,7 @@ PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
 
 std::string tile_text(const Kernel& kernel) {
   const Tile block = tile(kernel);
-  return std::to_string(block.rows) + "x" + std::to_string(block.columns);
+  return fmt::format("{}x{}", block.rows, block.columns);
 }
 
 }  // namespace glgemm::tools

@@ -14,6 +14,7 @@
 #include <glgemm/verify.hpp>
 
 #include "bench/bench.hpp"
+#include "bench/samples.hpp"
 #include "drawing/image.hpp"
 #include "peers/peers.hpp"
 #include "product/product.hpp"
@@ -51,10 +52,6 @@ struct Measurement {
   /// The times that count: the GPU's where they are used, else the host's.
   const std::vector<double>& times() const { return gpu_times.empty() || !clock_note.empty() ? call_times : gpu_times; }
 };
-
-/// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.
-double quantile(std::vector<double> values, double p);
-double median(const std::vector<double>& values);
 
 /// Who takes part on a shape.
 struct Entrants {

@@ -6,22 +6,23 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "bench/table.hpp"
 
 namespace glgemm::tools {
-namespace {
 
-/// "1024x700x2048-tn f32, batch of 3": every size, so that names can be looked up without rules.
-std::string what(const Shape& shape, const BenchOptions& options) {
-  std::string text = std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+std::string product_text(const Shape& shape, const BenchOptions& options) {
+  std::string text = fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
   if (shape.op_a != Op::none || shape.op_b != Op::none)
-    text += "-" + std::string(to_string(shape.op_a)) + std::string(to_string(shape.op_b));
-  text += " " + std::string(to_string(options.type));
-  if (options.batch > 1) text += ", batch of " + std::to_string(options.batch);
-  return text;
+    text += fmt::format("-{}{}", to_string(shape.op_a), to_string(shape.op_b));
+  text += fmt::format(" {}", to_string(options.type));
+  return options.batch > 1 ? fmt::format("{}, batch of {}", text, options.batch) : text;
 }
 
-}  // namespace
+Ratio ratio_of(const std::string& name, const std::string& of, const std::string& over, const std::vector<double>& values) {
+  return {name, of, over, median(values), quantile(values, 0.25), quantile(values, 0.75)};
+}
 
 double min_bytes(const Shape& shape, const BenchOptions& options) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
@@ -37,7 +38,7 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
                        const std::vector<double>& over_times) {
     // A clock too coarse for the work may say 0.
     const auto at = [](const std::vector<double>& times, double p) { return std::max(quantile(times, p), 1e-6); };
-    list.push_back({of.requested + " over " + over + ", " + what(shape, options), of.requested, over,
+    list.push_back({fmt::format("{} over {}, {}", of.requested, over, product_text(shape, options)), of.requested, over,
                     at(over_times, 0.5) / at(of_times, 0.5), at(over_times, 0.25) / at(of_times, 0.75),
                     at(over_times, 0.75) / at(of_times, 0.25)});
   };
@@ -78,7 +79,8 @@ std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options
     if (!x.budget) continue;
     const std::string budget = "a budget of " + digits(*options.budget_ms) + " ms";
     const auto add = [&](const std::string& of, const std::string& over, double value) {
-      list.push_back({x.requested + ": " + of + " over " + over + ", " + what(shape, options), of, over, value, value, value});
+      list.push_back({fmt::format("{}: {} over {}, {}", x.requested, of, over, product_text(shape, options)), of, over, value,
+                      value, value});
     };
     add("late calls of advance under " + budget, "calls of advance",
         static_cast<double>(x.budget->late) / static_cast<double>(std::max<std::int64_t>(1, x.budget->calls_known)));
@@ -102,7 +104,7 @@ std::vector<Ratio> geometric_means(std::span<const Ratio> ratios) {
   for (auto& [mean, count] : means) {
     if (count < 2) continue;
     for (double* const value : {&mean.value, &mean.low, &mean.high}) *value = std::exp(*value / count);
-    mean.name = mean.of + " over " + mean.over + ", geometric mean of " + std::to_string(count);
+    mean.name = fmt::format("{} over {}, geometric mean of {}", mean.of, mean.over, count);
     result.push_back(mean);
   }
   return result;

@@ -27,6 +27,12 @@ struct Ratio {
 
 constexpr std::string_view best_of_space = "best of space";
 
+/// "1024x700x2048-tn f32, batch of 3": every size, so that names can be looked up without rules.
+std::string product_text(const Shape& shape, const BenchOptions& options);
+
+/// Of quotients that were measured pairwise: their median and quartiles.
+Ratio ratio_of(const std::string& name, const std::string& of, const std::string& over, const std::vector<double>& values);
+
 /// Of the results on one shape:
 ///  - auto (where it was not asked for, each kernel) over tiled and over naive, of kernel times;
 ///  - auto over the best of the space, if both were asked for, of kernel times;

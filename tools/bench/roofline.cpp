@@ -263,10 +263,7 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
 
 Roofline read_roofline(const std::string& path) {
   using Json = nlohmann::ordered_json;
-  InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, text.data(), text.size());
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = Json::parse(contents_of(path), nullptr, false);
   const Json* roof = &json;
   if (json.is_object() && json.contains("bench") && json["bench"].is_array())
     for (const Json& one : json["bench"])  // a report has several benches

@@ -2,17 +2,14 @@
 #include "bench/scaling.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <iomanip>
 #include <memory>
 #include <ostream>
-#include <sstream>
-#include <stdexcept>
 #include <thread>
-#include <utility>
+#include <tuple>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/fence.hpp>
 #include <glgemm/headless.hpp>
@@ -28,14 +25,13 @@
 namespace glgemm::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 template <class F>
 double seconds_of(const F& run) {
   const auto begin = Clock::now();
   run();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return milliseconds_since(begin) / 1e3;
 }
 
 /// A thread's work as control: counting, which waits for nothing.
@@ -61,22 +57,6 @@ double seconds_of_threads(std::size_t count, std::int64_t steps) {
   });
 }
 
-std::string fixed(double value, int decimals = 2) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(decimals) << value;
-  return text.str();
-}
-
-std::string what(const Shape& shape, const BenchOptions& options) {
-  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k) + " " +
-         std::string(to_string(options.type));
-}
-
-/// Of quotients that were measured pairwise.
-Ratio ratio(const std::string& name, const std::string& of, const std::string& over, const std::vector<double>& values) {
-  return {name, of, over, median(values), quantile(values, 0.25), quantile(values, 0.75)};
-}
-
 StreamOptions stream_options(const ScalingOptions& options) {
   StreamOptions stream;
   stream.plan = plan_options(options.bench.kernels.front());
@@ -90,10 +70,6 @@ int rounds(const BenchOptions& options, double seconds) {
   return options.repeats.value_or(std::clamp(static_cast<int>(4 / std::max(1e-3, seconds)), 5, 25));
 }
 
-BenchResult result(bool passed, const Json& json) {
-  return {passed ? 0 : 1, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
-}
-
 /// What was measured with a number of accelerators.
 struct Scaled {
   std::unique_ptr<Accelerators> accelerators;
@@ -104,8 +80,8 @@ struct Scaled {
 };
 
 /// What was measured on one shape with each number of accelerators.
-void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector<Scaled>& sets, int width, std::ostream& out,
-                Json& json) {
+void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector<Scaled>& sets, std::size_t width,
+                std::ostream& out, Json& json) {
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const Scaled& set = sets[i];
     const auto n = static_cast<double>(i + 1);
@@ -117,12 +93,10 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
     for (const double speed_up : speed_ups) shares.push_back(speed_up / median(threads_ups));
     const double transfers = median(set.transfers), computing = median(set.computing), waiting = median(set.waiting);
     const double rest = std::max(0.0, 1 - transfers - computing - waiting);
-    const auto percent = [](double share) { return fixed(100 * share, 1) + " %"; };
-    out << std::setw(width) << (i == 0 ? to_string(shape) : "") << std::setw(6) << i + 1 << std::setw(10)
-        << fixed(median(set.times), 4) << std::setw(10) << fixed(median(speed_ups)) << std::setw(9) << fixed(median(threads_ups))
-        << std::setw(7) << fixed(median(shares)) << std::setw(12) << fixed(median(speed_ups) / n) << std::setw(11)
-        << fixed(set.moved / 1048576, 1) << std::setw(11) << percent(transfers) << std::setw(11) << percent(computing)
-        << std::setw(9) << percent(waiting) << std::setw(6) << fixed(100 * rest, 1) << " %\n";
+    out << fmt::format("{:>{}}{:6}{:10.4f}{:10.2f}{:9.2f}{:7.2f}{:12.2f}{:11.1f}{:9.1f} %{:9.1f} %{:7.1f} %{:6.1f} %\n",
+                       i == 0 ? to_string(shape) : "", width, i + 1, median(set.times), median(speed_ups), median(threads_ups),
+                       median(shares), median(speed_ups) / n, set.moved / 1048576, 100 * transfers, 100 * computing,
+                       100 * waiting, 100 * rest);
     if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
     json["results"].push_back({{"m", shape.m},
                                {"n", shape.n},
@@ -141,13 +115,11 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
                                {"rest", rest},
                                {"failures", set.failures}});
     if (i == 0) continue;
-    const std::string of = std::to_string(i + 1) + " accelerators", over = "1 accelerator", place = ", " + what(shape, bench);
-    const std::string control = std::to_string(i + 1) + " threads";
-    add_ratios(json, std::vector<Ratio>{
-                         ratio(of + " over 1" + place, of, over, speed_ups),
-                         ratio(control + " over 1" + place, control, "1 thread", threads_ups),
-                         ratio(of + " over 1 as a share of " + control + " over 1" + place, of, control, shares),
-                     });
+    const std::string of = fmt::format("{} accelerators", i + 1), control = fmt::format("{} threads", i + 1);
+    const std::string place = ", " + product_text(shape, bench);
+    add_ratio(json, ratio_of(of + " over 1" + place, of, "1 accelerator", speed_ups));
+    add_ratio(json, ratio_of(control + " over 1" + place, control, "1 thread", threads_ups));
+    add_ratio(json, ratio_of(of + " over 1 as a share of " + control + " over 1" + place, of, control, shares));
   }
 }
 
@@ -182,12 +154,9 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
   out << "Seconds from host to host, medians; speed-up over one accelerator; threads: the speed-up of as many threads that only\n"
          "count; share: the one over the other; efficiency: speed-up for each accelerator. Where the accelerators' time went:\n"
          "moving elements, computing (and waiting for the device), waiting for others, and the rest.\n";
-  const int width = [&] {
-    std::size_t most = 4;
-    for (const Shape& shape : bench.shapes) most = std::max(most, to_string(shape).size());
-    return static_cast<int>(most);
-  }();
-  out << std::setw(width) << "size"
+  std::size_t width = 4;
+  for (const Shape& shape : bench.shapes) width = std::max(width, to_string(shape).size());
+  out << fmt::format("{:>{}}", "size", width)
       << "  acc.   seconds  speed-up  threads  share  efficiency  MiB moved  transfers  computing  waiting  rest\n";
 
   bool passed = true;
@@ -248,7 +217,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
 
     add_scaled(shape, bench, sets, width, out, json);
   }
-  return result(passed, json);
+  return bench_result(passed, json);
 }
 
 BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out) {
@@ -260,8 +229,7 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
          "without a limit, and the longer one of resident and transfers over the streamed one's; and bytes moved over the least\n"
          "that any order of pieces moves.\n"
       << "    size  limit MiB         piece x k  streamed  no limit  resident  transfers  over resident  over no limit  over "
-         "slower"
-         "  moved MiB  over bound\n";
+         "slower  moved MiB  over bound\n";
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
     require_memory(shape, bench.type, 1);
@@ -305,15 +273,12 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     const StreamPlan& plan = report.plan;
     const auto moved = static_cast<double>(report.bytes_to_device + report.bytes_from_device);
     const double over_bound = moved / std::max(1.0, plan.bound_bytes);
-    const std::string piece =
-        std::to_string(plan.piece_m) + "x" + std::to_string(plan.piece_n) + " x " + std::to_string(plan.piece_k);
+    const std::string piece = fmt::format("{}x{} x {}", plan.piece_m, plan.piece_n, plan.piece_k);
     const std::int64_t limit = options.device_memory_limit > 0 ? options.device_memory_limit : options.memory_limit;
-    out << std::setw(8) << to_string(shape) << std::setw(11) << fixed(static_cast<double>(limit) / 1048576) << std::setw(18)
-        << piece << std::setw(10) << fixed(median(streamed), 4) << std::setw(10) << fixed(median(without), 4) << std::setw(10)
-        << fixed(median(on_device), 4) << std::setw(11) << fixed(median(transfers), 4) << std::setw(15)
-        << fixed(median(over_resident), 3) << std::setw(15) << fixed(median(over_unlimited), 3) << std::setw(13)
-        << fixed(median(over_slower), 3) << std::setw(11) << fixed(moved / 1048576, 1) << std::setw(12) << fixed(over_bound, 3)
-        << '\n';
+    out << fmt::format("{:>8}{:11.2f}{:>18}{:10.4f}{:10.4f}{:10.4f}{:11.4f}{:15.3f}{:15.3f}{:13.3f}{:11.1f}{:12.3f}\n",
+                       to_string(shape), static_cast<double>(limit) / 1048576, piece, median(streamed), median(without),
+                       median(on_device), median(transfers), median(over_resident), median(over_unlimited), median(over_slower),
+                       moved / 1048576, over_bound);
     json["results"].push_back({{"m", shape.m},
                                {"n", shape.n},
                                {"k", shape.k},
@@ -333,16 +298,13 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
                                {"transfer_seconds", std::chrono::duration<double>(report.transfer_time).count()},
                                {"compute_seconds", std::chrono::duration<double>(report.compute_time).count()},
                                {"runs", streamed.size()}});
-    const std::string place = ", " + what(shape, bench);
-    add_ratios(json, std::vector<Ratio>{
-                         ratio("streamed over resident" + place, "streamed", "resident", over_resident),
-                         ratio("streamed over no limit" + place, "streamed", "no limit", over_unlimited),
-                         ratio("streamed over the slower of its transfers and the product alone" + place, "streamed",
-                               "the slower of its transfers and the product alone", over_slower),
-                         ratio("bytes moved over the bound" + place, "bytes moved", "bound", {over_bound}),
-                     });
+    for (const auto& [of, over, values] :
+         {std::tuple("streamed", "resident", over_resident), std::tuple("streamed", "no limit", over_unlimited),
+          std::tuple("streamed", "the slower of its transfers and the product alone", over_slower)})
+      add_ratio(json, ratio_of(fmt::format("{} over {}, {}", of, over, product_text(shape, bench)), of, over, values));
+    add_ratio(json, ratio_of("bytes moved over the bound, " + product_text(shape, bench), "bytes moved", "bound", {over_bound}));
   }
-  return result(passed, json);
+  return bench_result(passed, json);
 }
 
 }  // namespace glgemm::tools

@@ -2,9 +2,8 @@
 #include "bench/table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 #include "bench/paper.hpp"
 #include "product/check_json.hpp"
@@ -12,18 +11,9 @@
 namespace glgemm::tools {
 namespace {
 
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
-  std::array<char, 512> text{};
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text.data(), text.size(), pattern, arguments);
-  va_end(arguments);
-  return text.data();
-}
-
 std::string speed_up(double before, double after) {
   const double ratio = before / std::max(after, 1e-6);
-  return format(ratio < 1 ? "%.2fx" : "%.1fx", ratio);
+  return fmt::format("{:.{}f}x", ratio, ratio < 1 ? 2 : 1);
 }
 
 }  // namespace
@@ -33,7 +23,7 @@ double gflops(double flops, double milliseconds) {
 }
 
 std::string digits(double value) {
-  return format(value < 0.1 ? "%.4f" : "%.2f", value);
+  return fmt::format("{:.{}f}", value, value < 0.1 ? 4 : 2);
 }
 
 std::string api_and_version(const DeviceInfo& device) {
@@ -53,9 +43,9 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
        << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(options_.type)
        << (is_integer(options_.type) ? ", elements random" : ", elements random in [-1, 1)")
        << ". Times are medians; total is with the copies to and from the device.\n"
-       << (options_.batch > 1
-               ? "Each line is a batch of " + std::to_string(options_.batch) + " products; times and rates are of them all.\n"
-               : "")
+       << (options_.batch == 1
+               ? ""
+               : fmt::format("Each line is a batch of {} products; times and rates are of them all.\n", options_.batch))
        << (is_complex(options_.type)   ? "GFLOP/s: 8 m n k / time, the operations of real numbers."
            : is_integer(options_.type) ? "GFLOP/s: 2 m n k / time, operations of integers here."
                                        : "GFLOP/s: 2 m n k / time.")
@@ -63,11 +53,11 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
           "elements' errors, likewise.\n";
   for (const PeerClient& peer : peers) out_ << peer.name() << ": " << peer.device() << "; times on the host's clock.\n";
   if (roofline)
-    out_ << format(
-        "Within reach of shaders here: %s GFLOP/s in f32 (%s); reading %s GB/s from a storage buffer (%s), %s GB/s from an "
-        "image of it (%s).\n",
-        digits(roofline->gflops).c_str(), roofline->flops_program.c_str(), digits(roofline->storage_gb_per_s).c_str(),
-        roofline->storage_program.c_str(), digits(roofline->image_gb_per_s).c_str(), roofline->image_program.c_str());
+    out_ << fmt::format(
+        "Within reach of shaders here: {} GFLOP/s in f32 ({}); reading {} GB/s from a storage buffer ({}), {} GB/s from an image "
+        "of it ({}).\n",
+        digits(roofline->gflops), roofline->flops_program, digits(roofline->storage_gb_per_s), roofline->storage_program,
+        digits(roofline->image_gb_per_s), roofline->image_program);
   if (!peers.empty() || roofline || options_.kernels.size() > 1)
     out_ << "Ratios: of rates, or of what is within reach; in brackets, the slower quartile of the one over the faster of the "
             "other, and the reverse.\n";
@@ -94,9 +84,10 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
 
 void Table::row(const Ratio& ratio) {
   const std::size_t mean = ratio.name.find(", geometric mean");
-  const std::string what = ratio.of + " over " + ratio.over + (mean == std::string::npos ? "" : ratio.name.substr(mean)) +
-                           (ratio.points > 0 ? " (" + std::to_string(ratio.points) + " points)" : "") + ":";
-  out_ << format("%*s %s %.4g (%.4g to %.4g)\n", size_width_, "", what.c_str(), ratio.value, ratio.low, ratio.high) << std::flush;
+  out_ << fmt::format("{:{}} {} over {}{}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
+                      mean == std::string::npos ? "" : ratio.name.substr(mean),
+                      ratio.points > 0 ? fmt::format(" ({} points)", ratio.points) : "", ratio.value, ratio.low, ratio.high)
+       << std::flush;
 }
 
 void Table::notes() {
@@ -105,22 +96,24 @@ void Table::notes() {
 
 void Table::line(Text size, Text serial_ms, Text serial_rate, Text kernel, Text kernel_ms, Text rate, Text total_ms, Text faster,
                  Text error, Text median, Text check) {
-  out_ << format("%*s %11s %9s   %-14s %11s %9s  %10s  %8s  %7s  %7s  %s\n", size_width_, size.c_str(), serial_ms.c_str(),
-                 serial_rate.c_str(), kernel.c_str(), kernel_ms.c_str(), rate.c_str(), total_ms.c_str(), faster.c_str(),
-                 error.c_str(), median.c_str(), check.c_str())
+  out_ << fmt::format("{:>{}} {:>11} {:>9}   {:<14} {:>11} {:>9}  {:>10}  {:>8}  {:>7}  {:>7}  {}\n", size, size_width_,
+                      serial_ms, serial_rate, kernel, kernel_ms, rate, total_ms, faster, error, median, check)
        << std::flush;
 }
 
 void print_paper(std::ostream& out, const std::vector<Ours>& ours) {
-  constexpr const char* pattern = "%6s  %-14s %11s %9s  %11s %9s  %8s\n";
+  const auto print = [&](const auto&... cells) {
+    out << fmt::format("{:>6}  {:<14} {:>11} {:>9}  {:>11} {:>9}  {:>8}\n", cells...);
+  };
   const std::string rule(74, '-');
-  out << "\nThe published figures (Quadro 4000; rates and speed-ups computed from the published times) and ours:\n\n"
-      << format(pattern, "size", "", "serial ms", "GFLOP/s", "kernel ms", "GFLOP/s", "speed-up") << rule << '\n';
+  out << "\nThe published figures (Quadro 4000; rates and speed-ups computed from the published times) and ours:\n\n";
+  print("size", "", "serial ms", "GFLOP/s", "kernel ms", "GFLOP/s", "speed-up");
+  out << rule << '\n';
   for (const PaperResult& paper : paper_results) {
     const double work = flops({paper.n, paper.n, paper.n});
     const auto line = [&](const std::string& label, const std::string& who, double cpu_ms, double gpu_ms) {
-      out << format(pattern, label.c_str(), who.c_str(), digits(cpu_ms).c_str(), digits(gflops(work, cpu_ms)).c_str(),
-                    digits(gpu_ms).c_str(), digits(gflops(work, gpu_ms)).c_str(), speed_up(cpu_ms, gpu_ms).c_str());
+      print(label, who, digits(cpu_ms), digits(gflops(work, cpu_ms)), digits(gpu_ms), digits(gflops(work, gpu_ms)),
+            speed_up(cpu_ms, gpu_ms));
     };
     line(std::to_string(paper.n), "published", paper.cpu_ms, paper.gpu_ms);
     for (const Ours& x : ours)

@@ -138,6 +138,13 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   modified_ns_ = status.modified_ns;
 }
 
+std::string contents_of(const std::string& path) {
+  const InputFile file(path);
+  std::string contents(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, contents.data(), contents.size());
+  return contents;
+}
+
 InputFile::InputFile(std::string name, std::string contents)
     : path_(std::move(name)), size_(static_cast<std::int64_t>(contents.size())), contents_(std::move(contents)) {}
 

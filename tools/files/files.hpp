@@ -50,6 +50,9 @@ class InputFile {
   Descriptor file_;
 };
 
+/// The whole of a file.  @throws FileError  as InputFile
+std::string contents_of(const std::string& path);
+
 /// All that comes from the standard input.
 /// @throws FileError  it is a terminal, or the system reports an error
 std::string read_standard_input();

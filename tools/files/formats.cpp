@@ -23,13 +23,6 @@ const std::string& writable(const MatrixPath& path) {
   return path.file;
 }
 
-std::string contents_of(const std::string& path) {
-  const InputFile file(path);
-  std::string contents(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, contents.data(), contents.size());
-  return contents;
-}
-
 std::int64_t elements(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;

@@ -58,9 +58,7 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 
 std::optional<JournalContents> Journal::read(const std::string& path) {
   if (!std::filesystem::exists(to_path(path))) return {};
-  const InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, text.data(), text.size());
+  const std::string text = contents_of(path);
   JournalContents contents;
   bool header = true;
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {

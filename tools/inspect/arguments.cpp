@@ -52,12 +52,10 @@ struct Arguments {
 Device find_device(const Arguments& arguments) {
   if (!arguments.as.empty()) return absent_device(arguments.as);
   if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
-  HeadlessOptions options;
-  options.device = arguments.device;
   // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
   std::optional<HeadlessContext> context;
   try {
-    context.emplace(options);
+    context.emplace(HeadlessOptions{.device = arguments.device});
   } catch (const Unsupported& error) {
     std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
     return {"none usable (OpenGL 4.3's least limits)", {}, {}};
@@ -80,26 +78,10 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
     shapes.push_back({size, size, size});
   }
   const std::int64_t batch = parse_size(arguments.batch, "--batch");
+  const Type type = parse_type(arguments.type);
+  const Op op_a = parse_op(arguments.op_a, "--op-a"), op_b = parse_op(arguments.op_b, "--op-b");
   std::vector<Problem> problems;
-  for (const Shape& shape : shapes) {
-    Problem problem;
-    problem.m = shape.m;
-    problem.n = shape.n;
-    problem.k = shape.k;
-    problem.type = parse_type(arguments.type);
-    problem.c_type = accumulator(problem.type);
-    problem.a.op = parse_op(arguments.op_a, "--op-a");
-    problem.b.op = parse_op(arguments.op_b, "--op-b");
-    validate(problem);  // the sizes can be multiplied
-    if (batch > 1) {
-      problem.batch = batch;
-      problem.a.batch_stride = problem.m * problem.k;
-      problem.b.batch_stride = problem.k * problem.n;
-      problem.c.batch_stride = problem.m * problem.n;
-      validate(problem);
-    }
-    problems.push_back(problem);
-  }
+  for (const Shape& shape : shapes) problems.push_back(problem_of({shape.m, shape.n, shape.k, op_a, op_b}, type, batch));
   return problems;
 }
 
@@ -148,9 +130,7 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
 std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device) {
   if (!arguments.roofline.empty()) return read_roofline(arguments.roofline);
   if (!device.there) return std::nullopt;
-  HeadlessOptions options;
-  options.device = arguments.device;
-  const HeadlessContext context(options);
+  const HeadlessContext context({.device = arguments.device});
   // Less than `bench --roofline` takes, and so less exact.
   return measure_roofline(HeadlessContext::get_proc_address, device.limits.cpu,
                           {.bytes = std::int64_t{128} << 20, .milliseconds = 4});

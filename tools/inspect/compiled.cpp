@@ -8,9 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
 #include "inspect/driver_reports.hpp"
 
 namespace glgemm::tools {
@@ -18,13 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string role(Stage stage) {
+std::string_view role(Stage stage) {
   constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce"};
-  return std::string(names.at(static_cast<std::size_t>(stage)));
-}
-
-std::string right_aligned(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
+  return names.at(static_cast<std::size_t>(stage));
 }
 
 void print_message(const std::string& message, std::ostream& out) {
@@ -42,16 +40,13 @@ void print_message(const std::string& message, std::ostream& out) {
 
 Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options) {
   ask_drivers_to_tell();
-  HeadlessOptions headless;
-  headless.device = device;
-  headless.debug = true;
-  const HeadlessContext context(headless);
+  const HeadlessContext context({.device = device, .debug = true});
   EngineOptions engine_options;
   engine_options.program_cache = "";  // a driver may tell less of a program that it need not compile
   Engine engine(HeadlessContext::get_proc_address, engine_options);
   Compiled compiled{engine.device(), engine.limits().device_class, {}};
   for (const Problem& problem : problems) {
-    const std::string shape = std::to_string(problem.m) + "," + std::to_string(problem.n) + "," + std::to_string(problem.k);
+    const std::string shape = fmt::format("{},{},{}", problem.m, problem.n, problem.k);
     for (ProgramReport& report : engine.compile(engine.plan(problem, options))) {
       auto found = std::find_if(compiled.programs.begin(), compiled.programs.end(),
                                 [&](const auto& other) { return other.report.program == report.program; });
@@ -71,12 +66,10 @@ void print(const Compiled& compiled, std::ostream& out) {
   out << "  program\n";
   bool silent = true;
   for (const auto& [report, shapes] : compiled.programs) {
-    std::string name = role(report.stage);
-    name.resize(7, ' ');
-    out << name;
+    out << fmt::format("{:<7}", role(report.stage));
     for (const StatisticsColumn& column : statistics_columns) {
       const std::optional<std::int64_t> value = report.statistics.*column.value;
-      out << "  " << right_aligned(value ? std::to_string(*value) : "-", std::string_view(column.heading).size());
+      out << fmt::format("  {:>{}}", value ? std::to_string(*value) : "-", std::string_view(column.heading).size());
     }
     out << "  " << to_string(report.program) << '\n';
     for (const std::string& message : report.messages) print_message(message, out);
@@ -84,19 +77,13 @@ void print(const Compiled& compiled, std::ostream& out) {
   }
   if (silent)
     out << "\nThis driver tells nothing of these programs. These variables were set: MESA_SHADER_CACHE_DISABLE=true, and "
-           "shaderdb in "
-           "ZINK_DEBUG, AGX_MESA_DEBUG, FD_MESA_DEBUG and V3D_DEBUG; the drivers for AMD and Intel, and nouveau, need none.\n";
+           "shaderdb in ZINK_DEBUG, AGX_MESA_DEBUG, FD_MESA_DEBUG and V3D_DEBUG; the drivers for AMD and Intel, and nouveau, "
+           "need none.\n";
 }
 
 std::string json_of(const Compiled& compiled) {
-  const DeviceInfo& device = compiled.device;
-  Json json{{"device",
-             {{"vendor", device.vendor},
-              {"renderer", device.renderer},
-              {"version", device.version},
-              {"software", device.software},
-              {"class", to_string(compiled.device_class)}}},
-            {"programs", Json::array()}};
+  Json json{{"device", device_json(compiled.device)}, {"programs", Json::array()}};
+  json["device"]["class"] = to_string(compiled.device_class);
   for (const auto& [report, shapes] : compiled.programs) {
     json["programs"].push_back({{"program", to_string(report.program)},
                                 {"role", role(report.stage)},
@@ -104,7 +91,7 @@ std::string json_of(const Compiled& compiled) {
                                 {"statistics", json_of(report.statistics)},
                                 {"messages", report.messages}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 }  // namespace glgemm::tools

@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/help.hpp"
+#include "arguments/json.hpp"
 #include "inspect/numbers.hpp"
 #include "product/shapes.hpp"
 
@@ -444,12 +445,11 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
 }  // namespace
 
 std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
-  return to_json(planned, device, shown).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(to_json(planned, device, shown));
 }
 
 std::string json_of_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
-  const Json json{{"a", to_json(a, device, shown)}, {"b", to_json(b, device, shown)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text({{"a", to_json(a, device, shown)}, {"b", to_json(b, device, shown)}});
 }
 
 namespace {

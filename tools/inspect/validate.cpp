@@ -16,6 +16,7 @@
 #include <glgemm/program_report.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
 #include "processes/child.hpp"
 #include "terminal/progress.hpp"
 
@@ -74,9 +75,7 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
   std::optional<Engine> engine;
   Limits limits = options.limits;
   if (options.use_device) {
-    HeadlessOptions headless;
-    headless.device = options.device;
-    context.emplace(headless);
+    context.emplace(HeadlessOptions{.device = options.device});
     EngineOptions without_cache;
     without_cache.program_cache = "";  // the driver is to compile
     engine.emplace(HeadlessContext::get_proc_address, without_cache);
@@ -136,7 +135,7 @@ std::string json_of(const Validated& validated) {
             {"refused", Json::array()}};
   for (const auto& [program, by, why] : validated.refused)
     json["refused"].push_back({{"program", program}, {"by", by}, {"why", why}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 }  // namespace glgemm::tools

@@ -56,6 +56,25 @@ double flops(const Shape& shape, Type type, std::int64_t batch) {
          static_cast<double>(shape.k);
 }
 
+Problem problem_of(const Shape& shape, Type type, std::int64_t batch) {
+  Problem problem;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.type = type;
+  problem.c_type = accumulator(type);
+  problem.a.op = shape.op_a;
+  problem.b.op = shape.op_b;
+  validate(problem);  // the sizes can be multiplied
+  if (batch == 1) return problem;
+  problem.batch = batch;
+  problem.a.batch_stride = shape.m * shape.k;
+  problem.b.batch_stride = shape.k * shape.n;
+  problem.c.batch_stride = shape.m * shape.n;
+  validate(problem);
+  return problem;
+}
+
 Op parse_op(std::string_view text, std::string_view what) {
   if (text == "n" || text == "N") return Op::none;
   if (text == "t" || text == "T") return Op::transpose;
@@ -132,10 +151,7 @@ Shape parse_shape(std::string_view text, std::string_view what) {
 }
 
 std::vector<Shape> read_shapes(const std::string& path) {
-  InputFile input(path);
-  std::string text(static_cast<std::size_t>(input.size()), '\0');
-  input.read(0, text.data(), text.size());
-
+  const std::string text = contents_of(path);
   std::vector<Shape> shapes;
   bool header = true;
   std::int64_t number = 0;

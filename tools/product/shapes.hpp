@@ -29,6 +29,9 @@ std::string_view to_string(Op op) noexcept;
 /// Real operations: 2 m n k for each of `batch` products, or 8 m n k for complex types.
 double flops(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 
+/// The product of these matrices, or a batch, without gaps.  @throws std::invalid_argument  sizes that cannot be counted
+Problem problem_of(const Shape& shape, Type type, std::int64_t batch = 1);
+
 /// A positive integer; `what` opens the message.  @throws std::invalid_argument  it is not; the message has the text
 std::int64_t parse_size(std::string_view text, std::string_view what);
 

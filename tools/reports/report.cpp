@@ -19,7 +19,8 @@
 #include <glgemm/version.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bench/measure.hpp"
+#include "arguments/json.hpp"
+#include "bench/samples.hpp"
 #include "files/files.hpp"
 #include "peers/peers.hpp"
 #include "processes/child.hpp"
@@ -36,7 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
 std::string joined(const Words& words) {
   std::string text;
@@ -123,7 +123,7 @@ class Reporter {
       file.write(text);
       file.commit();
     };
-    put("report.json", report_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    put("report.json", json_text(report_));
     put("report.md", markdown(report_));
     put("report.html", page({report_}));
   }
@@ -448,7 +448,7 @@ class Reporter {
       set["results"].push_back(std::move(x));
     }
     report_["cublas"]["sets"].push_back(std::move(set));
-    ends(step, shown, "ok", "", std::chrono::duration<double>(Clock::now() - begin).count());
+    ends(step, shown, "ok", "", milliseconds_since(begin) / 1e3);
   }
 
   const ReportOptions& options_;
@@ -471,10 +471,7 @@ int run_report(const ReportOptions& options) {
 void write_page(const ReportOptions& options) {
   std::vector<Json> reports;
   for (const std::string& name : options.html) {
-    InputFile file(name);
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    file.read(0, text.data(), text.size());
-    reports.push_back(Json::parse(text, nullptr, false));
+    reports.push_back(Json::parse(contents_of(name), nullptr, false));
     const Json& report = reports.back();
     if (!report.is_object() || report.value("format", Json()) != "glgemm report 1")
       throw std::invalid_argument("--html: '" + name + "' is no report.json of 'glgemm report'");

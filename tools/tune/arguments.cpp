@@ -65,11 +65,11 @@ void read_problems(const Arguments& arguments, bool batch_given, TuneOptions& op
   for (const Type type : options.types)
     for (const Shape& shape : shapes) {
       const TuneProblem problem{"given", shape, type, batch};
+      problem_of(problem);  // its sizes can be counted
       if (std::none_of(options.problems.begin(), options.problems.end(),
                        [&](const TuneProblem& other) { return other.shape == shape && other.type == type; }))
         options.problems.push_back(problem);
     }
-  for (const TuneProblem& problem : options.problems) validate(problem.problem());
 }
 
 int tune(Arguments& arguments, bool batch_given) {

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <string_view>
 #include <utility>
+
+#include "bench/samples.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -50,18 +51,11 @@ std::string to_string(const Candidate& candidate) {
   return candidate.kernel + (candidate.split_k > 0 ? ", split_k=" + std::to_string(candidate.split_k) : "");
 }
 
-double quantile_of(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  const double place = p * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  return std::lerp(values[below], values[std::min(below + 1, values.size() - 1)], place - static_cast<double>(below));
-}
-
 bool wins(const Race& race) {
   if (race.candidate.empty() || race.best.empty()) return false;
-  const auto spread = [](const std::vector<double>& times) { return (quantile_of(times, 0.75) - quantile_of(times, 0.25)) / 2; };
-  const double best = quantile_of(race.best, 0.5);
-  return quantile_of(race.candidate, 0.5) < best - std::max({spread(race.candidate), spread(race.best), 0.01 * best});
+  const auto spread = [](const std::vector<double>& times) { return (quantile(times, 0.75) - quantile(times, 0.25)) / 2; };
+  const double best = median(race.best);
+  return median(race.candidate) < best - std::max({spread(race.candidate), spread(race.best), 0.01 * best});
 }
 
 std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Candidate& of) {

@@ -28,9 +28,6 @@ struct Race {
   std::string spills{};
 };
 
-/// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.
-double quantile_of(std::vector<double> values, double p);
-
 /// Whether a race's candidate beats the best: its median is less by more than the spread, half the distance of the quartiles of
 /// either, and by more than 1 %.
 bool wins(const Race& race);

@@ -2,9 +2,7 @@
 #include "tune/tune.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -17,8 +15,11 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
+#include "bench/samples.hpp"
 #include "files/files.hpp"
 #include "terminal/progress.hpp"
 #include "tune/candidate_journal.hpp"
@@ -30,21 +31,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Seconds = std::chrono::duration<double>;
 
-double median(const std::vector<double>& values) {
-  return quantile_of(values, 0.5);
-}
-
 std::string number(double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
-
-std::string read_file(const std::string& path) {
-  InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(0, text.data(), text.size());
-  return text;
+  return fmt::format("{:.4g}", value);
 }
 
 /// The table at the path, or an empty one if there is no file.
@@ -52,7 +40,7 @@ std::string read_file(const std::string& path) {
 TuningTable existing_table(const std::string& path, std::vector<std::string>& notes) {
   std::error_code error;
   if (!fs::exists(to_path(path), error)) return {};
-  const std::string text = read_file(path);
+  const std::string text = contents_of(path);
   if (text.empty()) return {};
   std::vector<std::string> found;
   TuningTable table = TuningTable::parse(text, found);
@@ -195,7 +183,7 @@ class Tuner {
     entry.driver = device_.version;
     entry.processor = device_.processor;
     entry.shape_class = problem.shape_class;
-    entry.choice.problem = problem.problem();
+    entry.choice.problem = problem_of(problem);
     if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);
     entry.choice.split_k = best.candidate.split_k;
     entry.choice.gflops = std::strtod(number(gflops).c_str(), nullptr);  // four digits are what a measurement is worth
@@ -430,16 +418,12 @@ class Tuner {
                         {"split_k", one.candidate.split_k},
                         {"fate", one.fate.what},
                         {"why", one.fate.why}});
-    const Json all{{"device",
-                    {{"vendor", device_.vendor},
-                     {"renderer", device_.renderer},
-                     {"version", device_.version},
-                     {"software", device_.software}}},
+    const Json all{{"device", device_json(device_)},
                    {"date", options_.date},
                    {"results", results_},
                    {"struck_off", struck},
                    {"ratios", ratios_}};
-    return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(all);
   }
 
   const TuneOptions& options_;

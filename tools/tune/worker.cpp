@@ -1,12 +1,9 @@
 // The process in which `glgemm tune` runs its candidates: the tuner's side of the socket.
 #include "tune/worker.hpp"
 
-#include <array>
-#include <cmath>
-#include <cstdio>
-#include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/error.hpp>
 #include <glgemm/plan.hpp>
@@ -22,33 +19,11 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 using Json = nlohmann::json;
 
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", value);
-  return text.data();
-}
-
 }  // namespace
 
-Problem TuneProblem::problem() const {
-  Problem p;
-  p.m = shape.m;
-  p.n = shape.n;
-  p.k = shape.k;
-  p.type = type;
-  p.c_type = accumulator(type);
-  p.a.op = shape.op_a;
-  p.b.op = shape.op_b;
-  p.batch = batch;
-  p.a.batch_stride = shape.m * shape.k;
-  p.b.batch_stride = shape.k * shape.n;
-  p.c.batch_stride = shape.m * shape.n;
-  return p;
-}
-
 std::string to_string(const TuneProblem& problem) {
-  return (problem.shape_class.empty() ? "" : problem.shape_class + " ") + to_string(problem.shape) + " " +
-         std::string(to_string(problem.type)) + (problem.batch > 1 ? ", batch of " + std::to_string(problem.batch) : "");
+  return fmt::format("{}{} {}{}", problem.shape_class.empty() ? "" : problem.shape_class + " ", to_string(problem.shape),
+                     to_string(problem.type), problem.batch > 1 ? fmt::format(", batch of {}", problem.batch) : "");
 }
 
 Worker::Worker(const std::string& device) {
@@ -61,8 +36,8 @@ Worker::Worker(const std::string& device) {
   try {
     const Json hello = Json::parse(ask("", Seconds(120)));
     if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
-    info_ = {hello.at("vendor").get<std::string>(), hello.at("renderer").get<std::string>(),
-             hello.at("version").get<std::string>(), hello.at("software").get<bool>(), hello.at("processor").get<std::string>()};
+    const Json& its = hello.at("device");
+    info_ = {its.at("vendor"), its.at("renderer"), its.at("version"), its.at("software"), hello.at("processor")};
   } catch (...) {
     stop();
     throw;
@@ -88,15 +63,16 @@ std::string Worker::ask(const std::string& line, Seconds limit) {
     process_.hang_up();
     const bool ended = process_.wait(std::chrono::seconds(5));
     const ProgramEnd& end = process_.end();
-    if (!hung && ended && !end.by.empty()) how = "ended by " + end.by + " (" + end.by_name + ")";
-    if (!hung && ended && end.by.empty()) how = "ended with status " + std::to_string(end.status);
+    if (!hung && ended)
+      how =
+          end.by.empty() ? fmt::format("ended with status {}", end.status) : fmt::format("ended by {} ({})", end.by, end.by_name);
     throw WorkerLost(hung, how);
   };
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
   if (!process_.send(line)) lose(false, "no longer there");
   std::string answer;
   const Heard heard = process_.receive(answer, end);
-  if (heard == Heard::late) lose(true, "no answer within " + number_text(limit.count()) + " s");
+  if (heard == Heard::late) lose(true, fmt::format("no answer within {:.3g} s", limit.count()));
   if (heard == Heard::gone) lose(false, "no longer there");
   return answer;
 }

@@ -29,10 +29,10 @@ struct TuneProblem {
   Shape shape;
   Type type = Type::f32;
   std::int64_t batch = 1;
-
-  /// The matrices lie without gaps.
-  Problem problem() const;
 };
+inline Problem problem_of(const TuneProblem& problem) {
+  return problem_of(problem.shape, problem.type, problem.batch);
+}
 /// "square 1024 f32", "batched 16 f32, batch of 4096".
 std::string to_string(const TuneProblem& problem);
 

@@ -1,12 +1,8 @@
 // The process in which `glgemm tune` runs its candidates: the worker's side of the channel.
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,12 +11,15 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/error.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/program_report.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
+#include "bench/samples.hpp"
 #include "files/npy.hpp"
 #include "inspect/driver_reports.hpp"
 #include "product/product.hpp"
@@ -31,8 +30,6 @@
 namespace glgemm::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Milliseconds = std::chrono::duration<double, std::milli>;
 using Json = nlohmann::json;
 
 /// What tests have go wrong: what shall happen, and to which kernel.
@@ -114,7 +111,7 @@ class TypedBout final : public Bout {
  public:
   TypedBout(Engine& engine, const TuneProblem& problem, std::uint64_t seed)
       : engine_(engine),
-        product_(random_product(problem, seed)),
+        product_(random_product<T>(problem.shape, problem.batch, seed)),
         a_(engine, product_.a),
         b_(engine, product_.b),
         c_(engine, problem.batch * problem.shape.m, problem.shape.n, type_of<C>()),
@@ -125,7 +122,7 @@ class TypedBout final : public Bout {
   /// noise, thrice for a first run with cold caches.
   Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
     const PlanOptions options = options_for(candidate);
-    const Problem problem = problem_.problem();
+    const Problem problem = problem_of(problem_);
     Race result;
     for (const ProgramReport& report : engine_.compile(engine_.plan(problem, options))) {
       if (report.stage == Stage::multiply) result.statistics = json_of(report.statistics).dump();
@@ -144,7 +141,7 @@ class TypedBout final : public Bout {
     const PlanOptions best_options = best ? options_for(*best) : options;
     Times warm;
     const auto begin = Clock::now();
-    for (int i = 0; i < 50 && Milliseconds(Clock::now() - begin).count() < 20; ++i) run(best ? best_options : options, warm);
+    for (int i = 0; i < 50 && milliseconds_since(begin) < 20; ++i) run(best ? best_options : options, warm);
     ours = {};
     run(options, ours);
     if (slow(2)) {
@@ -154,7 +151,7 @@ class TypedBout final : public Bout {
     if (best) run(best_options, theirs);
     const int least = thorough ? 5 : 3, most = thorough ? 61 : 31;
     const double budget_ms = thorough ? 800 : 250;
-    for (int round = 1; round < least || (round < most && Milliseconds(Clock::now() - begin).count() < budget_ms); ++round) {
+    for (int round = 1; round < least || (round < most && milliseconds_since(begin) < budget_ms); ++round) {
       run(options, ours);
       if (best) run(best_options, theirs);
     }
@@ -174,11 +171,11 @@ class TypedBout final : public Bout {
       const HostProduct<T> exact = exact_product();
       Report report;
       const Check found = tools::check(exact, tools::run(engine_, exact, options, report), false);
-      if (!found.passed) return verdict(sizes(exact) + ": ", found);
+      if (!found.passed) return verdict(fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()), found);
     } catch (const Unsupported&) {
       // The kernel is for the problem's own sizes alone.
     }
-    c_.upload(unlikely_c(c_.rows(), c_.columns()));
+    c_.upload(poisoned<C>(c_.rows(), c_.columns()));
     engine_.gemm(product_.gemm(a_, b_, c_), options);
     const Matrix<C> c = c_.template download<C>();
     return verdict("", tools::check(product_, c, false));
@@ -193,29 +190,12 @@ class TypedBout final : public Bout {
     Report report;
     const auto begin = Clock::now();
     engine_.gemm(product_.gemm(a_, b_, c_), options, &report);
-    times.host.push_back(Milliseconds(Clock::now() - begin).count());
+    times.host.push_back(milliseconds_since(begin));
     times.gpu.push_back(Milliseconds(report.kernel_time).count());
   }
 
-  /// Whether the GPU's clock and the host's agree as far as they must: the GPU's time lies inside the host's and, but for a
-  /// call's own costs, fills it.
   static bool plausible(const Times& times) {
-    const double gpu = quantile_of(times.gpu, 0.5), host = quantile_of(times.host, 0.5);
-    return gpu > 0 && gpu <= 1.2 * host + 0.1 && gpu >= 0.5 * host - 2;
-  }
-
-  static HostProduct<T> random_product(const TuneProblem& problem, std::uint64_t seed) {
-    HostProduct<T> p;
-    p.op_a = problem.shape.op_a;
-    p.op_b = problem.shape.op_b;
-    p.batch = problem.batch;
-    const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t number) {
-      if (op != Op::none) std::swap(rows, columns);
-      return random_matrix<T>(problem.batch * rows, columns, number);
-    };
-    p.a = random(problem.shape.m, problem.shape.k, p.op_a, seed);
-    p.b = random(problem.shape.k, problem.shape.n, p.op_b, seed + 1);
-    return p;
+    return median(times.gpu) > 0 && clocks_agree(median(times.gpu), median(times.host));
   }
 
   /// An odd size near this one; small ones stay, since kernels depend on them.
@@ -231,36 +211,13 @@ class TypedBout final : public Bout {
     // Every sum is an integer below 2^23, complex ones included.
     const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(k + 1));
     const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
-    HostProduct<T> p;
-    p.op_a = shape.op_a;
-    p.op_b = shape.op_b;
+    HostProduct<T> p = product_of<T>({m, n, k, shape.op_a, shape.op_b}, std::min<std::int64_t>(problem_.batch, 7), seed_,
+                                     [&](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+                                       return random_integer_matrix<T>(rows, columns, largest, seed);
+                                     });
     p.beta = C(1);  // and C0 shows that C was written at all
-    p.batch = std::min<std::int64_t>(problem_.batch, 7);
-    const auto random = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t number) {
-      if (op != Op::none) std::swap(rows, columns);
-      return random_integer_matrix<T>(p.batch * rows, columns, largest, number);
-    };
-    p.a = random(m, k, p.op_a, seed_);
-    p.b = random(k, n, p.op_b, seed_ + 1);
     p.c0 = random_integer_matrix<C>(p.batch * m, n, 100, seed_ + 2);
     return p;
-  }
-
-  static std::string sizes(const HostProduct<T>& p) {
-    return std::to_string(p.m()) + "x" + std::to_string(p.n()) + "x" + std::to_string(p.k());
-  }
-
-  static Matrix<C> unlikely_c(std::int64_t rows, std::int64_t columns) {
-    Matrix<C> c(rows, columns);
-    C value{};
-    if constexpr (std::is_integral_v<C>)
-      value = static_cast<C>(0x5bd1e995);
-    else if constexpr (requires { value.imag(); })
-      value = C(std::numeric_limits<typename C::value_type>::quiet_NaN());
-    else
-      value = std::numeric_limits<C>::quiet_NaN();
-    std::fill(c.elements().begin(), c.elements().end(), value);
-    return c;
   }
 
   Engine& engine_;
@@ -312,7 +269,7 @@ class Server {
     problem.type = static_cast<Type>(request.at("type").get<int>());
     problem.batch = request.at("batch").get<std::int64_t>();
     const auto seed = request.at("seed").get<std::uint64_t>();
-    const Space space = space_of(problem.problem(), engine_);
+    const Space space = space_of(problem_of(problem), engine_);
     bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<Bout> {
       return std::make_unique<TypedBout<T>>(engine_, problem, seed);
     });
@@ -337,9 +294,7 @@ void serve_tuner(const std::string& device) {
   const Injected defects = injected();
   ask_drivers_to_tell();
   try {
-    HeadlessOptions headless;
-    headless.device = device;
-    const HeadlessContext context(headless);
+    const HeadlessContext context({.device = device});
     EngineOptions options;
     options.program_cache = "";  // hundreds of programs that nobody wants again
     options.tuning = "";
@@ -354,11 +309,7 @@ void serve_tuner(const std::string& device) {
     {
       Server server(engine, defects);
       const DeviceInfo& info = engine.device();
-      send({{"vendor", info.vendor},
-            {"renderer", info.renderer},
-            {"version", info.version},
-            {"software", info.software},
-            {"processor", info.processor}});
+      send({{"device", device_json(info)}, {"processor", info.processor}});
       while (const auto line = tuner.receive()) {
         Json answer;
         try {

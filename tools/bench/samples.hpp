@@ -1,0 +1,71 @@
+// What `bench` and `tune` measure alike: random products, a C that no check accepts, times and their quantiles.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <glgemm/verify.hpp>
+
+#include "product/product.hpp"
+#include "product/shapes.hpp"
+
+namespace glgemm::tools {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+inline double milliseconds_since(Clock::time_point begin) {
+  return Milliseconds(Clock::now() - begin).count();
+}
+
+/// The value below which the part `p` of the values lies, 0.5 for the median; between two values, in proportion.
+double quantile(std::vector<double> values, double p);
+double median(const std::vector<double>& values);
+
+/// Whether the GPU's time for a product is plausible beside the host's time around the call: no longer, and shorter by no more
+/// than the call's own costs. Some drivers' timestamps are wrong for compute.
+bool clocks_agree(double gpu_ms, double host_ms);
+
+/// Poison: C is filled with it, so that an element that was not written fails its check. NaN, or a large odd integer.
+template <class C>
+C poison() {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(0x5bd1e995);
+  else if constexpr (requires(C x) { x.imag(); })
+    return {poison<typename C::value_type>(), poison<typename C::value_type>()};
+  else
+    return std::numeric_limits<C>::quiet_NaN();
+}
+template <class C>
+Matrix<C> poisoned(std::int64_t rows, std::int64_t columns) {
+  Matrix<C> c(rows, columns);
+  std::fill(c.elements().begin(), c.elements().end(), poison<C>());
+  return c;
+}
+
+/// A product of `shape`. `fill(rows, columns, seed)` makes A with `seed` and B with `seed` + 1.
+template <class T, class F>
+HostProduct<T> product_of(const Shape& shape, std::int64_t batch, std::uint64_t seed, const F& fill) {
+  HostProduct<T> p;
+  p.op_a = shape.op_a;
+  p.op_b = shape.op_b;
+  p.batch = batch;
+  const auto operand = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t its_seed) {
+    if (op != Op::none) std::swap(rows, columns);
+    return fill(batch * rows, columns, its_seed);
+  };
+  p.a = operand(shape.m, shape.k, shape.op_a, seed);
+  p.b = operand(shape.k, shape.n, shape.op_b, seed + 1);
+  return p;
+}
+template <class T>
+HostProduct<T> random_product(const Shape& shape, std::int64_t batch, std::uint64_t seed) {
+  return product_of<T>(shape, batch, seed, random_matrix<T>);
+}
+
+}  // namespace glgemm::tools
