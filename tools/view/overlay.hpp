@@ -11,6 +11,7 @@
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "view/viewer.hpp"
@@ -84,17 +85,22 @@ class Overlay {
     ImGui::SliderInt("N", &n_, 1, static_cast<int>(now.large ? largest_large_n : largest_n), "%d",
                      ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
     n_held_ = ImGui::IsItemActive();
-    if (ImGui::IsItemDeactivatedAfterEdit()) viewer.set_n(n_);
+    Settings wanted = now;
+    const auto change = [&](auto Settings::*what, const auto& value) {
+      wanted.*what = value;
+      viewer.change(wanted);
+    };
+    if (ImGui::IsItemDeactivatedAfterEdit()) change(&Settings::n, n_);
     if (ImGui::BeginCombo("type", std::string(to_string(now.type)).c_str())) {
       for (const Type type : shown_types)
-        if (ImGui::Selectable(std::string(to_string(type)).c_str(), type == now.type)) viewer.set_type(type);
+        if (ImGui::Selectable(std::string(to_string(type)).c_str(), type == now.type)) change(&Settings::type, type);
       ImGui::EndCombo();
     }
     if (ImGui::BeginCombo("kernel", now.kernel ? std::string(name(*now.kernel)).c_str() : "auto")) {
-      if (ImGui::Selectable("auto", !now.kernel)) viewer.set_kernel({});
+      if (ImGui::Selectable("auto", !now.kernel)) change(&Settings::kernel, std::optional<Kernel>());
       for (const Kernel& kernel : viewer.possible_kernels())
         if (ImGui::Selectable(std::string(name(kernel)).c_str(), now.kernel && name(*now.kernel) == name(kernel)))
-          viewer.set_kernel(kernel);
+          change(&Settings::kernel, kernel);
       ImGui::EndCombo();
     }
     auto budget = static_cast<float>(milliseconds(viewer.budget()));
@@ -118,9 +124,7 @@ class Overlay {
       return;
     }
     const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-    const std::string text = std::string(title) + " " + tools::text("%.3g", values.back()) + " ms (" +
-                             tools::text("%.3g", *least) + " to " + tools::text("%.3g", *greatest) + ")";
-    line(text);
+    line(fmt::format("{} {:.3g} ms ({:.3g} to {:.3g})", title, values.back(), *least, *greatest));
     ImGui::PlotLines((std::string("##") + title).c_str(), values.data(), static_cast<int>(values.size()), 0, nullptr, 0,
                      1.1f * *greatest, {ImGui::GetContentRegionAvail().x, 44});
   }

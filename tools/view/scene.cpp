@@ -1,13 +1,13 @@
-// The matrices of glgemm-view's product and the picture around the map of C: see view_scene.hpp.
+// The matrices of glgemm-view's product and the picture around the map of C: see scene.hpp.
 #include "view/scene.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <random>
 #include <stdexcept>
+
+#include <fmt/core.h>
 
 namespace glgemm::tools {
 namespace {
@@ -41,22 +41,15 @@ std::vector<std::byte> convert_to(const Matrix<float>& matrix) {
   return bytes;
 }
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.7g", value);
-  return text.data();
-}
-
 }  // namespace
 
 Scene make_scene(std::int64_t n, Type type) {
-  if (n < 1)
-    throw std::invalid_argument("a product of " + std::to_string(n) + "x" + std::to_string(n) + " matrices cannot be shown");
+  if (n < 1) throw std::invalid_argument(fmt::format("a product of {0}x{0} matrices cannot be shown", n));
   if (std::find(shown_types.begin(), shown_types.end(), type) == shown_types.end()) {
     std::string shown;
-    for (const Type one : shown_types) shown += (shown.empty() ? "" : ", ") + std::string(to_string(one));
-    throw std::invalid_argument("elements of type " + std::string(to_string(type)) +
-                                " cannot be shown; of these they can: " + shown);
+    for (const Type one : shown_types) shown += fmt::format("{}{}", shown.empty() ? "" : ", ", to_string(one));
+    throw std::invalid_argument(
+        fmt::format("elements of type {} cannot be shown; of these they can: {}", to_string(type), shown));
   }
   Scene scene{.n = n, .type = type, .c_type = is_type_of_c(type, type) ? type : accumulator(type), .waves = {}};
   std::mt19937 engine(7);  // its numbers are the same everywhere, those of a distribution need not be
@@ -137,9 +130,9 @@ Picture surroundings(int width, int height, const Scene& scene, const std::strin
   const int bar_x = map.x + map.side + gap, label_x = bar_x + bar_width + gap / 2;
   for (int row = 0; row < map.side; ++row) fill(picture, bar_x, map.y + row, bar_width, 1, colour(1 - (row + 0.5) / map.side));
   if (map.side >= 60) {
-    draw_text(picture, label_x, map.y, number(scene.range), 2, ink);
+    draw_text(picture, label_x, map.y, fmt::format("{:.7g}", scene.range), 2, ink);
     draw_text(picture, label_x, map.y + map.side / 2 - 8, "0", 2, faint_ink);
-    draw_text(picture, label_x, map.y + map.side - 16, number(-scene.range), 2, ink);
+    draw_text(picture, label_x, map.y + map.side - 16, fmt::format("{:.7g}", -scene.range), 2, ink);
   }
   return picture;
 }

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -160,49 +162,26 @@ void run(const Arguments& arguments) {
   if (arguments.overlay) change_overlay();
   glfwSwapInterval(last_frame || until_complete ? 0 : 1);
 
-  std::uint32_t phase = 0;
   bool paused = false;
+  const std::map<char, std::function<void()>> actions{
+      {'+', [&] { viewer.resize(true); }},
+      {'-', [&] { viewer.resize(false); }},
+      {'k', [&] { viewer.next_kernel(); }},
+      {'t', [&] { viewer.next_type(); }},
+      {'l', [&] { viewer.change_largeness(); }},
+      {'o', change_overlay},
+      {'s', [&] { viewer.step(); }},
+      {' ', [&] { viewer.stepping() ? viewer.end_stepping() : static_cast<void>(paused = !paused); }},
+      {'h', [] { std::cout << keys_text << std::flush; }},
+      {escape, [&] { glfwSetWindowShouldClose(window.get(), GLFW_TRUE); }}};
+
+  std::uint32_t phase = 0;
   const Clock::time_point begin = Clock::now();
   Clock::time_point before = begin, titled = begin, measured;
   int frames_in_title = 0;
   for (std::int64_t frame = 1; !glfwWindowShouldClose(window.get()); ++frame) {
     glfwPollEvents();
-    for (; !keys.empty(); keys.erase(0, 1)) {
-      switch (keys.front()) {
-        case '+':
-          viewer.bigger();
-          break;
-        case '-':
-          viewer.smaller();
-          break;
-        case 'k':
-          viewer.next_kernel();
-          break;
-        case 't':
-          viewer.next_type();
-          break;
-        case 'l':
-          viewer.change_largeness();
-          break;
-        case 'o':
-          change_overlay();
-          break;
-        case 's':
-          viewer.step();
-          break;
-        case ' ':
-          if (viewer.stepping())
-            viewer.end_stepping();
-          else
-            paused = !paused;
-          break;
-        case 'h':
-          std::cout << keys_text << std::flush;
-          break;
-        default:
-          glfwSetWindowShouldClose(window.get(), GLFW_TRUE);
-      }
-    }
+    for (; !keys.empty(); keys.erase(0, 1)) actions.at(keys.front())();
     int drawn_width = 0, drawn_height = 0;
     glfwGetFramebufferSize(window.get(), &drawn_width, &drawn_height);
     viewer.compute(phase);
