@@ -121,8 +121,8 @@ struct Explanation {
 };
 
 /// Chooses a kernel and cuts the product so that every piece is within the limits. Where `why` is given, it gets the reasons.
-/// @throws std::invalid_argument  as `validate`; or `options` has a forced kernel that is malformed (a tile of 7, say), or a
-///                                negative split
+/// @throws std::invalid_argument  as `validate`; or a limit is none that a device can have (no workgroups, say), or `options`
+///                                has a forced kernel that is malformed (a tile of 7, say), or a negative split
 /// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type or the precision, or
 ///                                the workspace is too small for any piece; the message says why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {},

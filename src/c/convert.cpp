@@ -197,7 +197,7 @@ Limits to_limits(const glgemm_limits& limits) {
           .cpu = limits.cpu != 0,
           .concurrent_groups = limits.concurrent_groups,
           .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown,
-          .language = static_cast<ShadingLanguage>(std::clamp<std::int32_t>(limits.language, 0, 2))};
+          .language = static_cast<ShadingLanguage>(limits.language)};
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {

@@ -198,7 +198,7 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
 PackedOperand Engine::prepack(const BufferView& b, Op op) {
   state_->check_usable("prepack");
   std::optional<gl::StateGuard> guard;
-  state_->enter("prepack", guard);
+  state_->save_bindings("prepack", guard);
   check_view(*state_, b, op);
   const StoredLines from = stored_lines(b);
   const std::int64_t width = from.bytes / element_bytes(b.type);

@@ -18,6 +18,7 @@
 #include "engine/validate.hpp"
 #include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/limits.hpp"
 
 namespace glgemm {
 namespace {
@@ -35,11 +36,6 @@ void delete_objects(Engine::State& state) noexcept {
   state.forget();
 }
 
-/// The same error, which says which of several products is meant.
-std::invalid_argument of_product(std::size_t i, std::size_t count, const std::invalid_argument& error) {
-  return std::invalid_argument("product " + std::to_string(i) + " of " + std::to_string(count) + ": " + error.what());
-}
-
 }  // namespace
 
 Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(std::make_shared<State>()) {
@@ -54,6 +50,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   if (state.limits.storage_blocks < 4)
     throw Unsupported("Engine: programs may have " + std::to_string(state.limits.storage_blocks) +
                       " storage buffers; 4 are needed");
+  validate(state.limits);
   if (state.options.max_dispatch <= std::chrono::nanoseconds(0))
     throw std::invalid_argument("Engine: max_dispatch is " + std::to_string(state.options.max_dispatch.count()) + " ns");
   if (state.device.software && state.device.renderer.starts_with("zink"))
@@ -169,7 +166,7 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanatio
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm");
   std::optional<gl::StateGuard> guard;
-  const Call call = check(*state_, product, enter(*state_, "gemm", product, options, guard), state_->work);
+  const Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
   if (!report) return enqueue(*state_, call, nullptr);
   *report = {.kernel = to_string(call.prepared->plan.kernel), .plan = {call.prepared, &call.prepared->plan}};
   Stopwatch watch(*this);
@@ -182,32 +179,8 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm");
   std::optional<gl::StateGuard> guard;
-  gl::Bindings bindings = 0;
-  std::vector<std::shared_ptr<Prepared>> prepared;
-  for (bool ready = false; !ready;) {  // until all pass their self-checks
-    guard.reset();
-    prepared.clear();
-    for (std::size_t i = 0; i < products.size(); ++i) {
-      try {
-        prepared.push_back(prepared_for(*state_, problem_to_plan(products[i]), options));
-      } catch (const std::invalid_argument& error) {
-        throw of_product(i, products.size(), error);
-      }
-      bindings |= prepared.back()->bindings;
-    }
-    state_->enter("gemm", guard, bindings);
-    ready = std::all_of(prepared.begin(), prepared.end(), [&](const auto& each) { return make_ready(*state_, *each); });
-  }
-  std::vector<Call> calls;
-  calls.reserve(products.size());
-  for (std::size_t i = 0; i < products.size(); ++i) {
-    try {
-      calls.push_back(check(*state_, products[i], std::move(prepared[i]), state_->work));
-    } catch (const std::invalid_argument& error) {
-      throw of_product(i, products.size(), error);
-    }
-  }
-  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+  for (const Call& call : glgemm::prepare(*state_, "gemm", products, options, state_->work, guard))
+    enqueue(*state_, call, nullptr);
 }
 
 void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
@@ -253,7 +226,7 @@ void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options)
 void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
   state_->check_usable("prepare");
   std::optional<gl::StateGuard> guard;
-  state_->enter("prepare", guard);
+  state_->save_bindings("prepare", guard);
   for (const Problem& problem : problems) {  // so that the driver may compile them at the same time
     const Plan made = plan(problem, options);
     for (const Stage stage : made.stages()) state_->begin_program(made.program(stage));
@@ -273,7 +246,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
 std::vector<ProgramReport> Engine::compile(const Plan& plan) {
   state_->check_usable("compile");
   std::optional<gl::StateGuard> guard;
-  state_->enter("compile", guard);
+  state_->save_bindings("compile", guard);
   std::vector<ProgramReport> reports;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);

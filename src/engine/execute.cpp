@@ -1,4 +1,4 @@
-// From a product to its plan, and from the plan's steps to OpenGL.
+// From the steps of a plan to OpenGL.
 #include "engine/execute.hpp"
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/elements.hpp"
-#include "engine/self_check.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/cost_model.hpp"
@@ -306,11 +305,6 @@ void Dispatch::run(gl::Program& program) {
   gl::dispatch(api, step_.groups);
 }
 
-/// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
-std::int64_t item_bytes(Type acc) {
-  return 16 + 2 * element_bytes(acc);
-}
-
 /// The items of a batch as an array of `struct Item`.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const Type acc = accumulator(problem.type);
@@ -338,192 +332,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   return bytes;
 }
 
-/// Whether every alpha is 0, so that A and B are not read.
-bool multiplies_nothing(const Gemm& product) {
-  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
-  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
-                     [](const Scalar& alpha) { return alpha.value == 0.0; });
-}
-
-/// Replaces a buffer of the engine's by a larger one if it is too small.
-void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
-  if (had >= needed) return;
-  const unsigned grown = gl::create_buffer(api, needed);
-  gl::delete_buffer(api, buffer);
-  buffer = grown;
-  had = needed;
-  gl::label_buffer(api, grown, label);
-}
-
-/// The transposed product, C^T = op(B)^T op(A)^T; see transposed(Problem).
-Gemm transposed(const Gemm& product) {
-  const auto turn = [](BufferView& view) {
-    std::swap(view.rows, view.columns);
-    view.layout = view.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-  };
-  Gemm result = product;
-  std::swap(result.a, result.b);
-  std::swap(result.op_a, result.op_b);
-  std::swap(result.batch.stride_a, result.batch.stride_b);
-  std::swap(result.batch.offsets_a, result.batch.offsets_b);
-  for (BufferView* view : {&result.a, &result.b, &result.c}) turn(*view);
-  Epilogue& epilogue = result.epilogue;
-  if (epilogue.residual) turn(*epilogue.residual);
-  const BiasView bias = epilogue.bias;
-  if (bias.kind() == Bias::for_each_row) epilogue.bias = BiasView::for_each_column(bias.buffer(), bias.offset_bytes());
-  if (bias.kind() == Bias::for_each_column) epilogue.bias = BiasView::for_each_row(bias.buffer(), bias.offset_bytes());
-  return result;
-}
-
-/// The plan itself, or one of another kernel if the plan's programs are not ready and the caller does not want to wait for them.
-Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, const PlanOptions& options) {
-  const auto is_ready = [&](const Plan& other) {
-    const std::vector<Stage> stages = other.stages();
-    return std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.is_ready(other.program(stage)); });
-  };
-  if (!state.options.use_ready_programs || options.kernel || is_ready(plan)) return plan;
-  for (const Stage stage : plan.stages()) state.begin_program(plan.program(stage));
-  if (is_ready(plan)) return plan;  // from the program cache
-  Explanation why;
-  make_plan(problem, state.limits, options, &why);
-  for (const Explanation::PassedOver& passed : why.passed_over) {
-    if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
-    PlanOptions other = options;
-    other.kernel = passed.kernel;
-    try {
-      if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
-    } catch (const Unsupported&) {  // for example, its workspace is too large
-    }
-  }
-  return plan;
-}
-
-/// What a product of the plan may change of the state.
-gl::Bindings bindings_of(const Plan& plan) {
-  gl::Bindings result = gl::product_bindings;
-  if (panels(plan.kernel) == Panels::image) result |= gl::image_panels;
-  if (plan.wide == Panels::image) result |= gl::image_a | gl::image_b;
-  for (const Stage stage : plan.stages()) {
-    const ProgramKey key = plan.program(stage);
-    for (unsigned i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::family(key.kernel).declares(key, i)) result |= bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
-  }
-  return result;
-}
-
 }  // namespace
-
-bool gives_items(const Batch& batch) {
-  return !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
-         !batch.alphas.empty() || !batch.betas.empty();
-}
-
-Problem problem_to_plan(const Gemm& product) {
-  Problem problem = Engine::problem(product);
-  if (multiplies_nothing(product)) problem.k = 0;  // as in BLAS, A and B are not read
-  return problem;
-}
-
-PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
-  PlanOptions result = options;
-  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
-  if (result.struck_off.empty()) result.struck_off = state.struck_off;
-  return result;
-}
-
-std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
-  for (const auto& known : state.prepared)
-    if (known->problem == problem && known->options == options) return known;
-  const PlanOptions own = with_own(state, options);
-  const Plan best = make_plan(problem, state.limits, own);
-  auto made = std::make_shared<Prepared>();
-  made->problem = problem;
-  made->options = options;
-  made->plan = ready_plan(state, problem, best, own);
-  made->bindings = bindings_of(made->plan);
-  made->work = size(made->plan).work;
-  if (made->plan.kernel != best.kernel) return made;  // the best plan replaces it when it is ready
-  if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
-  state.prepared.push_back(made);
-  return made;
-}
-
-namespace {
-/// Whether the programs of the plan pass their self-check or have passed it before.
-bool passes(Engine::State& state, const Plan& plan) {
-  const std::vector<Stage> stages = plan.stages();
-  if (!state.options.self_check || state.checking ||
-      std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.self_checked(plan.program(stage)); }))
-    return true;
-  state.checking = true;
-  std::string wrong;
-  const auto end = [&] {
-    state.checking = false;
-    state.sizes.clear();  // other buffers may get the names of its buffers
-    state.forget_images();
-  };
-  try {
-    wrong = self_check(state, plan);
-  } catch (...) {
-    end();
-    throw;
-  }
-  end();
-  if (wrong.empty()) {
-    for (const Stage stage : stages) state.remember_self_check(plan.program(stage));
-    return true;
-  }
-  state.log(to_string(plan.program()) + " failed its self-check: " + wrong);
-  state.struck_off.push_back(plan.program());
-  state.why_struck_off.push_back(std::move(wrong));
-  state.prepared.clear();
-  return false;
-}
-}  // namespace
-
-bool make_ready(Engine::State& state, Prepared& prepared) {
-  gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
-  if (multiply) return true;
-  const Plan& plan = prepared.plan;
-  for (const Stage stage : plan.stages()) {
-    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
-    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
-  }
-  if (passes(state, plan)) return true;
-  multiply = nullptr;
-  return false;
-}
-
-std::shared_ptr<Prepared> enter(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
-                                std::optional<gl::StateGuard>& guard) {
-  const Problem problem = problem_to_plan(product);
-  for (;;) {  // until the programs of a plan pass their self-check
-    std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
-    guard.reset();
-    state.enter(what, guard, prepared->bindings);
-    if (make_ready(state, *prepared)) return prepared;
-  }
-}
-
-Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
-  return {.product = prepared->plan.transposed ? transposed(product) : product, .prepared = std::move(prepared), .work = &work};
-}
-
-Call check(Engine::State& state, const Gemm& product, std::shared_ptr<Prepared> prepared, WorkBuffers& work) {
-  make_ready(state, *prepared);
-  const Plan& plan = prepared->plan;
-  validate_product(product, prepared->problem, plan.workspace.size_bytes,
-                   [&](unsigned buffer) { return state.buffer_bytes(buffer); });
-  Call call = make_call(product, std::move(prepared), work);
-  if (!product.workspace && plan.workspace.size_bytes > work.workspace_bytes) {
-    gl::release_image(state.api, work.panels);
-    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace.size_bytes, "glgemm workspace");
-  }
-  if (plan.items_in_buffer)
-    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
-         "glgemm items");
-  return call;
-}
 
 Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
   if (!state.scoped) group_.emplace(state.api, "glgemm");

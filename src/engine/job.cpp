@@ -93,9 +93,8 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_, product);
   const Gemm& own = job->product.get();
   std::optional<gl::StateGuard> guard;
-  std::shared_ptr<Prepared> prepared = enter(*state_, "start", own, options, guard);
-  for (const double work : prepared->work) job->work_all += work;
-  job->call = check(*state_, own, std::move(prepared), job->work);
+  job->call = glgemm::prepare(*state_, "start", own, options, job->work, guard);
+  for (const double work : job->call.prepared->work) job->work_all += work;
   Enqueuer(*state_, job->call).upload_items();
   job->done = job->at_end();
   return Job(std::move(job));
@@ -119,7 +118,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;
-  job.engine->enter("Job::advance", guard, job.call.prepared->bindings);
+  job.engine->save_bindings("Job::advance", guard, job.call.prepared->bindings);
   job.enqueue(budget, begin);
   ++job.report.advances;
   job.advances[0].destroy(api);

@@ -1,12 +1,16 @@
-// Checks that a program computes the right results on this driver.
+// Checks that the programs of a plan compute the right results on this driver, each stage by itself.
 #include "engine/self_check.hpp"
+
+#include <fmt/core.h>
 
 #include <complex>
 #include <cstring>
+#include <type_traits>
 
 #include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "engine/execute.hpp"
+#include "engine/prepare.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
@@ -28,7 +32,7 @@ class Sample {
   Sample(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed, std::byte gap)
       : view_{.rows = rows, .columns = columns, .ld = ld, .type = type}, stride_(rows * ld + 16) {
     bytes_.assign(static_cast<std::size_t>((items * stride_ * element_bytes(type) + 15) / 16 * 16), gap);
-    const bool is_signed = type != Type::u32;
+    const bool is_signed = with_type(type, []<class T>(T) { return !std::is_unsigned_v<T>; });
     values_.reserve(static_cast<std::size_t>(items * rows * columns));
     for (std::int64_t i = 0; i < items * rows * columns; ++i) {
       const auto draw = [&] {
@@ -80,87 +84,212 @@ class Buffers {
   std::vector<unsigned> names_;
 };
 
-}  // namespace
+/// The numbers that lie in a part of a buffer, one after the other.
+std::vector<Number> read_numbers(const gl::Api& api, unsigned buffer, std::int64_t begin, Type type, std::int64_t count) {
+  std::vector<Number> result(static_cast<std::size_t>(count));
+  with_type(type, [&]<class T>(T) {
+    std::vector<T> elements(result.size());
+    gl::barrier_before_transfers(api);
+    gl::read_buffer(api, buffer, begin, elements.data(), count * std::int64_t{sizeof(T)});
+    std::transform(elements.begin(), elements.end(), result.begin(), [](T x) { return to_number<double>(x); });
+  });
+  return result;
+}
 
-/// Checks one product, of which A and B lie as the program has them.
-std::string self_check(Engine::State& state, const Plan& plan) {
-  const Problem& like = plan.problem;
-  const Tile block = tile(plan.kernel);
-  const ProgramKey key = plan.program();
-  const ProgramKey last = plan.program(plan.reduces() ? Stage::reduce : Stage::multiply);
-  const kernels::ProductFamily& family = kernels::product_family(plan.kernel);
-  const bool small = family.packs_items();
+/// A product of integers for the programs of a plan, so that any order of summation gives the same bits. It is a little larger
+/// than the programs' tiles. It has the plan's types, and items, an epilogue and parts of k if the plan has them.
+class SmallProduct {
+ public:
+  SmallProduct(Engine::State& state, const Plan& like);
+  std::optional<Fault> check();
+
+ private:
+  Gemm product();
+  /// Why what a stage has written is wrong; empty if it is not. `at` is where its piece begins.
+  std::string wrong_panels(Role role, const Cursor& at, const Step& step) const;
+  std::string wrong_sums(const Cursor& at, const Step& step) const;
+  std::string wrong_c();
+
+  Number a(std::int64_t z, std::int64_t i, std::int64_t p) const { return turned_a_ ? (*a_)(z, p, i) : (*a_)(z, i, p); }
+  Number b(std::int64_t z, std::int64_t p, std::int64_t j) const { return turned_b_ ? (*b_)(z, j, p) : (*b_)(z, p, j); }
+  std::string text() const { return fmt::format("a product of {}x{} by {}x{} in integers", m_, k_, k_, n_); }
+
+  Engine::State& state_;
+  const ProgramKey key_, last_;
+  const Type type_, c_type_;
+  const Precision precision_;
+  const std::int64_t parts_;
+  Buffers buffers_;
+  std::int64_t m_, n_, k_, items_;
+  bool turned_a_, turned_b_, adds_d_, adds_bias_, relu_;
+  std::optional<Sample> a_, b_, c_, d_, bias_;
+  std::vector<Scalar> alphas_;
+  unsigned buffer_c_ = 0;
+  Plan plan_;
+};
+
+SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
+    : state_(state),
+      key_(like.program()),
+      last_(like.program(like.reduces() ? Stage::reduce : Stage::multiply)),
+      type_(like.problem.type),
+      c_type_(like.problem.c_type),
+      precision_(like.precision),
+      parts_(like.parts),
+      buffers_(state.api) {
+  const Tile block = tile(key_.kernel);
+  const kernels::ProductFamily& family = kernels::product_family(key_.kernel);
   // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
-  const bool a_wide = key.wide != Panels::none, b_wide = a_wide && family.wide_reads() == kernels::WideReads::a_and_b;
-  const kernels::MaxSizes max = family.max_sizes(plan.kernel);
-  const std::int64_t m = std::min(block.rows + (b_wide ? 16 : 1), max.m), n = std::min(block.columns + (b_wide ? 16 : 1), max.n);
-  const std::int64_t k = std::min(family.k_step(plan.kernel) + (a_wide ? 16 : 1), max.k);
-  const std::int64_t items = plan.items_in_buffer || small ? 2 : 1;
-  const bool one_layout = kernels::is_for_one_layout(plan.kernel);
-  const bool turned_a = one_layout && !key.a_along_k, turned_b = one_layout && key.b_along_k;
-  const std::int64_t width_a = turned_a ? m : k, width_b = turned_b ? k : n;
-  const std::int64_t ld_a = a_wide ? round_up(width_a, 16) : (width_a | 1) + 2,
-                     ld_b = b_wide ? round_up(width_b, 16) : width_b + 1;
+  const bool a_wide = key_.wide != Panels::none, b_wide = a_wide && family.wide_reads() == kernels::WideReads::a_and_b;
+  const kernels::MaxSizes max = family.max_sizes(key_.kernel);
+  m_ = std::min(block.rows + (b_wide ? 16 : 1), max.m);
+  n_ = std::min(block.columns + (b_wide ? 16 : 1), max.n);
+  k_ = std::min(family.k_step(key_.kernel) + (a_wide ? 16 : 1), max.k);
+  items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
+  if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
+  const bool one_layout = kernels::is_for_one_layout(key_.kernel);
+  turned_a_ = one_layout && !key_.a_along_k;
+  turned_b_ = one_layout && key_.b_along_k;
+  relu_ = last_.epilogue && !is_complex(type_) && !is_integer(type_);
+  adds_d_ = last_.epilogue && (!last_.few_buffers || last_.residual);
+  adds_bias_ = last_.epilogue && (!last_.few_buffers || last_.bias);
+  const std::int64_t width_a = turned_a_ ? m_ : k_, width_b = turned_b_ ? k_ : n_;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  Sample a(like.type, turned_a ? k : m, width_a, ld_a, items, 1, spoils),
-      b(like.type, turned_b ? n : k, width_b, ld_b, items, 2, spoils), c(like.c_type, m, n, n + 3, items, 3, shows),
-      d(like.c_type, m, n, n, items, 4, spoils), bias(like.c_type, 1, n, n, 1, 5, spoils);
+  a_.emplace(type_, turned_a_ ? k_ : m_, width_a, a_wide ? round_up(width_a, 16) : (width_a | 1) + 2, items_, 1, spoils);
+  b_.emplace(type_, turned_b_ ? n_ : k_, width_b, b_wide ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
+  c_.emplace(c_type_, m_, n_, n_ + 3, items_, 3, shows);
+  d_.emplace(c_type_, m_, n_, n_, items_, 4, spoils);
+  bias_.emplace(c_type_, 1, n_, n_, 1, 5, spoils);
+}
 
-  const gl::Api& api = state.api;
-  Buffers buffers(api);
+Gemm SmallProduct::product() {
   Gemm product;
   product.alpha = 2;
   product.beta = 2;  // shows whether the kernel added to a gap
-  product.op_a = turned_a ? Op::transpose : Op::none;
-  product.op_b = turned_b ? Op::transpose : Op::none;
-  product.a = a.view(buffers.make(a));
-  product.b = b.view(buffers.make(b));
-  product.c = c.view(buffers.make(c));
-  const unsigned buffer_c = product.c.buffer;
+  product.op_a = turned_a_ ? Op::transpose : Op::none;
+  product.op_b = turned_b_ ? Op::transpose : Op::none;
+  product.a = a_->view(buffers_.make(*a_));
+  product.b = b_->view(buffers_.make(*b_));
+  product.c = c_->view(buffer_c_ = buffers_.make(*c_));
   product.batch = {
-      .count = items, .stride_a = a.stride(), .stride_b = b.stride(), .stride_c = c.stride(), .stride_d = d.stride()};
-  const std::vector<Scalar> alphas(static_cast<std::size_t>(items), Scalar(2));
-  if (plan.items_in_buffer) product.batch.alphas = alphas;
-  const bool relu = last.epilogue && !is_complex(like.type) && !is_integer(like.type);
-  const bool adds_d = last.epilogue && (!last.few_buffers || last.residual),
-             adds_bias = last.epilogue && (!last.few_buffers || last.bias);
-  if (adds_d) product.epilogue.residual = d.view(buffers.make(d));
-  if (adds_bias) product.epilogue.bias = BiasView::for_each_column(buffers.make(bias));
-  if (relu) product.epilogue.activation = Activation::relu();
+      .count = items_, .stride_a = a_->stride(), .stride_b = b_->stride(), .stride_c = c_->stride(), .stride_d = d_->stride()};
+  product.batch.alphas = alphas_;
+  if (adds_d_) product.epilogue.residual = d_->view(buffers_.make(*d_));
+  if (adds_bias_) product.epilogue.bias = BiasView::for_each_column(buffers_.make(*bias_));
+  if (relu_) product.epilogue.activation = Activation::relu();
+  return product;
+}
 
+std::optional<Fault> SmallProduct::check() {
+  const Gemm product = this->product();
   auto prepared = std::make_shared<Prepared>();
   prepared->problem = problem_to_plan(product);
-  prepared->options.kernel = plan.kernel;
-  prepared->options.split_k = plan.parts > 1 ? 2 : 1;
-  prepared->options.precision = plan.precision;
+  prepared->options.kernel = key_.kernel;
+  prepared->options.split_k = parts_ > 1 ? 2 : 1;
+  prepared->options.precision = precision_;
   prepared->options.untuned = true;
-  prepared->plan = make_plan(prepared->problem, state.limits, prepared->options);
-  if (key.wide == Panels::image && prepared->plan.wide == Panels::storage)
-    prepared->plan.wide = Panels::image;           // the planner reads a product as small as this from buffers
-  if (prepared->plan.program() != key) return {};  // no small product runs this program: it can't be checked
-  enqueue(state, check(state, product, std::move(prepared), state.work), nullptr);
+  prepared->options.transposed = false;  // the checks of panels and sums count as the product does
+  prepared->plan = make_plan(prepared->problem, state_.limits, prepared->options);
+  if (key_.wide == Panels::image && prepared->plan.wide == Panels::storage)
+    prepared->plan.wide = Panels::image;            // the planner reads a product as small as this from buffers
+  if (prepared->plan.program() != key_) return {};  // no small product runs this program: it can't be checked
+  plan_ = prepared->plan;
+  make_ready(state_, *prepared);
+  const Call call = legal_call(state_, product, std::move(prepared), state_.work);
+  Enqueuer enqueuer(state_, call);
+  enqueuer.upload_items();
+  for (Cursor cursor;;) {
+    const Cursor at = cursor;
+    const std::optional<Step> step = next_slice(plan_, cursor);
+    if (!step) break;
+    enqueuer.run(*step);
+    if (cursor.group_x != 0 || cursor.group_y != 0 || cursor.item != 0) continue;  // the stage of this piece goes on
+    std::string wrong;
+    if (step->stage == Stage::pack_a || step->stage == Stage::pack_b)
+      wrong = wrong_panels(step->stage == Stage::pack_a ? Role::a : Role::b, at, *step);
+    else if (step->stage == Stage::multiply && plan_.reduces() && step->last_k)
+      wrong = wrong_sums(at, *step);
+    if (!wrong.empty()) return Fault{step->stage, std::move(wrong)};
+  }
+  std::string wrong = wrong_c();
+  if (wrong.empty()) return {};
+  return Fault{plan_.reduces() ? Stage::reduce : Stage::multiply, std::move(wrong)};
+}
 
+std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& step) const {
+  const bool is_a = role == Role::a;
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, type_), rows = is_a ? step.m : step.n,
+                     all_rows = round_up(rows, width), items = kernels::packed_items(plan_.problem, role, step.piece_items);
+  const Window& panels = is_a ? plan_.workspace.panels_a : plan_.workspace.panels_b;
+  const std::vector<Number> got =
+      read_numbers(state_.api, state_.work.workspace, panels.offset_bytes, accumulator(type_), items * all_rows * step.padded_k);
   for (std::int64_t z = 0; z < items; ++z)
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        Number sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += (turned_a ? a(z, p, i) : a(z, i, p)) * (turned_b ? b(z, j, p) : b(z, p, j));
-        Number value = 2.0 * sum + 2.0 * c(z, i, j);
-        if (adds_d) value += d(z, i, j);
-        if (adds_bias) value += bias(0, 0, j);
-        if (relu && value.real() < 0) value = 0;
-        store(c.at(z, i, j), like.c_type, value);
+    for (std::int64_t row = 0; row < all_rows; ++row)
+      for (std::int64_t p = 0; p < step.padded_k; ++p) {
+        const bool pads = row >= rows || p >= step.k;
+        const Number expected = pads   ? 0
+                                : is_a ? a(at.batch0 + z, at.m0 + row, at.k0 + p)
+                                       : b(at.batch0 + z, at.k0 + p, at.n0 + row);
+        const std::int64_t panel = z * (all_rows / width) + row / width;  // as in pack.comp
+        if (got[static_cast<std::size_t>((panel * step.padded_k + p) * width + row % width)] != expected)
+          return fmt::format("{} packed for {} is wrong from element ({}, {}) of item {} on", is_a ? 'A' : 'B', text(),
+                             is_a ? row : p, is_a ? p : row, z);
       }
-  std::vector<std::byte> got(c.bytes().size());
-  gl::barrier_before_transfers(api);
-  gl::read_buffer(api, buffer_c, 0, got.data(), static_cast<std::int64_t>(got.size()));
-  if (got == c.bytes()) return {};
-  const auto wrong = static_cast<std::int64_t>(std::mismatch(got.begin(), got.end(), c.bytes().begin()).first - got.begin());
-  const std::int64_t element = wrong / element_bytes(like.c_type), in_item = element % c.stride();
-  return "a product of " + std::to_string(m) + "x" + std::to_string(k) + " by " + std::to_string(k) + "x" + std::to_string(n) +
-         " in integers is wrong from element (" + std::to_string(in_item / (n + 3)) + ", " + std::to_string(in_item % (n + 3)) +
-         ") of item " + std::to_string(element / c.stride()) + " on";
+  return {};
+}
+
+std::string SmallProduct::wrong_sums(const Cursor& at, const Step& step) const {
+  const Type acc = accumulator(type_);
+  const bool pairs = precision_ == Precision::extended && !key_.doubles;  // two floats each
+  const std::int64_t count = plan_.parts * step.piece_items * step.m * step.n;
+  const std::vector<Number> got =
+      read_numbers(state_.api, state_.work.workspace, plan_.workspace.sums.offset_bytes,
+                   precision_ == Precision::extended && key_.doubles ? Type::f64 : acc, pairs ? 2 * count : count);
+  std::size_t next = 0;
+  for (std::int64_t part = 0; part < plan_.parts; ++part)
+    for (std::int64_t z = 0; z < step.piece_items; ++z)
+      for (std::int64_t i = 0; i < step.m; ++i)
+        for (std::int64_t j = 0; j < step.n; ++j) {
+          Number expected = 0;
+          for (std::int64_t p = 0; p < k_; ++p)
+            if (p % plan_.piece_k / plan_.part_k == part)
+              expected += a(at.batch0 + z, at.m0 + i, p) * b(at.batch0 + z, p, at.n0 + j);
+          const Number sum = pairs ? got[2 * next] + got[2 * next + 1] : got[next];
+          ++next;
+          if (sum != expected)
+            return fmt::format("part {} of {} is wrong from element ({}, {}) of item {} on", part, text(), i, j, z);
+        }
+  return {};
+}
+
+std::string SmallProduct::wrong_c() {
+  for (std::int64_t z = 0; z < items_; ++z)
+    for (std::int64_t i = 0; i < m_; ++i)
+      for (std::int64_t j = 0; j < n_; ++j) {
+        Number sum = 0;
+        for (std::int64_t p = 0; p < k_; ++p) sum += a(z, i, p) * b(z, p, j);
+        Number value = 2.0 * sum + 2.0 * (*c_)(z, i, j);
+        if (adds_d_) value += (*d_)(z, i, j);
+        if (adds_bias_) value += (*bias_)(0, 0, j);
+        if (relu_ && value.real() < 0) value = 0;
+        store(c_->at(z, i, j), c_type_, value);
+      }
+  const std::vector<std::byte>& expected = c_->bytes();
+  std::vector<std::byte> got(expected.size());
+  gl::barrier_before_transfers(state_.api);
+  gl::read_buffer(state_.api, buffer_c_, 0, got.data(), static_cast<std::int64_t>(got.size()));
+  if (got == expected) return {};
+  const std::int64_t wrong = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
+  const std::int64_t element = wrong / element_bytes(c_type_), in_item = element % c_->stride();
+  return fmt::format("{} is wrong from element ({}, {}) of item {} on", text(), in_item / (n_ + 3), in_item % (n_ + 3),
+                     element / c_->stride());
+}
+
+}  // namespace
+
+std::optional<Fault> self_check(Engine::State& state, const Plan& plan) {
+  return SmallProduct(state, plan).check();
 }
 
 }  // namespace glgemm

@@ -48,7 +48,7 @@ void Engine::State::check_context(const char* what) const {
   if (!is_current()) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
 }
 
-void Engine::State::enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
+void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
   if (scoped) return;
   if (gl::captures_vertices(api))
     throw Unsupported(std::string(what) +
@@ -267,7 +267,7 @@ Scope Engine::scope() {
   if (state_->scoped) throw std::invalid_argument("scope: a scope of this engine is alive already");
   auto state = std::make_unique<Scope::State>();
   state->engine = state_;
-  state_->enter("scope", state->guard);
+  state_->save_bindings("scope", state->guard);
   state_->scoped = true;
   return Scope(std::move(state));
 }

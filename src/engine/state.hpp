@@ -26,7 +26,7 @@
 
 namespace glgemm {
 
-struct Prepared;  // execute.hpp
+struct Prepared;  // prepare.hpp
 
 /// The buffers of a product that are not its operands.
 struct WorkBuffers {
@@ -97,9 +97,9 @@ struct GLGEMM_HIDDEN Engine::State {
   /// @throws GlError                this process is a fork of the engine's
   void check_context(const char* what) const;
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
-  void enter(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
-  /// The same of all that any product of this engine may change.
-  void enter(const char* what, std::optional<gl::StateGuard>& guard) const { enter(what, guard, all_bindings()); }
+  void save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
+  /// Saves all that any product of this engine may change.
+  void save_bindings(const char* what, std::optional<gl::StateGuard>& guard) const { save_bindings(what, guard, all_bindings()); }
   gl::Bindings all_bindings() const { return gl::all_bindings_of(limits.storage_blocks); }
   void log(const std::string& message) const;
   /// The size of a buffer in bytes, or -1 if the name is none of a buffer. A scope asks OpenGL once. Leaves the copy-read binding

@@ -16,6 +16,7 @@
 #include "kernels/kernels.hpp"
 #include "plan/cost_model.hpp"
 #include "plan/cut.hpp"
+#include "plan/limits.hpp"
 
 namespace glgemm {
 namespace {
@@ -110,7 +111,7 @@ class Chooser {
       plan.precision = precision_;
       plan.doubles = sums_in_doubles(limits_, precision_);
       std::string reason = cut(plan, limits_, options_, choice.parts);
-      if (reason.empty() && is_struck_off(plan)) reason = to_string(choice.kernel) + " failed its self-check";
+      if (reason.empty()) reason = why_struck_off(plan);
       if (reason.empty()) {
         if (why) *why = explain(choice);
         return plan;
@@ -124,7 +125,8 @@ class Chooser {
   void force(const Kernel& kernel);
   void collect();
   void consider(const Kernel& kernel, By by, std::int64_t split_k);
-  bool is_struck_off(const Plan& plan) const;
+  /// Which of the plan's programs is struck off; empty if none is.
+  std::string why_struck_off(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
   Explanation explain(const Choice& taken) const;
 
@@ -179,12 +181,13 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   choices_.push_back(std::move(choice));
 }
 
-bool Chooser::is_struck_off(const Plan& plan) const {
+std::string Chooser::why_struck_off(const Plan& plan) const {
   const std::vector<ProgramKey>& list = options_.struck_off;
-  if (list.empty()) return false;
-  const std::vector<Stage> stages = plan.stages();
-  return std::any_of(stages.begin(), stages.end(),
-                     [&](Stage stage) { return std::find(list.begin(), list.end(), plan.program(stage)) != list.end(); });
+  if (list.empty()) return {};
+  for (const Stage stage : plan.stages())
+    if (const ProgramKey key = plan.program(stage); std::find(list.begin(), list.end(), key) != list.end())
+      return to_string(key.kernel) + " failed its self-check";
+  return {};
 }
 
 std::string milliseconds(double seconds) {
@@ -210,6 +213,7 @@ Explanation Chooser::explain(const Choice& taken) const {
 Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
   validate(problem);
   const Limits& limits = options.limits ? *options.limits : device_limits;
+  validate(limits);
   if (options.slice_columns < 0 || options.slice_rows < 0)
     throw std::invalid_argument("make_plan: a slice of " + size_text(options.slice_columns, options.slice_rows) + " workgroups");
   if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");

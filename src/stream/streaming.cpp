@@ -448,7 +448,7 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
                            size_text(plan_.piece_m, plan_.piece_n));
   wrote_ = false;
   std::optional<gl::StateGuard> guard;
-  state_.enter("multiply", guard);
+  state_.save_bindings("multiply", guard);
   try {
     run_on_device(piece, window_done);
   } catch (const DeviceLost&) {
@@ -471,7 +471,7 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     with.plan = with_own(state, options.plan);
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
-    state.enter("multiply", guard);
+    state.save_bindings("multiply", guard);
     // Windows at the edges may run other programs: their lines may have no whole 16 bytes to read at a time.
     const auto sizes = [](std::int64_t all, std::int64_t piece) {
       return std::array{piece, all % std::max<std::int64_t>(1, piece)};

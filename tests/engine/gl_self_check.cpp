@@ -4,6 +4,7 @@
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
+#include <utility>
 
 #include "support/context.hpp"
 
@@ -98,6 +99,57 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
     CHECK_THROWS_AS(engine.multiply(ones(9, 70), ones(70, 6), options), Unsupported);
     CHECK(engine.struck_off().size() == 1);
     engine.release();
+  }
+}
+
+TEST_CASE("self-check: of each type each stage by itself is struck off, and what other types run stays") {
+  const Limits& limits = test::engine().limits();
+  // Panels of A and B, and parts of k.
+  PlanOptions options;
+  options.kernel = test::kernel_here("register:tile_m=4,tile_n=4,step_k=2,panels=1");
+  options.split_k = 2;
+  const auto problem_of = [](Type type) { return Problem{.m = 9, .n = 6, .k = 70, .type = type, .c_type = accumulator(type)}; };
+  const auto fault_of = [](Stage stage) -> std::pair<std::string, std::string> {
+    if (stage == Stage::multiply) return {"ADD_SCALED(sum[i][j], a[", "ADD_SCALED(sum[i][j], -a["};
+    if (stage == Stage::reduce) return {"part < parts.z", "part < parts.z - 1"};
+    return {"p < size.z ?", "p + 1 < size.z ?"};
+  };
+  std::vector<Type> types;
+  for (const Type type : all_types)
+    if (limits.f64 || !needs_f64(type)) types.push_back(type);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Plan plan = make_plan(problem_of(types[i]), limits, options);
+    REQUIRE(plan.stages() == std::vector{Stage::pack_a, Stage::pack_b, Stage::multiply, Stage::reduce});
+    for (const Stage stage : {Stage::pack_a, Stage::multiply, Stage::reduce}) {
+      const ProgramKey broken = plan.program(stage);
+      CAPTURE(to_string(broken));
+      EngineOptions how = test::engine_options();
+      how.program_cache = "";
+      how.rewrite_source = [&](const ProgramKey& key, std::string source) {
+        if (key != broken) return source;
+        const auto [from, to] = fault_of(stage);
+        const std::size_t at = source.rfind(from);
+        REQUIRE(at != std::string::npos);
+        return source.replace(at, from.size(), to);
+      };
+      Engine engine(test::get_proc_address, how);
+      const Problem its = problem_of(types[i]);
+      CHECK_THROWS_AS(engine.prepare({&its, 1}, options), Unsupported);
+      const auto is_the_broken_one = [&] {
+        return engine.struck_off().size() == 1 && engine.struck_off().front().program == broken;
+      };
+      CHECK(is_the_broken_one());
+      // The next type that does not run that program: some share one with this type.
+      for (std::size_t next = 1; next < types.size(); ++next) {
+        const Problem other = problem_of(types[(i + next) % types.size()]);
+        const Plan its_plan = make_plan(other, limits, options);
+        if (its_plan.program(stage) == broken) continue;
+        CHECK_NOTHROW(engine.prepare({&other, 1}, options));
+        CHECK(is_the_broken_one());
+        break;
+      }
+      engine.release();
+    }
   }
 }
 

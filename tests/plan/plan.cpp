@@ -390,6 +390,66 @@ TEST_CASE("problems that no device can run are refused with the reason") {
         "gemm: this driver has no doubles, and the product is c128");
 }
 
+TEST_CASE("limits that no device can have are refused by name, each of them") {
+  const auto message = [](const Limits& limits, bool in_options) -> std::string {
+    try {
+      make_plan({.m = 70, .n = 70, .k = 70}, in_options ? Limits{} : limits,
+                in_options ? PlanOptions{.limits = limits} : PlanOptions{});
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    } catch (const Unsupported&) {
+    }
+    return "";
+  };
+  struct Field {
+    std::string name;
+    std::int64_t min;
+    std::int64_t& (*of)(Limits&);
+  };
+  constexpr auto nothing = std::numeric_limits<std::int64_t>::min(), all = std::numeric_limits<std::int64_t>::max();
+  const Field fields[] = {
+      {"storage_block_bytes", 1, [](Limits& x) -> std::int64_t& { return x.storage_block_bytes; }},
+      {"storage_offset_alignment", 1, [](Limits& x) -> std::int64_t& { return x.storage_offset_alignment; }},
+      {"storage_blocks", 4, [](Limits& x) -> std::int64_t& { return x.storage_blocks; }},
+      {"groups[0]", 1, [](Limits& x) -> std::int64_t& { return x.groups[0]; }},
+      {"groups[1]", 1, [](Limits& x) -> std::int64_t& { return x.groups[1]; }},
+      {"groups[2]", 1, [](Limits& x) -> std::int64_t& { return x.groups[2]; }},
+      {"groups_product", 1, [](Limits& x) -> std::int64_t& { return x.groups_product; }},
+      {"workgroup_size[0]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[0]; }},
+      {"workgroup_size[1]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[1]; }},
+      {"workgroup_size[2]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[2]; }},
+      {"workgroup_invocations", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_invocations; }},
+      {"shared_bytes", 0, [](Limits& x) -> std::int64_t& { return x.shared_bytes; }},
+      {"loop_iterations", 0, [](Limits& x) -> std::int64_t& { return x.loop_iterations; }},
+      {"image_buffer_bytes", 0, [](Limits& x) -> std::int64_t& { return x.image_buffer_bytes; }},
+      {"concurrent_groups", 1, [](Limits& x) -> std::int64_t& { return x.concurrent_groups; }},
+  };
+  for (const auto& [name, min, of] : fields) {
+    CAPTURE(name);
+    for (const bool in_options : {false, true}) {
+      for (const std::int64_t value : {min - 1, nothing}) {
+        Limits limits;
+        of(limits) = value;
+        CHECK(message(limits, in_options).starts_with("limits: " + name + " is " + std::to_string(value) + "; it must be "));
+      }
+      for (const std::int64_t value :
+           {min, std::int64_t{3} + min, std::int64_t{INT32_MAX}, all}) {  // a plan, or a reason; at once
+        Limits limits;
+        of(limits) = value;
+        const std::string reason = message(limits, in_options);
+        CHECK((reason.empty() || (value == all && reason == "limits: " + name + " is " + std::to_string(all) +
+                                                                "; it must be from " + std::to_string(min) + " to 2147483647")));
+      }
+    }
+  }
+  Limits limits;
+  limits.device_class = static_cast<DeviceClass>(-1);
+  CHECK(message(limits, true).starts_with("limits: device_class is -1; it must be from 0 to "));
+  limits = {};
+  limits.language = static_cast<ShadingLanguage>(3);
+  CHECK(message(limits, true) == "limits: language is 3; it must be from 0 to 2");
+}
+
 TEST_CASE("the cost model chooses by shape, device and what compiling costs; the runner-up and the reasons come along") {
   Limits cpu;
   cpu.cpu = true;

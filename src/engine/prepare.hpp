@@ -1,0 +1,86 @@
+// From a product to a call whose programs are ready.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/state.hpp"
+
+namespace glgemm {
+
+/// What all products of a kind share: the plan and the program of each of its stages.
+struct Prepared {
+  Problem problem;      ///< as the caller gave it
+  PlanOptions options;  ///< as the caller gave them
+  Plan plan;
+  gl::Bindings bindings = 0;               ///< the state that a product of the plan may change
+  std::array<double, stage_count> work{};  ///< as in PlanSize
+  std::array<gl::Program*, stage_count> programs{};
+  std::array<Rate*, stage_count> rates{};
+};
+
+/// A part of an operand that one pack step reads instead of the operand.
+struct Strip {
+  unsigned buffer = 0;  ///< the part begins where the buffer begins
+  std::int64_t size_bytes = 0;
+  std::int64_t first = 0;  ///< where element (0, 0) of the operand would be, in elements; may be negative
+  std::int64_t row = 0;    ///< the distance in elements from one row (of B: column) to the next, and from one k to the next
+  std::int64_t k = 0;
+};
+
+/// A product that has passed every check and can be enqueued.
+struct Call {
+  Gemm product;  ///< as it runs: the transposed one if the plan says so
+  std::shared_ptr<const Prepared> prepared;
+  WorkBuffers* work = nullptr;  ///< large enough
+  /// What the next pack step reads, if the operands that are packed are not on the device; else null.
+  const Strip* strip = nullptr;
+};
+
+/// All that comes before a product runs, and all of it that may fail. Plans the product, saves OpenGL's state in `guard` unless a
+/// scope does, compiles and checks the programs, sees that the product is legal, and grows `work` as needed. Leaves bindings
+/// changed.
+/// @throws  as make_plan, Engine::State::save_bindings, make_ready and legal_call
+Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
+             std::optional<gl::StateGuard>& guard);
+/// Prepares several products. An error says which of them is meant.
+std::vector<Call> prepare(Engine::State& state, const char* what, std::span<const Gemm> products, const PlanOptions& options,
+                          WorkBuffers& work, std::optional<gl::StateGuard>& guard);
+
+// The steps of prepare(), which others take by themselves, in their order.
+
+/// Whether the items of a batch have offsets or scalars of their own.
+bool gives_items(const Batch& batch);
+
+/// The problem that is planned for a product: with k = 0 where every alpha is 0, since A and B are then not read.
+Problem problem_to_plan(const Gemm& product);
+
+/// The options and what the engine adds to them: its tuning table, and the programs that failed their self-check.
+PlanOptions with_own(const Engine::State& state, const PlanOptions& options);
+
+/// The plan for a problem, from the engine's cache if the same problem was planned before.
+std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options);
+
+/// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check: it is
+/// struck off, and the caller must plan the product again. Leaves bindings changed.
+/// @throws GlError  the driver refused a program
+bool make_ready(Engine::State& state, Prepared& prepared);
+
+/// A product that needs no check.
+Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work);
+
+/// A product whose programs are ready, once all else that may fail is done. Grows `work` as needed. Leaves bindings changed.
+/// @throws  as validate_product, and OutOfMemory
+Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work);
+
+/// An error that says which of several products is meant.
+std::invalid_argument of_product(std::size_t i, std::size_t count, const std::invalid_argument& error);
+
+/// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
+constexpr std::int64_t item_bytes(Type acc) {
+  return 16 + 2 * element_bytes(acc);
+}
+
+}  // namespace glgemm
