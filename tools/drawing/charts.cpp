@@ -2,25 +2,18 @@
 #include "drawing/charts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 namespace glgemm::tools {
 namespace {
 
 std::string tick_text(double value) {
-  std::array<char, 48> text{};
   const double size = std::abs(value);
-  if (size != 0 && (size < 1e-3 || size >= 1e7))
-    std::snprintf(text.data(), text.size(), "%.0e", value);
-  else if (size >= 1e6)
-    std::snprintf(text.data(), text.size(), "%gM", value / 1e6);
-  else if (size >= 1e4)
-    std::snprintf(text.data(), text.size(), "%gk", value / 1e3);
-  else
-    std::snprintf(text.data(), text.size(), "%g", value);
-  return text.data();
+  if (size != 0 && (size < 1e-3 || size >= 1e7)) return fmt::format("{:.0e}", value);
+  if (size >= 1e6) return fmt::format("{:g}M", value / 1e6);
+  return size >= 1e4 ? fmt::format("{:g}k", value / 1e3) : fmt::format("{:g}", value);
 }
 
 /// From values to pixels.

@@ -2,13 +2,13 @@
 #include "drawing/error_histogram.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <span>
 #include <stdexcept>
+
+#include <fmt/core.h>
 
 #include "drawing/charts.hpp"
 
@@ -23,9 +23,7 @@ double edge(int i) {
 }
 
 std::string short_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", value);
-  return text.data();
+  return fmt::format("{:.3g}", value);
 }
 
 std::string elements(std::int64_t count) {
@@ -34,8 +32,7 @@ std::string elements(std::int64_t count) {
 
 std::string place(const Matrix<float>& ratios, std::int64_t at, std::int64_t batch) {
   const std::int64_t rows = ratios.rows() / batch, row = at / ratios.columns();
-  return (batch == 1 ? "" : "product " + std::to_string(row / rows) + ", ") + "(" + std::to_string(row % rows) + ", " +
-         std::to_string(at % ratios.columns()) + ")";
+  return fmt::format("{}({}, {})", batch == 1 ? "" : fmt::format("product {}, ", row / rows), row % rows, at % ratios.columns());
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <initializer_list>
 #include <iostream>
 #include <optional>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
@@ -159,14 +159,13 @@ PlanValues values_of(const Plan& plan) {
   return {tile(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
 }
 
-void line(std::string_view label, const std::string& text) {
-  std::cout << label << std::string(label.size() < 14 ? 14 - label.size() : 1, ' ') << text << '\n';
+void line(std::string_view label, std::string_view text) {
+  std::cout << fmt::format("{:<13} {}\n", label, text);
 }
 
 void print(const StreamPlan& plan) {
-  line("streamed", grouped(plan.pieces()) + (plan.pieces() == 1 ? " piece" : " pieces") + " of C of at most " +
-                       times({plan.piece_m, plan.piece_n}) + ", " + (plan.by_columns ? "column after column" : "row after row") +
-                       "; below is what runs for a window of one");
+  line("streamed", counted(plan.pieces(), "piece") + " of C of at most " + times({plan.piece_m, plan.piece_n}) + ", " +
+                       (plan.by_columns ? "column after column" : "row after row") + "; below is what runs for a window of one");
   line("  windows",
        "k in " + grouped(plan.windows()) + (plan.windows() == 1 ? " window" : " windows of at most " + grouped(plan.piece_k)));
   line("  strips",
@@ -324,16 +323,14 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
   line("  slices", grouped(count.dispatches) + " of at most " +
                        times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups, " +
-                       grouped(count.dispatches) + (count.dispatches == 1 ? " dispatch" : " dispatches"));
+                       counted(count.dispatches, "dispatch", "es"));
   std::cout << '\n';
   if (shown.steps > 0) {
     print_steps(first_steps(plan, shown.steps), count.dispatches);
     std::cout << '\n';
   }
   const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
-    std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(), "%15s %20s", buffer.c_str(), shared.c_str());
-    line(label, text.data());
+    line(label, fmt::format("{:>15} {:>20}", buffer, shared));
   };
   reads("reads", "from the buffer", "from shared memory");
   reads("  each of A", decimal(t.a_from_buffer), decimal(t.a_from_shared));

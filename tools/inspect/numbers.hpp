@@ -1,13 +1,13 @@
 // Numbers of plans, as text.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
+#include <fmt/core.h>
 #include <glgemm/plan.hpp>
 
 namespace glgemm::tools {
@@ -25,12 +25,15 @@ inline std::string times(std::initializer_list<std::int64_t> sizes) {
   return text;
 }
 
+/// 1,234 pieces, or 1 piece.
+inline std::string counted(std::int64_t count, std::string_view one, std::string_view ending = "s") {
+  return fmt::format("{} {}{}", grouped(count), one, count == 1 ? "" : ending);
+}
+
 /// 20,000 or 7.642.
 inline std::string decimal(double value) {
   if (value < 1e15 && (value >= 1000 || value == std::floor(value))) return grouped(std::llround(value));
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
+  return fmt::format("{:.4g}", value);
 }
 
 inline std::int64_t ceil_div(std::int64_t value, std::int64_t step) {

@@ -222,8 +222,8 @@ double draw_piece(Drawing& picture, const Planned& planned) {
       times({plan.piece_m, plan.piece_n}) + " elements, " + of_tiles,
       (count == 1 ? "1 slice, " : grouped(count) + (count == 2000 ? " slices or more, " : " slices, ")) + "at most " +
           times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups in each",
-      "in all, with packing and adding up: " + grouped(size(plan).dispatches) +
-          (size(plan).dispatches == 1 ? " dispatch" : " dispatches") + (planned.stream ? " for a window" : "")};
+      "in all, with packing and adding up: " + counted(size(plan).dispatches, "dispatch", "es") +
+          (planned.stream ? " for a window" : "")};
   if (box.width * share(block.columns, plan.piece_n) < 3 || box.height * share(block.rows, plan.piece_m) < 3)
     lines.emplace_back("The tiles are too many to draw the lines between them.");
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);

@@ -1,10 +1,11 @@
 // The goals of `glgemm report`.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,10 +62,10 @@ Json goals(const Json& report) {
     if (of != "auto") continue;
     const bool mean = name.find(", geometric mean") != std::string::npos;
     const auto figures = [&] {  // m, n and k
-      std::array<std::int64_t, 3> sizes{};
-      std::smatch match;
-      if (std::regex_search(name, match, std::regex(", ([0-9]+)x([0-9]+)x([0-9]+)")))
-        for (std::size_t i = 0; i < 3; ++i) sizes[i] = std::strtoll(match[i + 1].str().c_str(), nullptr, 10);
+      std::array<long long, 3> sizes{};
+      const std::size_t at = name.find(", ");
+      const char* const text = at == std::string::npos ? "" : name.c_str() + at;
+      if (std::sscanf(text, ", %lldx%lldx%lld", &sizes[0], &sizes[1], &sizes[2]) != 3) sizes = {};
       return sizes;
     };
     const auto about = [&](const char* shape) { return name.find(std::string(", ") + shape + " f32") != std::string::npos; };
@@ -96,15 +97,20 @@ Json goals(const Json& report) {
   if (paper_kernel.first > 0) list.add(paper_kernel.second, paper_kernel.first, none, none);
   for (const Json& told : report.at("tests_say")) {
     const std::string line = told;
-    const auto figure = [&](const char* pattern) {
-      std::smatch match;
-      return std::regex_search(line, match, std::regex(pattern)) ? std::strtod(match[1].str().c_str(), nullptr) : none;
+    /// The number behind the last `before`, of a line that holds `about`.
+    const auto figure = [&](const char* about, const char* before) {
+      const std::size_t at = line.rfind(before);
+      if (line.find(about) == std::string::npos || at == std::string::npos) return none;
+      const char* const begin = line.c_str() + at + std::strlen(before);
+      char* end = nullptr;
+      const double value = std::strtod(begin, &end);
+      return end == begin ? none : value;
     };
-    if (const double x = figure(R"(one call each over batched: ([0-9.eE+-]+))"); !std::isnan(x))
+    if (const double x = figure("", "one call each over batched: "); !std::isnan(x))
       list.add("4 x 4 products, batched, over one call each", x, 50, 200);
-    else if (const double calls = figure(R"(a dispatch by hand, .*: ([0-9.eE+-]+) \()"); !std::isnan(calls))
+    else if (const double calls = figure("a dispatch by hand, ", ": "); !std::isnan(calls))
       list.add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
-    else if (const double made = figure(R"(programs made: .* ratio ([0-9.eE+-]+))"); !std::isnan(made))
+    else if (const double made = figure("programs made: ", " ratio "); !std::isnan(made))
       list.add("programs made in a second process, over the first", made, 0.3, 0.1, true);
   }
   if (report.at("cublas").is_object()) {

@@ -2,17 +2,13 @@
 #include "reports/text.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdarg>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <limits>
-#include <regex>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "bench/paper.hpp"
 #include "product/check_json.hpp"
@@ -23,15 +19,6 @@ namespace glgemm::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
-  std::array<char, 1000> text{};
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text.data(), text.size(), pattern, arguments);
-  va_end(arguments);
-  return text.data();
-}
 
 /// What a table's cell may hold.
 std::string cell(const std::string& text) {
@@ -56,8 +43,8 @@ std::string head(const std::vector<std::string>& names) {
 }
 
 std::string kernel_text(const Json& result) {
-  return format("%s %dx%d", result.at("kernel").get<std::string>().c_str(), result.at("tile")[0].get<int>(),
-                result.at("tile")[1].get<int>());
+  const Json& tile = result.at("tile");
+  return fmt::format("{} {}x{}", result.at("kernel").get<std::string>(), tile[0].get<int>(), tile[1].get<int>());
 }
 
 /// A limit or a probe in words.
@@ -103,8 +90,17 @@ std::string devices_text(const Json& devices) {
 }  // namespace
 
 std::string without_folders(const std::string& text) {
-  static const std::regex folders(R"((^|[\s'"(=:])/(?:[^/\s'":]+/)+)");
-  return std::regex_replace(text, folders, "$1");
+  constexpr std::string_view before = " \t\n\v\f\r'\"(=:", ends = " \t\n\v\f\r'\":/";
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::size_t last = at;  // the slash behind the last folder
+    const bool begins = text[at] == '/' && (at == 0 || before.find(text[at - 1]) != std::string_view::npos);
+    const auto next = [&] { return std::min(text.find_first_of(ends, last + 1), text.size()); };
+    for (std::size_t end = next(); begins && end < text.size() && text[end] == '/' && end > last + 1; end = next()) last = end;
+    if (last == at) result += text[at];
+    at = last;
+  }
+  return result;
 }
 
 namespace {
@@ -129,38 +125,42 @@ std::string heading_text(const Json& report) {
 }
 
 std::string steps_text(const Json& report) {
-  std::string text;
   bool failed = false;
   for (const Json& step : report.at("steps")) failed |= step.at("state") == "failed";
-  text += "\n## Steps\n\n";
+  std::string text = "\n## Steps\n\n";
   if (failed) text += "**Some steps failed; what they would have found is missing below.**\n\n";
   text += head({"step", "state", "seconds", "command"});
   for (const Json& step : report.at("steps")) {
     const std::string why = step.value("why", "");
     text += row({step.at("name"), step.at("state").get<std::string>() + (why.empty() ? "" : ": " + why),
-                 format("%.1f", step.value("seconds", 0.0)),
+                 fmt::format("{:.1f}", step.value("seconds", 0.0)),
                  step.value("command", "").empty() ? "" : "`" + step.at("command").get<std::string>() + "`"});
   }
   return text;
 }
 
 std::string goals_text(const Json& report) {
-  std::string text;
-  text += "\n## Goals\n\n";
-  if (report.at("goals").empty()) {
-    text += "None was measured.\n";
-  } else {
-    text += head({"what", "value", "must", "aim", ""});
-    for (const Json& goal : report.at("goals")) {
-      const bool has = !goal.at("must").is_null();
-      const char* const bound = goal.at("at_most").get<bool>() ? "at most " : "";
-      text += row({goal.at("what"), number(goal.at("value")), has ? bound + number(goal.at("must")) : "-",
-                   has ? bound + number(goal.at("aim")) : "-",
-                   !has                         ? "reported"
-                   : goal.at("met").get<bool>() ? "met"
-                                                : "**missed**"});
-    }
+  if (report.at("goals").empty()) return "\n## Goals\n\nNone was measured.\n";
+  std::string text = "\n## Goals\n\n" + head({"what", "value", "must", "aim", ""});
+  for (const Json& goal : report.at("goals")) {
+    const bool has = !goal.at("must").is_null();
+    const char* const bound = goal.at("at_most").get<bool>() ? "at most " : "";
+    text += row({goal.at("what"), number(goal.at("value")), has ? bound + number(goal.at("must")) : "-",
+                 has ? bound + number(goal.at("aim")) : "-",
+                 !has                         ? "reported"
+                 : goal.at("met").get<bool>() ? "met"
+                                              : "**missed**"});
   }
+  return text;
+}
+
+/// What was measured in a section of benches, below its heading and words: a row for each result. Empty without any.
+std::string section_text(const Json& report, const char* section, const std::string& opening,
+                         const std::vector<std::string>& columns, const std::function<std::string(const Json& result)>& row_of) {
+  if (benches(report, section).empty()) return {};
+  std::string text = "\n## " + opening + "\n\n" + head(columns);
+  for (const Json* bench : benches(report, section))
+    for (const Json& x : bench->at("results")) text += row_of(x);
   return text;
 }
 
@@ -177,31 +177,29 @@ std::string roofline_text(const Json& report) {
 }
 
 std::string table_text(const Json& report) {
-  std::string text;
-  if (!benches(report, "table").empty()) {
-    text +=
-        "\n## Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop. "
-        "Errors are parts of their proven bounds: the worst, and the median.\n\n";
-    text += head({"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "error", "at", "median", "check",
-                  "paper, ms", "paper, GFLOP/s"});
-    for (const Json* bench : benches(report, "table"))
-      for (const Json& x : bench->at("results")) {
-        const std::int64_t n = x.at("n");
-        const double serial = x.at("baseline").at("ms"), ms = x.at("kernel_ms");
-        std::string paper_ms, paper_rate;
-        for (const PaperResult& paper : paper_results)
-          if (paper.n == n && x.at("requested") == "tiled") {
-            paper_ms = number(paper.gpu_ms);
-            paper_rate = number(flops({n, n, n}) / paper.gpu_ms / 1e6);
-          }
-        const auto [error, place, median, verdict] = check_cells(x.at("check"));
-        text += row({std::to_string(n), (x.at("baseline").at("rows_measured") < n ? "~" : "") + number(serial), x.at("requested"),
-                     kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms), error, place, median, verdict,
-                     paper_ms, paper_rate});
-      }
-    text += "\nThe paper's figures are of its kernel, here `tiled`, on a Quadro 4000; ~: extrapolated from some rows.\n";
-  }
-  return text;
+  const std::string text =
+      section_text(report, "table",
+                   "Square products\n\nf32, C = A B. Times are medians, of the kernel alone; speed-up is over the serial loop. "
+                   "Errors are parts of their proven bounds: the worst, and the median.",
+                   {"N", "serial ms", "asked for", "kernel", "kernel ms", "GFLOP/s", "speed-up", "error", "at", "median", "check",
+                    "paper, ms", "paper, GFLOP/s"},
+                   [](const Json& x) {
+                     const std::int64_t n = x.at("n");
+                     const double serial = x.at("baseline").at("ms"), ms = x.at("kernel_ms");
+                     std::string paper_ms, paper_rate;
+                     for (const PaperResult& paper : paper_results)
+                       if (paper.n == n && x.at("requested") == "tiled") {
+                         paper_ms = number(paper.gpu_ms);
+                         paper_rate = number(flops({n, n, n}) / paper.gpu_ms / 1e6);
+                       }
+                     const auto [error, place, median, verdict] = check_cells(x.at("check"));
+                     return row({std::to_string(n), (x.at("baseline").at("rows_measured") < n ? "~" : "") + number(serial),
+                                 x.at("requested"), kernel_text(x), number(ms), number(x.at("gflops")), number(serial / ms),
+                                 error, place, median, verdict, paper_ms, paper_rate});
+                   });
+  constexpr const char* note =
+      "\nThe paper's figures are of its kernel, here `tiled`, on a Quadro 4000; ~: extrapolated from some rows.\n";
+  return text.empty() ? text : text + note;
 }
 
 /// The products of a section, with what they are compared with.
@@ -216,9 +214,7 @@ std::string results_text(const Json& report, const char* section, const std::str
       for (const Json& x : bench->at("peers").at("results")) all.push_back(x);
     for (const Json& x : all) {
       if (x.contains("space")) continue;
-      const std::string sizes = std::to_string(x.at("m").get<std::int64_t>()) + "x" +
-                                std::to_string(x.at("n").get<std::int64_t>()) + "x" +
-                                std::to_string(x.at("k").get<std::int64_t>());
+      const std::string sizes = fmt::format("{}x{}x{}", x.at("m").dump(), x.at("n").dump(), x.at("k").dump());
       const std::string ops = x.at("op_a").get<std::string>() + x.at("op_b").get<std::string>();
       std::string ratios;
       for (const Json& ratio : bench->at("ratios"))
@@ -245,95 +241,76 @@ std::string results_text(const Json& report, const char* section, const std::str
 }
 
 std::string enqueue_text(const Json& report) {
-  std::string text;
-  if (!benches(report, "enqueue").empty()) {
-    text +=
-        "\n## What a call costs\n\nMicroseconds of each call of `gemm()` for a repeated product, without waiting for the device. "
-        "A driver that computes in the call shows on the clock.\n\n" +
-        head({"m x n x k", "kernel", "CPU, its thread", "CPU, all threads", "on the clock"});
-    for (const Json* bench : benches(report, "enqueue"))
-      for (const Json& x : bench->at("results"))
-        text += row(
-            {enqueued_text(x), x.at("kernel"), number(x.at("cpu_us")), number(x.at("process_cpu_us")), number(x.at("wall_us"))});
-  }
-  return text;
+  return section_text(report, "enqueue",
+                      "What a call costs\n\nMicroseconds of each call of `gemm()` for a repeated product, without waiting for "
+                      "the device. A driver that computes in the call shows on the clock.",
+                      {"m x n x k", "kernel", "CPU, its thread", "CPU, all threads", "on the clock"}, [](const Json& x) {
+                        return row({enqueued_text(x), x.at("kernel"), number(x.at("cpu_us")), number(x.at("process_cpu_us")),
+                                    number(x.at("wall_us"))});
+                      });
 }
 
 std::string first_text(const Json& report) {
-  std::string text;
-  if (!benches(report, "first").empty()) {
-    text +=
-        "\n## The first product of a process\n\nMilliseconds from host to host, in new processes; cold: no program is kept; "
-        "warm: glgemm's cache has the programs, the driver's own is empty; both warm: that is filled too.\n\n" +
-        head({"m x n x k", "kernel", "cold", "warm", "both warm", "second product", "from the process' start, cold", "warm",
-              "both warm"});
-    for (const Json* bench : benches(report, "first"))
-      for (const Json& x : bench->at("results")) {
-        const auto figure = [&](const char* name) { return x.contains(name) ? number(x.at(name)) : "no binaries are given"; };
-        text +=
-            row({shape_text(x), x.at("kernel"), figure("cold_ms"), figure("warm_ms"), figure("both_warm_ms"), figure("second_ms"),
-                 figure("cold_from_start_ms"), figure("warm_from_start_ms"), figure("both_warm_from_start_ms")});
-      }
-  }
-  return text;
+  return section_text(report, "first",
+                      "The first product of a process\n\nMilliseconds from host to host, in new processes; cold: no program is "
+                      "kept; warm: glgemm's cache has the programs, the driver's own is empty; both warm: that is filled too.",
+                      {"m x n x k", "kernel", "cold", "warm", "both warm", "second product", "from the process' start, cold",
+                       "warm", "both warm"},
+                      [](const Json& x) {
+                        std::vector<std::string> cells{shape_text(x), x.at("kernel")};
+                        for (const char* name : {"cold_ms", "warm_ms", "both_warm_ms", "second_ms", "cold_from_start_ms",
+                                                 "warm_from_start_ms", "both_warm_from_start_ms"})
+                          cells.push_back(x.contains(name) ? number(x.at(name)) : "no binaries are given");
+                        return row(cells);
+                      });
 }
 
 std::string streamed_text(const Json& report) {
-  std::string text;
-  if (!benches(report, "streamed").empty()) {
-    text +=
-        "\n## Streamed from the host\n\nSeconds, with an eighth of A, B and C on the device; resident: the product alone, on "
-        "matrices that are there; transfers: as many bytes moved without a product.\n\n" +
-        head({"m x n x k", "piece x k", "streamed", "resident", "transfers", "MiB moved", "over the bound"});
-    for (const Json* bench : benches(report, "streamed"))
-      for (const Json& x : bench->at("results")) {
+  return section_text(
+      report, "streamed",
+      "Streamed from the host\n\nSeconds, with an eighth of A, B and C on the device; resident: the product alone, on matrices "
+      "that are there; transfers: as many bytes moved without a product.",
+      {"m x n x k", "piece x k", "streamed", "resident", "transfers", "MiB moved", "over the bound"}, [](const Json& x) {
         const double moved = x.at("bytes_moved");
         const Json& piece = x.at("piece");
-        text += row({shape_text(x), piece[0].dump() + " x " + piece[1].dump() + " x " + piece[2].dump(),
-                     number(x.at("streamed_seconds")), number(x.at("resident_seconds")), number(x.at("transfers_alone_seconds")),
-                     number(moved / 1048576), number(moved / x.at("bound_bytes").get<double>())});
-      }
-  }
-  return text;
+        return row({shape_text(x), fmt::format("{} x {} x {}", piece[0].dump(), piece[1].dump(), piece[2].dump()),
+                    number(x.at("streamed_seconds")), number(x.at("resident_seconds")), number(x.at("transfers_alone_seconds")),
+                    number(moved / 1048576), number(moved / x.at("bound_bytes").get<double>())});
+      });
 }
 
 std::string cublas_text(const Json& report) {
-  std::string text;
-  if (report.at("cublas").is_object()) {
-    const Json& cublas = report.at("cublas");
-    text += "\n## Beside cuBLAS\n\nThrough " + cublas.at("library").get<std::string>() + ". Both were run in turn, " +
-            (cublas.at("rounds") == 1 ? "once" : std::to_string(cublas.at("rounds").get<int>()) + " times") +
-            " each, in processes of their own; times are medians of medians, on the GPU's clock.\n\n" +
-            head({"m x n x k", "cuBLAS' arithmetic", "kernel", "glgemm ms", "cuBLAS ms", "glgemm GFLOP/s", "cuBLAS GFLOP/s",
-                  "glgemm over cuBLAS"});
-    for (const Json& set : cublas.at("sets"))
-      for (const Json& x : set.at("results"))
-        text += row({shape_text(x) + (set.at("batch") == 1 ? "" : ", batch of " + set.at("batch").dump()), set.at("arithmetic"),
-                     kernel_text(x), number(x.at("glgemm_ms")), number(x.at("cublas_ms")), number(x.at("glgemm_gflops")),
-                     number(x.at("cublas_gflops")), number(x.at("ratio"))});
-  }
+  const Json& cublas = report.at("cublas");
+  if (!cublas.is_object()) return {};
+  std::string text =
+      fmt::format(
+          "\n## Beside cuBLAS\n\nThrough {}. Both were run in turn, {} each, in processes of their own; times are medians of "
+          "medians, on the GPU's clock.\n\n",
+          cublas.at("library").get<std::string>(), cublas.at("rounds") == 1 ? "once" : cublas.at("rounds").dump() + " times") +
+      head({"m x n x k", "cuBLAS' arithmetic", "kernel", "glgemm ms", "cuBLAS ms", "glgemm GFLOP/s", "cuBLAS GFLOP/s",
+            "glgemm over cuBLAS"});
+  for (const Json& set : cublas.at("sets"))
+    for (const Json& x : set.at("results"))
+      text += row({shape_text(x) + (set.at("batch") == 1 ? "" : ", batch of " + set.at("batch").dump()), set.at("arithmetic"),
+                   kernel_text(x), number(x.at("glgemm_ms")), number(x.at("cublas_ms")), number(x.at("glgemm_gflops")),
+                   number(x.at("cublas_gflops")), number(x.at("ratio"))});
   return text;
 }
 
 std::string tuning_text(const Json& report) {
-  std::string text;
-  if (report.at("tuning").is_object() && !report.at("tuning").at("entries").empty()) {
-    text += "\n## Tuned here\n\n" + head({"m x n x k", "batch", "type", "kernel", "parts of k", "GFLOP/s"});
-    for (const Json& entry : report.at("tuning").at("entries"))
-      text += row({std::to_string(entry.at("m").get<std::int64_t>()) + " x " + std::to_string(entry.at("n").get<std::int64_t>()) +
-                       " x " + std::to_string(entry.at("k").get<std::int64_t>()) + " " + entry.at("op").get<std::string>(),
-                   entry.value("batch", Json(1)).dump(), entry.at("type"), "`" + entry.at("kernel").get<std::string>() + "`",
-                   entry.value("split_k", Json(0)).dump(), number(entry.value("gflops", 0.0))});
-  }
+  const Json& tuning = report.at("tuning");
+  if (!tuning.is_object() || tuning.at("entries").empty()) return {};
+  std::string text = "\n## Tuned here\n\n" + head({"m x n x k", "batch", "type", "kernel", "parts of k", "GFLOP/s"});
+  for (const Json& entry : tuning.at("entries"))
+    text += row({shape_text(entry) + " " + entry.at("op").get<std::string>(), entry.value("batch", Json(1)).dump(),
+                 entry.at("type"), "`" + entry.at("kernel").get<std::string>() + "`", entry.value("split_k", Json(0)).dump(),
+                 number(entry.value("gflops", 0.0))});
   return text;
 }
 
 std::string tests_text(const Json& report) {
-  std::string text;
-  if (!report.at("tests_say").empty()) {
-    text += "\n## What the tests say\n\n";
-    for (const Json& line : report.at("tests_say")) text += "- " + line.get<std::string>() + "\n";
-  }
+  std::string text = report.at("tests_say").empty() ? "" : "\n## What the tests say\n\n";
+  for (const Json& line : report.at("tests_say")) text += "- " + line.get<std::string>() + "\n";
   return text;
 }
 
