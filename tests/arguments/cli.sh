@@ -35,6 +35,10 @@ bad 'instead of a required option' "glgemm transpose: '--ouptut' is not an optio
 bad 'far from any option' "glgemm devices: '--frobnicate' is not an option (--help lists them)" devices --frobnicate
 bad 'a value that is missing' 'glgemm bench: --check needs a value: auto|full|probe (--help explains)' bench --check
 bad 'a number out of range' "glgemm bench: --budget: '0' is not a number from 0.01 to 1000000 (--help explains)" bench --budget 0
+for number in nan -nan inf; do  # a comparison with NaN is false
+  bad "$number" "glgemm bench: --budget: '$number' is not a number from 0.01 to 1000000 (--help explains)" bench --size 8 --budget=$number
+  bad "$number" "glgemm inspect: --runs: '$number' is not a number from 1 to 1e+15 (--help explains)" inspect --size 8 --runs=$number
+done
 bad 'a whole number out of range' "glgemm tune: --patience: '1.5' is not a whole number from 1 to 1000000 (--help explains)" tune --patience 1.5
 bad 'a word that is none of a few' "glgemm bench: --check: 'maybe' is not auto, full or probe (--help explains)" bench --check maybe
 bad 'an unknown kernel' 'glgemm inspect: unknown kernel "fastest"; known kernels: outer, small, gemv, register, blocked, tiled, naive' \

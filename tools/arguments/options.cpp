@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 #include <stdexcept>
 #include <type_traits>
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include "system/program.hpp"
@@ -85,12 +84,11 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
 template <class T>
 CLI::Validator in_range(T least, T most) {
   return CLI::Validator(
-      [range = CLI::Range(least, most), least, most](std::string& value) {
-        std::ostringstream error;
-        if (!range(value).empty())
-          error << std::setprecision(15) << "'" << value << "' is not a " << (std::is_integral_v<T> ? "whole " : "")
-                << "number from " << least << " to " << most;
-        return error.str();
+      [least, most](std::string& value) {
+        T number{};
+        if (CLI::detail::lexical_cast(value, number) && number >= least && number <= most) return std::string();  // so no NaN
+        return fmt::format("'{}' is not a {}number from {:.15g} to {:.15g}", value, std::is_integral_v<T> ? "whole " : "",
+                           static_cast<double>(least), static_cast<double>(most));
       },
       "");
 }
