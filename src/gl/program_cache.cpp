@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/system.hpp"
 
 namespace glgemm {
@@ -52,18 +53,6 @@ bool is_temporary(std::string_view name) {
 }
 
 }  // namespace
-
-Hash128 fnv1a_128(std::string_view bytes) noexcept {
-  Hash128 hash{0x6c62272e07bb0142u, 0x62b821756295c58du};
-  constexpr std::uint64_t small = 0x13b;  // the prime is 2^88 + 0x13b
-  for (const char byte : bytes) {
-    hash.low ^= static_cast<unsigned char>(byte);
-    const std::uint64_t lower = (hash.low & 0xffffffffu) * small, upper = (hash.low >> 32) * small + (lower >> 32);
-    hash.high = hash.high * small + (upper >> 32) + (hash.low << 24);
-    hash.low *= small;
-  }
-  return hash;
-}
 
 ProgramCache::ProgramCache(const fs::path& folder, Log log, std::uint64_t max_bytes) noexcept
     : log_(std::move(log)), max_bytes_(max_bytes) {

@@ -65,11 +65,4 @@ class ProgramCache {
   std::uint64_t max_bytes_ = 0;
 };
 
-/// The FNV-1a hash of 128 bits by Fowler, Noll and Vo (http://www.isthe.com/chongo/tech/comp/fnv/), high half first.
-struct Hash128 {
-  std::uint64_t high = 0, low = 0;
-  friend bool operator==(const Hash128&, const Hash128&) = default;
-};
-Hash128 fnv1a_128(std::string_view bytes) noexcept;
-
 }  // namespace glgemm

@@ -45,7 +45,8 @@ bool has_few_buffers(const Limits& limits) {
   return limits.storage_blocks < kernels::storage_buffers;
 }
 
-/// A piece of a product. Its passes, in the order of cut(), only ever make it smaller.
+/// A piece of a product. Each pass makes it smaller or leaves it as it is. So what an earlier pass saw to still holds, apart from
+/// what align() sees to: it is called after each pass that may cut elsewhere.
 class PieceCutter {
  public:
   PieceCutter(const Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts)
@@ -65,8 +66,7 @@ class PieceCutter {
   void cut_to_indices();
   void cut_to_bands();
   void cut_to_windows();
-  void cut_to_whole_tiles();
-  void cut_to_whole_steps_of_k();
+  void align();
   /// Returns why no piece fits the workspace; nothing if one does.
   std::string cut_to_workspace();
   /// Why sums would be made in another order than the precision promises; nothing if they are not.
@@ -104,7 +104,7 @@ class PieceCutter {
   const std::int64_t k_step_;
   const std::int64_t max_bytes_;  ///< of a window
   std::int64_t parts_;            ///< of the piece's k
-  Piece piece_{};
+  Piece piece_{}, aligned_{};
   bool items_in_buffer_ = false;
 };
 
@@ -178,15 +178,17 @@ void PieceCutter::cut_to_windows() {
   shrink_to_windows(piece_);
 }
 
-/// What is cut along m or n is cut between tiles of the kernel, so that no tile is computed in part twice.
-void PieceCutter::cut_to_whole_tiles() {
-  if (piece_.m < problem_.m) piece_.m = round_down_above(piece_.m, block_.rows);
-  if (piece_.n < problem_.n) piece_.n = round_down_above(piece_.n, block_.columns);
-}
-
-/// What is cut along k is cut between the kernel's steps.
-void PieceCutter::cut_to_whole_steps_of_k() {
-  if (piece_.k < problem_.k) piece_.k = round_down_above(piece_.k, k_step_);
+/// Moves the cuts that were made since the last call: along m and n to where the kernel's tiles begin, so that no tile is
+/// computed in part twice; along k to where its steps begin; and then to where a piece straddles no band.
+void PieceCutter::align() {
+  const auto move = [&](std::int64_t Piece::*size, std::int64_t all, std::int64_t step) {
+    if (piece_.*size < all && piece_.*size != aligned_.*size) piece_.*size = round_down_above(piece_.*size, step);
+  };
+  move(&Piece::m, problem_.m, block_.rows);
+  move(&Piece::n, problem_.n, block_.columns);
+  move(&Piece::k, problem_.k, k_step_);
+  cut_to_bands();
+  aligned_ = piece_;
 }
 
 /// Panels and sums have room in the workspace, in bindings and in images.
@@ -325,12 +327,9 @@ std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const P
   cutter.cut_to_indices();
   cutter.cut_to_bands();
   cutter.cut_to_windows();
-  cutter.cut_to_whole_tiles();  // so that a workspace of what the plan says is enough for it
-  cutter.cut_to_whole_steps_of_k();
-  cutter.cut_to_bands();
+  cutter.align();
   if (std::string reason = cutter.cut_to_workspace(); !reason.empty()) return reason;
-  cutter.cut_to_whole_tiles();
-  cutter.cut_to_bands();  // whole tiles, and what fits the workspace, may straddle them again
+  cutter.align();
   if (std::string reason = cutter.why_not_in_blocks(); !reason.empty()) return reason;
   cutter.finish(plan);
   return {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/elements.hpp"
+#include "base/hash.hpp"
 #include "base/system.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
@@ -38,13 +39,13 @@ void add_scaled(Type type, std::byte* sum, const std::byte* x, std::complex<doub
   });
 }
 
-/// Bytes in which a single word of 8 differs have different hashes (FNV-1a, of words).
+/// FNV-1a over words of 8 bytes: any change of one word changes it.
 std::uint64_t hash_of(const std::byte* bytes, std::int64_t count) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  std::uint64_t hash = fnv1a_begin;
   for (std::int64_t at = 0; at < count; at += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes + at, static_cast<std::size_t>(std::min<std::int64_t>(8, count - at)));
-    hash = (hash ^ word) * 0x100000001b3u;
+    hash = fnv1a(hash, word);
   }
   return hash;
 }

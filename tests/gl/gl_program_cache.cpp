@@ -16,6 +16,7 @@
 #include <glgemm/plan.hpp>
 
 #include "engine/state.hpp"
+#include "base/hash.hpp"
 #include "gl/program_cache.hpp"
 #include "processes/child.hpp"
 #include "support/context.hpp"

@@ -18,6 +18,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/hash.hpp"
 #include "gl/program_cache.hpp"
 #include "support/environment.hpp"
 #include "support/program_file.hpp"

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/hash.hpp"
 #include "gl/program_cache.hpp"
 
 namespace glgemm::test {
