@@ -26,6 +26,7 @@
 #define C128 8
 #define F8E4M3 9
 #define F8E5M2 10
+#define U8 11
 
 #ifndef TYPE
 #define TYPE F32
@@ -99,6 +100,9 @@ precision highp int;
 #define WORD_SHIFT 2
 #elif TYPE == I8
 #define SUM I32
+#define WORD_SHIFT 2
+#elif TYPE == U8
+#define SUM U32
 #define WORD_SHIFT 2
 #else
 #define SUM TYPE
@@ -374,6 +378,8 @@ float from_16_bits(uint word, int index, bool brain) {
 ACC from_word(uint word, int index) {
 #if TYPE == I8
   return bitfieldExtract(int(word), (index & 3) * 8, 8);
+#elif TYPE == U8
+  return bitfieldExtract(word, (index & 3) * 8, 8);
 #elif TYPE == F8E4M3
   // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);

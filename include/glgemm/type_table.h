@@ -27,5 +27,6 @@
   ROW(c64,    C64,    7,  8,  complex,  c64,  sum,    std::complex<float>,  "c8",  "complex64")     \
   ROW(c128,   C128,   8,  16, complex,  c128, sum,    std::complex<double>, "c16", "complex128")    \
   ROW(f8e4m3, F8E4M3, 9,  1,  floating, f32,  sum,    float8_e4m3fn,        "",    "float8_e4m3fn") \
-  ROW(f8e5m2, F8E5M2, 10, 1,  floating, f32,  sum,    float8_e5m2,          "",    "float8_e5m2")
+  ROW(f8e5m2, F8E5M2, 10, 1,  floating, f32,  sum,    float8_e5m2,          "",    "float8_e5m2")   \
+  ROW(u8,     U8,     11, 1,  integer,  u32,  sum,    std::uint8_t,         "u1",  "uint8")
 // clang-format on

@@ -186,7 +186,7 @@ class Draw {
   Number draw_element() {
     const auto draw = [&]() -> long double {
       if (!x_.exact) return random_.uniform();
-      return static_cast<long double>(type_ == Type::u32 ? random_.below(7) : random_.below(13) - 6);
+      return static_cast<long double>(holds(type_, -1) ? random_.below(13) - 6 : random_.below(7));
     };
     const long double first = draw();
     return is_complex(type_) ? Number(draw(), first) : Number(first);
@@ -205,7 +205,7 @@ class Draw {
   Scalar draw_scalar() {
     const auto draw = [&] {
       const double size = random_.pick({0.0, 1.0, 2.0, 1.0, 3.0});
-      return type_ == Type::u32 || random_.coin() ? size : -size;
+      return !holds(type_, -1) || random_.coin() ? size : -size;
     };
     if (is_complex(type_)) {
       const double first = draw();

@@ -124,7 +124,7 @@ Errors measure_errors(Product& product) {
   result.exact = is_integer(product.settings.type);
   with_type(product.settings.type, [&]<class T>(T) {
     if constexpr (std::find(shown_types.begin(), shown_types.end(), type_of<T>()) != shown_types.end()) {
-      using C = std::conditional_t<std::is_same_v<T, std::int8_t>, std::int32_t, T>;
+      using C = std::conditional_t<std::is_integral_v<T>, accumulator_t<T>, T>;
       Matrix<T> b(n, std::ssize(at));
       std::transform(product.b_columns.elements().begin(), product.b_columns.elements().end(), b.elements().begin(),
                      [](float x) { return static_cast<T>(x); });
