@@ -63,7 +63,7 @@ enum {
 /// The size of an element of the type in bytes, 0 for a number that is no type. Any thread.
 GLGEMM_EXPORT int64_t glgemm_element_bytes(int32_t type);
 /// The type in which products of such elements are summed: GLGEMM_F32 for narrower floating-point types, GLGEMM_I32 for
-/// GLGEMM_I8, else the type itself; -1 for a number that is no type. Any thread.
+/// GLGEMM_I8, GLGEMM_U32 for GLGEMM_U8, else the type itself; -1 for a number that is no type. Any thread.
 GLGEMM_EXPORT int32_t glgemm_accumulator(int32_t type);
 
 /// Conversions of elements of 16 bits; from float by rounding to nearest even, NaN stays NaN. Any thread.

@@ -1,7 +1,7 @@
 // The types of a matrix's elements, one row each. C and C++ read it, and tests compare shaders/gemm.glsl with it.
 //
-// A new type is a row here, its number and its conversion in shaders/gemm.glsl, and, where C++ has no such type, a host type in
-// small_floats.hpp. All else derives from these.
+// A new type is a row here; its number, its accumulator and how it is read in shaders/gemm.glsl; where C++ has no such type, a host type
+// in small_floats.hpp; and its name in README.md, which a test asks for. docs/adding-a-type.md goes through them.
 #pragma once
 
 /// ROW(name, NAME, number, bytes, kind, sum, c, host, npy, numpy) of each type, in the order of the numbers:

@@ -66,7 +66,7 @@ GLGEMM_EXPORT Type parse_type(std::string_view text);
 /// "f32, f64, ...": the names of all types, for messages.
 GLGEMM_EXPORT std::string type_names();
 /// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for narrower floating-point types, i32
-/// for i8, else the type itself.
+/// for i8, u32 for u8, else the type itself.
 constexpr Type accumulator(Type type) noexcept {
   return info(type).accumulator;
 }
@@ -115,8 +115,8 @@ constexpr Type type_of() noexcept {
   static_assert(!sizeof(T), "glgemm has no such type");
 }
 
-/// The host type in which products of T are summed: float for half and bfloat16, std::int32_t for std::int8_t, else T itself.
-/// (A struct, since compilers spell conditions in exported names differently.)
+/// The host type in which products of T are summed: float for half and bfloat16, std::int32_t for std::int8_t and so on, else T
+/// itself. (A struct, since compilers spell conditions in exported names differently.)
 template <class T>
 struct Accumulator {
   using type = host_t<accumulator(type_of<T>())>;

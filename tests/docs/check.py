@@ -8,10 +8,12 @@
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
   - each link to a file, and to a heading of a page, leads somewhere;
+  - README.md names each type of 'glgemm inspect --tables', and what docs/kernels.md says of the parameters of kernels is so;
   - README.md keeps to 150 lines and 1,200 words.
 
 Ends with 1 and a line for each fault.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -149,6 +151,22 @@ readme = (root / "README.md").read_text()
 for what, count, most in (("lines", len(readme.splitlines()), 150), ("words", len(readme.split()), 1200)):
     if count > most:
         faults.append(f"README.md: {count} {what}, at most {most} are wanted")
+
+# What pages say of types and kernels against the tables. A kernel may have no row.
+tables = json.loads(subprocess.run([tool, "inspect", "--tables"], check=True, capture_output=True, text=True).stdout)
+of_types = [re.sub(r"[^\w]+", " ", row).split() for row in re.findall(r"^\| (.*?) \|", readme[readme.index("| types of A and B |") :], flags=re.M)]
+for each in tables["types"]:
+    if not any(each["name"] in row for row in of_types):
+        faults.append(f"README.md: the table of types lacks {each['name']}")
+kernels = {each["name"]: [its["name"] for its in each["parameters"]] for each in tables["kernels"]}
+page = (root / "docs/kernels.md").read_text()
+for name, text in re.findall(r"^\| `(\w+)` \| (.*) \|$", page, flags=re.M):
+    if not (root / "shaders" / f"{name}.comp").exists():
+        faults.append(f"docs/kernels.md: there is no kernel {name}")
+for name, text in re.findall(r"^\| `(\w+)` \| (.*) \|$", page[page.index("| kernel | parameters |") :], flags=re.M):
+    named = {word for word in re.findall(r"\w+", text) if word in kernels.get(name, []) or "_" in word}
+    if named != set(kernels.get(name, [])):
+        faults.append(f"docs/kernels.md: the parameters of {name} are {', '.join(kernels.get(name, []))}")
 
 print("\n".join(faults) if faults else f"{len(pages)} pages, {len(examples)} examples")
 sys.exit(1 if faults else 0)

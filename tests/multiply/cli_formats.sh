@@ -89,7 +89,8 @@ good 'i8 i1' '<i8' '(2, 2)' d8 '7 10 15 22' A_i8.npy A_i1.npy
 good 'i4 u4' '<i8' '(2, 2)' d8 '7 10 15 22' A_i4.npy A_u4.npy
 good 'u8, big-endian' '<u8' '(2, 2)' u8 '7 10 15 22' A_u8.npy A_u8.npy
 good 'u8, negative' '<i8' '(2, 2)' d8 '-7 -10 -15 -22' A_u8.npy A_u8.npy --alpha -1
-for type in u1 i2 u2; do
+good 'u1' '<u4' '(2, 2)' u4 '7 10 15 22' A_u1.npy A_u1.npy
+for type in i2 u2; do
   good "$type" '<i4' '(2, 2)' d4 '7 10 15 22' A_$type.npy A_$type.npy
   note "'A_$type.npy' holds "
 done
@@ -264,7 +265,7 @@ for i, (x, y) in enumerate(itertools.product(types, types)):
     want = np.matmul(a, b)
     got = np.load('z.npy') if result.returncode == 0 else None
     # Of narrow types C is wider, so that sums do not wrap or lose digits.
-    wider = {'float16': 'float32', 'int8': 'int32', 'uint8': 'int32', 'int16': 'int32', 'uint16': 'int32'}
+    wider = {'float16': 'float32', 'int8': 'int32', 'uint8': 'uint32', 'int16': 'int32', 'uint16': 'int32'}
     dtype = wider.get(str(want.dtype), str(want.dtype))
     if got is None or str(got.dtype) != dtype or got.shape != want.shape or not (got == want).all():
         print(x, y, a_shape, b_shape, 'got', got, got is not None and got.dtype, 'instead of', want, want.dtype, result.stderr)

@@ -78,7 +78,7 @@ inline Type type(const AnyMatrix& matrix) noexcept {
 ///
 /// Elements keep their type, or are converted to another one: floats are rounded to nearest, where what is beyond the range
 /// becomes infinite (NaN, in a type without infinities) and is counted; integers are not changed, so that a number that is no
-/// value of an integer type is an error. Types that glgemm does not have (bool, int16, int64, uint8, uint16, uint64) must be
+/// value of an integer type is an error. Types that glgemm does not have (bool, int16, int64, uint16, uint64) must be
 /// converted.
 class NpyFile {
  public:
