@@ -72,10 +72,6 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
   return result;
 }
 
-Json shape_json(const Shape& shape, const BenchOptions& options) {
-  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", std::string(to_string(options.type))}};
-}
-
 }  // namespace
 
 BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out) {

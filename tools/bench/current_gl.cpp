@@ -35,4 +35,42 @@ std::string shader_beginning(std::string_view extension) {
   return is_es() ? text + "precision highp float;\nprecision highp int;\n" : text;
 }
 
+GlProgram::GlProgram(std::initializer_list<Stage> stages, const std::string& beginning) : name_(glCreateProgram()) {
+  const auto require = [&](GLint done, GLuint object, auto get_log) {
+    if (done) return;
+    std::string log(2048, '\0');
+    GLsizei length = 0;
+    get_log(object, static_cast<GLsizei>(log.size()), &length, log.data());
+    glDeleteProgram(name_);
+    throw GlError("the driver refuses a shader: " + log.substr(0, static_cast<std::size_t>(length)));
+  };
+  GLint done = 0;
+  for (const Stage& stage : stages) {
+    const std::string source = beginning + std::string(stage.text);
+    const GLchar* const text = source.c_str();
+    const GLuint shader = glCreateShader(stage.kind);
+    glShaderSource(shader, 1, &text, nullptr);
+    glCompileShader(shader);
+    glAttachShader(name_, shader);
+    glDeleteShader(shader);  // lives as long as the program
+    glGetShaderiv(shader, GL_COMPILE_STATUS, &done);
+    require(done, shader, glGetShaderInfoLog);
+  }
+  glLinkProgram(name_);
+  glGetProgramiv(name_, GL_LINK_STATUS, &done);
+  require(done, name_, glGetProgramInfoLog);
+}
+
+GlProgram::~GlProgram() {
+  glDeleteProgram(name_);
+}
+
+void GlProgram::use() const {
+  glUseProgram(name_);
+}
+
+int GlProgram::location(const char* uniform) const {
+  return glGetUniformLocation(name_, uniform);
+}
+
 }  // namespace glgemm::tools

@@ -16,16 +16,13 @@ nlohmann::ordered_json scalar_json(std::complex<double> value, Type type) {
 nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                                    const Measurement& x) {
   const double work = flops(shape, options.type, options.batch);
-  nlohmann::ordered_json json{{"m", shape.m},
-                              {"n", shape.n},
-                              {"k", shape.k},
-                              {"type", std::string(to_string(options.type))},
-                              {"op_a", std::string(to_string(shape.op_a))},
-                              {"op_b", std::string(to_string(shape.op_b))},
-                              {"alpha", scalar_json(options.alpha, options.type)},
-                              {"beta", scalar_json(options.beta, options.type)},
-                              {"batch", options.batch},
-                              {"requested", x.requested}};
+  nlohmann::ordered_json json = shape_json(shape, options);
+  json.update({{"op_a", to_string(shape.op_a)},
+               {"op_b", to_string(shape.op_b)},
+               {"alpha", scalar_json(options.alpha, options.type)},
+               {"beta", scalar_json(options.beta, options.type)},
+               {"batch", options.batch},
+               {"requested", x.requested}});
   if (x.space) json["space"] = true;
   if (x.kernel) {
     const Tile block = tile(*x.kernel);
@@ -67,6 +64,10 @@ nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const Peer
                         {"storage_program", roofline->storage_program},
                         {"image_program", roofline->image_program}};
   return json;
+}
+
+nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& options) {
+  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(options.type)}};
 }
 
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,

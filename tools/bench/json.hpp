@@ -16,6 +16,8 @@ namespace glgemm::tools {
 /// {"device": {...}, "results": [], "ratios": []}; and where they are there, "peers": {"devices": {...}, "results": []} and
 /// "roofline": {...}.
 nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline);
+/// {"m", "n", "k", "type"}: with what every result begins.
+nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& options);
 /// Adds what was measured on one shape.
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                  std::span<const Measurement> results, std::span<const Ratio> ratios);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 
+#include "arguments/options.hpp"
 #include "bench/current_gl.hpp"
 
 namespace glgemm::tools {
@@ -143,39 +144,21 @@ std::vector<ArithmeticType> find_arithmetic() {
 
 std::vector<std::string> find_shader_extensions() {
   std::vector<std::string> found;
-  for (const std::string_view name : {"GL_KHR_shader_subgroup_basic",
-                                      "GL_KHR_shader_subgroup_vote",
-                                      "GL_KHR_shader_subgroup_arithmetic",
-                                      "GL_KHR_shader_subgroup_ballot",
-                                      "GL_KHR_shader_subgroup_shuffle",
-                                      "GL_KHR_shader_subgroup_shuffle_relative",
-                                      "GL_KHR_shader_subgroup_clustered",
-                                      "GL_KHR_shader_subgroup_quad",
-                                      "GL_NV_shader_subgroup_partitioned",
-                                      "GL_NV_shader_thread_group",
-                                      "GL_NV_shader_thread_shuffle",
-                                      "GL_ARB_shader_ballot",
-                                      "GL_ARB_shader_group_vote",
-                                      "GL_EXT_shader_explicit_arithmetic_types",
-                                      "GL_EXT_shader_explicit_arithmetic_types_int8",
-                                      "GL_EXT_shader_explicit_arithmetic_types_int16",
-                                      "GL_EXT_shader_explicit_arithmetic_types_int64",
-                                      "GL_EXT_shader_explicit_arithmetic_types_float16",
-                                      "GL_EXT_shader_8bit_storage",
-                                      "GL_EXT_shader_16bit_storage",
-                                      "GL_NV_gpu_shader5",
-                                      "GL_AMD_gpu_shader_half_float",
-                                      "GL_AMD_gpu_shader_int16",
-                                      "GL_ARB_gpu_shader_int64",
-                                      "GL_NV_shader_atomic_float",
-                                      "GL_NV_shader_atomic_fp16_vector",
-                                      "GL_EXT_control_flow_attributes",
-                                      "GL_KHR_memory_scope_semantics",
-                                      "GL_KHR_cooperative_matrix",
-                                      "GL_NV_cooperative_matrix"}) {
+  constexpr std::string_view names =
+      "GL_KHR_shader_subgroup_basic,GL_KHR_shader_subgroup_vote,GL_KHR_shader_subgroup_arithmetic,"
+      "GL_KHR_shader_subgroup_ballot,GL_KHR_shader_subgroup_shuffle,GL_KHR_shader_subgroup_shuffle_relative,"
+      "GL_KHR_shader_subgroup_clustered,GL_KHR_shader_subgroup_quad,GL_NV_shader_subgroup_partitioned,"
+      "GL_NV_shader_thread_group,GL_NV_shader_thread_shuffle,GL_ARB_shader_ballot,GL_ARB_shader_group_vote,"
+      "GL_EXT_shader_explicit_arithmetic_types,GL_EXT_shader_explicit_arithmetic_types_int8,"
+      "GL_EXT_shader_explicit_arithmetic_types_int16,GL_EXT_shader_explicit_arithmetic_types_int64,"
+      "GL_EXT_shader_explicit_arithmetic_types_float16,GL_EXT_shader_8bit_storage,GL_EXT_shader_16bit_storage,"
+      "GL_NV_gpu_shader5,GL_AMD_gpu_shader_half_float,GL_AMD_gpu_shader_int16,GL_ARB_gpu_shader_int64,"
+      "GL_NV_shader_atomic_float,GL_NV_shader_atomic_fp16_vector,GL_EXT_control_flow_attributes,"
+      "GL_KHR_memory_scope_semantics,GL_KHR_cooperative_matrix,GL_NV_cooperative_matrix";
+  for (const std::string& name : split_list(names)) {
     const GLuint program = link(shader_beginning(name) + "layout(local_size_x = 1) in;\nvoid main() {}\n");
     if (program == 0) continue;
-    found.emplace_back(name);
+    found.push_back(name);
     glDeleteProgram(program);
   }
   return found;

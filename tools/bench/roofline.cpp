@@ -4,7 +4,6 @@
 #include <glad/gl.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -28,38 +28,15 @@ namespace {
 
 using Macros = std::vector<std::pair<std::string, int>>;
 
-class Program {
- public:
-  /// The shader with the macros defined after its first line, which is #version.
-  Program(std::string_view source, const Macros& macros) : id_(glCreateProgram()) {
-    const std::size_t line = source.find('\n') + 1;
-    std::string text = shader_beginning();
-    for (const auto& [name, value] : macros) text += "#define " + name + " " + std::to_string(value) + "\n";
-    text += source.substr(line);
-    const GLuint shader = glCreateShader(GL_COMPUTE_SHADER);
-    const GLchar* const data = text.c_str();
-    glShaderSource(shader, 1, &data, nullptr);
-    glCompileShader(shader);
-    glAttachShader(id_, shader);
-    glLinkProgram(id_);
-    glDeleteShader(shader);
-    GLint linked = 0;
-    glGetProgramiv(id_, GL_LINK_STATUS, &linked);
-    if (linked) return;
-    std::array<GLchar, 2000> log{};
-    glGetShaderInfoLog(shader, static_cast<GLsizei>(log.size()), nullptr, log.data());
-    glDeleteProgram(id_);
-    throw GlError(std::string("roofline: the driver refuses a shader: ") + log.data());
-  }
-  ~Program() { glDeleteProgram(id_); }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-  void use() const { glUseProgram(id_); }
-  GLint uniform(const char* name) const { return glGetUniformLocation(id_, name); }
-
- private:
-  GLuint id_;
-};
+/// What stands before a shader's text, in place of its first line.
+std::string beginning(const Macros& macros) {
+  std::string text = shader_beginning();
+  for (const auto& [name, value] : macros) text += fmt::format("#define {} {}\n", name, value);
+  return text;
+}
+std::string_view behind_first_line(std::string_view text) {
+  return text.substr(text.find('\n') + 1);
+}
 
 /// The host's time for `run` and for the device to finish it.
 double milliseconds(const std::function<void()>& run) {
@@ -120,14 +97,15 @@ Best measure_flops(double min_ms) {
   constexpr GLuint max_groups = 65535;
   Best best;
   const auto measure = [&](int workgroup, int accumulators, int fused, int samples) {
-    const Program program(shaders::text_of_multiply_add,
-                          {{"WORKGROUP", workgroup}, {"ACCUMULATORS", accumulators}, {"FUSED", fused}, {"UNROLL", unroll}});
+    const GlProgram program(
+        {{GL_COMPUTE_SHADER, behind_first_line(shaders::text_of_multiply_add)}},
+        beginning({{"WORKGROUP", workgroup}, {"ACCUMULATORS", accumulators}, {"FUSED", fused}, {"UNROLL", unroll}}));
     program.use();
-    glUniform1f(program.uniform("x"), 0.5f);
-    glUniform1f(program.uniform("y"), 1.0f);
+    glUniform1f(program.location("x"), 0.5f);
+    glUniform1f(program.location("y"), 1.0f);
     GLuint iterations = 64, groups = 64;
     const auto run = [&] {
-      glUniform1ui(program.uniform("iterations"), iterations);
+      glUniform1ui(program.location("iterations"), iterations);
       glDispatchCompute(groups, 1, 1);
     };
     milliseconds(run);  // the driver may compile now
@@ -185,10 +163,10 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
   const auto measure = [&](int workgroup, int count, bool consecutive) {
     const std::int64_t groups = window / (element * workgroup * count);
     if (groups < 1 || groups > 65535) return;
-    const Program program(shaders::text_of_read,
-                          {{"WORKGROUP", workgroup}, {"IMAGE", image ? 1 : 0}, {"CONSECUTIVE", consecutive ? 1 : 0}});
+    const GlProgram program({{GL_COMPUTE_SHADER, behind_first_line(shaders::text_of_read)}},
+                            beginning({{"WORKGROUP", workgroup}, {"IMAGE", image}, {"CONSECUTIVE", consecutive}}));
     program.use();
-    glUniform1ui(program.uniform("count"), static_cast<GLuint>(count));
+    glUniform1ui(program.location("count"), static_cast<GLuint>(count));
     const auto read = [&](std::int64_t from, GLuint count_of_groups) {
       if (image) {
         glTexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32F, elements.id(), static_cast<GLintptr>(from),

@@ -98,22 +98,20 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
                        median(shares), median(speed_ups) / n, set.moved / 1048576, 100 * transfers, 100 * computing,
                        100 * waiting, 100 * rest);
     if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
-    json["results"].push_back({{"m", shape.m},
-                               {"n", shape.n},
-                               {"k", shape.k},
-                               {"type", std::string(to_string(bench.type))},
-                               {"accelerators", i + 1},
-                               {"seconds", median(set.times)},
-                               {"runs", set.times.size()},
-                               {"speed_up", median(speed_ups)},
-                               {"efficiency", median(speed_ups) / n},
-                               {"threads_speed_up", median(threads_ups)},
-                               {"bytes_moved", set.moved},
-                               {"transfers", transfers},
-                               {"computing", computing},
-                               {"waiting", waiting},
-                               {"rest", rest},
-                               {"failures", set.failures}});
+    Json result = shape_json(shape, bench);
+    result.update({{"accelerators", i + 1},
+                   {"seconds", median(set.times)},
+                   {"runs", set.times.size()},
+                   {"speed_up", median(speed_ups)},
+                   {"efficiency", median(speed_ups) / n},
+                   {"threads_speed_up", median(threads_ups)},
+                   {"bytes_moved", set.moved},
+                   {"transfers", transfers},
+                   {"computing", computing},
+                   {"waiting", waiting},
+                   {"rest", rest},
+                   {"failures", set.failures}});
+    json["results"].push_back(std::move(result));
     if (i == 0) continue;
     const std::string of = fmt::format("{} accelerators", i + 1), control = fmt::format("{} threads", i + 1);
     const std::string place = ", " + product_text(shape, bench);
@@ -279,25 +277,23 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
                        to_string(shape), static_cast<double>(limit) / 1048576, piece, median(streamed), median(without),
                        median(on_device), median(transfers), median(over_resident), median(over_unlimited), median(over_slower),
                        moved / 1048576, over_bound);
-    json["results"].push_back({{"m", shape.m},
-                               {"n", shape.n},
-                               {"k", shape.k},
-                               {"type", std::string(to_string(bench.type))},
-                               {"device_memory_limit", options.device_memory_limit},
-                               {"memory_limit", options.memory_limit},
-                               {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
-                               {"kernel", to_string(plan.window.kernel)},
-                               {"device_bytes", plan.device_bytes},
-                               {"host_bytes", plan.host_bytes},
-                               {"bytes_moved", moved},
-                               {"bound_bytes", plan.bound_bytes},
-                               {"streamed_seconds", median(streamed)},
-                               {"unlimited_seconds", median(without)},
-                               {"resident_seconds", median(on_device)},
-                               {"transfers_alone_seconds", median(transfers)},
-                               {"transfer_seconds", std::chrono::duration<double>(report.transfer_time).count()},
-                               {"compute_seconds", std::chrono::duration<double>(report.compute_time).count()},
-                               {"runs", streamed.size()}});
+    Json result = shape_json(shape, bench);
+    result.update({{"device_memory_limit", options.device_memory_limit},
+                   {"memory_limit", options.memory_limit},
+                   {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
+                   {"kernel", to_string(plan.window.kernel)},
+                   {"device_bytes", plan.device_bytes},
+                   {"host_bytes", plan.host_bytes},
+                   {"bytes_moved", moved},
+                   {"bound_bytes", plan.bound_bytes},
+                   {"streamed_seconds", median(streamed)},
+                   {"unlimited_seconds", median(without)},
+                   {"resident_seconds", median(on_device)},
+                   {"transfers_alone_seconds", median(transfers)},
+                   {"transfer_seconds", std::chrono::duration<double>(report.transfer_time).count()},
+                   {"compute_seconds", std::chrono::duration<double>(report.compute_time).count()},
+                   {"runs", streamed.size()}});
+    json["results"].push_back(std::move(result));
     for (const auto& [of, over, values] :
          {std::tuple("streamed", "resident", over_resident), std::tuple("streamed", "no limit", over_unlimited),
           std::tuple("streamed", "the slower of its transfers and the product alone", over_slower)})

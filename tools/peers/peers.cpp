@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "arguments/options.hpp"
 #include "system/files.hpp"
 #include "system/processes.hpp"
 
@@ -32,29 +33,22 @@ constexpr std::array<Known, 2> known_peers{{
 }};
 
 std::string problem_line(const std::string& verb, const PeerProblem& p) {
-  std::ostringstream out;
-  out.precision(17);
-  out << verb << ' ' << static_cast<int>(p.type) << ' ' << static_cast<int>(p.op_a) << ' ' << static_cast<int>(p.op_b) << ' '
-      << p.m << ' ' << p.n << ' ' << p.k << ' ' << p.batch << ' ' << p.alpha.real() << ' ' << p.alpha.imag() << ' '
-      << p.beta.real() << ' ' << p.beta.imag();
-  return out.str();
+  return fmt::format("{} {} {} {} {} {} {} {} {:.17g} {:.17g} {:.17g} {:.17g}", verb, static_cast<int>(p.type),
+                     static_cast<int>(p.op_a), static_cast<int>(p.op_b), p.m, p.n, p.k, p.batch, p.alpha.real(), p.alpha.imag(),
+                     p.beta.real(), p.beta.imag());
 }
 
 }  // namespace
 
 std::vector<std::string> parse_peers(std::string_view text) {
   std::vector<std::string> names;
-  for (bool more = true; more;) {
-    const std::size_t end = text.find(',');
-    const std::string name(text.substr(0, end));
-    more = end != std::string_view::npos;
-    text.remove_prefix(more ? end + 1 : text.size());
+  for (const std::string& name : split_list(text)) {
     const auto known = std::find_if(known_peers.begin(), known_peers.end(), [&](const Known& x) { return x.name == name; });
     if (known == known_peers.end())
       throw std::invalid_argument("--peer: '" + name + "' is not a peer; there are openblas and clblast");
     if (!known->built)
-      throw std::invalid_argument("--peer: " + name + " is not built in; install " + std::string(known->packages) +
-                                  ", configure and build again");
+      throw std::invalid_argument(
+          fmt::format("--peer: {} is not built in; install {}, configure and build again", name, known->packages));
     if (std::find(names.begin(), names.end(), name) != names.end())
       throw std::invalid_argument("--peer: " + name + " is there twice");
     names.push_back(name);

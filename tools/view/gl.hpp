@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <glad/gl.h>
+
+#include "bench/current_gl.hpp"
 
 namespace glgemm::tools {
 
@@ -37,53 +38,6 @@ class GlBuffer {
   unsigned name() const { return name_; }
 
  private:
-  unsigned name_ = 0;
-};
-
-/// A linked program.
-class GlProgram {
- public:
-  struct Stage {
-    GLenum kind;
-    std::string_view text;
-  };
-  /// Every stage is GLSL 4.30, with `definitions` before it.  @throws std::runtime_error  with the driver's log
-  GlProgram(std::initializer_list<Stage> stages, const std::string& definitions) : name_(glCreateProgram()) {
-    for (const Stage& stage : stages) {
-      const std::string source = "#version 430\n" + definitions + std::string(stage.text);
-      const char* text = source.c_str();
-      const unsigned shader = glCreateShader(stage.kind);
-      glShaderSource(shader, 1, &text, nullptr);
-      glCompileShader(shader);
-      glAttachShader(name_, shader);
-      glDeleteShader(shader);  // lives as long as the program
-      int compiled = 0;
-      glGetShaderiv(shader, GL_COMPILE_STATUS, &compiled);
-      if (!compiled) fail(shader, glGetShaderInfoLog);
-    }
-    glLinkProgram(name_);
-    int linked = 0;
-    glGetProgramiv(name_, GL_LINK_STATUS, &linked);
-    if (!linked) fail(name_, glGetProgramInfoLog);
-  }
-  ~GlProgram() { glDeleteProgram(name_); }
-  GlProgram(const GlProgram&) = delete;
-  GlProgram& operator=(const GlProgram&) = delete;
-
-  void use() const { glUseProgram(name_); }
-  int location(const char* uniform) const { return glGetUniformLocation(name_, uniform); }
-
- private:
-  template <class GetLog>
-  [[noreturn]] void fail(unsigned object, GetLog get_log) {
-    std::string log(2048, '\0');
-    int length = 0;
-    get_log(object, static_cast<int>(log.size()), &length, log.data());
-    log.resize(static_cast<std::size_t>(length));
-    glDeleteProgram(name_);
-    throw std::runtime_error("the driver refuses a shader: " + log);
-  }
-
   unsigned name_ = 0;
 };
 

@@ -22,8 +22,8 @@ std::int64_t checked(const Engine& engine, std::int64_t n) {
   return n;
 }
 
-std::string define(Type type) {
-  return fmt::format("#define TYPE_{}\n", to_string(type));
+std::string beginning(Type type) {
+  return fmt::format("#version 430\n#define TYPE_{}\n", to_string(type));
 }
 
 std::int64_t in_words(std::int64_t bytes) {
@@ -66,8 +66,8 @@ Product::Product(Engine& engine, Settings wanted)
       b(convert(scene_b(scene), settings.type)),
       a(in_words(settings.n * settings.n * element_bytes(settings.type))),
       c(in_words(settings.n * settings.n * element_bytes(scene.c_type))),
-      animate({{GL_COMPUTE_SHADER, animate_shader}}, define(scene.type)),
-      draw({{GL_VERTEX_SHADER, cover_shader}, {GL_FRAGMENT_SHADER, map_shader}}, define(scene.c_type)) {
+      animate({{GL_COMPUTE_SHADER, animate_shader}}, beginning(scene.type)),
+      draw({{GL_VERTEX_SHADER, cover_shader}, {GL_FRAGMENT_SHADER, map_shader}}, beginning(scene.c_type)) {
   const auto view = [&](const GlBuffer& buffer, Type type) {
     return BufferView{.buffer = buffer.name(), .rows = settings.n, .columns = settings.n, .type = type};
   };
