@@ -61,7 +61,7 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments);
 template <class T>
 CLI::Validator in_range(T least, T most);
 
-/// Refuses what is none of these words.
+/// Refuses a value that is not one of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);

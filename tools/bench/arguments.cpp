@@ -67,7 +67,7 @@ void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
     throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
 }
 
-/// In a context, or in those of accelerators.
+/// Measures in one context, or with --scaling in the contexts of the accelerators.
 BenchResult measure(const Arguments& arguments, std::ostream& out) {
   ScalingOptions scaling{arguments.options, arguments.accelerators};
   if (!arguments.device_memory_limit.empty())

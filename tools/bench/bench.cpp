@@ -51,7 +51,7 @@ namespace {
 struct Job {
   Shape shape;
   std::vector<RequestedKernel> kernels;
-  std::vector<RequestedKernel> space;  ///< every point of it, if it was asked for
+  std::vector<RequestedKernel> space;  ///< every point of the tuner's space, if the space was asked for
 };
 
 /// Every kernel of the tuner's space, with k in one part, as the planner cuts it, and in powers of two of parts, where that makes

@@ -44,8 +44,8 @@ struct BenchOptions {
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
   double cpu_seconds = 20;         ///< a serial loop that would take longer is measured on a band of rows
-  std::optional<int> repeats;      ///< none: as many as half a second allows, at least 3 and at most 50
-  std::optional<int> warmup;       ///< none: as many as a tenth of a second allows, at least 1 and at most 50
+  std::optional<int> repeats;      ///< none: for half a second, at least 3 and at most 50
+  std::optional<int> warmup;       ///< none: for a tenth of a second, at least 1 and at most 50
   std::vector<std::string> peers;  ///< as parse_peers() gives them
   std::string opencl_device;       ///< for clblast, see PeerClient
   std::optional<RooflineOptions> roofline;

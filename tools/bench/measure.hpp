@@ -44,7 +44,7 @@ struct Measurement {
   Report report;                    ///< a kernel's last run
   std::vector<double> gpu_times;    ///< the GPU's; empty for a peer
   std::vector<double> call_times;   ///< the host's, from the call until C is there
-  std::vector<double> total_times;  ///< the same with the copies to and from the device; empty for a peer
+  std::vector<double> total_times;  ///< the host's, with the copies to and from the device; empty for a peer
   std::string clock_note;           ///< why the GPU's times are not used; empty if they are
   std::optional<BudgetRun> budget;
   ProductCheck check;
@@ -94,8 +94,8 @@ class Trial {
   virtual std::function<void(Report* report)> on_device(Engine& engine, const PlanOptions& options) const = 0;
   /// The product from host to host; its C is what check_host() then checks.
   virtual Report run(Engine& engine, const PlanOptions& options) = 0;
-  /// The seconds that the transfers of a streamed product take alone: as many bytes up and down, in sections as large as the
-  /// plan's, through DeviceMatrix.
+  /// The seconds that the transfers of a streamed product take alone. They move the bytes that the report counts, up and down, in
+  /// sections of the plan's size, through DeviceMatrix.
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
   /// Of the C that was checked last.
   virtual Picture picture(const std::string& title) const = 0;

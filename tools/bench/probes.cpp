@@ -44,7 +44,7 @@ std::vector<std::string> names_of_bits(std::int64_t bits, const std::array<std::
   return result;
 }
 
-/// A value, and what shader_for() makes of it: no other type has this result.
+/// A test of a type: the shader of shader_for() turns `value` into `sum` if it computes in this type, and in no other.
 struct Sum {
   std::string_view type;  ///< ours
   std::string_view name;  ///< in GLSL
@@ -293,7 +293,7 @@ void compare_timers(Probes& probes) {
   glDeleteProgram(program);
 }
 
-/// Timestamps one after the other: their least difference is that of the clock, or of two commands.
+/// The least difference of timestamps that follow each other: the step of the clock, or the time of a command.
 std::int64_t timer_step() {
   std::array<GLuint, 64> queries{};
   glGenQueries(static_cast<GLsizei>(queries.size()), queries.data());

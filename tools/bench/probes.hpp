@@ -32,7 +32,7 @@ struct Rounding {
   bool inputs_kept = false;         ///< a subnormal times a normal number
   bool results_kept = false;        ///< a product of normal numbers
   bool sums_kept = false;           ///< of subnormals
-  bool shared_kept = false;         ///< such a product in shared memory
+  bool shared_kept = false;         ///< a product that is subnormal, in shared memory
   bool copies_kept = false;         ///< a subnormal that is just read and written
 };
 

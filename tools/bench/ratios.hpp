@@ -14,11 +14,12 @@
 namespace glgemm::tools {
 
 /// How many times as fast `of` is as `over`: the ratio of the medians of their times, or the share of a limit that is reached.
-/// `low` and `high` are the spread: the same of the slower quartile of the one over the faster of the other, and the reverse.
+/// `low` and `high` are the spread. `low` compares the slower quartile of `of` with the faster quartile of `over`; `high` is the
+/// reverse.
 struct Ratio {
   std::string name;  ///< "auto over tiled, 1024x1024x1024 f32"
   std::string of;    ///< as requested, or a peer's name
-  std::string over;  ///< the same, or "roofline", "reading rate" or "best of space"
+  std::string over;  ///< as requested, a peer's name, "roofline", "reading rate" or "best of space"
   double value = 0;
   double low = 0;
   double high = 0;
@@ -43,11 +44,11 @@ Ratio ratio_of(const std::string& name, const std::string& of, const std::string
 std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results,
                           const Roofline* roofline);
 
-/// For each of those that stand over the same on several shapes, the geometric mean: "auto over tiled, geometric mean of 4".
+/// The geometric mean of the ratios of several shapes, for each pair of `of` and `over`: "auto over tiled, geometric mean of 4".
 std::vector<Ratio> geometric_means(std::span<const Ratio> ratios);
 
-/// Of each run under a budget: the share of the calls of advance that took over twice the budget once the rate was known, and the
-/// time that it took in all over that of the plain product.
+/// Two ratios of each run under a budget. The first is the share of the calls of advance that took over twice the budget, once
+/// the rate was known. The second is the time of the run over the time of the plain product.
 std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results);
 
 /// Bytes of A, B and C, and of C once more if it is read.

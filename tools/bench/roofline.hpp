@@ -19,8 +19,8 @@ struct RooflineOptions {
 struct Roofline {
   double gflops = 0;            ///< f32 multiply-adds without memory, two operations each
   double storage_gb_per_s = 0;  ///< reading a storage buffer by vec4
-  double image_gb_per_s = 0;    ///< reading the same through an rgba32f image of the buffer
-  std::string flops_program;    ///< the one that gave gflops, in words
+  double image_gb_per_s = 0;    ///< reading the buffer through an rgba32f image of it
+  std::string flops_program;    ///< which program gave `gflops`, in words
   std::string storage_program;
   std::string image_program;
   std::int64_t bytes = 0;  ///< of the buffer that was read
@@ -38,7 +38,7 @@ struct Roofline {
 /// @throws OutOfMemory  not even a sixteenth of the buffer can be had
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options = {});
 
-/// What `bench --roofline` or `report` wrote of it to a file of JSON.
+/// Reads a roofline from a file of JSON that `bench --roofline` or `report` wrote.
 /// @throws FileError              the file cannot be read
 /// @throws std::invalid_argument  it has no roofline; the message names it
 Roofline read_roofline(const std::string& path);

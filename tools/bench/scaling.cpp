@@ -184,7 +184,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
       return took;
     };
 
-    // The first runs compile and measure rates; those of the second show how many there can be.
+    // The first run compiles and measures rates. The second one's time decides how many rounds there are.
     Progress progress(1);
     double all = 0;
     for (Scaled& set : sets) {

@@ -13,7 +13,8 @@ struct Colour {
   std::string_view name, light, dark;
 };
 // The colours of M. Okabe and K. Ito, "Color Universal Design" (jfly.uni-koeln.de/color), which the colour-blind can tell apart.
-// Light: blue, vermillion, bluish green, reddish purple, orange, sky blue. Dark: those of them that stand out there come first.
+// c0 to c5 are blue, vermillion, bluish green, reddish purple, orange and sky blue on light pages. On dark pages the colours that
+// stand out there come first.
 constexpr std::array<Colour, 4 + drawing_colours> palette{{{"ink", "#1b1b1b", "#f0f0f0"},
                                                            {"soft", "#565656", "#b4b4b4"},
                                                            {"faint", "#c9c9c9", "#4c4c4c"},

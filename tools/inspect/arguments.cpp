@@ -52,7 +52,7 @@ struct Arguments {
 Device find_device(const Arguments& arguments) {
   if (!arguments.as.empty()) return absent_device(arguments.as);
   if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
-  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused all the same.
+  // Where there is no usable device, the plan is made for the least limits; bad arguments are refused in any case.
   std::optional<HeadlessContext> context;
   try {
     context.emplace(HeadlessOptions{.device = arguments.device});
@@ -126,7 +126,7 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
   return {window, options, stream.window, std::move(why), std::move(stream)};
 }
 
-/// The roof of the file, else that of the device, if it is there.
+/// The roofline of the file; without a file, of the device, if it is there.
 std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device) {
   if (!arguments.roofline.empty()) return read_roofline(arguments.roofline);
   if (!device.there) return std::nullopt;

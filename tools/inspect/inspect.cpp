@@ -451,7 +451,7 @@ std::string json_of_difference(const Planned& a, const Planned& b, const Device&
 
 namespace {
 
-/// What `--diff` compares of a plan: names and values, the same names for all.
+/// What `--diff` compares of a plan: names and values. All plans have these names.
 std::vector<std::pair<std::string, std::string>> compared(const Planned& planned) {
   const Plan& plan = planned.plan;
   const auto [block, group, groups, count, t] = values_of(plan);
@@ -488,7 +488,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The lines that one text has and the other lacks, in order: their longest common part is left out.
+/// Prints the lines in which two texts differ, in order. The lines of their longest common subsequence are left out.
 void print_lines_that_differ(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = a.size(); i-- > 0;)

@@ -18,7 +18,7 @@ struct Device {
   Limits limits;
   std::vector<TunedChoice> tuning;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  bool there = false;  ///< else nothing runs here, and the limits are those of a device that could be
+  bool there = false;  ///< false: nothing runs here, and the limits are those of a usual device
 };
 
 /// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
@@ -27,7 +27,7 @@ struct Planned {
   PlanOptions options;
   Plan plan;
   Explanation why;
-  /// Where it is streamed: `problem` and `plan` are then those of a window of a whole piece.
+  /// Set where the product is streamed. `problem` and `plan` are then of one window of a whole piece.
   std::optional<StreamPlan> stream{};
 };
 
@@ -44,7 +44,7 @@ struct Shown {
 Device absent_device(const std::string& name);
 /// The classes and the devices that they stand for, on the standard output.
 void print_device_classes();
-/// The same as a JSON array, with a line feed at its end.
+/// The classes and their devices as a JSON array, with a line feed at its end.
 std::string device_classes_json();
 /// The tables of types and of kernels as JSON, {"types": [...], "kernels": [...]}, with a line feed at its end.
 std::string tables_json();

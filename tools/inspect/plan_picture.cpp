@@ -66,7 +66,7 @@ void draw_cuts(Drawing& picture, const Box& box, std::int64_t length, std::int64
   }
 }
 
-/// Of m, n and k: the problem's and those of a piece, as it runs.
+/// The sizes of the whole problem and of a piece, as they run.
 struct Cut {
   std::int64_t m, n, k, piece_m, piece_n, piece_k;
 };
@@ -179,7 +179,7 @@ std::vector<Step> slices_of_piece(const Plan& plan, std::size_t most) {
   return steps;
 }
 
-/// Whether a workgroup has blocks of many items, one for each invocation; tile() is then such a block.
+/// Whether each invocation of a workgroup computes a block of another item. tile() is then the block of one invocation.
 bool has_many_items(const Kernel& kernel) {
   return name(kernel) == "small";
 }
@@ -433,8 +433,8 @@ Invocations invocations_of_tile(const Plan& plan) {
   return {block.columns / of_invocation("tile_n", block.columns), block.rows / of_invocation("tile_m", block.rows)};
 }
 
-// The shaders' contracts say how the parts lie: side by side by texels of 16 bytes; one below the other as they are (register),
-// row by row (gemv), by texels (blocked).
+// The shaders' contracts say which elements an invocation has. In a row they are vectors of 16 bytes. In a column they are
+// contiguous (register), single rows (gemv) or vectors (blocked).
 InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down) {
   const Tile block = tile(plan.kernel);
   const Invocations count = invocations_of_tile(plan);

@@ -19,13 +19,14 @@ struct Share {
   std::int64_t moved_bytes = 0;
 };
 
-/// The elements of C that one invocation of a workgroup computes, as rows and columns of its tile: the one at this place.
+/// The elements of C that one invocation of a workgroup computes, as rows and columns of the workgroup's tile.
 struct InvocationPart {
   std::vector<std::int64_t> rows, columns;
 };
-/// `across` and `down` say which invocation: how many lie left of it and above it. @throws std::out_of_range  there is none
+/// `across` and `down` are the place of the invocation in the tile, from the left and from the top.
+/// @throws std::out_of_range  there is no such invocation
 InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down);
-/// How many invocations of a tile lie side by side (x) and one below the other (y) in it. Those that share elements count once.
+/// How many invocations a tile has in a row and in a column. Invocations that share elements count once.
 struct Invocations {
   std::int64_t across = 1, down = 1;
 };

@@ -25,9 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The plans of a problem: that of the planner, and with `all` one for each kernel that the tuner could choose and for each of
-/// the other families.
-/// `engine`: the device's, whose tuning table has a say in what runs; null where there is none.
+/// The plans of a problem: the planner's own; with `all` also one for each kernel of the tuner's space and of the kernel table.
+/// `engine`: the device's, whose tuning table the planner goes by; null where there is no device.
 std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const ValidateOptions& options, const Engine* engine) {
   std::vector<Plan> plans{engine ? engine->plan(problem, options.plan) : make_plan(problem, limits, options.plan)};
   if (!options.all) return plans;

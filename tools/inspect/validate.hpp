@@ -26,7 +26,7 @@ struct ValidateOptions {
   std::string device{};
   bool use_device = true;
   Limits limits{};   ///< where no device is used
-  bool all = false;  ///< every kernel of the tuner's space, not only the one that runs
+  bool all = false;  ///< every kernel of the tuner's space; else only the planner's choice
 };
 
 /// Has glslangValidator and the driver compile each program of the problems' plans, each program once. Takes a while with `all`.

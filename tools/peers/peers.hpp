@@ -12,9 +12,9 @@
 namespace glgemm::tools {
 
 /// Reads NAME[,NAME...].
-/// @throws std::invalid_argument  a name that is none, is there twice, or is that of a peer that is not built in: the message
-/// names
-///                                the packages that it needs
+/// @throws std::invalid_argument  a name is no peer's or is there twice; or a peer is not built in: the message names the
+/// packages
+///                                that it needs
 std::vector<std::string> parse_peers(std::string_view text);
 
 /// A peer at work. Blocks in every function; one thread at a time.

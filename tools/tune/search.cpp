@@ -40,7 +40,7 @@ bool adjacent(const std::set<std::int64_t>& known, std::int64_t x, std::int64_t 
   return after != known.end() && *after == std::max(x, y);
 }
 
-/// The same on every machine, unlike std::shuffle.
+/// Unlike std::shuffle, it gives equal orders on every machine.
 void shuffle(std::vector<Candidate>& list, std::mt19937_64& random) {
   for (std::size_t left = list.size(); left > 1; --left) std::swap(list[left - 1], list[random() % left]);
 }

@@ -191,8 +191,8 @@ class Tuner {
     return entry;
   }
 
-  /// A worker with the problem loaded. Programs are the same for many problems, so that one worker serves many; in the end it
-  /// gives way to a new one, since drivers keep what they compiled.
+  /// A worker with the problem loaded. One worker serves many problems, since they share programs. After 2000 candidates a new
+  /// worker takes its place, since drivers keep what they compiled.
   Worker& loaded(const TuneProblem& problem) {
     constexpr int most = 2000;
     if (served_ >= most) worker_.reset(), current_ = nullptr;
@@ -213,7 +213,7 @@ class Tuner {
            });
   }
 
-  /// Has the worker do something for a candidate.  @return what became of it if that is bad
+  /// Has the worker do something for a candidate.  @return the fate of a candidate that fails; none where it succeeds
   template <class F>
   std::optional<Fate> guarded(const TuneProblem& problem, const F& f) {
     try {
@@ -272,7 +272,7 @@ class Tuner {
     std::vector<Candidate> space = space_.candidates;
     std::erase_if(space, [&](const Candidate& candidate) { return !is_asked_for(candidate); });
 
-    // The planner's own choice comes first, and of each family the one that the kernels have by default.
+    // First come the planner's own choice and each family with its default parameters.
     std::vector<Candidate> first{planned};
     for (const Kernel& kernel : kernel_table())
       for (const std::int64_t split : {0, 1}) first.push_back({to_string(kernel), split});
@@ -343,7 +343,7 @@ class Tuner {
     double planned_ms = 0;  ///< 0 if the planner's choice could not run
   };
 
-  /// The best one against the planner's choice, once more and longer. The latter wins if it is faster after all.
+  /// Races the best candidate against the planner's choice once more, for longer. The planner's choice wins if it is faster now.
   Outcome settle(const TuneProblem& problem, const Candidate& planned, Best& best) {
     Outcome outcome{best.ms, 0};
     const bool same = planned == best.candidate;

@@ -24,7 +24,7 @@ class Canvas {
   void draw(const Product& product, const std::string& heading, int width, int height);
   /// The picture of a window of this size, which none need be. Waits.  @throws std::runtime_error  it cannot be drawn
   Picture screenshot(const Product& product, const std::string& heading, int width, int height);
-  /// What is drawn over the picture, which leaves it so many pixels at the right where the window has twice as many.
+  /// `draw` is called after the picture. `reserved` pixels at the right stay free for it, in windows that are twice as wide.
   void set_on_top(std::function<void()> draw, int reserved) {
     draw_on_top_ = std::move(draw);
     reserved_ = reserved;

@@ -41,7 +41,7 @@ class GlBuffer {
   unsigned name_ = 0;
 };
 
-/// Writes A for a phase: an invocation for each 32-bit word of it, see Scene.
+/// Writes A for a phase, see Scene. Each invocation writes one 32-bit word of A.
 inline constexpr std::string_view animate_shader = R"(
 layout(local_size_x = 64) in;
 

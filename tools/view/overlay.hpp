@@ -58,7 +58,7 @@ class Overlay {
     controls(viewer, paused);
     ImGui::Separator();
     curve("frame", viewer.frame_times());
-    if (!viewer.settings().large) curve("kernel", viewer.times().history());  // that of a large one runs across frames
+    if (!viewer.settings().large) curve("kernel", viewer.times().history());  // a large product's kernel runs across frames
     ImGui::Separator();
     errors(viewer.errors());
     ImGui::PopTextWrapPos();

@@ -37,7 +37,7 @@ struct Product {
   PlanOptions options;
   Plan plan;
   Explanation why;
-  Matrix<float> b_columns;  ///< those of B that measure_errors() takes, once it was called
+  Matrix<float> b_columns;  ///< the columns of B that measure_errors() compares; empty before its first call
 };
 
 /// The error of C as it was in some frame, against its bound.

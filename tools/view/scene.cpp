@@ -52,7 +52,7 @@ Scene make_scene(std::int64_t n, Type type) {
         fmt::format("elements of type {} cannot be shown; of these they can: {}", to_string(type), shown));
   }
   Scene scene{.n = n, .type = type, .c_type = is_type_of_c(type, type) ? type : accumulator(type), .waves = {}};
-  std::mt19937 engine(7);  // its numbers are the same everywhere, those of a distribution need not be
+  std::mt19937 engine(7);  // its numbers are equal on all systems; the numbers of a distribution need not be
   const auto random = [&engine] { return static_cast<std::uint32_t>(engine()); };
   double power = 0, greatest = 0;
   for (std::int64_t p = 0; p < n; ++p) {
@@ -69,8 +69,8 @@ Scene make_scene(std::int64_t n, Type type) {
     greatest = std::max(greatest, static_cast<double>(wave.amplitude));
     scene.waves.push_back(wave);
   }
-  // The mean square of wave() is 8/15, and C is a sum of many independent products of two: nearly all of it is within 3 standard
-  // deviations, which a scale of 1 makes 1.
+  // The mean square of wave() is 8/15. C is a sum of many independent products of two waves, so nearly all of its elements are
+  // within 3 standard deviations. The scale makes 3 standard deviations 1.
   const double deviation = 8.0 / 15.0 * std::sqrt(power);
   double scale = 1 / (3 * deviation);
   if (is_integer(type)) {

@@ -34,7 +34,7 @@ inline constexpr std::array shown_types{Type::f32, Type::f16, Type::bf16, Type::
 struct Scene {
   std::int64_t n = 0;
   Type type = Type::f32;    ///< of A and B: one of shown_types
-  Type c_type = Type::f32;  ///< i32 for i8, else the same
+  Type c_type = Type::f32;  ///< i32 for i8, else as `type`
   float scale = 1;
   double range = 1;  ///< elements of C from -range to range have a colour of their own
   std::vector<Wave> waves;
@@ -51,7 +51,7 @@ float wave(std::uint32_t angle) noexcept;
 
 /// A before it is converted to the scene's type; for integer types, integers.
 Matrix<float> scene_a(const Scene& scene, std::uint32_t phase);
-/// B, likewise.
+/// B before it is converted to the scene's type.
 Matrix<float> scene_b(const Scene& scene);
 /// The elements in the type, one after the other, and zeros to a multiple of 4 bytes.
 std::vector<std::byte> convert(const Matrix<float>& matrix, Type type);

@@ -106,7 +106,7 @@ class Window {
 constexpr bool has_overlay = true;
 #else
 constexpr bool has_overlay = false;
-/// Stands for the one that is left out.
+/// Stands for the panel, which is left out.
 struct Overlay {
   static constexpr int reserved = 0;
   explicit Overlay(GLFWwindow*) {}

@@ -129,7 +129,7 @@ class Viewer {
   /// Another product. A kernel that cannot run it gives way to the planner's choice; what cannot be shown at all is said, and the
   /// present one stays.
   void change(Settings settings);
-  /// Twice the size, or half of it; of a large product the budget.
+  /// Doubles or halves the size; of a large product, the budget.
   void resize(bool bigger);
   void change_largeness();
   void set_budget(std::chrono::nanoseconds budget);
