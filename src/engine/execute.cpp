@@ -7,38 +7,14 @@
 
 #include "base/elements.hpp"
 #include "engine/validate.hpp"
+#include "kernels/interface.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/cost_model.hpp"
 
 namespace glgemm {
 namespace {
 
-static_assert(gl::storage_bindings == kernels::storage_buffers);
-
-/// The locations of gemm.glsl's uniforms.
-enum Location : int {
-  at_x0,
-  at_y0,
-  at_z0,
-  at_size,
-  at_a,
-  at_b,
-  at_c,
-  at_alpha,
-  at_beta,
-  at_flags,
-  at_d,
-  at_bias,
-  at_activation,
-  at_low,
-  at_high,
-  at_panels,
-  at_parts,
-  at_sums
-};
-
-/// The bits of gemm.glsl's `flags`.
-enum Flag { conjugate_a = 1, conjugate_b = 2, read_c = 4, first_k = 8, last_k = 16, add_d = 32, add_bias = 64, packs_b = 128 };
+using namespace kernels;  // the numbers of interface.hpp
 
 struct Place {
   unsigned buffer = 0;
@@ -78,7 +54,7 @@ class Dispatch {
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
     const std::int64_t whole_words = (size_bytes + rest + 3) / 4 * 4;  // shaders read 16-bit and 8-bit elements by words
     gl::bind_storage(state_.api, point(binding), buffer, begin - rest, whole_words);
-    bound_ |= bit(binding);
+    bound_ |= gl::bit(binding);
     return rest;
   }
 
@@ -268,7 +244,7 @@ void Dispatch::bind_unused() {
   const BufferView& c = call_.product.c;
   for (unsigned i = 0; i < gl::storage_bindings; ++i) {
     const auto binding = static_cast<gl::Binding>(i);
-    if (kernels::family(key_.kernel).declares(key_, i) && !(bound_ & bit(binding)) && i != gl::binding_items)
+    if (kernels::family(key_.kernel).declares(key_, i) && !(bound_ & gl::bit(binding)) && i != gl::binding_items)
       bind(binding, c.bands.empty() ? c.buffer : c.bands.front(), c.offset_bytes, element_bytes(c.type));
   }
 }

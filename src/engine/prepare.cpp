@@ -51,7 +51,7 @@ gl::Bindings bindings_of(const Plan& plan) {
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (unsigned i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::family(key.kernel).declares(key, i)) result |= bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
+      if (kernels::family(key.kernel).declares(key, i)) result |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
   }
   return result;
 }

@@ -7,20 +7,13 @@
 #include <span>
 
 #include "gl/context.hpp"
+#include "kernels/interface.hpp"
 
 namespace glgemm::gl {
 
-/// The storage-buffer bindings of the kernels, as in gemm.glsl.
-enum Binding : unsigned {
-  binding_a,
-  binding_b,
-  binding_c,
-  binding_d,
-  binding_bias,
-  binding_items,
-  binding_partial,
-  storage_bindings
-};
+using enum kernels::Binding;
+using kernels::Binding;
+constexpr unsigned storage_bindings = kernels::storage_buffers;
 
 /// A set of what a call may change of the context's state, one bit for each.
 using Bindings = unsigned;

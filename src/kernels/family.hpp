@@ -88,7 +88,7 @@ class Family {
   Kernel kernel_of(const std::array<int, Kernel::max_parameters>& values) const;
 };
 
-/// Whether a program that finishes C has the storage buffer 3, the residual's, or 4, the bias's.
+/// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 
 /// Iterations of loops, those inside included: nothing promises that a driver unrolls any.

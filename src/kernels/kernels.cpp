@@ -273,23 +273,23 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer) {
 }
 
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer) {
-  return key.epilogue && (!key.few_buffers || (buffer == 3 ? key.residual : key.bias));
+  return key.epilogue && (!key.few_buffers || (buffer == binding_d ? key.residual : key.bias));
 }
 
 bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   const Panels from = panels(key.kernel);
   const bool packs_a = from != Panels::none && panel_width(key.kernel, Role::a, key.type) > 0, writes_c = !key.parts;
   switch (buffer) {
-    case 0:
+    case binding_a:
       return !packs_a && key.wide != Panels::image;
-    case 1:
+    case binding_b:
       return from != Panels::image && !(key.wide == Panels::image && wide_reads() == WideReads::a_and_b);
-    case 2:
+    case binding_c:
       return writes_c;
-    case 3:
-    case 4:
+    case binding_d:
+    case binding_bias:
       return writes_c && declares_of_epilogue(key, buffer);
-    case 5:
+    case binding_items:
       return key.items;
     default:
       return key.parts || key.c_type != accumulator(key.type);

@@ -9,6 +9,7 @@
 #include <glgemm/plan.hpp>
 
 #include "base/rounding.hpp"
+#include "kernels/interface.hpp"
 #include "kernels/table.hpp"
 
 namespace glgemm::kernels {
@@ -22,8 +23,6 @@ std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Pre
 /// What an invocation can have on GPUs; the rest would go through memory.
 constexpr std::int64_t max_registers = 255;
 
-/// The storage buffers of gemm.glsl, by their numbers there.
-constexpr unsigned storage_buffers = 7;
 /// The binding at which the program has that buffer: its number, or with few buffers how many of lower numbers the program has.
 unsigned binding_of(const ProgramKey& key, unsigned buffer);
 

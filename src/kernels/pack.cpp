@@ -1,5 +1,6 @@
 // pack.comp: brings an operand into panels. A step before a product.
 #include "kernels/family.hpp"
+#include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
 namespace {
@@ -14,7 +15,7 @@ constexpr About about{.name = "pack", .summary = "brings an operand into panels,
 class PackFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
-    return buffer == 0 || buffer == 6 || (buffer == 5 && key.items);
+    return buffer == binding_a || buffer == binding_partial || (buffer == binding_items && key.items);
   }
   bool has_panels_uniform(const ProgramKey&) const override { return true; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }

@@ -1,5 +1,6 @@
 // reduce.comp: adds up the sums over the parts of k. A step after a product.
 #include "kernels/family.hpp"
+#include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
 namespace {
@@ -14,8 +15,9 @@ constexpr About about{.name = "reduce", .summary = "adds up the sums over the pa
 class ReduceFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
-    return buffer == 2 || buffer == 6 || ((buffer == 3 || buffer == 4) && declares_of_epilogue(key, buffer)) ||
-           (buffer == 5 && key.items);
+    return buffer == binding_c || buffer == binding_partial ||
+           ((buffer == binding_d || buffer == binding_bias) && declares_of_epilogue(key, buffer)) ||
+           (buffer == binding_items && key.items);
   }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return true; }

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Kernel kernels[] = {parse_kernel("naive:workgroup_x=4,workgroup_y=4"), parse_kernel("tiled:tile=4")};
+const Kernel two_kernels[] = {parse_kernel("naive:workgroup_x=4,workgroup_y=4"), parse_kernel("tiled:tile=4")};
 
 /// What became of the programs of an engine: how many lines of its log begin with each word.
 struct Outcome {
@@ -68,7 +68,7 @@ Outcome multiply_all(const std::string& folder) {
         b(l, j) = static_cast<float>(3 * l - j);
         c(i, j) += a(i, l) * b(l, j);
       }
-  for (const Kernel& kernel : kernels) {
+  for (const Kernel& kernel : two_kernels) {
     CAPTURE(to_string(kernel));
     PlanOptions options;
     options.kernel = kernel;
@@ -137,7 +137,7 @@ TEST_CASE("program cache: the variable says where where the application does not
     };
     Engine engine(test::get_proc_address, options);
     PlanOptions naive;
-    naive.kernel = kernels[0];
+    naive.kernel = two_kernels[0];
     CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
     engine.release();
   }
@@ -219,7 +219,7 @@ TEST_CASE("program cache: the planned program from the cache is ready at once, a
   test::context();
   if (!gives_binaries()) return;
   const TemporaryFolder folder;
-  const ProgramKey key{.kernel = kernels[0]};
+  const ProgramKey key{.kernel = two_kernels[0]};
   Outcome outcome;
   const auto with_state = [&](auto use) {
     Engine::State state;
@@ -323,7 +323,7 @@ TEST_CASE("programs timed" * doctest::skip()) {
       }
   });
   const double dispatched = timed([&] {
-    gl::Program& program = state.program({.kernel = kernels[0]});
+    gl::Program& program = state.program({.kernel = two_kernels[0]});
     program.set(api, 3, std::array{0, 0, 0, 0});  // a C without elements
     api.UseProgram(program.id());
     api.DispatchCompute(1, 1, 1);

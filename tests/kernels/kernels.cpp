@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <glgemm/plan.hpp>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -42,6 +43,54 @@ TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
     for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) emitted.insert(macro);
     CHECK(emitted == defaults_in(std::string(shaders::text(name(kernel)))));
   }
+}
+
+TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms and flags") {
+  // gemm.glsl and what it includes are part of every kernel's text.
+  const std::string text(shaders::text("naive"));
+  const auto found = [&](const char* pattern, std::size_t name, std::size_t number) {
+    std::map<std::string, int> result;
+    const std::regex expression(pattern);
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
+      result[(*it)[name]] = std::stoi((*it)[number]);
+    return result;
+  };
+  using namespace kernels;
+  using Numbers = std::map<std::string, int>;
+  CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) == Numbers{{"A", binding_a},
+                                                                  {"B", binding_b},
+                                                                  {"C", binding_c},
+                                                                  {"D", binding_d},
+                                                                  {"BIAS", binding_bias},
+                                                                  {"ITEMS", binding_items},
+                                                                  {"PARTIAL", binding_partial}});
+  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) == Numbers{{"x0", at_x0},
+                                                                                     {"y0", at_y0},
+                                                                                     {"z0", at_z0},
+                                                                                     {"size", at_size},
+                                                                                     {"a_at", at_a},
+                                                                                     {"b_at", at_b},
+                                                                                     {"c_at", at_c},
+                                                                                     {"alpha", at_alpha},
+                                                                                     {"beta", at_beta},
+                                                                                     {"flags", at_flags},
+                                                                                     {"d_at", at_d},
+                                                                                     {"bias_at", at_bias},
+                                                                                     {"activation", at_activation},
+                                                                                     {"act_low", at_low},
+                                                                                     {"act_high", at_high},
+                                                                                     {"panels_at", at_panels},
+                                                                                     {"parts", at_parts},
+                                                                                     {"sums_at", at_sums}});
+  CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) ==
+        Numbers{{"CONJUGATE_A", conjugate_a},
+                {"CONJUGATE_B", conjugate_b},
+                {"READ_C", read_c},
+                {"FIRST_K", first_k},
+                {"LAST_K", last_k},
+                {"ADD_D", add_d},
+                {"ADD_BIAS", add_bias},
+                {"PACKS_B", packs_b}});
 }
 
 TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {
