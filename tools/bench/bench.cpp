@@ -67,7 +67,7 @@ std::vector<RequestedKernel> points_of_space(const Problem& problem, const Limit
       constexpr std::int64_t shortest = 128;  // of k: a shorter part saves less than its reduction costs
       if (split > 1 && split * shortest > problem.k) break;
       if (splits.insert(make_plan(problem, limits, options).parts).second)
-        points.push_back({.text = to_string(kernel) + (split == 0 ? "" : ", split_k=" + std::to_string(split)),
+        points.push_back({.text = to_string(kernel) + (split == 0 ? "" : fmt::format(", split_k={}", split)),
                           .kernel = kernel,
                           .space = true,
                           .split_k = split});

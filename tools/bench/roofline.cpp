@@ -119,8 +119,8 @@ Best measure_flops(double min_ms) {
     }
     ms = std::min(ms, best_of(samples, run));
     const double work = 2.0 * 4 * accumulators * unroll * iterations * groups * workgroup;
-    best.take(work / ms / 1e6, std::to_string(accumulators) + " vec4 for each of " + std::to_string(workgroup) + " invocations" +
-                                   (fused ? ", fma()" : ", s * x + y"));
+    best.take(work / ms / 1e6,
+              fmt::format("{} vec4 for each of {} invocations{}", accumulators, workgroup, fused ? ", fma()" : ", s * x + y"));
     return work / ms;
   };
   // The number of accumulators first, which hides latencies; then, with the best, the workgroup's size.
@@ -182,8 +182,8 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
     const double ms = best_of(software ? 2 : 5, [&] {
       for (std::int64_t from = 0; from < bytes; from += window) read(from, static_cast<GLuint>(groups));
     });
-    best.take(static_cast<double>(bytes) / ms / 1e6, std::to_string(workgroup) + " invocations, " + std::to_string(count) +
-                                                         " vec4 each, " + (consecutive ? "one after the other" : "side by side"));
+    best.take(static_cast<double>(bytes) / ms / 1e6, fmt::format("{} invocations, {} vec4 each, {}", workgroup, count,
+                                                                 consecutive ? "one after the other" : "side by side"));
   };
   for (const int count : {256, 1024}) measure(64, count, true);
   measure(64, 32, false);
@@ -220,8 +220,7 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
   const std::int64_t least = std::max<std::int64_t>(bytes / 16, 1 << 16);
   while (!elements.allocate(bytes)) {
     bytes /= 2;
-    if (bytes < least)
-      throw OutOfMemory("roofline: a buffer of " + std::to_string(2 * bytes) + " bytes cannot be had", 2 * bytes);
+    if (bytes < least) throw OutOfMemory(fmt::format("roofline: a buffer of {} bytes cannot be had", 2 * bytes), 2 * bytes);
   }
   roofline.bytes = bytes;
   const Best storage = measure_reading(elements, bytes, false, software);

@@ -77,7 +77,7 @@ class Scale {
 };
 
 std::string classes(const Series& series, const char* what) {
-  return "c" + std::to_string(series.colour % drawing_colours) + " " + what;
+  return fmt::format("c{} {}", series.colour % drawing_colours, what);
 }
 
 void draw_series(Drawing& drawing, const Series& series, const Scale& x, const Scale& y, double bar_width, double bar_shift) {

@@ -27,7 +27,7 @@ std::string short_text(double value) {
 }
 
 std::string elements(std::int64_t count) {
-  return std::to_string(count) + (count == 1 ? " element" : " elements");
+  return fmt::format("{} element{}", count, count == 1 ? "" : "s");
 }
 
 std::string place(const Matrix<float>& ratios, std::int64_t at, std::int64_t batch) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -176,8 +177,8 @@ int inspect(Arguments& arguments) {
     return 0;
   }
   if (problems.size() > 1)
-    throw std::invalid_argument("--shape is given " + std::to_string(problems.size()) +
-                                " times; only --compiled and --validate take several");
+    throw std::invalid_argument(
+        fmt::format("--shape is given {} times; only --compiled and --validate take several", problems.size()));
   if (!arguments.image.empty()) require_svg(arguments.image, "--image");
   if (arguments.image.empty() && (!arguments.roofline.empty() || arguments.accelerators))
     throw std::invalid_argument("--roofline and --accelerators are for --image");

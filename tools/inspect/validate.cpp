@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
 #include <glgemm/headless.hpp>
@@ -122,10 +123,12 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
 void print(const Validated& validated, std::ostream& out) {
   for (const auto& [program, by, why] : validated.refused) out << "REFUSED by " << by << ": " << program << ": " << why << '\n';
   const std::size_t programs = validated.programs.size(), refused = validated.refused.size();
-  out << programs << (programs == 1 ? " program; glslangValidator" : " programs; glslangValidator")
-      << (validated.device.empty() ? "" : " and " + validated.device)
-      << (refused == 0 ? (validated.device.empty() ? " takes all\n" : " take all\n")
-                       : ": " + std::to_string(refused) + " refused\n");
+  const bool driver = !validated.device.empty();
+  out << fmt::format("{} program{}; glslangValidator{}{}\n", programs, programs == 1 ? "" : "s",
+                     driver ? " and " + validated.device : "",
+                     refused > 0 ? fmt::format(": {} refused", refused)
+                     : driver    ? " take all"
+                                 : " takes all");
 }
 
 std::string json_of(const Validated& validated) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
+
 namespace glgemm::tools {
 
 TestResult test_result(const std::string& output, const std::string& trouble) {
@@ -30,7 +32,7 @@ TestResult test_result(const std::string& output, const std::string& trouble) {
   const std::size_t count = failures.size();
   std::string named;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, 20); ++i) named += (i > 0 ? ", " : ": ") + failures[i];
-  if (count > 20) named += " and " + std::to_string(count - 20) + " more";
+  if (count > 20) named += fmt::format(" and {} more", count - 20);
 
   const bool script_passed = cases < 0 && count == 0 && last == "all passed";
   TestResult result;
@@ -38,9 +40,9 @@ TestResult test_result(const std::string& output, const std::string& trouble) {
   if (cases == 0)
     result.text = "no test case ran";
   else if (cases > 0 && (failed > 0 || count > 0))
-    result.text = std::to_string(failed) + " of " + std::to_string(cases) + " test cases failed" + named;
+    result.text = fmt::format("{} of {} test cases failed{}", failed, cases, named);
   else if (cases > 0)
-    result.text = std::to_string(passed) + " test cases passed";
+    result.text = fmt::format("{} test cases passed", passed);
   else if (script_passed)
     result.text = "passed";
   else

@@ -92,7 +92,7 @@ Json goals(const Json& report) {
         if (x.at("requested") == "tiled" && x.at("n") == paper.n) {
           const double rate = flops({paper.n, paper.n, paper.n}) / paper.gpu_ms / 1e6;
           paper_kernel = {x.at("gflops").get<double>() / rate,
-                          "tiled over the paper's " + number(rate) + " GFLOP/s, N = " + std::to_string(paper.n)};
+                          fmt::format("tiled over the paper's {} GFLOP/s, N = {}", number(rate), paper.n)};
         }
   if (paper_kernel.first > 0) list.add(paper_kernel.second, paper_kernel.first, none, none);
   for (const Json& told : report.at("tests_say")) {

@@ -170,8 +170,7 @@ Figure over_n(const Reports& reports, bool speed_ups) {
             series.try_emplace(of, Series{of + suffix(reports, i), {}, {}, Series::Kind::line, colour, i > 0}).first->second;
         if (!one.points.empty() && one.points.back().x == n) return;
         one.points.push_back({n, value});
-        one.tips.push_back(of + suffix(reports, i) + ", N = " + std::to_string(static_cast<std::int64_t>(n)) + ": " +
-                           number(value));
+        one.tips.push_back(fmt::format("{}{}, N = {:.0f}: {}", of, suffix(reports, i), n, number(value)));
       };
       add(name, name == "auto" ? 0 : name == "tiled" ? 1 : name == "naive" ? 2 : 5, speed_ups ? rate / serial : rate);
       if (!speed_ups) add("serial", 3, serial);
@@ -184,7 +183,7 @@ Figure over_n(const Reports& reports, bool speed_ups) {
   for (const PaperResult& one : paper_results) {
     const double value = speed_ups ? one.cpu_ms / one.gpu_ms : flops({one.n, one.n, one.n}) / one.gpu_ms / 1e6;
     paper.points.push_back({static_cast<double>(one.n), value});
-    paper.tips.push_back("paper, N = " + std::to_string(one.n) + ": " + number(value));
+    paper.tips.push_back(fmt::format("paper, N = {}: {}", one.n, number(value)));
   }
   figure.chart.series.push_back(std::move(paper));
   std::set<double> sizes;
@@ -250,10 +249,10 @@ Figure errors(const Reports& reports) {
           ++all;
           add_command(figure, command);
         }
-      Series bars{what + std::to_string(all) + " results" + suffix(reports, i), {}, {}, Series::Kind::bars, colour, i > 0};
+      Series bars{fmt::format("{}{} results{}", what, all, suffix(reports, i)), {}, {}, Series::Kind::bars, colour, i > 0};
       for (std::size_t b = 0; b < names.size() && all > 0; ++b) {
         bars.points.push_back({static_cast<double>(b), static_cast<double>(counts.at(b))});
-        bars.tips.push_back(what + std::to_string(counts.at(b)) + " results" + suffix(reports, i));
+        bars.tips.push_back(fmt::format("{}{} results{}", what, counts.at(b), suffix(reports, i)));
       }
       figure.chart.series.push_back(std::move(bars));
       colour += 2;
@@ -322,8 +321,8 @@ Figure beside_cublas(const Reports& reports) {
 /// A product as a key that two reports share.
 std::string key_of(const Json& x) {
   const int batch = x.value("batch", 1);
-  return shape_text(x) + " " + x.value("type", "f32") + (batch == 1 ? "" : ", batch of " + std::to_string(batch)) + ", " +
-         x.at("requested").get<std::string>();
+  return fmt::format("{} {}{}, {}", shape_text(x), x.value("type", "f32"), batch == 1 ? "" : fmt::format(", batch of {}", batch),
+                     x.at("requested").get<std::string>());
 }
 
 /// A table, in Markdown, of the products that both have.
@@ -342,13 +341,13 @@ std::string compared(const Json& a, const Json& b) {
     const double rate = result->at("gflops");
     if (found == rates.end() || rate <= 0 || found->second <= 0 || !seen.insert(key).second) continue;
     const double ratio = found->second / rate;
-    rows += "| " + key + " | " + number(rate) + " | " + number(found->second) + " | " + number(ratio) + " |\n";
+    rows += fmt::format("| {} | {} | {} | {} |\n", key, number(rate), number(found->second), number(ratio));
     logs += std::log(ratio);
     ++count;
   }
   if (count == 0) return "No product was measured in both reports.\n";
   return "| product, and what was asked for | A, GFLOP/s | B, GFLOP/s | B over A |\n|---|---|---|---|\n" + rows +
-         "\nB over A, geometric mean of " + std::to_string(count) + ": " + number(std::exp(logs / count)) + "\n";
+         fmt::format("\nB over A, geometric mean of {}: {}\n", count, number(std::exp(logs / count)));
 }
 
 constexpr std::string_view page_style = R"css(

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/version.hpp>
 #include <nlohmann/json.hpp>
 
@@ -423,8 +424,7 @@ class Reporter {
       if (ended.status == 4) return left_out(step, last_words(ended.err));
       if (ended.status != 0 || !cublas.is_object()) return ends(step, shown, "failed", why(ended), ended.seconds);
       if (const std::size_t timed = cublas.at("results").size(); timed != results.size())
-        return ends(step, shown, "failed",
-                    "it timed " + std::to_string(timed) + " of " + std::to_string(results.size()) + " products", ended.seconds);
+        return ends(step, shown, "failed", fmt::format("it timed {} of {} products", timed, results.size()), ended.seconds);
       report_["cublas"]["library"] = cublas.at("library");
       set.update({{"arithmetic", cublas.at("arithmetic")}, {"tensor_cores", cublas.at("tensor_cores")}});
       ours.resize(results.size());

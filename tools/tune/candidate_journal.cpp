@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "files/files.hpp"
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string key(const TuneProblem& problem) {
-  return to_string(problem.shape) + " " + std::string(to_string(problem.type)) + " " + std::to_string(problem.batch);
+  return fmt::format("{} {} {}", to_string(problem.shape), to_string(problem.type), problem.batch);
 }
 
 }  // namespace

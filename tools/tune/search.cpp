@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "bench/samples.hpp"
 
 namespace glgemm::tools {
@@ -48,7 +50,7 @@ void shuffle(std::vector<Candidate>& list, std::mt19937_64& random) {
 }  // namespace
 
 std::string to_string(const Candidate& candidate) {
-  return candidate.kernel + (candidate.split_k > 0 ? ", split_k=" + std::to_string(candidate.split_k) : "");
+  return candidate.kernel + (candidate.split_k > 0 ? fmt::format(", split_k={}", candidate.split_k) : "");
 }
 
 bool wins(const Race& race) {

@@ -108,19 +108,17 @@ class Tuner {
     progress.clear();
     journal_->remove();
     if (skipped > 0)
-      out_ << skipped << (skipped == 1 ? " problem is" : " problems are") << " in '" << options_.output << "' already\n";
+      out_ << fmt::format("{} problem{} in '{}' already\n", skipped, skipped == 1 ? " is" : "s are", options_.output);
     const auto spills = [](const Struck& struck) { return struck.fate.what == "spills"; };
-    if (const auto count = std::count_if(struck_.begin(), struck_.end(), spills); count > 0) {
-      const Struck& first = *std::find_if(struck_.begin(), struck_.end(), spills);
-      out_ << "Skipped " << count
-           << (count == 1 ? " kernel that the driver reports to spill: " : " kernels that the driver reports to spill, such as ")
-           << first.fate.why << '\n';
+    if (const auto first = std::find_if(struck_.begin(), struck_.end(), spills); first != struck_.end()) {
+      const auto count = std::count_if(struck_.begin(), struck_.end(), spills);
+      out_ << fmt::format("Skipped {} kernel{} {}\n", count,
+                          count == 1 ? " that the driver reports to spill:" : "s that the driver reports to spill, such as",
+                          first->fate.why);
     }
     if (!std::all_of(struck_.begin(), struck_.end(), spills)) out_ << "Struck off:\n";
-    for (const Struck& struck : struck_)
-      if (!spills(struck))
-        out_ << "  " << struck.fate.what << "  " << to_string(struck.candidate) << ", " << struck.problem << ": "
-             << struck.fate.why << '\n';
+    for (const auto& [problem, candidate, fate] : struck_)
+      if (fate.what != "spills") out_ << fmt::format("  {}  {}, {}: {}\n", fate.what, to_string(candidate), problem, fate.why);
     if (const auto count = static_cast<double>(ratios_.size()); count > 0) {
       const double mean = std::exp(log_sum_ / count);
       out_ << "The planner's choices over the best: at least " << number(least_) << ", geometric mean " << number(mean) << '\n';
@@ -293,8 +291,9 @@ class Tuner {
     const auto one = [&](const Candidate& candidate) {
       progress_->show(
           done_ + static_cast<double>(measured) / static_cast<double>(std::max<std::int64_t>(1, total)) * 0.99,
-          name + ": " + std::to_string(measured) + " of " + std::to_string(total) +
-              (best ? ", best " + to_string(best->candidate) + " " + number(gflops(problem, best->ms)) + " GFLOP/s" : ""));
+          fmt::format(
+              "{}: {} of {}{}", name, measured, total,
+              best ? fmt::format(", best {} {} GFLOP/s", to_string(best->candidate), number(gflops(problem, best->ms))) : ""));
       ++measured;
       if (is_struck(problem, candidate)) {
         ++fates["struck off before"];
@@ -324,12 +323,13 @@ class Tuner {
     }
 
     const Outcome outcome = settle(problem, planned, *best);
-    out_ << name << ": " << number(gflops(problem, outcome.best_ms)) << " GFLOP/s with " << to_string(best->candidate) << " ("
-         << measured << " of " << total << " candidates"
-         << (resumed > 0 ? ", " + std::to_string(resumed) + " of them before" : "");
-    if (outcome.planned_ms > 0)
-      out_ << "; the planner's " << to_string(planned) << ": " << number(gflops(problem, outcome.planned_ms));
-    out_ << ")" << std::endl;
+    out_ << fmt::format(
+                "{}: {} GFLOP/s with {} ({} of {} candidates{}{})", name, number(gflops(problem, outcome.best_ms)),
+                to_string(best->candidate), measured, total, resumed > 0 ? fmt::format(", {} of them before", resumed) : "",
+                outcome.planned_ms == 0
+                    ? ""
+                    : fmt::format("; the planner's {}: {}", to_string(planned), number(gflops(problem, outcome.planned_ms))))
+         << std::endl;
     std::vector<std::string> ignored;
     TuningTable table = existing_table(options_.output, ignored);  // another tuner may have written meanwhile
     table.add(entry_for(problem, *best, gflops(problem, outcome.best_ms)));
