@@ -1,8 +1,9 @@
 // What lives as long as an engine, its programs above all; and fences, scopes and stopwatches.
 #include "engine/state.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 #include <utility>
 
@@ -16,10 +17,8 @@ namespace glgemm {
 namespace {
 
 std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
-  char text[32] = "";
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
-  std::snprintf(text, sizeof text, "%.1f ms", passed.count());
-  return text;
+  return fmt::format("{:.1f} ms", passed.count());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ constexpr Bindings texture_buffer_binding = copy_bindings << 1, query_buffer_bin
 /// What every product changes, and what any product may.
 constexpr Bindings product_bindings = program_binding | storage_binding | copy_bindings;
 constexpr Bindings all_bindings = product_bindings | all_storage | image_panels | image_a;
-/// The latter on a device with so many storage-buffer bindings: with few of them, programs have theirs at the first ones.
+/// All bindings without the storage bindings that the device lacks. With few of them, programs have theirs at the first ones.
 constexpr Bindings all_bindings_of(std::int64_t storage_blocks) {
   return storage_blocks >= storage_bindings ? all_bindings : all_bindings & ~(all_storage & ~0u << storage_blocks);
 }

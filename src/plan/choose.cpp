@@ -1,7 +1,8 @@
 // Choosing a kernel: the caller's, a tuned one, or the one that the cost model takes for the fastest.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -55,12 +56,12 @@ std::string why_planned(Precision asked, const Problem& problem) {
 /// @throws Unsupported  the precision is not for this product, or not for this driver
 void check_precision(const Problem& problem, const Limits& limits, Precision precision) {
   if (precision == Precision::standard) return;
-  const std::string who = "gemm: " + std::string(to_string(precision));
+  const std::string who = fmt::format("gemm: {}", to_string(precision));
   if (limits.language == ShadingLanguage::essl_310)
     throw Unsupported(who + " products need `precise`, which OpenGL ES 3.1 does not have");
   if (precision == Precision::extended && accumulator(problem.type) != Type::f32)
-    throw Unsupported(who + " products are summed from floats of 32 bits and fewer, and this is " +
-                      std::string(to_string(problem.type)));
+    throw Unsupported(
+        fmt::format("{} products are summed from floats of 32 bits and fewer, and this is {}", who, to_string(problem.type)));
   constexpr std::array exact{ActivationKind::none, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::clamp};
   if (precision == Precision::reproducible && std::find(exact.begin(), exact.end(), problem.activation) == exact.end())
     throw Unsupported(who + " products have no activation but relu, leaky relu and clamp: drivers' exponentials differ");
@@ -73,7 +74,7 @@ bool sums_in_doubles(const Limits& limits, Precision precision) {
          traits(limits).f64_rate >= least_rate;
 }
 
-/// The same where sums are made in blocks of k: a part is a block.
+/// parts_for() for precise products: one part for each canonical block.
 std::int64_t parts_in_blocks(const Problem& problem, std::int64_t parts) {
   constexpr std::int64_t max_parts = 1024;
   const std::int64_t blocks = ceil_div(problem.k, canonical_block);
@@ -158,12 +159,11 @@ void Chooser::collect() {
 std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, limits_);
   if (!reason.empty() || precision_ == Precision::standard) return reason;
-  const std::string products = std::string(to_string(precision_)) + " products";
+  const std::string products = fmt::format("{} products", to_string(precision_));
   if (!kernels::product_family(kernel).takes_precision()) return to_string(kernel) + " has no " + products;
   const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
   if (most >= block) return {};
-  return to_string(kernel) + " can add " + std::to_string(most) + " terms in a loop here, and " + products + " need " +
-         std::to_string(block);
+  return fmt::format("{} can add {} terms in a loop here, and {} need {}", to_string(kernel), most, products, block);
 }
 
 void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
@@ -191,9 +191,7 @@ std::string Chooser::why_struck_off(const Plan& plan) const {
 }
 
 std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
-  return text;
+  return fmt::format("{:.3g} ms", seconds * 1e3);
 }
 
 Explanation Chooser::explain(const Choice& taken) const {
@@ -215,10 +213,10 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   const Limits& limits = options.limits ? *options.limits : device_limits;
   validate(limits);
   if (options.slice_columns < 0 || options.slice_rows < 0)
-    throw std::invalid_argument("make_plan: a slice of " + size_text(options.slice_columns, options.slice_rows) + " workgroups");
+    throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.slice_columns, options.slice_rows));
   if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");
   if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
-    throw Unsupported("gemm: this driver has no doubles, and the product is " + std::string(to_string(problem.type)));
+    throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(problem.type)));
   return Chooser(problem, limits, options).choose(why);
 }
 

@@ -1,6 +1,8 @@
 // Cutting a product into pieces: one pass for each limit that a piece has to respect.
 #include "plan/cut.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -110,8 +112,8 @@ class PieceCutter {
 
 std::string PieceCutter::why_no_element_fits() const {
   if (max_bytes_ >= element_bytes(accumulator(problem_.type))) return {};
-  return "gemm: storage blocks of " + std::to_string(limits_.storage_block_bytes) + " bytes at offsets aligned to " +
-         std::to_string(limits_.storage_offset_alignment) + " have no room for one element";
+  return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one element",
+                     limits_.storage_block_bytes, limits_.storage_offset_alignment);
 }
 
 /// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
@@ -196,21 +198,20 @@ std::string PieceCutter::cut_to_workspace() {
   if (panels(kernel_) == Panels::none && parts_ == 1) return cut_to_sums();
   for (WorkspaceLayout now = layout(); is_too_large(now); now = layout())
     if (!shrink(now))
-      return to_string(kernel_) + " needs a workspace of " +
-             std::to_string(now.panels_a.size_bytes + now.panels_b.size_bytes + now.sums.size_bytes) +
-             " bytes for the least piece; the limit is " + std::to_string(options_.workspace_bytes) + ", in blocks of at most " +
-             std::to_string(max_bytes_);
+      return fmt::format("{} needs a workspace of {} bytes for the least piece; the limit is {}, in blocks of at most {}",
+                         to_string(kernel_), now.panels_a.size_bytes + now.panels_b.size_bytes + now.sums.size_bytes,
+                         options_.workspace_bytes, max_bytes_);
   return {};
 }
 
-/// The same where there are neither panels nor parts: sums over windows of k, if any, are all that the workspace has.
+/// cut_to_workspace() without panels and parts: sums over windows of k, if any, are all that the workspace has.
 std::string PieceCutter::cut_to_sums() {
   if (layout().sums.size_bytes == 0) return {};
   const std::int64_t bytes = kernels::sum_bytes(problem_.type, precision_);
   const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
   if (max_elements < 1)
-    return "gemm: windows of k need a workspace of at least " + std::to_string(bytes) + " bytes, and the limit is " +
-           std::to_string(options_.workspace_bytes);
+    return fmt::format("gemm: windows of k need a workspace of at least {} bytes, and the limit is {}", bytes,
+                       options_.workspace_bytes);
   const std::int64_t items = piece_.batch;
   cut_to_elements_of_c(max_elements);
   if (items_in_buffer_ && piece_.batch < items) items_in_buffer_ = false, piece_.batch = 1;
@@ -261,9 +262,11 @@ bool PieceCutter::shrink(const WorkspaceLayout& layout) {
 
 std::string PieceCutter::why_not_in_blocks() const {
   if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
-  return "gemm: " + std::string(to_string(precision_)) + " products cut k into blocks of " + std::to_string(canonical_block) +
-         ", and so many steps of k of an operand do not fit a binding, of at most " + std::to_string(max_bytes_) +
-         " bytes, or a band";
+  return fmt::format(
+      "gemm: {} products cut k into blocks of {}, and so many steps of k of an operand do not fit a binding, of at most {} "
+      "bytes, "
+      "or a band",
+      to_string(precision_), canonical_block, max_bytes_);
 }
 
 /// Moves B's panels and what follows them to where the caller wants them, if all has room then.

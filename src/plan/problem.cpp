@@ -1,6 +1,8 @@
 // A product as it is asked for: where its elements lie, and whether it makes sense.
 #include "plan/problem.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -75,49 +77,47 @@ namespace {
 void validate_operand(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
   const Shape shape = stored_shape(problem, role);
+  const char which = letter(role);
+  const auto refuse = [](std::string why) { throw std::invalid_argument("gemm: " + why); };
   const std::int64_t bytes = element_bytes(type(problem, role));
   const std::int64_t least = width(x.layout, shape);
   if (x.ld != 0 && x.ld < std::max<std::int64_t>(1, least))
-    throw std::invalid_argument(std::string("gemm: ld of ") + letter(role) + " is " + std::to_string(x.ld) +
-                                ", less than its width of " + std::to_string(least));
+    refuse(fmt::format("ld of {} is {}, less than its width of {}", which, x.ld, least));
   const std::int64_t ld = std::max({x.ld, least, std::int64_t{1}});
   const std::int64_t lines = x.layout == Layout::row_major ? shape.rows : shape.columns;
   if (lines > 0 && ld > int64_max / 2 / bytes / lines)
-    throw std::invalid_argument(std::string("gemm: ") + letter(role) + " of " + size_text(shape.rows, shape.columns) +
-                                " with ld " + std::to_string(ld) + " has more bytes than 64 bits count");
-  if (x.band < 0)
-    throw std::invalid_argument(std::string("gemm: ") + letter(role) + " lies in bands of " + std::to_string(x.band) + " lines");
+    refuse(fmt::format("{} of {} with ld {} has more bytes than 64 bits count", which, size_text(shape.rows, shape.columns), ld));
+  if (x.band < 0) refuse(fmt::format("{} lies in bands of {} lines", which, x.band));
   if (x.band > 0 && (problem.batch != 1 || problem.items))
-    throw std::invalid_argument(std::string("gemm: ") + letter(role) + " lies in bands of " + std::to_string(x.band) +
-                                " lines, and there is a batch of " + std::to_string(problem.batch) +
-                                " items or one with offsets or scalars of its own; a batch's matrices lie in one buffer");
+    refuse(
+        fmt::format("{} lies in bands of {} lines, and there is a batch of {} items or one with offsets or scalars of its own; "
+                    "a batch's matrices lie in one buffer",
+                    which, x.band, problem.batch));
   if (x.batch_stride < 0)
-    throw std::invalid_argument(std::string("gemm: the items of ") + letter(role) + " are " + std::to_string(x.batch_stride) +
-                                " elements apart; a stride is not negative");
+    refuse(fmt::format("the items of {} are {} elements apart; a stride is not negative", which, x.batch_stride));
   const std::int64_t steps = problem.items ? 1 : problem.batch - 1;
   if (steps > 0 && x.batch_stride > int64_max / 2 / bytes / steps)
-    throw std::invalid_argument(std::string("gemm: ") + letter(role) + " of " + std::to_string(problem.batch) + " items, " +
-                                std::to_string(x.batch_stride) + " elements apart, has more bytes than 64 bits count");
+    refuse(fmt::format("{} of {} items, {} elements apart, has more bytes than 64 bits count", which, problem.batch,
+                       x.batch_stride));
 }
 }  // namespace
 
 void validate(const Problem& problem) {
+  const auto refuse = [](std::string why) { throw std::invalid_argument("gemm: " + why); };
   if (problem.m < 0 || problem.n < 0 || problem.k < 0)
-    throw std::invalid_argument("gemm: m = " + std::to_string(problem.m) + ", n = " + std::to_string(problem.n) +
-                                ", k = " + std::to_string(problem.k) + ": a size is negative");
-  if (problem.batch < 0) throw std::invalid_argument("gemm: a batch of " + std::to_string(problem.batch) + " items");
+    refuse(fmt::format("m = {}, n = {}, k = {}: a size is negative", problem.m, problem.n, problem.k));
+  if (problem.batch < 0) refuse(fmt::format("a batch of {} items", problem.batch));
+  const Type acc = accumulator(problem.type);
   if (!is_type_of_c(problem.type, problem.c_type))
-    throw std::invalid_argument("gemm: A and B are " + std::string(to_string(problem.type)) + " and C is " +
-                                std::string(to_string(problem.c_type)) + "; it must be " +
-                                std::string(to_string(accumulator(problem.type))) +
-                                (is_type_of_c(problem.type, problem.type) && accumulator(problem.type) != problem.type
-                                     ? " or " + std::string(to_string(problem.type))
-                                     : ""));
+    refuse(fmt::format(
+        "A and B are {} and C is {}; it must be {}{}", to_string(problem.type), to_string(problem.c_type), to_string(acc),
+        is_type_of_c(problem.type, problem.type) && acc != problem.type ? fmt::format(" or {}", to_string(problem.type)) : ""));
   if (problem.activation != ActivationKind::none && (is_complex(problem.type) || is_integer(problem.type)))
-    throw Unsupported("gemm: activations are for real floating-point types, and this is " + std::string(to_string(problem.type)));
+    throw Unsupported(
+        fmt::format("gemm: activations are for real floating-point types, and this is {}", to_string(problem.type)));
   for (const Role role : roles(problem)) validate_operand(problem, role);
   if (!problem.items && problem.batch > 1 && problem.m > 0 && problem.n > 0 && problem.c.batch_stride == 0)
-    throw std::invalid_argument("gemm: all " + std::to_string(problem.batch) + " items would write the same C: its stride is 0");
+    refuse(fmt::format("all {} items would write the same C: its stride is 0", problem.batch));
 }
 
 Problem transposed(const Problem& problem) {
