@@ -131,7 +131,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
       // Midgard has too few registers for 16 of these at a time.
-      if (limits.device_class == DeviceClass::arm_midgard && (problem.type == Type::f8e4m3 || problem.type == Type::f8e5m2))
+      if (limits.device_class == DeviceClass::arm_midgard && element_bytes(problem.type) == 1 && unpacks_halves(problem.type))
         return result;
       for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
     }

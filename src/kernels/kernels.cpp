@@ -310,7 +310,7 @@ bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int6
 }
 
 bool unpacks_halves(Type type) {
-  return type == Type::f16 || type == Type::f8e4m3 || type == Type::f8e5m2;
+  return info(type).kind == TypeKind::floating && type != accumulator(type) && type != Type::bf16;  // the upper bits of a float
 }
 
 bool is_for_one_layout(const Kernel& kernel) {
