@@ -95,15 +95,18 @@ struct Example {
   CEngine engine;
   const float a_data[6] = {1, 4, 2, 5, 3, 6};
   const float b_data[6] = {7, 8, 9, 10, 11, 12};
-  const std::vector<float> right{47, 52, 57, 64, 71, 78, 81, 90, 99};
+  const std::vector<float> right{47, 52, 57, 64, 71, 78, 81, 90, 99}, marks = std::vector<float>(9, -1.0f);
   CMatrix a = make_matrix(engine, 3, 2, a_data), b = make_matrix(engine, 2, 3, b_data), c = make_matrix(engine, 3, 3, nullptr);
   glgemm_product product = initialised(glgemm_product_init);
 
   std::vector<float> result() { return download(c, 9); }
   /// C holds what marks that nothing was enqueued.
-  void mark() {
-    const std::vector<float> marks(9, -1.0f);
-    REQUIRE(glgemm_matrix_upload(c.get(), marks.data()) == GLGEMM_OK);
+  void mark() { REQUIRE(glgemm_matrix_upload(c.get(), marks.data()) == GLGEMM_OK); }
+  /// Nothing was enqueued since then, and the product works.
+  void check_unharmed() {
+    CHECK(result() == marks);
+    CHECK(glgemm_gemm(engine, &product, nullptr, nullptr) == GLGEMM_OK);
+    CHECK(result() == right);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <glgemm/verify.hpp>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,133 +68,36 @@ struct Wrong {
   const char* message;
 };
 
-}  // namespace
+/// A correct product whose operands fill their buffers: op(A) is 4 x 3, op(B) is 3 x 5, C and D are 4 x 5, the bias has 5
+/// elements.
+class ProductWithEpilogue {
+ protected:
+  static EngineOptions options() {
+    EngineOptions result = test::unchecked_options();  // the self-check's dispatches would be counted
+    result.check_context = false;
+    return result;
+  }
+  static void type_all(Gemm& g, Type type) {
+    g.a.type = g.b.type = g.c.type = type;
+    g.epilogue = {};
+  }
+  /// A, B and C as 2 x 2 matrices in one large buffer, without an epilogue.
+  void squares(Gemm& g, std::int64_t at_a, std::int64_t at_b, std::int64_t at_c) const {
+    const auto square = [&](std::int64_t at) {
+      return BufferView{.buffer = large.name(), .rows = 2, .columns = 2, .offset_bytes = at};
+    };
+    g.a = square(at_a);
+    g.b = square(at_b);
+    g.c = square(at_c);
+    g.epilogue = {};
+  }
 
-TEST_CASE("gemm: every wrong argument") {
-  test::context();
-  const test::Application application;
-  EngineOptions engine_options = test::engine_options();
-  engine_options.check_context = false;
-  engine_options.self_check = false;  // whose dispatches would be counted
-  Engine engine(test::counting_loader, engine_options);
-  {
-    // Each operand fills its buffer: op(A) is 4 x 3, op(B) is 3 x 5, C and D are 4 x 5, the bias has 5 elements.
-    const test::Buffer a(bytes(48)), b(bytes(60)), c(bytes(80)), d(bytes(80)), bias(bytes(20)), large(bytes(4096)),
-        odd(bytes(30));
+  /// Each wrong product is refused by itself and in a group, and the next correct one works.
+  void check(std::span<const Wrong> wrong) {
     const std::vector<std::byte> before = c.read(), large_before = large.read();
-    const Gemm good{
-        .a = {.buffer = a.name(), .rows = 4, .columns = 3},
-        .b = {.buffer = b.name(), .rows = 3, .columns = 5},
-        .c = {.buffer = c.name(), .rows = 4, .columns = 5},
-        .epilogue = {BufferView{.buffer = d.name(), .rows = 4, .columns = 5}, BiasView::for_each_column(bias.name())}};
     engine.gemm(good);
     const std::vector<std::byte> right = c.read();
     CHECK_RESULT(right != before);
-    const auto type_all = [](Gemm& g, Type type) {
-      g.a.type = g.b.type = g.c.type = type;
-      g.epilogue = {};
-    };
-    // A, B and C as 2 x 2 matrices in one large buffer, without an epilogue.
-    const auto squares = [&](Gemm& g, std::int64_t at_a, std::int64_t at_b, std::int64_t at_c) {
-      g.a = {.buffer = large.name(), .rows = 2, .columns = 2, .offset_bytes = at_a};
-      g.b = {.buffer = large.name(), .rows = 2, .columns = 2, .offset_bytes = at_b};
-      g.c = {.buffer = large.name(), .rows = 2, .columns = 2, .offset_bytes = at_c};
-      g.epilogue = {};
-    };
-    std::vector<std::int64_t> offsets;
-    std::vector<Scalar> scalars;
-    const Wrong wrong[] = {
-        // Shapes and types.
-        {"inner sizes", [](Gemm& g) { g.op_a = Op::transpose; }, "invalid: gemm: op(A) is 3x4 and op(B) is 3x5: the inner sizes 4 and 3 differ"},
-        {"rows of C", [](Gemm& g) { g.c.rows = 3; }, "invalid: gemm: op(A) op(B) is 4x5 and C is 3x5"},
-        {"columns of C", [](Gemm& g) { g.c.columns = 6; }, "C is 4x6"},
-        {"rows of D", [](Gemm& g) { g.epilogue.residual->rows = 5; }, "C is 4x5 and D is 5x5"},
-        {"type of B", [](Gemm& g) { g.b.type = Type::i32; }, "invalid: gemm: A is f32 and B is i32"},
-        {"type of C", [&](Gemm& g) { type_all(g, Type::f32), g.c.type = Type::f16; }, "A and B are f32 and C is f16; it must be f32"},
-        {"type of D", [](Gemm& g) { g.epilogue.residual->type = Type::u32; }, "C is f32 and D is u32"},
-        {"C of i8", [&](Gemm& g) { type_all(g, Type::i8); }, "A and B are i8 and C is i8; it must be i32"},
-        {"C of bf16 for f16", [&](Gemm& g) { type_all(g, Type::f16), g.c.type = Type::bf16; }, "it must be f32 or f16"},
-        {"C real for complex", [&](Gemm& g) { type_all(g, Type::c64), g.c.type = Type::f32; }, "it must be c64"},
-        {"negative rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = -4; }, "m = -4, n = 5, k = 3: a size is negative"},
-        {"negative k", [](Gemm& g) { g.a.columns = g.b.rows = -1; }, "k = -1: a size is negative"},
-        {"huge rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = most / 2; }, "more bytes than 64 bits count"},
-        {"ld of A", [](Gemm& g) { g.a.ld = 2; }, "invalid: gemm: ld of A is 2, less than its width of 3"},
-        {"ld of B", [](Gemm& g) { g.b.ld = 4; }, "ld of B is 4, less than its width of 5"},
-        {"ld of C", [](Gemm& g) { g.c.ld = 3, g.c.layout = Layout::column_major; }, "ld of C is 3, less than its width of 4"},
-        {"ld of D", [](Gemm& g) { g.epilogue.residual->ld = -1; }, "ld of D is -1"},
-        {"huge ld", [](Gemm& g) { g.b.ld = most / 4; }, "more bytes than 64 bits count"},
-        {"activation of integers", [&](Gemm& g) { type_all(g, Type::i32), g.epilogue.activation = Activation::relu(); }, "unsupported: gemm: activations"},
-        {"activation of complex", [&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); }, "unsupported: gemm: activations"},
-        // Scalars.
-        {"complex alpha", [](Gemm& g) { g.alpha = std::complex<double>(1, 2); }, "alpha is 1.000000 + 2.000000i, and the product is of the real type f32"},
-        {"beta past a float", [](Gemm& g) { g.beta = 1e300; }, "can hold"},
-        {"fractional alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; }, "alpha is 1.500000, which is no value of the type i32"},
-        {"negative beta", [&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
-        {"large alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 2147483648.0; }, "no value of the type i32"},
-        {"NaN beta", [&](Gemm& g) { type_all(g, Type::i32), g.beta = std::numeric_limits<double>::quiet_NaN(); }, "no value of the type i32"},
-        // Buffers.
-        {"A no buffer", [](Gemm& g) { g.a.buffer = 0; }, "invalid: gemm: A of 4x3 with ld 3: 0 is not the name of a buffer object"},
-        {"B no buffer", [](Gemm& g) { g.b.buffer = 987654; }, "987654 is not the name of a buffer object"},
-        {"C no buffer", [](Gemm& g) { g.c.buffer = 987654; }, "gemm: C of 4x5 with ld 5: 987654"},
-        {"D no buffer", [](Gemm& g) { g.epilogue.residual->buffer = 987654; }, "gemm: D of 4x5 with ld 5: 987654"},
-        {"bias no buffer", [](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(0); }, "the bias of 1x5 with ld 5: 0 is not"},
-        {"A one element too far", [](Gemm& g) { g.a.offset_bytes = 4; }, "A of 4x3 with ld 3 needs 48 bytes from byte 4 on and leaves its buffer of 48"},
-        {"B one element too long", [](Gemm& g) { g.b.ld = 6; }, "B of 3x5 with ld 6 needs 68 bytes from byte 0 on and leaves its buffer of 60"},
-        {"C one element too far", [](Gemm& g) { g.c.offset_bytes = 4; }, "needs 80 bytes from byte 4 on and leaves its buffer of 80"},
-        {"D one element too far", [](Gemm& g) { g.epilogue.residual->offset_bytes = 4; }, "gemm: D of 4x5 with ld 5 needs 80 bytes from byte 4"},
-        {"bias one element too far", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 4); }, "the bias of 1x5 with ld 5 needs 20 bytes from byte 4"},
-        {"A past 64 bits", [](Gemm& g) { g.a.offset_bytes = most - 3; }, "leaves its buffer of 48"},
-        {"C past 64 bits", [](Gemm& g) { g.c.offset_bytes = most - 3; }, "leaves its buffer of 80"},
-        {"D past 64 bits", [](Gemm& g) { g.epilogue.residual->offset_bytes = most - 3; }, "leaves its buffer of 80"},
-        {"bias past 64 bits", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), most - 3); }, "leaves its buffer of 20"},
-        {"A misaligned", [](Gemm& g) { g.a.offset_bytes = 2; }, "A starts at byte 2, which is no multiple of its element's 4 bytes"},
-        {"B before its buffer", [](Gemm& g) { g.b.offset_bytes = -4; }, "B starts at byte -4"},
-        {"C misaligned", [](Gemm& g) { g.c.offset_bytes = 1; }, "C starts at byte 1"},
-        {"D misaligned", [](Gemm& g) { g.epilogue.residual->offset_bytes = 3; }, "D starts at byte 3"},
-        {"bias misaligned", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 1); }, "the bias starts at byte 1"},
-        {"a complex element's half", [&](Gemm& g) { type_all(g, Type::c64), g.a.buffer = large.name(), g.a.offset_bytes = 4; }, "no multiple of its element's 8 bytes"},
-        {"16 bits in a buffer of odd size",
-         [&](Gemm& g) { type_all(g, Type::f16), g.a.buffer = odd.name(), g.c.type = Type::f32; },
-         "elements of 2 bytes in a buffer of 30 bytes, which is no multiple of 4"},
-        {"8 bits in a buffer of odd size",
-         [&](Gemm& g) { type_all(g, Type::i8), g.b.buffer = odd.name(), g.c.type = Type::i32; }, "elements of 1 bytes in a buffer of 30"},
-        // Overlap.
-        {"C is A", [&](Gemm& g) { squares(g, 0, 512, 0); }, "C overlaps A in buffer"},
-        {"C meets A's last element", [&](Gemm& g) { squares(g, 0, 512, 12); }, "C overlaps A in buffer"},
-        {"C meets B's first element", [&](Gemm& g) { squares(g, 0, 512, 500); }, "C overlaps B in buffer"},
-        {"C meets D, and is not it",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->offset_bytes += 4; }, "C overlaps D in buffer"},
-        {"C is D transposed",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->layout = Layout::column_major; }, "C overlaps D"},
-        {"C meets the bias",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.bias = BiasView::for_each_row(large.name(), 1036); },
-         "C overlaps the bias in buffer"},
-        {"items of C overlap", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_c = 3}; }, "items of the batch overlap in C"},
-        {"items of C by offsets overlap",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), offsets = {8, 0, 5}, g.batch = {.count = 3, .offsets_c = offsets}; }, "items of the batch overlap in C"},
-        {"all items write one C", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch.count = 2; }, "all 2 items would write the same C"},
-        {"a later item of A meets C",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_c = 4}; }, "C overlaps A"},
-        // Batches.
-        {"negative batch", [](Gemm& g) { g.batch.count = -1; }, "invalid: gemm: a batch of -1 items"},
-        {"huge batch", [](Gemm& g) { g.batch.count = most, g.batch.stride_c = 20; }, "more bytes than 64 bits count"},
-        {"huge batch in 64 bits", [](Gemm& g) { g.batch.count = std::int64_t{1} << 50, g.batch.stride_c = 20; }, "leaves its buffer of 80"},
-        {"huge batch in one buffer",
-         [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = std::int64_t{1} << 40, .stride_a = 4, .stride_b = 4, .stride_c = 4}; },
-         "leaves its buffer of 4096"},
-        {"negative stride", [](Gemm& g) { g.batch.count = 2, g.batch.stride_a = -1, g.batch.stride_c = 20; }, "a stride is not negative"},
-        {"negative stride beside alphas",
-         [&](Gemm& g) { scalars = {1, 1}, g.batch = {.count = 2, .stride_b = -most, .stride_c = 20, .alphas = scalars}; }, "a stride is not negative"},
-        {"huge stride beside alphas",
-         [&](Gemm& g) { scalars = {1, 1, 1}, g.batch = {.count = 3, .stride_b = most, .stride_c = 20, .alphas = scalars}; }, "more bytes than 64 bits count"},
-        {"an item past the buffer", [](Gemm& g) { g.batch = {.count = 2, .stride_c = 20}; }, "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
-        {"an offset past the buffer", [&](Gemm& g) { offsets = {1}, g.batch.offsets_b = offsets; }, "B of 3x5 with ld 5 needs 64 bytes"},
-        {"an offset past 64 bits", [&](Gemm& g) { offsets = {most}, g.batch.offsets_a = offsets; }, "more bytes than 64 bits count"},
-        {"a negative offset", [&](Gemm& g) { squares(g, 0, 512, 1024), offsets = {4, -4}, g.batch = {.count = 2, .offsets_c = offsets}; }, "offset of C is -4"},
-        {"too few offsets", [&](Gemm& g) { offsets = {0, 20}, g.batch = {.count = 3, .offsets_d = offsets}; }, "2 offsets of D for a batch of 3"},
-        {"too many alphas", [&](Gemm& g) { scalars = {1, 2}, g.batch.alphas = scalars; }, "2 alphas for a batch of 1"},
-        {"too few betas", [&](Gemm& g) { scalars = {1}, g.batch = {.count = 2, .stride_c = 20, .betas = scalars}; }, "1 betas for a batch of 2"},
-        {"an alpha of one item", [&](Gemm& g) { type_all(g, Type::i32), scalars = {0.5}, g.batch.alphas = scalars; }, "alpha is 0.500000"}};
     for (const Wrong& one : wrong) {
       CAPTURE(one.what);
       Gemm gemm = good;
@@ -218,219 +122,371 @@ TEST_CASE("gemm: every wrong argument") {
     CHECK_RESULT(c.read() == right);
     CHECK_RESULT(large.read() == large_before);
   }
-  engine.release();
+
+  HeadlessContext& context = test::context();
+  const test::Application application;
+  Engine engine = test::own_engine(options(), test::counting_loader);
+  const test::Buffer a{bytes(48)}, b{bytes(60)}, c{bytes(80)}, d{bytes(80)}, bias{bytes(20)}, large{bytes(4096)}, odd{bytes(30)};
+  const Gemm good{.a = {.buffer = a.name(), .rows = 4, .columns = 3},
+                  .b = {.buffer = b.name(), .rows = 3, .columns = 5},
+                  .c = {.buffer = c.name(), .rows = 4, .columns = 5},
+                  .epilogue = {BufferView{.buffer = d.name(), .rows = 4, .columns = 5}, BiasView::for_each_column(bias.name())}};
+  std::vector<std::int64_t> offsets;
+  std::vector<Scalar> scalars;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong shapes, types and scalars") {
+  const Wrong wrong[] = {
+      // Shapes and types.
+      {"inner sizes", [](Gemm& g) { g.op_a = Op::transpose; },
+       "invalid: gemm: op(A) is 3x4 and op(B) is 3x5: the inner sizes 4 and 3 differ"},
+      {"rows of C", [](Gemm& g) { g.c.rows = 3; }, "invalid: gemm: op(A) op(B) is 4x5 and C is 3x5"},
+      {"columns of C", [](Gemm& g) { g.c.columns = 6; }, "C is 4x6"},
+      {"rows of D", [](Gemm& g) { g.epilogue.residual->rows = 5; }, "C is 4x5 and D is 5x5"},
+      {"type of B", [](Gemm& g) { g.b.type = Type::i32; }, "invalid: gemm: A is f32 and B is i32"},
+      {"type of C", [&](Gemm& g) { type_all(g, Type::f32), g.c.type = Type::f16; },
+       "A and B are f32 and C is f16; it must be f32"},
+      {"type of D", [](Gemm& g) { g.epilogue.residual->type = Type::u32; }, "C is f32 and D is u32"},
+      {"C of i8", [&](Gemm& g) { type_all(g, Type::i8); }, "A and B are i8 and C is i8; it must be i32"},
+      {"C of bf16 for f16", [&](Gemm& g) { type_all(g, Type::f16), g.c.type = Type::bf16; }, "it must be f32 or f16"},
+      {"C real for complex", [&](Gemm& g) { type_all(g, Type::c64), g.c.type = Type::f32; }, "it must be c64"},
+      {"negative rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = -4; },
+       "m = -4, n = 5, k = 3: a size is negative"},
+      {"negative k", [](Gemm& g) { g.a.columns = g.b.rows = -1; }, "k = -1: a size is negative"},
+      {"huge rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = most / 2; }, "more bytes than 64 bits count"},
+      {"ld of A", [](Gemm& g) { g.a.ld = 2; }, "invalid: gemm: ld of A is 2, less than its width of 3"},
+      {"ld of B", [](Gemm& g) { g.b.ld = 4; }, "ld of B is 4, less than its width of 5"},
+      {"ld of C", [](Gemm& g) { g.c.ld = 3, g.c.layout = Layout::column_major; }, "ld of C is 3, less than its width of 4"},
+      {"ld of D", [](Gemm& g) { g.epilogue.residual->ld = -1; }, "ld of D is -1"},
+      {"huge ld", [](Gemm& g) { g.b.ld = most / 4; }, "more bytes than 64 bits count"},
+      {"activation of integers", [&](Gemm& g) { type_all(g, Type::i32), g.epilogue.activation = Activation::relu(); },
+       "unsupported: gemm: activations"},
+      {"activation of complex", [&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); },
+       "unsupported: gemm: activations"},
+      // Scalars.
+      {"complex alpha", [](Gemm& g) { g.alpha = std::complex<double>(1, 2); },
+       "alpha is 1.000000 + 2.000000i, and the product is of the real type f32"},
+      {"beta past a float", [](Gemm& g) { g.beta = 1e300; }, "can hold"},
+      {"fractional alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; },
+       "alpha is 1.500000, which is no value of the type i32"},
+      {"negative beta", [&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
+      {"large alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 2147483648.0; }, "no value of the type i32"},
+      {"NaN beta", [&](Gemm& g) { type_all(g, Type::i32), g.beta = std::numeric_limits<double>::quiet_NaN(); },
+       "no value of the type i32"}};
+  check(wrong);
+}
+
+TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong buffers") {
+  const Wrong wrong[] = {
+      // Buffers.
+      {"A no buffer", [](Gemm& g) { g.a.buffer = 0; }, "invalid: gemm: A of 4x3 with ld 3: 0 is not the name of a buffer object"},
+      {"B no buffer", [](Gemm& g) { g.b.buffer = 987654; }, "987654 is not the name of a buffer object"},
+      {"C no buffer", [](Gemm& g) { g.c.buffer = 987654; }, "gemm: C of 4x5 with ld 5: 987654"},
+      {"D no buffer", [](Gemm& g) { g.epilogue.residual->buffer = 987654; }, "gemm: D of 4x5 with ld 5: 987654"},
+      {"bias no buffer", [](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(0); }, "the bias of 1x5 with ld 5: 0 is not"},
+      {"A one element too far", [](Gemm& g) { g.a.offset_bytes = 4; },
+       "A of 4x3 with ld 3 needs 48 bytes from byte 4 on and leaves its buffer of 48"},
+      {"B one element too long", [](Gemm& g) { g.b.ld = 6; },
+       "B of 3x5 with ld 6 needs 68 bytes from byte 0 on and leaves its buffer of 60"},
+      {"C one element too far", [](Gemm& g) { g.c.offset_bytes = 4; },
+       "needs 80 bytes from byte 4 on and leaves its buffer of 80"},
+      {"D one element too far", [](Gemm& g) { g.epilogue.residual->offset_bytes = 4; },
+       "gemm: D of 4x5 with ld 5 needs 80 bytes from byte 4"},
+      {"bias one element too far", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 4); },
+       "the bias of 1x5 with ld 5 needs 20 bytes from byte 4"},
+      {"A past 64 bits", [](Gemm& g) { g.a.offset_bytes = most - 3; }, "leaves its buffer of 48"},
+      {"C past 64 bits", [](Gemm& g) { g.c.offset_bytes = most - 3; }, "leaves its buffer of 80"},
+      {"D past 64 bits", [](Gemm& g) { g.epilogue.residual->offset_bytes = most - 3; }, "leaves its buffer of 80"},
+      {"bias past 64 bits", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), most - 3); },
+       "leaves its buffer of 20"},
+      {"A misaligned", [](Gemm& g) { g.a.offset_bytes = 2; },
+       "A starts at byte 2, which is no multiple of its element's 4 bytes"},
+      {"B before its buffer", [](Gemm& g) { g.b.offset_bytes = -4; }, "B starts at byte -4"},
+      {"C misaligned", [](Gemm& g) { g.c.offset_bytes = 1; }, "C starts at byte 1"},
+      {"D misaligned", [](Gemm& g) { g.epilogue.residual->offset_bytes = 3; }, "D starts at byte 3"},
+      {"bias misaligned", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 1); },
+       "the bias starts at byte 1"},
+      {"a complex element's half", [&](Gemm& g) { type_all(g, Type::c64), g.a.buffer = large.name(), g.a.offset_bytes = 4; },
+       "no multiple of its element's 8 bytes"},
+      {"16 bits in a buffer of odd size", [&](Gemm& g) { type_all(g, Type::f16), g.a.buffer = odd.name(), g.c.type = Type::f32; },
+       "elements of 2 bytes in a buffer of 30 bytes, which is no multiple of 4"},
+      {"8 bits in a buffer of odd size", [&](Gemm& g) { type_all(g, Type::i8), g.b.buffer = odd.name(), g.c.type = Type::i32; },
+       "elements of 1 bytes in a buffer of 30"}};
+  check(wrong);
+}
+
+TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: overlap and wrong batches") {
+  const Wrong wrong[] = {
+      // Overlap.
+      {"C is A", [&](Gemm& g) { squares(g, 0, 512, 0); }, "C overlaps A in buffer"},
+      {"C meets A's last element", [&](Gemm& g) { squares(g, 0, 512, 12); }, "C overlaps A in buffer"},
+      {"C meets B's first element", [&](Gemm& g) { squares(g, 0, 512, 500); }, "C overlaps B in buffer"},
+      {"C meets D, and is not it",
+       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->offset_bytes += 4; },
+       "C overlaps D in buffer"},
+      {"C is D transposed",
+       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->layout = Layout::column_major; },
+       "C overlaps D"},
+      {"C meets the bias",
+       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.bias = BiasView::for_each_row(large.name(), 1036); },
+       "C overlaps the bias in buffer"},
+      {"items of C overlap", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_c = 3}; },
+       "items of the batch overlap in C"},
+      {"items of C by offsets overlap",
+       [&](Gemm& g) {
+         squares(g, 0, 512, 1024), offsets = {8, 0, 5}, g.batch = {.count = 3, .offsets_c = offsets};
+       },
+       "items of the batch overlap in C"},
+      {"all items write one C", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch.count = 2; },
+       "all 2 items would write the same C"},
+      {"a later item of A meets C",
+       [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_c = 4}; }, "C overlaps A"},
+      // Batches.
+      {"negative batch", [](Gemm& g) { g.batch.count = -1; }, "invalid: gemm: a batch of -1 items"},
+      {"huge batch", [](Gemm& g) { g.batch.count = most, g.batch.stride_c = 20; }, "more bytes than 64 bits count"},
+      {"huge batch in 64 bits", [](Gemm& g) { g.batch.count = std::int64_t{1} << 50, g.batch.stride_c = 20; },
+       "leaves its buffer of 80"},
+      {"huge batch in one buffer",
+       [&](Gemm& g) {
+         squares(g, 0, 512, 1024), g.batch = {.count = std::int64_t{1} << 40, .stride_a = 4, .stride_b = 4, .stride_c = 4};
+       },
+       "leaves its buffer of 4096"},
+      {"negative stride", [](Gemm& g) { g.batch.count = 2, g.batch.stride_a = -1, g.batch.stride_c = 20; },
+       "a stride is not negative"},
+      {"negative stride beside alphas",
+       [&](Gemm& g) {
+         scalars = {1, 1}, g.batch = {.count = 2, .stride_b = -most, .stride_c = 20, .alphas = scalars};
+       },
+       "a stride is not negative"},
+      {"huge stride beside alphas",
+       [&](Gemm& g) {
+         scalars = {1, 1, 1}, g.batch = {.count = 3, .stride_b = most, .stride_c = 20, .alphas = scalars};
+       },
+       "more bytes than 64 bits count"},
+      {"an item past the buffer", [](Gemm& g) { g.batch = {.count = 2, .stride_c = 20}; },
+       "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
+      {"an offset past the buffer", [&](Gemm& g) { offsets = {1}, g.batch.offsets_b = offsets; },
+       "B of 3x5 with ld 5 needs 64 bytes"},
+      {"an offset past 64 bits", [&](Gemm& g) { offsets = {most}, g.batch.offsets_a = offsets; },
+       "more bytes than 64 bits count"},
+      {"a negative offset",
+       [&](Gemm& g) {
+         squares(g, 0, 512, 1024), offsets = {4, -4}, g.batch = {.count = 2, .offsets_c = offsets};
+       },
+       "offset of C is -4"},
+      {"too few offsets",
+       [&](Gemm& g) {
+         offsets = {0, 20}, g.batch = {.count = 3, .offsets_d = offsets};
+       },
+       "2 offsets of D for a batch of 3"},
+      {"too many alphas",
+       [&](Gemm& g) {
+         scalars = {1, 2}, g.batch.alphas = scalars;
+       },
+       "2 alphas for a batch of 1"},
+      {"too few betas", [&](Gemm& g) { scalars = {1}, g.batch = {.count = 2, .stride_c = 20, .betas = scalars}; },
+       "1 betas for a batch of 2"},
+      {"an alpha of one item", [&](Gemm& g) { type_all(g, Type::i32), scalars = {0.5}, g.batch.alphas = scalars; },
+       "alpha is 0.500000"}};
+  check(wrong);
 }
 
 TEST_CASE("gemm: wrong options and workspaces") {
   test::context();
   const test::Application application;
-  EngineOptions engine_options = test::engine_options();
-  engine_options.self_check = false;
-  Engine engine(test::counting_loader, engine_options);
-  {
-    // Windows of k whose sums need a workspace of 4 x 4 floats.
-    const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), bias(bytes(64)), memory(bytes(128));
-    Gemm good{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
-              .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
-              .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
-    PlanOptions short_k;
-    short_k.kernel = parse_kernel("naive");
-    short_k.limits = engine.limits();
-    short_k.limits->loop_iterations = 100;
-    REQUIRE(engine.workspace_bytes(good, short_k) == 64);
-    good.workspace = {memory.name(), 16, 112};
-    const std::vector<std::byte> before = c.read();
-    const auto check = [&](const char* expected, const auto& change) {
-      Gemm gemm = good;
-      PlanOptions options = short_k;
-      change(gemm, options);
-      const std::string message = refusal([&] { engine.gemm(gemm, options); });
-      CAPTURE(message);
-      CAPTURE(expected);
-      CHECK(contains(message, expected));
-    };
-    check("the workspace has 63 bytes, and 64 are needed", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = 63; });
-    check("the workspace has -1 bytes", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = -1; });
-    check("starts at byte 8, which is no multiple of 16", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = 8; });
-    check("starts at byte -16", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = -16; });
-    check("the workspace needs 112 bytes from byte 32 on and leaves its buffer of 128",
-          [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = 32; });
-    check("leaves its buffer", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = most / 16 * 16; });
-    check("leaves its buffer", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = most; });
-    check("0 is not the name of a buffer object", [](Gemm& g, PlanOptions&) { g.workspace->buffer = 0; });
-    check("the workspace overlaps A", [&](Gemm& g, PlanOptions&) { g.workspace = {a.name(), 2320, 80}; });
-    check("the workspace overlaps B", [&](Gemm& g, PlanOptions&) { g.workspace = {b.name(), 0, 64}; });
-    check("the workspace overlaps C", [&](Gemm& g, PlanOptions&) {
-      g.c.buffer = memory.name();
-      g.c.offset_bytes = 78;
-    });
-    check("the workspace overlaps the bias",
-          [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72); });
-    check("need a workspace of at least 4 bytes, and the limit is 3", [](Gemm& g, PlanOptions& o) {
-      g.workspace.reset();
-      o.workspace_bytes = 3;
-    });
-    check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
-    check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
-    check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
-    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=7"); });
-    check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("naive:workgroup_x=0,workgroup_y=8"); });
-    check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:tile_m=3"); });
-    check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:panels=3"); });
-    check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:step_k=3"); });
-    check("bytes for the least piece; the limit is 100", [](Gemm&, PlanOptions& o) {
-      o.kernel = parse_kernel("register:panels=1");
-      o.workspace_bytes = 100;
-    });
-    check("unsupported: ", [](Gemm&, PlanOptions& o) {
-      o.kernel = parse_kernel("register");
-      o.limits->image_buffer_bytes = 0;
-    });
-    check("unsupported: ", [](Gemm&, PlanOptions& o) {
-      o.kernel = parse_kernel("tiled:tile=32");
-      o.limits->workgroup_invocations = 128;
-    });
-    check("unsupported: ", [](Gemm&, PlanOptions& o) { o.limits->storage_block_bytes = 8; });
-    check("unsupported: gemm: this driver has no doubles", [](Gemm& g, PlanOptions& o) {
-      o.limits->f64 = false;
-      g.a.type = g.b.type = g.c.type = Type::f64;
-    });
-    CHECK_RESULT(c.read() == before);
-    engine.gemm(good, short_k);
-    const std::vector<std::byte> right = c.read();
-    CHECK_RESULT(right != before);
-    good.workspace.reset();
-    engine.gemm(good, short_k);
-    CHECK_RESULT(c.read() == right);
-  }
-  engine.release();
+  Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
+  // Windows of k whose sums need a workspace of 4 x 4 floats.
+  const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), bias(bytes(64)), memory(bytes(128));
+  Gemm good{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
+            .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
+            .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
+  PlanOptions short_k;
+  short_k.kernel = parse_kernel("naive");
+  short_k.limits = engine.limits();
+  short_k.limits->loop_iterations = 100;
+  REQUIRE(engine.workspace_bytes(good, short_k) == 64);
+  good.workspace = {memory.name(), 16, 112};
+  const std::vector<std::byte> before = c.read();
+  const auto check = [&](const char* expected, const auto& change) {
+    Gemm gemm = good;
+    PlanOptions options = short_k;
+    change(gemm, options);
+    const std::string message = refusal([&] { engine.gemm(gemm, options); });
+    CAPTURE(message);
+    CAPTURE(expected);
+    CHECK(contains(message, expected));
+  };
+  check("the workspace has 63 bytes, and 64 are needed", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = 63; });
+  check("the workspace has -1 bytes", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = -1; });
+  check("starts at byte 8, which is no multiple of 16", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = 8; });
+  check("starts at byte -16", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = -16; });
+  check("the workspace needs 112 bytes from byte 32 on and leaves its buffer of 128",
+        [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = 32; });
+  check("leaves its buffer", [](Gemm& g, PlanOptions&) { g.workspace->offset_bytes = most / 16 * 16; });
+  check("leaves its buffer", [](Gemm& g, PlanOptions&) { g.workspace->size_bytes = most; });
+  check("0 is not the name of a buffer object", [](Gemm& g, PlanOptions&) { g.workspace->buffer = 0; });
+  check("the workspace overlaps A", [&](Gemm& g, PlanOptions&) { g.workspace = {a.name(), 2320, 80}; });
+  check("the workspace overlaps B", [&](Gemm& g, PlanOptions&) { g.workspace = {b.name(), 0, 64}; });
+  check("the workspace overlaps C", [&](Gemm& g, PlanOptions&) {
+    g.c.buffer = memory.name();
+    g.c.offset_bytes = 78;
+  });
+  check("the workspace overlaps the bias",
+        [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72); });
+  check("need a workspace of at least 4 bytes, and the limit is 3", [](Gemm& g, PlanOptions& o) {
+    g.workspace.reset();
+    o.workspace_bytes = 3;
+  });
+  check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
+  check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
+  check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
+  check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=7"); });
+  check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("naive:workgroup_x=0,workgroup_y=8"); });
+  check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:tile_m=3"); });
+  check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:panels=3"); });
+  check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:step_k=3"); });
+  check("bytes for the least piece; the limit is 100", [](Gemm&, PlanOptions& o) {
+    o.kernel = parse_kernel("register:panels=1");
+    o.workspace_bytes = 100;
+  });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) {
+    o.kernel = parse_kernel("register");
+    o.limits->image_buffer_bytes = 0;
+  });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) {
+    o.kernel = parse_kernel("tiled:tile=32");
+    o.limits->workgroup_invocations = 128;
+  });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) { o.limits->storage_block_bytes = 8; });
+  check("unsupported: gemm: this driver has no doubles", [](Gemm& g, PlanOptions& o) {
+    o.limits->f64 = false;
+    g.a.type = g.b.type = g.c.type = Type::f64;
+  });
+  CHECK_RESULT(c.read() == before);
+  engine.gemm(good, short_k);
+  const std::vector<std::byte> right = c.read();
+  CHECK_RESULT(right != before);
+  good.workspace.reset();
+  engine.gemm(good, short_k);
+  CHECK_RESULT(c.read() == right);
 }
 
 TEST_CASE("every other function: wrong arguments") {
   test::context();
   const test::Application application;
-  EngineOptions engine_options = test::engine_options();
-  engine_options.self_check = false;
-  Engine engine(test::counting_loader, engine_options);
-  {
-    CHECK(contains(refusal([] { const Engine none(nullptr); }), "invalid: Engine: get_proc_address is null"));
-    CHECK(contains(refusal([] { const Engine none([](const char*) -> void (*)() { return nullptr; }); }),
-                   "unsupported: Engine: no OpenGL context"));
+  Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
+  CHECK(contains(refusal([] { const Engine none(nullptr); }), "invalid: Engine: get_proc_address is null"));
+  CHECK(contains(refusal([] { const Engine none([](const char*) -> void (*)() { return nullptr; }); }),
+                 "unsupported: Engine: no OpenGL context"));
 
-    const Matrix<float> host = random_matrix(6, 8, 1);
-    DeviceMatrix a(engine, host), b(engine, host), integers(engine, 6, 8, Type::i32);
-    const auto invalid = [](const std::string& message, const auto& call) {
-      const std::string found = refusal(call);
-      CAPTURE(found);
-      CAPTURE(message);
-      CHECK(contains(found, "invalid: "));
-      CHECK(contains(found, message));
+  const Matrix<float> host = random_matrix(6, 8, 1);
+  DeviceMatrix a(engine, host), b(engine, host), integers(engine, 6, 8, Type::i32);
+  const auto invalid = [](const std::string& message, const auto& call) {
+    const std::string found = refusal(call);
+    CAPTURE(found);
+    CAPTURE(message);
+    CHECK(contains(found, "invalid: "));
+    CHECK(contains(found, message));
+  };
+  // multiply and what plans.
+  invalid("multiply: A is 3x4 and B is 5x6", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)); });
+  PlanOptions options;
+  options.kernel = parse_kernel("tiled:tile=5");
+  invalid("5", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(4, 6), options); });
+  options.kernel = parse_kernel("small");
+  CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), options); }), "unsupported: "));
+  Problem negative;
+  negative.m = -1;
+  const Problem problems[] = {{.m = 2, .n = 2, .k = 2}, negative};
+  invalid("m = -1", [&] { engine.prepare(problems); });
+  invalid("inner sizes 8 and 6 differ", [&] { Engine::problem({.a = a.view(), .b = b.view(), .c = a.view()}); });
+  invalid("inner sizes 8 and 6 differ", [&] { engine.workspace_bytes({.a = a.view(), .b = b.view(), .c = a.view()}); });
+  // prepack.
+  const auto prepack = [&](const auto& change) {
+    return [&, change] {
+      BufferView view = a.view();
+      change(view);
+      engine.prepack(view);
     };
-    // multiply and what plans.
-    invalid("multiply: A is 3x4 and B is 5x6", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)); });
-    PlanOptions options;
-    options.kernel = parse_kernel("tiled:tile=5");
-    invalid("5", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(4, 6), options); });
-    options.kernel = parse_kernel("small");
-    CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), options); }), "unsupported: "));
-    Problem negative;
-    negative.m = -1;
-    const Problem problems[] = {{.m = 2, .n = 2, .k = 2}, negative};
-    invalid("m = -1", [&] { engine.prepare(problems); });
-    invalid("inner sizes 8 and 6 differ", [&] { Engine::problem({.a = a.view(), .b = b.view(), .c = a.view()}); });
-    invalid("inner sizes 8 and 6 differ", [&] { engine.workspace_bytes({.a = a.view(), .b = b.view(), .c = a.view()}); });
-    // prepack.
-    const auto prepack = [&](const auto& change) {
-      return [&, change] {
-        BufferView view = a.view();
-        change(view);
-        engine.prepack(view);
-      };
-    };
-    invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = 4; }));
-    invalid("leaves its buffer", prepack([](BufferView& v) { v.ld = 9; }));
-    invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = most - 3; }));
-    invalid("no multiple of its element's", prepack([](BufferView& v) { v.offset_bytes = 1; }));
-    invalid("less than its width of 8", prepack([](BufferView& v) { v.ld = 7; }));
-    invalid("not the name of a buffer", prepack([](BufferView& v) { v.buffer = 99999; }));
-    invalid("negative", prepack([](BufferView& v) { v.rows = -1; }));
-    invalid("64 bits", prepack([](BufferView& v) { v.rows = most; }));
-    // DeviceMatrix.
-    invalid("negative", [&] { DeviceMatrix(engine, -1, 2); });
-    invalid("negative", [&] { DeviceMatrix(engine, 2, -1); });
-    invalid("64 bits", [&] { DeviceMatrix(engine, most, most); });
-    invalid("the matrix is f32 and not i32", [&] { a.upload(Matrix<std::int32_t>(1, 1)); });
-    invalid("the matrix is f32 and not f64", [&] { a.download<double>(); });
-    invalid("the section of 6x8 at (0, 1) leaves the matrix of 6x8", [&] { a.upload(host, 0, 1); });
-    invalid("at (-1, 0)", [&] { a.upload(host, -1, 0); });
-    invalid("leaves", [&] { a.upload(Matrix<float>(1, 1), most, most); });
-    invalid("leaves", [&] { a.download(0, 0, 7, 1); });
-    invalid("leaves", [&] { a.download(0, 8, 1, 1); });
-    invalid("leaves", [&] { a.download(1, 1, most, most); });
-    invalid("leaves", [&] { a.download(0, 0, -1, 1); });
-    invalid("leaves", [&] { static_cast<void>(a.view(0, 4, 1, 5)); });
-    invalid("leaves", [&] { static_cast<void>(a.view(most, 0, 1, 1)); });
-    invalid("leaves", [&] { a.copy(b, 0, 0, 7, 1); });
-    invalid("leaves", [&] { a.copy(b, 0, 0, 2, 2, 5, 0); });
-    invalid("from is f32 of 6x8 and to is i32 of 6x8: nothing is converted", [&] { integers.copy(a, 0, 0, 1, 1); });
-    invalid("overlap", [&] { a.copy(a, 0, 0, 2, 2, 1, 1); });
-    CHECK(contains(refusal([&] { DeviceMatrix(engine, std::int64_t{1} << 22, std::int64_t{1} << 22); }),
-                   "memory: the driver cannot give a buffer of 70368744177664 bytes"));
-    {
-      const Scope scope = engine.scope();
-      invalid("alive already", [&] { const Scope second = engine.scope(); });
-    }
-    CHECK_NOTHROW(engine.scope());
-    CHECK_RESULT(a.download() == host);
-    a.copy(b, 0, 0, 2, 2, 1, 1);
-    CHECK_RESULT(a.download()(2, 2) == host(1, 1));
+  };
+  invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = 4; }));
+  invalid("leaves its buffer", prepack([](BufferView& v) { v.ld = 9; }));
+  invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = most - 3; }));
+  invalid("no multiple of its element's", prepack([](BufferView& v) { v.offset_bytes = 1; }));
+  invalid("less than its width of 8", prepack([](BufferView& v) { v.ld = 7; }));
+  invalid("not the name of a buffer", prepack([](BufferView& v) { v.buffer = 99999; }));
+  invalid("negative", prepack([](BufferView& v) { v.rows = -1; }));
+  invalid("64 bits", prepack([](BufferView& v) { v.rows = most; }));
+  // DeviceMatrix.
+  invalid("negative", [&] { DeviceMatrix(engine, -1, 2); });
+  invalid("negative", [&] { DeviceMatrix(engine, 2, -1); });
+  invalid("64 bits", [&] { DeviceMatrix(engine, most, most); });
+  invalid("the matrix is f32 and not i32", [&] { a.upload(Matrix<std::int32_t>(1, 1)); });
+  invalid("the matrix is f32 and not f64", [&] { a.download<double>(); });
+  invalid("the section of 6x8 at (0, 1) leaves the matrix of 6x8", [&] { a.upload(host, 0, 1); });
+  invalid("at (-1, 0)", [&] { a.upload(host, -1, 0); });
+  invalid("leaves", [&] { a.upload(Matrix<float>(1, 1), most, most); });
+  invalid("leaves", [&] { a.download(0, 0, 7, 1); });
+  invalid("leaves", [&] { a.download(0, 8, 1, 1); });
+  invalid("leaves", [&] { a.download(1, 1, most, most); });
+  invalid("leaves", [&] { a.download(0, 0, -1, 1); });
+  invalid("leaves", [&] { static_cast<void>(a.view(0, 4, 1, 5)); });
+  invalid("leaves", [&] { static_cast<void>(a.view(most, 0, 1, 1)); });
+  invalid("leaves", [&] { a.copy(b, 0, 0, 7, 1); });
+  invalid("leaves", [&] { a.copy(b, 0, 0, 2, 2, 5, 0); });
+  invalid("from is f32 of 6x8 and to is i32 of 6x8: nothing is converted", [&] { integers.copy(a, 0, 0, 1, 1); });
+  invalid("overlap", [&] { a.copy(a, 0, 0, 2, 2, 1, 1); });
+  CHECK(contains(refusal([&] { DeviceMatrix(engine, std::int64_t{1} << 22, std::int64_t{1} << 22); }),
+                 "memory: the driver cannot give a buffer of 70368744177664 bytes"));
+  {
+    const Scope scope = engine.scope();
+    invalid("alive already", [&] { const Scope second = engine.scope(); });
   }
-  engine.release();
+  CHECK_NOTHROW(engine.scope());
+  CHECK_RESULT(a.download() == host);
+  a.copy(b, 0, 0, 2, 2, 1, 1);
+  CHECK_RESULT(a.download()(2, 2) == host(1, 1));
 }
 
 TEST_CASE("memory that the driver refuses: the engine's own buffers, with the bytes, all or nothing") {
-  test::context();
-  EngineOptions engine_options = test::engine_options();
-  engine_options.self_check = false;
-  Engine engine(test::counting_loader, engine_options);
-  {
-    const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), x(bytes(1024)), y(bytes(2048));
-    const Gemm windows{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
-                       .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
-                       .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
-    PlanOptions short_k;
-    short_k.kernel = parse_kernel("naive");
-    short_k.limits = engine.limits();
-    short_k.limits->loop_iterations = 100;
-    PlanOptions packed;
-    packed.kernel = with(parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4"), "panels",
-                         engine.limits().image_buffer_bytes > 0 ? 2 : 1);
-    packed.split_k = 2;
-    const std::vector<std::int64_t> offsets{0, 4, 8};
-    const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},
-                     .b = {.buffer = x.name(), .rows = 2, .columns = 2, .offset_bytes = 512},
-                     .c = {.buffer = y.name(), .rows = 2, .columns = 2},
-                     .batch = {.count = 3, .offsets_c = offsets}};
-    const Gemm plain{.a = items.a, .b = items.b, .c = {.buffer = y.name(), .rows = 2, .columns = 2, .offset_bytes = 1024}};
-    const std::vector<std::byte> before = c.read(), y_before = y.read();
-    test::limit_buffers(1);
-    CHECK(contains(refusal([&] { engine.gemm(windows, short_k); }), "memory: the driver cannot give a buffer of 64 bytes"));
-    CHECK(contains(refusal([&] { engine.gemm(windows, packed); }), "memory: the driver cannot give a buffer of "));
-    CHECK(contains(refusal([&] { engine.gemm(items); }), "memory: the driver cannot give a buffer of 72 bytes"));
-    const Gemm group[] = {plain, items};
-    CHECK(contains(refusal([&] { engine.gemm(group); }), "memory: "));
-    CHECK_RESULT(c.read() == before);
-    CHECK_RESULT(y.read() == y_before);
-    test::limit_buffers(most);
-    engine.gemm(windows, short_k);
-    engine.gemm(group);
-    const std::vector<std::byte> right = c.read();
-    CHECK_RESULT(right != before);
-    engine.gemm(windows, packed);
-    CHECK_RESULT(c.read() == right);  // all sums alike: 300 times one square, in any order
-    CHECK_RESULT(y.read() != y_before);
-  }
-  engine.release();
+  Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
+  const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), x(bytes(1024)), y(bytes(2048));
+  const Gemm windows{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
+                     .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
+                     .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
+  PlanOptions short_k;
+  short_k.kernel = parse_kernel("naive");
+  short_k.limits = engine.limits();
+  short_k.limits->loop_iterations = 100;
+  PlanOptions packed;
+  packed.kernel = with(parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4"), "panels",
+                       engine.limits().image_buffer_bytes > 0 ? 2 : 1);
+  packed.split_k = 2;
+  const std::vector<std::int64_t> offsets{0, 4, 8};
+  const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},
+                   .b = {.buffer = x.name(), .rows = 2, .columns = 2, .offset_bytes = 512},
+                   .c = {.buffer = y.name(), .rows = 2, .columns = 2},
+                   .batch = {.count = 3, .offsets_c = offsets}};
+  const Gemm plain{.a = items.a, .b = items.b, .c = {.buffer = y.name(), .rows = 2, .columns = 2, .offset_bytes = 1024}};
+  const std::vector<std::byte> before = c.read(), y_before = y.read();
+  test::limit_buffers(1);
+  CHECK(contains(refusal([&] { engine.gemm(windows, short_k); }), "memory: the driver cannot give a buffer of 64 bytes"));
+  CHECK(contains(refusal([&] { engine.gemm(windows, packed); }), "memory: the driver cannot give a buffer of "));
+  CHECK(contains(refusal([&] { engine.gemm(items); }), "memory: the driver cannot give a buffer of 72 bytes"));
+  const Gemm group[] = {plain, items};
+  CHECK(contains(refusal([&] { engine.gemm(group); }), "memory: "));
+  CHECK_RESULT(c.read() == before);
+  CHECK_RESULT(y.read() == y_before);
+  test::limit_buffers(most);
+  engine.gemm(windows, short_k);
+  engine.gemm(group);
+  const std::vector<std::byte> right = c.read();
+  CHECK_RESULT(right != before);
+  engine.gemm(windows, packed);
+  CHECK_RESULT(c.read() == right);  // all sums alike: 300 times one square, in any order
+  CHECK_RESULT(y.read() != y_before);
 }
 
 TEST_CASE("no context is current: an engine cannot be made") {

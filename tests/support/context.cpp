@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/environment.hpp"
 #include "support/functions.hpp"
@@ -122,6 +123,18 @@ EngineOptions engine_options() {
       device.language = device.language == ShadingLanguage::glsl_430 ? device.language : ShadingLanguage::essl_310;
     };
   return options;
+}
+
+EngineOptions unchecked_options() {
+  EngineOptions options = engine_options();
+  options.self_check = false;
+  return options;
+}
+
+Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
+  context();
+  options.release_on_destruction = true;
+  return Engine(get_proc_address, std::move(options));
 }
 
 Kernel kernel_here(const std::string& name) {

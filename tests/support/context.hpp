@@ -26,6 +26,11 @@ void (*get_proc_address(const char* name))();
 
 /// The defaults. Where nothing is computed: without the self-check, which no program passes.
 EngineOptions engine_options();
+/// The same without the self-check: for tests that count calls, or that check every program themselves.
+EngineOptions unchecked_options();
+
+/// An engine of a test's own in the shared context, which is made current. It is released at its end.
+Engine own_engine(EngineOptions options = engine_options(), GetProcAddress get_proc_address = test::get_proc_address);
 
 /// Whether a result is right. Where nothing is computed: true, and counted; the program says at its end how many were not
 /// compared.

@@ -113,6 +113,19 @@ const auto lambda = [](int x) {
   return x;
 };
 }  // namespace n
+TEST_CASE("a (name) with { in it" * doctest::timeout(3)) {
+  for (const Row& row : {Row{1, 2},
+                         Row{3, 4}})
+    CHECK(row.f([&] {
+      return 1;
+    }) == 2);
+}
+TEST_CASE_TEMPLATE("types", T, float, double) {
+  SUBCASE("one") {
+    CHECK(T() == 0);
+  }
+}
+void last() {}
 '''
     shader = '''
 layout(local_size_x = 64) in;
@@ -143,7 +156,8 @@ void main() {
 #endif
 }
 '''
-    expected = [('one', 6, 4), ('S', 12, 3), ('two', 15, 5), ('lambda', 22, 3), ('at', 6, 1), ('at', 8, 3), ('main', 12, 17)]
+    expected = [('one', 6, 4), ('S', 12, 3), ('two', 15, 5), ('lambda', 22, 3), ('TEST_CASE', 26, 7),
+                ('TEST_CASE_TEMPLATE', 33, 5), ('last', 38, 1), ('at', 6, 1), ('at', 8, 3), ('main', 12, 17)]
     found = list(functions(text)) + list(functions(shader))
     if found != expected:
         sys.exit(f'function_lengths.py counts wrongly: {found} instead of {expected}')
