@@ -3,48 +3,42 @@
 
 #include <complex>
 
-#include "blas/entry.hpp"
-
 namespace glgemm::blas {
 namespace {
 
 template <class T, class I>
-using CFunction = void(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, const CElement<T>* a, I lda,
-                       const CElement<T>* b, I ldb, CScalar<T> beta, CElement<T>* c, I ldc);
+struct CCall {
+  int layout, op_a, op_b;
+  I m, n, k;
+  CScalar<T> alpha;
+  const CElement<T>* a;
+  I lda;
+  const CElement<T>* b;
+  I ldb;
+  CScalar<T> beta;
+  CElement<T>* c;
+  I ldc;
 
-template <class Name, class T, class I>
-[[gnu::noinline]] void c_slow(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, const CElement<T>* a, I lda,
-                              const CElement<T>* b, I ldb, CScalar<T> beta, CElement<T>* c, I ldc);
-
-template <class Name, class T, class I>
-constinit Entry<CFunction<T, I>> c_entry{Name::text, &c_slow<Name, T, I>};
-
-template <class Name, class T, class I>
-void c_slow(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, const CElement<T>* a, I lda, const CElement<T>* b,
-            I ldb, CScalar<T> beta, CElement<T>* c, I ldc) {
-  auto& entry = c_entry<Name, T, I>;
-  auto* const next = entry.next();
-  const bool is_row_major = layout == row_major_number;
-  const auto pass = [&] { next(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); };
-  const auto report = [&](int parameter, int value) { refuse(entry.routine.name(), next, parameter, is_row_major, value, pass); };
-  if (const int wrong = wrong_option(layout, op_a, op_b)) return report(wrong, wrong == 1 ? layout : wrong == 2 ? op_a : op_b);
-  const Product product = product_of(type_of<T>(), is_row_major, op_a, op_b, m, n, k, CTypes<T>::pointer(alpha), a, lda, b, ldb,
-                                     CTypes<T>::pointer(beta), c, ldc);
-  multiply(entry.routine, next, op_of_number(op_a) && op_of_number(op_b), product, pass,
-           [&](int parameter) { report(parameter + 1, 0); });
-}
+  Product product() const {
+    return by_columns(layout, {type_of<T>(), operation_of(op_a), operation_of(op_b), m, n, k, pointer_to(alpha), a, lda, b, ldb,
+                               pointer_to(beta), c, ldc});
+  }
+  Wrong first_wrong(const Product& product) const { return first_wrong_of_c(layout, op_a, op_b, product); }
+  template <class Pass>
+  void multiply(Routine& routine, bool has_next, const Pass& pass) const {
+    multiply_one(routine, has_next, *this, pass);
+  }
+};
 
 }  // namespace
 
 #define GLGEMM_BLAS_C(name, T, I)                                                                                                \
-  struct name##name {                                                                                                            \
-    static constexpr const char* text = #name;                                                                                   \
-  };                                                                                                                             \
   extern "C" GLGEMM_BLAS_EXPORT void name(int layout, int op_a, int op_b, I m, I n, I k, CScalar<T> alpha, const CElement<T>* a, \
                                           I lda, const CElement<T>* b, I ldb, CScalar<T> beta, CElement<T>* c, I ldc) {          \
+    using Ways = Entry<#name, CCall<T, I>, decltype(name)>;                                                                      \
     if (is_small<T>(m, n, k)) [[likely]]                                                                                         \
-      return c_entry<name##name, T, I>.target()(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);               \
-    c_slow<name##name, T, I>(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                  \
+      return Ways::target()(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                   \
+    Ways::slow(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                                \
   }
 
 // OpenBLAS ends its names for 64-bit integers with 64_, MKL and the reference with _64.

@@ -4,64 +4,59 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/system.hpp"
 #include "blas/next.hpp"
 #include "blas/threshold.hpp"
 
 namespace glgemm::blas {
-namespace {
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-}  // namespace
 
 class Log {
  public:
+  static void start() {
+    if (variable("GLGEMM_BLAS_LOG") != "1") return;
+    is_on_ = true;
+    watch_all_calls();
+    std::atexit(tell);
+    ::pthread_atfork(nullptr, nullptr, forget);
+  }
+
   static void list(Routine& routine) noexcept {
     routine.following_ = first_.load();
     while (!first_.compare_exchange_weak(routine.following_, &routine)) {
     }
   }
 
-  /// A child counts its own calls.
-  static void forget() noexcept {
-    for (Routine* routine = first_; routine; routine = routine->following_)
-      for (int way = 0; way < ways; ++way) {
-        routine->calls_[static_cast<std::size_t>(way)] = 0;
-        routine->flops_[static_cast<std::size_t>(way)] = 0;
-      }
-  }
-
   static void tell() {
-    const std::string process = "pid " + std::to_string(::getpid()) + ": ";
-    const std::optional<DeviceInfo> device = device_so_far();
-    say(process + "OpenGL: " + (device ? device->renderer + ", " + device->version : "not used") + "; next BLAS: " + next_file());
-    for (std::size_t i = 0; i < blas_types.size(); ++i)
-      say(process + "type " + "sdcz"[i] + ": to OpenGL: " + threshold_text(blas_types[i]));
-    for (const Routine* routine = first_; routine; routine = routine->following_) {
-      std::string line;
-      for (int way = 0; way < ways; ++way) {
-        const auto index = static_cast<std::size_t>(way);
-        if (routine->calls_[index] == 0) continue;
-        line += (line.empty() ? " " : "; ");
-        if (static_cast<Way>(way) != Way::opengl) line += "next BLAS, ";
-        line += std::string(reason(static_cast<Way>(way))) + ": " + std::to_string(routine->calls_[index]) + " calls, " +
-                number(routine->flops_[index]) + " flops";
-      }
-      if (!line.empty()) say(process + routine->name() + ':' + line);
-    }
+    if (!is_on_.exchange(false)) return;
+    guarded(0, [] {
+      const int process = ::getpid();
+      const std::optional<DeviceInfo> device = device_so_far();
+      say("pid {}: OpenGL: {}; next BLAS: {}", process, device ? device->renderer + ", " + device->version : "not used",
+          next_file());
+      for (std::size_t i = 0; i < blas_types.size(); ++i)
+        say("pid {}: type {}: to OpenGL: {}", process, "sdcz"[i], threshold_text(blas_types[i]));
+      for (const Routine* routine = first_; routine; routine = routine->following_)
+        if (const std::string text = routine->text(); !text.empty()) say("pid {}: {}: {}", process, routine->name(), text);
+      return 0;
+    });
   }
 
  private:
+  /// A child counts its own calls.
+  static void forget() noexcept {
+    for (Routine* routine = first_; routine; routine = routine->following_)
+      for (std::size_t way = 0; way < ways; ++way) {
+        routine->calls_[way] = 0;
+        routine->flops_[way] = 0;
+      }
+  }
+
   static inline std::atomic<Routine*> first_ = nullptr;
+  static inline std::atomic<bool> is_on_ = false;
 };
 
 void Routine::count(Way way, double flops) noexcept {
@@ -73,16 +68,25 @@ void Routine::count(Way way, double flops) noexcept {
   if (!is_listed_.exchange(true)) Log::list(*this);
 }
 
+std::string Routine::text() const {
+  std::string line;
+  for (std::size_t way = 0; way < ways; ++way)
+    if (calls_[way] != 0)
+      line += fmt::format("{}{}{}: {} calls, {:.3g} flops", line.empty() ? "" : "; ",
+                          static_cast<Way>(way) == Way::opengl ? "" : "next BLAS, ", reason(static_cast<Way>(way)),
+                          calls_[way].load(), flops_[way].load());
+  return line;
+}
+
 void start_log() {
-  static const bool once = [] {
-    const char* text = variable("GLGEMM_BLAS_LOG");
-    if (!text || std::string_view(text) != "1") return false;
-    watch_all_calls();
-    std::atexit(Log::tell);
-    ::pthread_atfork(nullptr, nullptr, Log::forget);
-    return true;
-  }();
-  static_cast<void>(once);
+  guarded(false, [] {
+    static const bool started = (Log::start(), true);
+    return started;
+  });
+}
+
+void tell_log() {
+  Log::tell();
 }
 
 }  // namespace glgemm::blas

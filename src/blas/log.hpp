@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "blas/service.hpp"
 
@@ -15,6 +16,8 @@ class Routine {
   constexpr explicit Routine(const char* name) noexcept : name_(name) {}
   const char* name() const noexcept { return name_; }
   void count(Way way, double flops) noexcept;
+  /// What was counted, for the log; empty if nothing was.
+  std::string text() const;
 
  private:
   friend class Log;
@@ -27,5 +30,8 @@ class Routine {
 
 /// Reads GLGEMM_BLAS_LOG; with "1" every call is counted from now on.
 void start_log();
+
+/// Tells what was counted, if that is asked for, at the first call.
+void tell_log();
 
 }  // namespace glgemm::blas

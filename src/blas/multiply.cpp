@@ -2,41 +2,27 @@
 #include "blas/multiply.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <new>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/streaming.hpp>
 
+#include "base/thread.hpp"
 #include "blas/next.hpp"
 
 namespace glgemm::blas {
 namespace {
 
-Scalar scalar(Type type, const void* value) {
-  return with_type(type, [&]<class T>(T) -> Scalar {
-    if constexpr (is_complex(type_of<T>()) || std::is_floating_point_v<T>)
-      return *static_cast<const T*>(value);
-    else
-      return 0;  // BLAS has no such type
-  });
-}
-
-/// Of a stored matrix: its lines are columns.
+/// Of a matrix in memory, column-major: its lines are columns.
 struct Stored {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
-Stored stored_a(const Product& p) {
-  return p.op_a == Op::none ? Stored{p.m, p.k} : Stored{p.k, p.m};
-}
-Stored stored_b(const Product& p) {
-  return p.op_b == Op::none ? Stored{p.k, p.n} : Stored{p.n, p.k};
-}
 
 /// Copies `columns` columns of `bytes` bytes.
 void copy_columns(const void* from, std::int64_t from_step, void* to, std::int64_t to_step, std::int64_t bytes,
@@ -47,68 +33,122 @@ void copy_columns(const void* from, std::int64_t from_step, void* to, std::int64
     std::memcpy(target + j * to_step, source + j * from_step, static_cast<std::size_t>(bytes));
 }
 
-/// Runs what needs memory of the host's. Too little of it is an error like those of the device.
-template <class Function>
-Way guarded(Function&& function) {
-  try {
-    return function();
-  } catch (const std::exception& error) {
-    say_once(std::string(error.what()) + "; the call goes to the next BLAS");
-    return Way::failed;
-  }
+constexpr Op op_of(Operation operation) noexcept {
+  return static_cast<Op>(operation);  // the conjugate alone never comes here
 }
+static_assert(op_of(Operation::none) == Op::none && op_of(Operation::transpose) == Op::transpose &&
+              op_of(Operation::conjugate_transpose) == Op::conjugate_transpose);
 
-/// A batch's items from `first` on, `count` of them, whose C's go to `staged` one after the other, without gaps.
-class BatchPart {
+/// The products of a call, which are computed on the thread of the context. What the caller leaves on its stack is copied: it may
+/// be gone before they are done.
+///
+/// The results are put together here and copied to each C when all are complete: C's stay whole if anything fails before.
+class Work {
  public:
-  BatchPart(const Batch& batch, std::size_t first, std::size_t count, std::byte* staged)
-      : batch_(batch), first_(first), count_(count), staged_(staged) {}
+  explicit Work(const Product& p) : Work(p, 1) { items_[0] = p; }
+  explicit Work(const Batch& batch) : Work(batch.shape, batch.count) {
+    for (std::size_t i = 0; i < batch.count; ++i) items_[i] = batch.item(i);
+    is_batch_ = true;
+  }
 
-  void operator()(Engine& engine) const {
-    const Product& p = batch_.shape;
-    with_type(p.type, [&]<class T>(T) { multiply<T>(engine); });
+  void multiply(Engine& engine) const {
+    const std::size_t at_once = items_at_once(engine);
+    if (at_once == 0)
+      for (std::size_t i = 0; i < items_.size(); ++i) stream(engine, i);
+    else
+      for (std::size_t first = 0; first < items_.size(); first += at_once)
+        with_type(type_, [&]<class T>(T) { multiply_part<T>(engine, first, std::min(items_.size() - first, at_once)); });
+  }
+
+  void copy_to_c() const {
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      copy_columns(result(i), c_.rows * element_bytes(type_), items_[i].c, ldc_ * element_bytes(type_),
+                   c_.rows * element_bytes(type_), c_.columns);
   }
 
  private:
+  Work(const Product& p, std::size_t count)
+      : type_(p.type),
+        op_a_(op_of(p.op_a)),
+        op_b_(op_of(p.op_b)),
+        // The BLAS defines C = beta C where k is 0, even where alpha is no number.
+        alpha_(p.k == 0 ? Scalar(0) : scalar_at(p.type, p.alpha)),
+        beta_(scalar_at(p.type, p.beta)),
+        a_(op_a_ == Op::none ? Stored{p.m, p.k} : Stored{p.k, p.m}),
+        b_(op_b_ == Op::none ? Stored{p.k, p.n} : Stored{p.n, p.k}),
+        c_{p.m, p.n},
+        lda_(p.lda),
+        ldb_(p.ldb),
+        ldc_(p.ldc),
+        items_(count),
+        item_bytes_(static_cast<std::size_t>(p.m * p.n * element_bytes(p.type))),
+        results_(std::make_unique_for_overwrite<std::byte[]>(count * item_bytes_)) {}
+
+  std::byte* result(std::size_t i) const { return results_.get() + i * item_bytes_; }
+
+  /// How many items are brought to the device at once; 0: they are better streamed, one by one.
+  std::size_t items_at_once(const Engine& engine) const {
+    if (!is_batch_ || alpha_ == Scalar(0)) return 0;  // then A and B are not to be read
+    const std::int64_t largest =
+        std::max({a_.rows * a_.columns, b_.rows * b_.columns, c_.rows * c_.columns}) * element_bytes(type_);
+    return static_cast<std::size_t>(std::min(engine.limits().storage_block_bytes, engine.device_memory_bytes() / 4) / largest);
+  }
+
+  void stream(Engine& engine, std::size_t i) const {
+    const auto matrix = [&](auto* data, const Stored& size, std::int64_t ld) {
+      return host_matrix(data, size.rows, size.columns, type_, ld, Layout::column_major);
+    };
+    HostGemm product;
+    product.op_a = op_a_;
+    product.op_b = op_b_;
+    product.alpha = alpha_;
+    product.beta = beta_;
+    product.a = matrix(items_[i].a, a_, lda_);
+    product.b = matrix(items_[i].b, b_, ldb_);
+    product.c = matrix(static_cast<const void*>(items_[i].c), c_, ldc_);
+    product.c.write = matrix(static_cast<void*>(result(i)), c_, 0).write;
+    glgemm::multiply(engine, product);
+  }
+
   template <class T>
-  void multiply(Engine& engine) const {
-    const Product& p = batch_.shape;
-    const Stored a = stored_a(p), b = stored_b(p), c{p.m, p.n};
-    const DeviceMatrix device_a = bring<T>(engine, std::span(batch_.a), a, p.lda);
-    const DeviceMatrix device_b = bring<T>(engine, std::span(batch_.b), b, p.ldb);
-    const Scalar beta = scalar(p.type, p.beta);
-    const DeviceMatrix device_c = beta == Scalar(0)
-                                      ? DeviceMatrix(engine, static_cast<std::int64_t>(count_) * c.columns, c.rows, p.type)
-                                      : bring<T>(engine, std::span(batch_.c), c, p.ldc);
+  void multiply_part(Engine& engine, std::size_t first, std::size_t count) const {
+    const std::span items(items_.data() + first, count);
+    const DeviceMatrix a = bring<T>(engine, items, &Product::a, a_, lda_), b = bring<T>(engine, items, &Product::b, b_, ldb_);
+    const DeviceMatrix c = beta_ == Scalar(0)
+                               ? DeviceMatrix(engine, static_cast<std::int64_t>(count) * c_.columns, c_.rows, type_)
+                               : bring<T>(engine, items, &Product::c, c_, ldc_);
     glgemm::Gemm product;
-    product.op_a = p.op_a;
-    product.op_b = p.op_b;
-    product.alpha = scalar(p.type, p.alpha);
-    product.beta = beta;
-    product.a = view(device_a, a);
-    product.b = view(device_b, b);
-    product.c = view(device_c, c);
-    product.batch.count = static_cast<std::int64_t>(count_);
-    product.batch.stride_a = a.rows * a.columns;
-    product.batch.stride_b = b.rows * b.columns;
-    product.batch.stride_c = c.rows * c.columns;
+    product.op_a = op_a_;
+    product.op_b = op_b_;
+    product.alpha = alpha_;
+    product.beta = beta_;
+    product.a = view(a, a_);
+    product.b = view(b, b_);
+    product.c = view(c, c_);
+    product.batch.count = static_cast<std::int64_t>(count);
+    product.batch.stride_a = a_.rows * a_.columns;
+    product.batch.stride_b = b_.rows * b_.columns;
+    product.batch.stride_c = c_.rows * c_.columns;
     engine.gemm(product);
-    const Matrix<T> result = device_c.template download<T>();
-    std::memcpy(staged_, result.data(), static_cast<std::size_t>(result.size()) * sizeof(T));
+    const Matrix<T> fetched = c.template download<T>();
+    std::memcpy(result(first), fetched.data(), static_cast<std::size_t>(fetched.size()) * sizeof(T));
   }
 
   /// The items' matrices one below the other, their columns as rows.
   template <class T, class Pointer>
-  DeviceMatrix bring(Engine& engine, std::span<const Pointer> items, Stored stored, std::int64_t ld) const {
+  static DeviceMatrix bring(Engine& engine, std::span<const Product> items, Pointer Product::*member, const Stored& stored,
+                            std::int64_t ld) {
     constexpr std::int64_t bytes = sizeof(T);
-    Matrix<T> all(static_cast<std::int64_t>(count_) * stored.columns, stored.rows);
-    for (std::size_t i = 0; i < count_; ++i)
-      copy_columns(items[first_ + i], ld * bytes, all.data() + static_cast<std::int64_t>(i) * stored.rows * stored.columns,
-                   stored.rows * bytes, stored.rows * bytes, stored.columns);
+    Matrix<T> all(static_cast<std::int64_t>(items.size()) * stored.columns, stored.rows);
+    T* to = all.data();
+    for (const Product& item : items) {
+      copy_columns(item.*member, ld * bytes, to, stored.rows * bytes, stored.rows * bytes, stored.columns);
+      to += stored.rows * stored.columns;
+    }
     return DeviceMatrix(engine, all);
   }
 
-  BufferView view(const DeviceMatrix& matrix, Stored stored) const {
+  static BufferView view(const DeviceMatrix& matrix, const Stored& stored) {
     return {.buffer = matrix.view().buffer,
             .rows = stored.rows,
             .columns = stored.columns,
@@ -116,94 +156,41 @@ class BatchPart {
             .type = matrix.type()};
   }
 
-  const Batch& batch_;
-  std::size_t first_;
-  std::size_t count_;
-  std::byte* staged_;
+  Type type_;
+  Op op_a_;
+  Op op_b_;
+  Scalar alpha_;
+  Scalar beta_;
+  Stored a_;
+  Stored b_;
+  Stored c_;
+  std::int64_t lda_;
+  std::int64_t ldb_;
+  std::int64_t ldc_;
+  std::vector<Product> items_;  ///< of which the matrices alone are used
+  bool is_batch_ = false;
+  std::size_t item_bytes_;
+  std::unique_ptr<std::byte[]> results_;
 };
 
-/// The bytes of the largest of an item's matrices.
-std::int64_t largest_bytes(const Product& p) {
-  const Stored a = stored_a(p), b = stored_b(p);
-  return std::max({a.rows * a.columns, b.rows * b.columns, p.m * p.n}) * element_bytes(p.type);
+template <class Call>
+Way compute(const Call& call, Type type) {
+  return guarded(Way::failed, [&] {
+    Undisturbed undisturbed;
+    const auto work = std::make_shared<const Work>(call);
+    const Way way = run(undisturbed, needs_f64(type), [work](Engine& engine) { work->multiply(engine); });
+    if (way == Way::opengl) work->copy_to_c();
+    return way;
+  });
 }
-
-/// Streams a product, whose C goes to `staged` without gaps.
-Way multiply_to(std::byte* staged, const Product& p) {
-  const Stored a = stored_a(p), b = stored_b(p);
-  HostGemm product;
-  product.op_a = p.op_a;
-  product.op_b = p.op_b;
-  product.alpha = scalar(p.type, p.alpha);
-  product.beta = scalar(p.type, p.beta);
-  product.a = host_matrix(p.a, a.rows, a.columns, p.type, p.lda, Layout::column_major);
-  product.b = host_matrix(p.b, b.rows, b.columns, p.type, p.ldb, Layout::column_major);
-  product.c = host_matrix(static_cast<const void*>(p.c), p.m, p.n, p.type, p.ldc, Layout::column_major);
-  product.c.write = host_matrix(static_cast<void*>(staged), p.m, p.n, p.type, 0, Layout::column_major).write;
-  return run(needs_f64(p.type), [&](Engine& engine) { glgemm::multiply(engine, product); });
-}
-
-/// How many of a batch's items are brought to the device at once; 0: they are better streamed, one by one.
-std::int64_t items_at_once(const Engine& engine, const Product& p) {
-  if (p.k == 0 || scalar(p.type, p.alpha) == Scalar(0)) return 0;  // A and B are not to be read
-  return std::min(engine.limits().storage_block_bytes, engine.device_memory_bytes() / 4) / largest_bytes(p);
-}
-
-/// The result is put together here, and copied to C when it is complete: C stays whole if anything fails before.
-class Staged {
- public:
-  Staged(const Product& p, std::size_t count)
-      : product_(p),
-        line_bytes_(p.m * element_bytes(p.type)),
-        bytes_(std::make_unique_for_overwrite<std::byte[]>(count * static_cast<std::size_t>(line_bytes_ * p.n))) {}
-
-  std::byte* item(std::size_t i) const { return bytes_.get() + i * static_cast<std::size_t>(line_bytes_ * product_.n); }
-  void copy_item(std::size_t i, void* c) const {
-    copy_columns(item(i), line_bytes_, c, product_.ldc * element_bytes(product_.type), line_bytes_, product_.n);
-  }
-
- private:
-  const Product& product_;
-  std::int64_t line_bytes_;
-  std::unique_ptr<std::byte[]> bytes_;
-};
 
 }  // namespace
 
 Way multiply_by_opengl(const Product& product) {
-  return guarded([&] {
-    const Staged staged(product, 1);
-    const Way way = multiply_to(staged.item(0), product);
-    if (way == Way::opengl) staged.copy_item(0, product.c);
-    return way;
-  });
+  return compute(product, product.type);
 }
-
 Way multiply_by_opengl(const Batch& batch) {
-  return guarded([&] {
-    const Product& shape = batch.shape;
-    const std::size_t count = batch.c.size();
-    const Staged staged(shape, count);
-    std::size_t at_once = 0;
-    Way way =
-        run(needs_f64(shape.type), [&](Engine& engine) { at_once = static_cast<std::size_t>(items_at_once(engine, shape)); });
-    for (std::size_t first = 0; way == Way::opengl && first < count;) {
-      if (at_once == 0) {
-        Product item = shape;
-        item.a = batch.a[first];
-        item.b = batch.b[first];
-        item.c = batch.c[first];
-        way = multiply_to(staged.item(first++), item);
-      } else {
-        const std::size_t part = std::min(count - first, at_once);
-        way = run(needs_f64(shape.type), BatchPart(batch, first, part, staged.item(first)));
-        first += part;
-      }
-    }
-    if (way == Way::opengl)
-      for (std::size_t i = 0; i < count; ++i) staged.copy_item(i, batch.c[i]);
-    return way;
-  });
+  return compute(batch, batch.shape.type);
 }
 
 }  // namespace glgemm::blas

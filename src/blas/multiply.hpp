@@ -1,20 +1,27 @@
 // Products of BLAS on an engine.
 #pragma once
 
-#include <vector>
+#include <cstddef>
 
 #include "blas/product.hpp"
 #include "blas/service.hpp"
 
 namespace glgemm::blas {
 
-/// Many products of one shape: A, B and C of the i-th are a[i], b[i] and c[i]. `shape` says the rest.
+/// Many products of one shape.
 struct Batch {
-  Product shape;
-  std::vector<const void*> a{};
-  std::vector<const void*> b{};
-  std::vector<void*> c{};
+  Batch(const Product& given, std::size_t items) : shape(given), count(items) {}
+  virtual Product item(std::size_t i) const = 0;
+
+  Product shape;  ///< what an item's product has apart from its matrices
+  std::size_t count;
+
+ protected:
+  ~Batch() = default;
 };
+inline double flops(const Batch& batch) noexcept {
+  return flops(batch.shape) * static_cast<double>(batch.count);
+}
 
 /// Multiplies with OpenGL. Unless Way::opengl is returned, no C is changed. With beta = 0, C is not read. Any thread.
 Way multiply_by_opengl(const Product& product);

@@ -9,8 +9,11 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
-#include <set>
+#include <string_view>
+
+#include "base/thread.hpp"
 
 namespace glgemm::blas {
 namespace {
@@ -23,11 +26,11 @@ struct Library {
 
 const Library& library() noexcept {
   static const Library found = [] {
-    const char* path = variable("GLGEMM_BLAS_NEXT");
+    const char* path = ::secure_getenv("GLGEMM_BLAS_NEXT");
     if (path && *path) {
       void* handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
       if (handle) return Library{true, handle};
-      say(std::string("GLGEMM_BLAS_NEXT=") + path + " can't be loaded, and is not used: " + ::dlerror());
+      say("GLGEMM_BLAS_NEXT={} can't be loaded, and is not used: {}", path, ::dlerror());
     }
     return Library{false, nullptr};
   }();
@@ -76,10 +79,6 @@ constexpr int exchanged(int parameter) noexcept {
   }
 }
 
-constexpr char letter(Op op) noexcept {
-  return op == Op::none ? 'N' : op == Op::transpose ? 'T' : 'C';
-}
-
 }  // namespace
 
 thread_local bool InsideNext::inside_ = false;
@@ -95,10 +94,6 @@ AnyFunction find_next(const char* name) noexcept {
   return reinterpret_cast<AnyFunction>(found);
 }
 
-AnyFunction find_first(const char* name) noexcept {
-  return reinterpret_cast<AnyFunction>(::dlsym(RTLD_DEFAULT, name));
-}
-
 std::string next_file() {
   for (const char* name : {"sgemm_", "sgemm_64_", "cblas_sgemm"}) {
     const AnyFunction function = find_next(name);
@@ -112,7 +107,7 @@ std::string next_file() {
   return "none";
 }
 
-bool multiply_by_next(const Product& p) {
+bool multiply_by_next(const Product& p) noexcept {
   static const std::array<AnyFunction, 4> plain = find_all(fortran_names), suffixed = find_all(fortran_names_64);
   const bool is_large = std::max({p.m, p.n, p.k, p.lda, p.ldb, p.ldc}) > INT_MAX;
   const std::size_t index = index_of(p.type);
@@ -123,36 +118,39 @@ bool multiply_by_next(const Product& p) {
   using Integer = const std::int64_t*;
   using Fortran = void(const char*, const char*, Integer, Integer, Integer, const void*, const void*, Integer, const void*,
                        Integer, const void*, void*, Integer, std::size_t, std::size_t);
-  const char op_a = letter(p.op_a), op_b = letter(p.op_b);
+  constexpr char letters[] = "NTCR?";
   const InsideNext inside;
-  reinterpret_cast<Fortran*>(function)(&op_a, &op_b, &p.m, &p.n, &p.k, p.alpha, p.a, &p.lda, p.b, &p.ldb, p.beta, p.c, &p.ldc, 1,
-                                       1);
+  reinterpret_cast<Fortran*>(function)(&letters[static_cast<int>(p.op_a)], &letters[static_cast<int>(p.op_b)], &p.m, &p.n, &p.k,
+                                       p.alpha, p.a, &p.lda, p.b, &p.ldb, p.beta, p.c, &p.ldc, 1, 1);
   return true;
 }
 
 void report_to_xerbla(const char* routine, int parameter) {
   // "sgemm_" and "sgemm_64_" are "SGEMM " there.
-  std::string name(routine, 5);
-  for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
-  name += ' ';
-  const std::int64_t number = parameter;
-  AnyFunction function = find_first("xerbla_");
-  if (!function) function = find_next("xerbla_");
-  if (function) {
-    reinterpret_cast<void (*)(const char*, const std::int64_t*, std::size_t)>(function)(name.data(), &number, name.size());
-    return;
+  std::string name(routine, std::string_view(routine).starts_with("cblas") ? std::string_view(routine).size() : 5);
+  if (name.size() == 5) {
+    for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
+    name += ' ';
   }
-  say("on entry to " + name + "parameter number " + std::to_string(parameter) + " had an illegal value");
-  std::exit(EXIT_FAILURE);
+  const std::int64_t number = parameter;
+  void* function = ::dlsym(RTLD_DEFAULT, "xerbla_");
+  if (!function) function = reinterpret_cast<void*>(find_next("xerbla_"));
+  if (function)
+    reinterpret_cast<void (*)(const char*, const std::int64_t*, std::size_t)>(function)(name.data(), &number, name.size());
+  else
+    say("on entry to {} parameter number {} had an illegal value", name, parameter);
 }
 
-bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, int value) {
-  AnyFunction function = find_first("cblas_xerbla");
-  if (!function) function = find_next("cblas_xerbla");
-  if (!function) return false;
+bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_major, int value) {
+  // The program's own comes before this library in the loader's order. The one of the BLAS below ends the program, at wrong sizes
+  // as well, which that BLAS itself reports by xerbla_.
+  void* const function = ::dlsym(RTLD_DEFAULT, "cblas_xerbla");
+  if (!function || function == ::dlsym(RTLD_NEXT, "cblas_xerbla") ||
+      function == reinterpret_cast<void*>(find_next("cblas_xerbla")))
+    return false;
   // Reference CBLAS sets these two for the time of a call, and its cblas_xerbla exchanges what a row-major call has exchanged.
-  int* const is_row_major = reinterpret_cast<int*>(find_first("RowMajorStrg"));
-  int* const is_from_c = reinterpret_cast<int*>(find_first("CBLAS_CallFromC"));
+  int* const is_row_major = static_cast<int*>(::dlsym(RTLD_DEFAULT, "RowMajorStrg"));
+  int* const is_from_c = static_cast<int*>(::dlsym(RTLD_DEFAULT, "CBLAS_CallFromC"));
   if (row_major && !is_row_major) parameter = exchanged(parameter);
   constexpr const char* forms[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
                                    "Illegal TransB setting, %d\n"};
@@ -166,20 +164,23 @@ bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, 
   return true;
 }
 
-const char* variable(const char* name) noexcept {
-  return ::secure_getenv(name);
-}
-
-void say(const std::string& line) noexcept {
-  std::fprintf(stderr, "glgemm_blas: %s\n", line.c_str());
-}
-
-void say_once(const std::string& line) noexcept {
+void say_line(fmt::string_view form, fmt::format_args values, bool once) noexcept {
   // Never destroyed: calls may come while the program ends.
   static auto& mutex = *new std::mutex;
-  static auto& said = *new std::set<std::string>;
+  static std::array<std::size_t, 100> said{};  // by their hashes
+  static std::size_t count = 0;
+  std::array<char, 2000> text;
+  const auto written = fmt::vformat_to_n(text.data(), text.size(), form, values);
+  const std::string_view line(text.data(), std::min(text.size(), written.size));
+  const Undisturbed undisturbed;  // a thread may be cancelled where it writes
   const std::lock_guard lock(mutex);
-  if (said.size() < 100 && said.insert(line).second) say(line);
+  if (once) {
+    const std::size_t hash = std::hash<std::string_view>{}(line);
+    const auto end = said.begin() + static_cast<std::ptrdiff_t>(count);
+    if (count == said.size() || std::find(said.begin(), end, hash) != end) return;
+    said[count++] = hash;
+  }
+  std::fprintf(stderr, "glgemm_blas: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 }  // namespace glgemm::blas

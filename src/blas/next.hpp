@@ -1,7 +1,10 @@
 // The BLAS below: where it is, and calls of it.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
+#include <exception>
 #include <string>
 
 #include "blas/product.hpp"
@@ -15,22 +18,18 @@ using AnyFunction = void (*)();
 /// (Python's modules do).
 AnyFunction find_next(const char* name) noexcept;
 
-/// The function of that name that the program itself defines, or the first in the loader's order; null if there is none.
-AnyFunction find_first(const char* name) noexcept;
-
 /// The file of the BLAS below; "none" without one.
 std::string next_file();
 
 /// Multiplies with the Fortran routine of the BLAS below; false if there is none that takes such sizes.
-bool multiply_by_next(const Product& product);
+bool multiply_by_next(const Product& product) noexcept;
 
-/// Reports a wrong parameter as reference BLAS does: by the program's own xerbla_ if it has one. It may not return.
+/// Reports a wrong parameter by the program's own xerbla_, else by that of the BLAS below. It may not return.
 void report_to_xerbla(const char* routine, int parameter);
 
-/// The same by cblas_xerbla; false if there is none, as in OpenBLAS, whose CBLAS reports by xerbla_. `parameter` counts as in the
-/// column-major call with A and B exchanged that a row-major call makes in reference BLAS. `value` is that of a wrong layout or
-/// op.
-bool report_to_cblas_xerbla(const char* routine, int parameter, bool row_major, int value = 0);
+/// Reports one by the program's own cblas_xerbla; false if it has none. `parameter` counts as in the column-major call with A and
+/// B exchanged that a row-major call makes in reference BLAS. `value` is that of a wrong layout or op.
+bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_major, int value);
 
 /// While it lives, this thread is in the BLAS below, which may call our routines again. They then hand the call on.
 class InsideNext {
@@ -46,12 +45,27 @@ class InsideNext {
   static thread_local bool inside_;
 };
 
-/// An environment variable; null if it isn't set, and in a program that has more rights than its user.
-const char* variable(const char* name) noexcept;
-
-/// A line on stderr, in one piece: "glgemm_blas: ...".
-void say(const std::string& line) noexcept;
+/// A line on stderr, in one piece: "glgemm_blas: ...". It is cut at 2,000 characters, since saying something needs no memory.
+void say_line(fmt::string_view form, fmt::format_args values, bool once) noexcept;
+template <class... Values>
+void say(fmt::format_string<Values...> form, const Values&... values) noexcept {
+  say_line(form, fmt::make_format_args(values...), false);
+}
 /// The same, for each text once.
-void say_once(const std::string& line) noexcept;
+template <class... Values>
+void say_once(fmt::format_string<Values...> form, const Values&... values) noexcept {
+  say_line(form, fmt::make_format_args(values...), true);
+}
+
+/// What `function` returns. If it throws, as where memory is short, that is told, and `otherwise` is returned.
+template <class Result, class Function>
+Result guarded(Result otherwise, const Function& function) {
+  try {
+    return function();
+  } catch (const std::exception& error) {  // no other: the C library unwinds a thread that is cancelled by an exception, too
+    say_once("{}; the call goes to the next BLAS", error.what());
+    return otherwise;
+  }
+}
 
 }  // namespace glgemm::blas

@@ -1,57 +1,54 @@
-// A thread, a queue, and how both live through forks and the end of the process.
+// The context's thread, and how it lives through forks and the end of the process.
 #include "blas/service.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cfenv>
 #include <chrono>
-#include <condition_variable>
-#include <csignal>
 #include <cstdlib>
-#include <deque>
 #include <exception>
-#include <memory>
+#include <future>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <glgemm/headless.hpp>
 
+#include "blas/log.hpp"
 #include "blas/next.hpp"
 
 namespace glgemm::blas {
 namespace {
 
-struct Job {
-  bool needs_doubles = false;
-  const std::function<void(Engine&)>* work = nullptr;
-  std::optional<Way> way{};  ///< once it is done
-};
+/// The process that has the context, 0 before there is one. It is looked at before any lock, which a fork may have left locked.
+std::atomic<pid_t> owner = 0;
+/// The process ends.
+std::atomic<bool> ending = false;
 
-/// What the thread shares with its callers, and with the process's end.
-struct Shared {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::condition_variable done;
-  std::deque<Job*> queue;
-  bool started = false;
-  bool busy = false;
-  bool ending = false;
-  std::optional<DeviceInfo> device;
-};
-
-/// Never destroyed: the thread waits on it for as long as the process lives.
-Shared& shared() {
-  static auto& only = *new Shared;
+/// Never destroyed: calls may come while the process ends.
+Thread& thread() {
+  static auto& only = *new Thread;
   return only;
 }
 
-/// The process that has the context, 0 before there is one. It is looked at before any lock, which a fork may have left locked.
-std::atomic<pid_t> owner = 0;
+/// What the context says of itself, once there is one.
+struct Known {
+  std::mutex mutex{};
+  std::optional<DeviceInfo> device{};
+};
+Known& known() {
+  static auto& only = *new Known;
+  return only;
+}
 
-/// The thread's own: the context, made again after it was lost.
+/// As the process ends: no product begins, and the one that runs is waited for, since drivers take down what it uses. A driver
+/// that hangs must not hang the end.
+void end() {
+  if (owner.load() != ::getpid()) return;
+  ending = true;
+  guarded(std::future_status::ready, [] { return thread().post([] {}).wait_for(std::chrono::seconds(10)); });
+}
+
+/// The context and its engine, made again after it was lost. The thread's own.
 class Device {
  public:
   /// Throws what stands in the way of a context.
@@ -65,6 +62,12 @@ class Device {
         context_.emplace();
       }
       engine_.emplace(HeadlessContext::get_proc_address);
+      // After the driver has registered what it does at the end, and so called before.
+      if (const std::lock_guard lock(known().mutex); !std::exchange(known().device, engine_->device())) std::atexit(end);
+      // A child that is forked from now on ends without the handlers that were registered before the driver's.
+      std::atexit([] {
+        if (owner.load() != ::getpid()) tell_log();
+      });
     }
     return *engine_;
   }
@@ -85,79 +88,29 @@ class Device {
   bool is_usable_ = true;
 };
 
-/// As the process ends: no product begins, and the one that runs is waited for, since drivers take down what it uses. A driver
-/// that hangs must not hang the end.
-void end() {
-  if (owner.load() != ::getpid()) return;
-  Shared& all = shared();
-  std::unique_lock lock(all.mutex);
-  all.ending = true;
-  all.done.wait_for(lock, std::chrono::seconds(10), [&] { return !all.busy; });
-}
-
-Way serve(Device& device, const Job& job) {
+/// On the thread.
+Way serve(bool needs_doubles, const std::function<void(Engine&)>& work) {
+  static auto& device = *new Device;
+  if (ending) return Way::ending;
   if (!device.is_usable()) return Way::no_device;
   Engine* engine = nullptr;
   try {
     engine = &device.engine();
-    std::unique_lock lock(shared().mutex);
-    if (!std::exchange(shared().device, engine->device())) {
-      lock.unlock();
-      std::atexit(end);  // after the driver has registered what it does at the end, and so called before
-    }
   } catch (const std::exception& error) {
-    say_once(std::string("OpenGL can't be used, all products go to the next BLAS: ") + error.what());
+    say_once("OpenGL can't be used, all products go to the next BLAS: {}", error.what());
     device.give_up();
     return Way::no_device;
   }
-  if (job.needs_doubles && !engine->limits().f64) return Way::no_doubles;
-  try {
-    (*job.work)(*engine);
-    return Way::opengl;
-  } catch (const DeviceLost& error) {
-    say_once(std::string(error.what()) + "; the call goes to the next BLAS");
-    device.lose();
-  } catch (const std::exception& error) {
-    say_once(std::string(error.what()) + "; the call goes to the next BLAS");
-  }
-  return Way::failed;
-}
-
-void loop() {
-  std::fesetenv(FE_DFL_ENV);  // a thread inherits its maker's, who may trap what drivers do
-  Device device;
-  Shared& all = shared();
-  std::unique_lock lock(all.mutex);
-  for (;;) {
-    all.arrived.wait(lock, [&] { return !all.queue.empty(); });
-    Job& job = *all.queue.front();
-    all.queue.pop_front();
-    if (all.ending) {
-      job.way = Way::ending;
-    } else {
-      all.busy = true;
-      lock.unlock();
-      const Way way = serve(device, job);
-      lock.lock();
-      all.busy = false;
-      job.way = way;
+  if (needs_doubles && !engine->limits().f64) return Way::no_doubles;
+  return guarded(Way::failed, [&] {
+    try {
+      work(*engine);
+    } catch (const DeviceLost&) {
+      device.lose();
+      throw;
     }
-    all.done.notify_all();
-  }
-}
-
-/// Signals go to the program's own threads.
-void start_thread() {
-  sigset_t every, before;
-  ::sigfillset(&every);
-  ::pthread_sigmask(SIG_BLOCK, &every, &before);
-  try {
-    std::thread(loop).detach();
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return Way::opengl;
+  });
 }
 
 }  // namespace
@@ -168,37 +121,25 @@ const char* reason(Way way) noexcept {
   return reasons[static_cast<int>(way)];
 }
 
-Way run(bool needs_doubles, const std::function<void(Engine&)>& work) {
+Way run(Undisturbed& undisturbed, bool needs_doubles, std::function<void(Engine&)> work) {
   pid_t process = 0;
   if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid()) return Way::forked;
-  Shared& all = shared();
-  std::unique_lock lock(all.mutex);
-  if (all.ending) return Way::ending;
-  if (!all.started) {
-    try {
-      start_thread();
-    } catch (const std::exception& error) {
-      say_once(std::string("no thread for OpenGL: ") + error.what());
-      return Way::no_device;
-    }
-    all.started = true;
-  }
-  Job job{needs_doubles, &work};
-  all.queue.push_back(&job);
-  all.arrived.notify_one();
-  all.done.wait(lock, [&] { return job.way.has_value(); });
-  return *job.way;
+  if (ending) return Way::ending;
+  std::future<Way> done = thread().post([needs_doubles, work = std::move(work)] { return serve(needs_doubles, work); });
+  undisturbed.suspend([&] { done.wait(); });
+  return done.get();
 }
 
 std::optional<DeviceInfo> device() {
-  run(false, [](Engine&) {});
+  Undisturbed undisturbed;
+  run(undisturbed, false, [](Engine&) {});
   return device_so_far();
 }
 
 std::optional<DeviceInfo> device_so_far() {
   if (owner.load() != ::getpid()) return std::nullopt;
-  const std::lock_guard lock(shared().mutex);
-  return shared().device;
+  const std::lock_guard lock(known().mutex);
+  return known().device;
 }
 
 }  // namespace glgemm::blas

@@ -1,23 +1,22 @@
 // Measures which products gain by OpenGL, and keeps what was found.
 #include "blas/threshold.hpp"
 
-#include <unistd.h>
+#include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <complex>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "base/system.hpp"
 #include "blas/multiply.hpp"
 #include "blas/next.hpp"
 #include "blas/service.hpp"
@@ -35,6 +34,14 @@ constexpr double cube(std::int64_t n) noexcept {
   return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
 }
 
+/// A number of 0 or more, in any locale.
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) return std::nullopt;
+  return value;
+}
+
 /// What is known for a type.
 struct Known {
   std::atomic<bool> decided = false;
@@ -46,13 +53,11 @@ struct Known {
 class Thresholds {
  public:
   Thresholds() {
-    if (const char* text = variable("GLGEMM_BLAS_MIN_FLOPS")) {
-      char* end = nullptr;
-      const double value = std::strtod(text, &end);
-      if (end != text && *end == '\0' && value >= 0)
-        for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, value, "GLGEMM_BLAS_MIN_FLOPS");
+    if (const auto text = variable("GLGEMM_BLAS_MIN_FLOPS")) {
+      if (const std::optional<double> value = number(*text))
+        for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, *value, "GLGEMM_BLAS_MIN_FLOPS");
       else
-        say("GLGEMM_BLAS_MIN_FLOPS=" + std::string(text) + " is not a number of 0 or more, and is not used");
+        say("GLGEMM_BLAS_MIN_FLOPS={} is not a number of 0 or more, and is not used", *text);
     }
     if (next_file() == "none")
       for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, 0, "there is no other BLAS");
@@ -93,40 +98,34 @@ Thresholds& thresholds() {
 
 // ---- The file
 
-/// $XDG_CACHE_HOME/glgemm/blas-thresholds.txt or $HOME/.cache/...; GLGEMM_BLAS_THRESHOLDS names another, or none if it is empty.
+/// glgemm/blas-thresholds.txt in the user's folder; GLGEMM_BLAS_THRESHOLDS names another, or none if it is empty.
 fs::path file_path() {
-  if (const char* given = variable("GLGEMM_BLAS_THRESHOLDS")) return given;
-  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "glgemm/blas-thresholds.txt"},
-                                                        {"HOME", ".cache/glgemm/blas-thresholds.txt"}};
-  for (const auto& [name, rest] : places)
-    if (const char* home = variable(name); home && fs::path(home).is_absolute()) return fs::path(home) / rest;
-  return {};
+  if (const auto given = variable("GLGEMM_BLAS_THRESHOLDS")) return *given;
+  return user_cache("glgemm/blas-thresholds.txt");
 }
 
 /// What a threshold belongs to, in one line.
 std::string key_of(Type type, const DeviceInfo& device) {
-  std::string key = std::string(1, "sdcz"[index_of(type)]) + '\t' + device.renderer + '\t' + device.version + '\t' +
-                    device.processor + '\t' + next_file();
+  std::string key =
+      fmt::format("{}\t{}\t{}\t{}\t{}", "sdcz"[index_of(type)], device.renderer, device.version, device.processor, next_file());
   std::replace(key.begin(), key.end(), '\n', ' ');
   return key;
 }
 
-/// Each line is a number of operations ("inf": never), a tab and a key.
+/// Each line is a number of operations ("inf": never), a tab and a key. What is no regular file has none.
 std::vector<std::string> read_lines(const fs::path& path) {
   std::vector<std::string> lines;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return lines;
   std::ifstream stream(path);
   for (std::string line; lines.size() < 1000 && std::getline(stream, line);) lines.push_back(line);
   return lines;
 }
 
 std::optional<double> read_threshold(const fs::path& path, const std::string& key) {
-  for (const std::string& line : read_lines(path)) {
-    const std::size_t tab = line.find('\t');
-    if (tab == std::string::npos || line.substr(tab + 1) != key) continue;
-    char* end = nullptr;
-    const double value = std::strtod(line.c_str(), &end);
-    if (end == line.c_str() + tab && value >= 0) return value;
-  }
+  for (const std::string& line : read_lines(path))
+    if (const std::size_t tab = line.find('\t'); tab != std::string::npos && line.substr(tab + 1) == key)
+      if (const std::optional<double> value = number(line.substr(0, tab))) return value;
   return std::nullopt;
 }
 
@@ -134,17 +133,10 @@ std::optional<double> read_threshold(const fs::path& path, const std::string& ke
 void keep_threshold(const fs::path& path, const std::string& key, double min_flops) {
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
-  std::vector<std::string> lines = read_lines(path);
-  std::erase_if(lines, [&](const std::string& line) { return line.ends_with('\t' + key); });
-  std::ostringstream number;
-  number << min_flops;
-  lines.push_back(number.str() + '\t' + key);
-  const fs::path temporary = path.string() + '.' + std::to_string(::getpid());
-  std::ofstream stream(temporary);
-  for (const std::string& line : lines) stream << line << '\n';
-  stream.close();
-  if (stream) fs::rename(temporary, path, ignored);
-  fs::remove(temporary, ignored);
+  std::string text;
+  for (const std::string& line : read_lines(path))
+    if (!line.ends_with('\t' + key)) text += line + '\n';
+  static_cast<void>(replace_file(path, fmt::format("{}{}\t{}\n", text, min_flops, key)));
 }
 
 // ---- The measurement
@@ -173,7 +165,7 @@ std::int64_t measure(Type type) {
           c.resize(size);
           for (std::size_t i = 0; i < size; ++i) a[i] = T(static_cast<float>(i * 7919 % 1021) / 1021 - 0.5f);
         }
-        return Product{type, Op::none, Op::none, n, n, n, &one, a.data(), n, a.data(), n, &zero, c.data(), n};
+        return Product{type, {}, {}, n, n, n, &one, a.data(), n, a.data(), n, &zero, c.data(), n};
       };
       Timings timings;
       timings.next = [&](std::int64_t n) { return best_seconds(2, [&] { multiply_by_next(product(n)); }); };
@@ -225,39 +217,39 @@ std::int64_t winning_size(const Timings& timings) {
 }
 
 bool goes_to_opengl(Type type, double flops) {
-  Thresholds& all = thresholds();
-  Known& known = all[index_of(type)];
-  if (!known.decided) {
-    if (flops < flops_of_one(type) * cube(smallest_size)) return false;
-    double spent = known.spent;
-    while (!known.spent.compare_exchange_weak(spent, spent + flops)) {
+  return guarded(false, [&] {
+    Thresholds& all = thresholds();
+    Known& known = all[index_of(type)];
+    if (!known.decided) {
+      if (flops < flops_of_one(type) * cube(smallest_size)) return false;
+      double spent = known.spent;
+      while (!known.spent.compare_exchange_weak(spent, spent + flops)) {
+      }
+      if (spent + flops < patience) return false;
+      const std::unique_lock lock(all.measuring, std::try_to_lock);
+      if (!lock) return false;  // another thread measures; this call need not wait for it
+      if (!known.decided) find_threshold(type);
     }
-    if (spent + flops < patience) return false;
-    const std::unique_lock lock(all.measuring, std::try_to_lock);
-    if (!lock) return false;  // another thread measures; this call need not wait for it
-    if (!known.decided) find_threshold(type);
-  }
-  return flops >= known.min_flops;
+    return flops >= known.min_flops;
+  });
 }
 
 void start_thresholds() {
-  static_cast<void>(thresholds());
+  guarded(false, [] {
+    thresholds();
+    return true;
+  });
 }
 
-void watch_all_calls() noexcept {
+void watch_all_calls() {
   thresholds().set_slow_size(true);
 }
 
 std::string threshold_text(Type type) {
   const Known& known = thresholds()[index_of(type)];
   if (!known.decided) return known.source;
-  std::ostringstream text;
-  if (known.min_flops == never)
-    text << "nothing";
-  else
-    text << "from " << known.min_flops << " flops on";
-  text << " (" << known.source << ')';
-  return text.str();
+  if (known.min_flops == never) return fmt::format("nothing ({})", known.source);
+  return fmt::format("from {:g} flops on ({})", known.min_flops.load(), known.source);
 }
 
 }  // namespace glgemm::blas

@@ -20,7 +20,7 @@ bool goes_to_opengl(Type type, double flops);
 void start_thresholds();
 
 /// From now on every call takes the slow way, which counts it.
-void watch_all_calls() noexcept;
+void watch_all_calls();
 
 /// "2.7e+08 flops (measured)": for the log.
 std::string threshold_text(Type type);
