@@ -14,6 +14,7 @@
 #include "arguments/complete.hpp"
 #include "arguments/help.hpp"
 #include "system/program.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace {
@@ -64,7 +65,8 @@ int run(int argc, char** argv) {
   const auto fail = [&app](const std::string& message) {
     const auto verbs = app.get_subcommands();
     std::cout.flush();
-    std::cerr << "glgemm" << (verbs.empty() ? "" : " " + verbs.front()->get_name()) << ": " << message << std::endl;
+    std::cerr << "glgemm" << (verbs.empty() ? "" : " " + verbs.front()->get_name()) << ": "
+              << glgemm::tools::visible(message, "\n") << std::endl;
     return bad_input;
   };
   try {

@@ -15,6 +15,7 @@
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "files/npy.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -38,7 +39,8 @@ void run(const Arguments& arguments) {
   a.read_stored({0, 0, rows, columns}, elements.data(), Layout::column_major);
   output.write({type, {columns, rows}, elements.data()});
   output.file().commit();
-  (output.file().is_standard_output() ? std::cerr : std::cout) << arguments.output << ": " << columns << "x" << rows << '\n';
+  (output.file().is_standard_output() ? std::cerr : std::cout)
+      << visible(arguments.output) << ": " << columns << "x" << rows << '\n';
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "product/check_json.hpp"
 #include "product/file_product.hpp"
 #include "product/promotion.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -45,8 +46,8 @@ constexpr double max_full = 0x1p31;
 /// @throws std::invalid_argument  C's elements are not values of the type that a product of A and B has
 void settle_types(FileProduct& product, const Arguments& arguments, const NpyType& c) {
   if (product.integers && product.integers->kind == 'b')
-    throw std::invalid_argument("'" + arguments.a + "' and '" + arguments.b +
-                                "' hold bool: --type i8 checks a product that counts");
+    throw std::invalid_argument(quote(arguments.a) + " and " + quote(arguments.b) +
+                                " hold bool: --type i8 checks a product that counts");
   const std::vector<std::string> notes = product.notes;
   product.settle_integers();
   product.notes = notes;  // not that of how a product is computed
@@ -58,8 +59,8 @@ void settle_types(FileProduct& product, const Arguments& arguments, const NpyTyp
   } else if (own == Type::f16 && product.type() == Type::f16) {
     product.c_type = Type::f16;
   } else if (arguments.type.empty() && !holds(npy_type(product.c_type, arguments.product), c)) {
-    throw std::invalid_argument("'" + arguments.product + "' holds " + to_string(c) + ", and a product of '" + arguments.a +
-                                "' and '" + arguments.b + "' is " + to_string(npy_type(product.c_type, arguments.product)) +
+    throw std::invalid_argument(quote(arguments.product) + " holds " + to_string(c) + ", and a product of " + quote(arguments.a) +
+                                " and " + quote(arguments.b) + " is " + to_string(npy_type(product.c_type, arguments.product)) +
                                 ": --type says in which type it was computed");
   }
 }
@@ -100,7 +101,7 @@ Found check_files(const FileProduct& product, const NpyFile& c, bool full, Preci
   HostProduct<T, C> p = read_product<T, C>(product, notes);
   p.precision = precision;
   const Matrix<C> values = read_as<C>(c, notes);
-  for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << note << '\n';
+  for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   Found found{check(p, values, full),
               histogram_title.empty() ? "" : error_histogram(error_ratios(p, values), histogram_title, product.batch)};
   if (precision == Precision::reproducible) check_bits(found.check, p, values);
@@ -136,7 +137,7 @@ int verify(const Arguments& arguments) {
   c.emplace(open_matrix(arguments.product), Dimensions{.vector = true, .batch = product.items.has_value()});
   settle_types(product, arguments, c->header().type);
   match_c(product, arguments.product, *c);
-  for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << note << '\n';
+  for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   std::optional<OutputFile> json, histogram;
   if (!arguments.json.empty()) json.emplace(arguments.json);
   if (!arguments.histogram.empty()) histogram.emplace(arguments.histogram);

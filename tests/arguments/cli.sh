@@ -123,12 +123,10 @@ completes files/a.csv transpose files/
 need_device
 
 # A progress bar on a terminal, and nothing of it elsewhere.
-if command -v script >/dev/null; then
+if have_terminals 'progress bars on a terminal'; then
   script -qec "'$glgemm' bench --size 64 --kernel naive --repeats 1 >/dev/null" /dev/null >terminal </dev/null
   grep -qF '[....' terminal || fail "no progress bar on a terminal: $(cat -v terminal)"
   tail -c 5 terminal | grep -q "$(printf '\033')\[K" || fail "the progress bar stays: $(tail -c 100 terminal | cat -v)"
-else
-  echo 'left out, since there is no script: progress bars on a terminal'
 fi
 "$glgemm" bench --size 64 --kernel naive --repeats 1 >stdout 2>stderr </dev/null
 grep -qF '[...' stdout stderr && fail 'a progress bar without a terminal'

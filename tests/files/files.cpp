@@ -79,8 +79,8 @@ TEST_CASE("files: an input that changes is told, with the numbers") {
   fs::last_write_time(path, fs::last_write_time(path) + later);
   const std::string touched = message_of<FileError>([&] { file.require_unchanged(); });
   CHECK(contains(touched, "'" + path + "' was changed while it was read: its time of modification was " +
-                              std::to_string(file.modified_ns()) + " ns and is " +
-                              std::to_string(file.modified_ns() + later.count())));
+                              std::to_string(file.status().modified_ns) + " ns and is " +
+                              std::to_string(file.status().modified_ns + later.count())));
   folder.file("in", "01234567890");
   const std::string longer = message_of<FileError>([&] { file.require_unchanged(); });
   CHECK(contains(longer, "it had 10 bytes and has 11"));

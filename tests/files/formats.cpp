@@ -218,18 +218,66 @@ TEST_CASE("formats: archives" * doctest::skip(!npz_supported())) {
   CHECK(read_matrix(NpyFile(open_matrix(path))).values == AnyMatrix(values));
   CHECK(read_matrix(NpyFile(open_matrix(path + ":arr_0"))).values == AnyMatrix(values));
   CHECK(message_of<FileError>([&] { open_matrix(path + ":x"); }) == "'" + path + "' has no array 'x': it has arr_0");
+  const std::string whole = TemporaryFolder::contents(path);
   MatrixOutput output(path + ":weights");
   output.write({npy_type(Type::f32, path), {2, 3}, values.data()});
   output.file().commit();
   CHECK(read_matrix(NpyFile(open_matrix(path + ":weights"))).values == AnyMatrix(values));
   CHECK(files.error("text.npz", "no zip file") == "cannot read 'text.npz' as an .npz archive: Not a zip archive");
   CHECK(files.error("empty.npz", "PK\x05\x06" + std::string(18, '\0')) == "'empty.npz' is an archive without arrays");
-  const std::string whole = TemporaryFolder::contents(path);
   for (const std::size_t length : {whole.size() - 1, whole.size() / 2, std::size_t{10}})
     CHECK(files.error("cut.npz", whole.substr(0, length)).starts_with("cannot read 'cut.npz' as an .npz archive: "));
   std::string damaged = whole;
   damaged[damaged.find("NUMPY") + 130] ^= 1;
   CHECK(files.error("damaged.npz", damaged) == "cannot read 'damaged.npz' as an .npz archive: CRC error");
+}
+
+TEST_CASE("formats: an archive's other arrays are kept" * doctest::skip(!npz_supported())) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("X.npz");
+  const auto write = [&](const std::string& name, const Matrix<float>& values) {
+    MatrixOutput output(path + name);
+    output.write({npy_type(Type::f32, path), {values.rows(), values.columns()}, values.data()});
+    output.file().commit();
+  };
+  const auto read = [&](const std::string& name) { return read_matrix(NpyFile(open_matrix(path + name))).values; };
+  const Matrix<float> a{{1, 2}}, b{{3}}, c{{4}, {5}};
+  write(":A", a);
+  write(":B", b);
+  CHECK(read(":A") == AnyMatrix(a));
+  CHECK(read(":B") == AnyMatrix(b));
+  write(":A", c);
+  CHECK(read(":A") == AnyMatrix(c));
+  CHECK(read(":B") == AnyMatrix(b));
+  write("", b);  // without a name the archive is the output
+  CHECK(read("") == AnyMatrix(b));
+  folder.file("X.npz", "no zip file");
+  CHECK(message_of<FileError>([&] { write(":A", a); }) == "cannot read '" + path + "' as an .npz archive: Not a zip archive");
+  CHECK(TemporaryFolder::contents(path) == "no zip file");
+}
+
+TEST_CASE("formats: of an array in an archive no more is read than its header says" * doctest::skip(!npz_supported())) {
+  std::string array = npy_header(npy_type(Type::f64, "x"), {2, 2});
+  const std::size_t header = array.size(), bytes = std::size_t{8} << 20;
+  array.resize(header + bytes);
+  std::string archive = npz_with("x", "", "x", array);
+  archive[archive.find("NUMPY") + header + bytes - 100] ^= 1;  // who reads so far meets a wrong checksum
+  Files files;
+  CHECK(files.error("X.npz", archive) ==
+        "'X.npz' holds a header that does not fit the file: 2x2 float64 is 32 bytes, and the file has 8388608");
+}
+
+TEST_CASE("formats: what a terminal would obey is shown in errors as text") {
+  Files files;
+  CHECK(files.error("e.csv", "1,\x1b[31mred\n") == "'e.csv' line 1: '\\x1b[31mred' is not a number");
+  CHECK(files.error("e.mtx", "%%MatrixMarket matrix array \x1b[2J general\n1 1\n1\n").find('\x1b') == std::string::npos);
+#if !defined(_WIN32)  // whose files cannot have such names
+  CHECK(files.error("\x1b]0;e\a.npy", "text").find_first_of("\x1b\a") == std::string::npos);
+#endif
+  if (!npz_supported()) return;
+  const std::string archive = npz_with("x", "", "a", npy_header(npy_type(Type::f64, "x"), {0, 0}));
+  const std::string path = files.folder.file("e.npz", archive);
+  CHECK(message_of<FileError>([&] { open_matrix(path + ":b\a"); }) == "'" + path + "' has no array 'b\\x07': it has a");
 }
 
 TEST_CASE("formats: without libzip, archives are refused by name" * doctest::skip(npz_supported())) {

@@ -14,6 +14,7 @@
 
 #include "files/file_errors.hpp"
 #include "files/files.hpp"
+#include "files/journal.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm::tools;
@@ -91,11 +92,11 @@ TEST_CASE("files: a full disk is told, and nothing stays") {
 }
 
 TEST_CASE("files: a signal that ends the program leaves no temporary file") {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     TemporaryFolder folder;
     const pid_t child = fork();
     if (child == 0) {
-      for (int own : {SIGINT, SIGTERM, SIGHUP}) std::signal(own, SIG_DFL);
+      for (int own : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(own, SIG_DFL);
       OutputFile one(folder.file("one"));
       OutputFile two(folder.file("two"));
       one.write("abc");
@@ -165,6 +166,20 @@ TEST_CASE("files: what is no regular file, a link to nothing, and names that are
   mkfifo(folder.file("pipe").c_str(), 0600);
   CHECK(contains(input_error(folder.file("pipe")), "it is not a regular file"));
   CHECK(contains(message_of<FileError>([] { PartFile file("/dev/null"); }), "it is no regular file"));
+}
+
+TEST_CASE("files: a part file and a journal are not written through a symbolic link") {
+  TemporaryFolder folder;
+  const std::string other = folder.file("other", "precious"), part = folder.file("out.glgemm-part");
+  fs::create_symlink("other", part);
+  CHECK(message_of<FileError>([&] { PartFile file(folder.file("out")); }) ==
+        "cannot write '" + folder.file("out") + "': '" + part + "', which it is written to first, is a symbolic link");
+  const std::string journal = folder.file("journal");
+  fs::create_symlink("other", journal);
+  CHECK(message_of<FileError>([&] { Journal(journal, nlohmann::ordered_json::object()); }) ==
+        "cannot write '" + journal + "': it is a symbolic link");
+  CHECK(TemporaryFolder::contents(other) == "precious");
+  CHECK(fs::is_symlink(part));
 }
 
 TEST_CASE("files: a part file gets the permissions of what it replaces") {

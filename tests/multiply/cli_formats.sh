@@ -139,6 +139,23 @@ cp A_f4.npy ./-
 run multiply ./- B23.npy -o C.npy
 cmp -s C.npy right.npy || fail 'a file named -'
 rm -f ./-
+# An input that changes after it was opened: A is open once B, a pipe without contents yet, is waited for.
+if [ -e /proc/self/fd ]; then
+  cp A_f4.npy changing.npy
+  touch -d '2001-01-01' changing.npy
+  mkfifo pipe
+  "$glgemm" multiply changing.npy - -o C.npy <pipe >stdout 2>stderr &
+  process=$!
+  exec 3>pipe
+  until ls -l /proc/$process/fd 2>/dev/null | grep -q changing.npy || ! kill -0 $process 2>/dev/null; do sleep 0.01; done
+  touch changing.npy
+  rm -f C.npy
+  cat B23.npy >&3
+  exec 3>&-
+  wait $process
+  [ $? -eq 2 ] && [ ! -e C.npy ] && grep -q "'changing.npy' was changed while it was read: its time of modification" stderr ||
+    fail "an input that changes: $(cat stdout stderr)"
+fi
 bad 'two pipes' "'-' is given for two matrices, and the standard input can only be read once" multiply - - -o C.npy
 bad 'nothing in the pipe' "'standard input' holds nothing: it is empty" multiply - B23.npy -o C.npy
 bad 'a pipe, streamed' "--memory-limit streams the product: '-' is a pipe, and only .npy files can be read and written in parts" multiply A_f4.npy B23.npy -o - --memory-limit 1M
@@ -154,7 +171,7 @@ cp A_f4.npy S.npy
   [ $? -eq 2 ] && grep -q "cannot write 'standard output': the disk is full" stderr || fail "a full standard output: $(cat stderr)"
 }
 # On a terminal: no matrix in it, none out of it, and a bar while it multiplies.
-if command -v script >/dev/null; then
+if have_terminals 'terminals'; then
   script -qec "'$glgemm' multiply A_f4.npy B23.npy -o - 2>stderr" /dev/null </dev/null >stdout
   [ $? -eq 2 ] && grep -q "'-' is the standard output, which is a terminal: redirect it" stderr || fail "a terminal as output: $(cat stdout stderr)"
   script -qec "'$glgemm' transpose - -o C.npy 2>stderr" /dev/null >stdout </dev/null
@@ -179,8 +196,6 @@ if command -v script >/dev/null; then
   done
   [ -n "$shown" ] || echo 'LEFT OUT: the bar of a product that takes three seconds, since none does here'
   rm -f zeros.npy
-else
-  echo 'LEFT OUT: terminals, since there is no script(1)'
 fi
 
 # ---- Text
@@ -230,6 +245,10 @@ if "$glgemm" transpose A_f4.npy -o T.npz >stdout 2>stderr; then
   run multiply T.npz:arr_0 P.npz:product -o C.npy --op-a t
   is 'named arrays' '<f4' '(2, 3)' f4 '47 64 81 103 140 177'
   bad 'no such array' "'P.npz' has no array 'x': it has product" multiply P.npz:x B23.npy -o C.npy
+  run transpose A_f4.npy -o P.npz:other
+  run transpose P.npz:product -o C.npy
+  run transpose P.npz:other -o C.npy
+  is 'added to an archive' '<f4' '(2, 2)' f4 '1 2 3 4'
   bad 'over its own archive' "-o: 'P.npz:other' is the file of the input 'P.npz'" multiply A_f4.npy P.npz -o P.npz:other
   bad 'no archive' "cannot read 'missing.npz': No such file" multiply missing.npz B23.npy -o C.npy
   cp A.csv text.npz

@@ -114,10 +114,6 @@ interrupt KILL 7 --resume
 resumed 'after three times kill -9'
 interrupt TERM 5
 grep -q 'interrupted; what is done is kept .* --resume goes on with it' stderr || fail "SIGTERM: it says $(cat stderr)"
-touch -r A.npy time
-touch A.npy
-bad 'another time' 'A.modified_ns was ' ${m#* } -o C.npy --resume
-touch -r time A.npy
 bad 'another alpha' 'alpha was [1.0,0.0] and is [2.0,0.0]' ${m#* } -o C.npy --resume --alpha 2
 another=${m/14K/64K}
 bad 'another limit' 'limits.memory was 14336 and is 65536' ${another#* } -o C.npy --resume
@@ -136,6 +132,15 @@ rmdir C.npy
 resumed 'with nothing left to compute'
 # A new run takes the place of what another has left.
 interrupt KILL 3
+touch -r A.npy time
+cp A.npy same.npy
+touch A.npy
+bad 'another time' 'A.modified_ns was ' ${m#* } -o C.npy --resume
+touch -r time A.npy
+bad 'changed, with the time put back' "is of another product: A.changed_ns was " ${m#* } -o C.npy --resume
+touch -r time same.npy
+mv same.npy A.npy
+bad 'another file of that name, size and time' 'A.inode was ' ${m#* } -o C.npy --resume
 head -c 200 B.npy | dd of=C.npy.glgemm-part conv=notrunc 2>/dev/null
 "$glgemm" $m -o C.npy >stdout 2>stderr && cmp -s C.npy right.npy && [ "$(left)" -eq 0 ] || fail "a new run: $(cat stderr)"
 rm -f C.npy

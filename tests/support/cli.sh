@@ -27,6 +27,14 @@ need_device() {
   exit 77
 }
 
+# Whether script(1) can run a command on a pseudo-terminal. It cannot where a system has none, as in a chroot without /dev/pts; what needs
+# one is then left out, and that is said.
+have_terminals() {
+  command -v script >/dev/null && script -qec '[ -t 1 ] && echo works' /dev/null </dev/null 2>/dev/null | grep -q '^works' && return
+  echo "LEFT OUT: $1, since script(1) is not here or has no pseudo-terminal"
+  return 1
+}
+
 # npy_header TYPE SHAPE FORTRAN writes what an .npy file begins with.
 npy_header() {
   local header="{'descr': '$1', 'fortran_order': $3, 'shape': $2, }"

@@ -13,12 +13,12 @@ TEST_CASE("texts: what is printable stays") {
        {"", "A.npy", "a b'c\\n~", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x8c\x8d", "\xc2\xa0\xed\x9f\xbf\xee\x80\x80"}) {
     CAPTURE(text);
     CHECK(visible(text) == text);
-    CHECK(quoted(text) == "'" + std::string(text) + "'");
+    CHECK(quote(text) == "'" + std::string(text) + "'");
   }
 }
 
 TEST_CASE("texts: what controls a terminal, ends a line or is no UTF-8 becomes visible") {
-  CHECK(quoted("\x1b]0;title\a.csv") == "'\\x1b]0;title\\x07.csv'");
+  CHECK(quote("\x1b]0;title\a.csv") == "'\\x1b]0;title\\x07.csv'");
   CHECK(visible("a\nb\tc\rd\0e\x7f"s) == "a\\nb\\tc\\rd\\x00e\\x7f");
   CHECK(visible("\x1b a\nb", "\n") == "\\x1b a\nb");
   CHECK(visible("\xc2\x9b"

@@ -8,17 +8,22 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <string_view>
 #include <system_error>
 
+#include <fmt/core.h>
+
 #include "system/program.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The temporary files that exist, for the program's end from outside: then nothing but lock-free atomics may be touched.
-std::array<std::atomic<const char*>, 16> temporaries{};
+/// What is to be removed at the program's end from outside: then nothing but lock-free atomics may be touched.
+using Paths = std::array<std::atomic<const char*>, 16>;
+Paths files_at_end{}, folders_at_end{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
 /// What is said then, and how many bytes it has.
@@ -30,23 +35,26 @@ std::atomic<void (*)()> before_ending{};
 void clean_up() {
   if (void (*const f)() = before_ending.exchange(nullptr)) f();
   if (const char* text = last_words.exchange(nullptr)) write_at_end(text, last_words_bytes);
-  for (auto& temporary : temporaries)
-    if (const char* path = temporary.exchange(nullptr)) remove_file_at_end(path);
+  for (auto& file : files_at_end)
+    if (const char* path = file.exchange(nullptr)) remove_file_at_end(path);
+  for (auto& folder : folders_at_end)
+    if (const char* path = folder.exchange(nullptr)) remove_folder_at_end(path);
 }
 
-void remember(const std::string& path) {
+void remember(const std::string& path, Paths& paths = files_at_end) {
   before_end(clean_up);
-  for (auto& temporary : temporaries) {
+  for (auto& place : paths) {
     const char* none = nullptr;
-    if (temporary.compare_exchange_strong(none, path.c_str())) return;
+    if (place.compare_exchange_strong(none, path.c_str())) return;
   }
 }
 
 void forget(const std::string& path) {
-  for (auto& temporary : temporaries) {
-    const char* expected = path.c_str();
-    if (temporary.compare_exchange_strong(expected, nullptr)) return;
-  }
+  for (Paths* paths : {&files_at_end, &folders_at_end})
+    for (auto& place : *paths) {
+      const char* expected = path.c_str();
+      if (place.compare_exchange_strong(expected, nullptr)) return;
+    }
 }
 
 std::string random_name() {
@@ -57,8 +65,13 @@ std::string random_name() {
   return name + ".tmp";
 }
 
-[[noreturn]] void fail_to_write(const std::string& path, int error) {
-  throw FileError("cannot write '" + path + "': " + system_message(error));
+/// Errors of the C library's streams are errno's on every system.
+FileError stream_error(const std::string& path, int error) {
+  return cannot_write(path, error == ENOSPC ? "the disk is full" : std::generic_category().message(error));
+}
+
+FileError ended_early(const std::string& path, std::int64_t offset, std::size_t bytes) {
+  return FileError(fmt::format("{} ended while it was read: {} bytes were expected from byte {} on", quote(path), bytes, offset));
 }
 
 /// What an output's path leads to.
@@ -77,25 +90,25 @@ Target target_of(const std::string& path) {
   const fs::file_status status = fs::status(to_path(path), error);
   target.exists = fs::exists(status);
   if (target.exists) {
-    if (fs::is_directory(status)) throw FileError("cannot write '" + path + "': it is a folder");
-    if (const int reason = check_writable(path)) fail_to_write(path, reason);
+    if (fs::is_directory(status)) throw cannot_write(path, "it is a folder");
+    if (const int reason = check_writable(path)) throw cannot_write(path, reason);
     target.path = to_text(fs::canonical(to_path(path), error));
-    if (error) fail_to_write(path, error.value());
+    if (error) throw cannot_write(path, error.value());
     target.regular = fs::is_regular_file(status);
     target.permissions = status.permissions();
     return target;
   }
-  if (error && status.type() != fs::file_type::not_found) fail_to_write(path, error.value());
-  if (fs::is_symlink(fs::symlink_status(to_path(path), error))) throw FileError("cannot write '" + path + "': it is a link to nothing");
-  if (to_path(path).filename().empty()) throw FileError("cannot write '" + path + "': it names a folder");
+  if (error && status.type() != fs::file_type::not_found) throw cannot_write(path, error.value());
+  if (fs::is_symlink(fs::symlink_status(to_path(path), error))) throw cannot_write(path, "it is a link to nothing");
+  if (to_path(path).filename().empty()) throw cannot_write(path, "it names a folder");
   const fs::path given = to_path(path).parent_path();
   const fs::path folder = given.empty() ? fs::path(".") : given;
   if (!fs::is_directory(folder, error)) {
-    if (error && error != std::errc::no_such_file_or_directory) fail_to_write(path, error.value());
-    throw FileError("cannot write '" + path + "': there is no folder '" + to_text(folder) + "'");
+    if (error && error != std::errc::no_such_file_or_directory) throw cannot_write(path, error.value());
+    throw cannot_write(path, "there is no folder " + quote(to_text(folder)));
   }
   target.path = to_text(fs::canonical(folder, error) / to_path(path).filename());
-  if (error) fail_to_write(path, error.value());
+  if (error) throw cannot_write(path, error.value());
   return target;
 }
 
@@ -106,67 +119,84 @@ void before_ending_by_signal(void (*f)()) {
   before_end(clean_up);
 }
 
+FileError cannot_read(std::string_view path, std::string_view why) {
+  return FileError(fmt::format("cannot read {}: {}", quote(path), why));
+}
+FileError cannot_read(std::string_view path, int error) {
+  return cannot_read(path, system_message(error));
+}
+FileError cannot_write(std::string_view path, std::string_view why) {
+  return FileError(fmt::format("cannot write {}: {}", quote(path), why));
+}
+FileError cannot_write(std::string_view path, int error) {
+  return cannot_write(path, system_message(error));
+}
+
 void read_at(int file, const std::string& path, std::int64_t offset, void* data, std::size_t bytes) {
   std::size_t done = 0;
-  if (const int error = read_at(file, offset, data, bytes, done))
-    throw FileError("cannot read '" + path + "': " + system_message(error));
-  if (done < bytes)
-    throw FileError("'" + path + "' ended while it was read: " + std::to_string(bytes) + " bytes were expected from byte " +
-                    std::to_string(offset) + " on");
+  if (const int error = read_at(file, offset, data, bytes, done)) throw cannot_read(path, error);
+  if (done < bytes) throw ended_early(path, offset, bytes);
 }
 
 void write_at(int file, const std::string& path, std::int64_t offset, const void* data, std::size_t bytes) {
   std::size_t done = 0;
-  if (const int error = write_at(file, offset, data, bytes, done)) fail_to_write(path, error);
-  if (done < bytes) throw FileError("cannot write '" + path + "': the disk is full");
+  if (const int error = write_at(file, offset, data, bytes, done)) throw cannot_write(path, error);
+  if (done < bytes) throw cannot_write(path, "the disk is full");
 }
 
 void sync(int file, const std::string& path) {
-  if (const int error = sync_file(file)) fail_to_write(path, error);
+  if (const int error = sync_file(file)) throw cannot_write(path, error);
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  const auto fail = [&path](const std::string& why) -> void { throw FileError("cannot read '" + path + "': " + why); };
   // Looked at before it is opened: opening a pipe would wait for its other end.
-  FileStatus status;
-  if (const int error = find_status(path, status)) fail(system_message(error));
-  if (status.folder) fail("it is a folder");
-  if (!status.regular) fail("it is not a regular file");
-  if (const int error = open_file(path, Opening::read, file_)) fail(system_message(error));
-  if (const int error = find_status(file_.get(), status)) fail(system_message(error));
-  size_ = status.size;
-  modified_ns_ = status.modified_ns;
+  if (const int error = find_status(path, status_)) throw cannot_read(path, error);
+  if (status_.folder) throw cannot_read(path, "it is a folder");
+  if (!status_.regular) throw cannot_read(path, "it is not a regular file");
+  if (const int error = open_file(path, Opening::read, file_)) throw cannot_read(path, error);
+  if (const int error = find_status(file_.get(), status_)) throw cannot_read(path, error);
+}
+
+InputFile::InputFile(std::string name, std::string contents) : path_(std::move(name)), contents_(std::move(contents)) {
+  status_.size = static_cast<std::int64_t>(contents_.size());
+}
+
+InputFile::InputFile(std::string name, std::string beginning, std::int64_t size)
+    : path_(std::move(name)), contents_(std::move(beginning)) {
+  status_.size = size;
+}
+
+void InputFile::read(std::int64_t offset, void* data, std::size_t bytes) const {
+  if (!in_memory()) return read_at(file_.get(), path_, offset, data, bytes);
+  const auto begin = static_cast<std::size_t>(offset);
+  if (begin > contents_.size() || bytes > contents_.size() - begin) throw ended_early(path_, offset, bytes);
+  if (bytes > 0) std::memcpy(data, contents_.data() + begin, bytes);
+}
+
+void InputFile::require_unchanged() const {
+  if (in_memory()) return;
+  FileStatus now;
+  if (const int error = find_status(file_.get(), now)) throw cannot_read(path_, error);
+  const auto changed = [&](const std::string& how) {
+    return FileError(fmt::format("{} was changed while it was read: {}", quote(path_), how));
+  };
+  if (now.size != status_.size) throw changed(fmt::format("it had {} bytes and has {}", status_.size, now.size));
+  if (now.modified_ns != status_.modified_ns)
+    throw changed(fmt::format("its time of modification was {} ns and is {} ns", status_.modified_ns, now.modified_ns));
+}
+
+std::string why_not_in_memory(double bytes) {
+  const double available = available_memory();
+  if (bytes <= available) return {};
+  return fmt::format("needs {} to read, and {} of main memory are to be had", gigabytes(bytes), gigabytes(available));
 }
 
 std::string contents_of(const std::string& path) {
   const InputFile file(path);
   std::string contents(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, contents.data(), contents.size());
+  file.require_unchanged();
   return contents;
-}
-
-InputFile::InputFile(std::string name, std::string contents)
-    : path_(std::move(name)), size_(static_cast<std::int64_t>(contents.size())), contents_(std::move(contents)) {}
-
-void InputFile::read(std::int64_t offset, void* data, std::size_t bytes) const {
-  if (in_memory()) {
-    if (bytes > 0) std::memcpy(data, contents_.data() + offset, bytes);
-    return;
-  }
-  read_at(file_.get(), path_, offset, data, bytes);
-}
-
-void InputFile::require_unchanged() const {
-  if (in_memory()) return;
-  FileStatus status;
-  if (const int error = find_status(file_.get(), status))
-    throw FileError("cannot read '" + path_ + "': " + system_message(error));
-  const std::string begin = "'" + path_ + "' was changed while it was read: ";
-  if (status.size != size_)
-    throw FileError(begin + "it had " + std::to_string(size_) + " bytes and has " + std::to_string(status.size));
-  if (status.modified_ns != modified_ns_)
-    throw FileError(begin + "its time of modification was " + std::to_string(modified_ns_) + " ns and is " +
-                    std::to_string(status.modified_ns) + " ns");
 }
 
 std::string read_standard_input() {
@@ -186,13 +216,13 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   if (path == "-") {
     path_ = "standard output";
     target_ = path;
-    if (const int error = open_standard_output(file_)) fail_to_write(path_, error);
+    if (const int error = open_standard_output(file_)) throw cannot_write(path_, error);
     return;
   }
   const Target target = target_of(path);
   target_ = target.path;
   if (!target.regular) {
-    if (const int error = open_stream(path, file_)) fail_to_write(path_, error);
+    if (const int error = open_stream(path, file_)) throw cannot_write(path_, error);
     return;
   }
   // Short, and no longer than any name that the folder can hold in practice.
@@ -203,7 +233,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   }
   if (error != 0) {
     temporary_.clear();
-    fail_to_write(path_, error);
+    throw cannot_write(path_, error);
   }
   remember(temporary_);
   std::error_code ignored;  // the contents matter more than a failure here
@@ -218,13 +248,8 @@ OutputFile::~OutputFile() {
   }
 }
 
-void OutputFile::fail_as_stream(int error) {
-  throw FileError("cannot write '" + path_ +
-                  "': " + (error == ENOSPC ? "the disk is full" : std::generic_category().message(error)));
-}
-
 void OutputFile::write(const void* data, std::size_t bytes) {
-  if (bytes > 0 && std::fwrite(data, 1, bytes, file_) != bytes) fail_as_stream(errno);
+  if (bytes > 0 && std::fwrite(data, 1, bytes, file_) != bytes) throw stream_error(path_, errno);
 }
 
 void OutputFile::finish() {
@@ -233,30 +258,32 @@ void OutputFile::finish() {
   const int reason = errno;
   const int closed = std::fclose(file_);
   file_ = nullptr;
-  if (flushed != 0) fail_as_stream(reason);
-  if (closed != 0) fail_as_stream(errno);
+  if (flushed != 0) throw stream_error(path_, reason);
+  if (closed != 0) throw stream_error(path_, errno);
 }
 
 void OutputFile::commit() {
   finish();
   if (temporary_.empty()) return;
-  if (const int error = replace_file(temporary_, target_)) fail_to_write(path_, error);
+  if (const int error = replace_file(temporary_, target_)) throw cannot_write(path_, error);
   forget(temporary_);
   temporary_.clear();
 }
 
 PartFile::PartFile(const std::string& path) : path_(path) {
   const Target target = target_of(path);
-  if (!target.regular) throw FileError("cannot write '" + path + "' piece by piece: it is no regular file");
+  if (!target.regular) throw FileError("cannot write " + quote(path) + " piece by piece: it is no regular file");
   target_ = target.path;
   temporary_ = target_ + ".glgemm-part";
   bool held = false;
   const int error = open_file(temporary_, Opening::alone, file_, &held);
-  if (held) throw FileError("cannot write '" + path_ + "': another program is writing it, in '" + temporary_ + "'");
-  if (error != 0) fail_to_write(path_, error);
+  if (held) throw cannot_write(path_, "another program is writing it, in " + quote(temporary_));
+  if (error != 0 && is_link(temporary_))
+    throw cannot_write(path_, quote(temporary_) + ", which it is written to first, is a symbolic link");
+  if (error != 0) throw cannot_write(path_, error);
   FileStatus opened;
-  if (const int reason = find_status(file_.get(), opened)) fail_to_write(path_, reason);
-  if (!opened.regular) throw FileError("cannot write '" + temporary_ + "': it is no regular file");
+  if (const int reason = find_status(file_.get(), opened)) throw cannot_write(path_, reason);
+  if (!opened.regular) throw cannot_write(temporary_, "it is no regular file");
   std::error_code ignored;  // the contents matter more than a failure here
   if (target.exists) fs::permissions(to_path(temporary_), target.permissions, ignored);
   size_ = opened.size;
@@ -269,7 +296,7 @@ PartFile::~PartFile() {
 
 void PartFile::allocate(std::int64_t bytes) {
   size_ = 0;
-  if (const int error = allocate_file(file_.get(), bytes)) fail_to_write(path_, error);
+  if (const int error = allocate_file(file_.get(), bytes)) throw cannot_write(path_, error);
   size_ = bytes;
   forget(temporary_);
 }
@@ -287,7 +314,7 @@ void PartFile::sync() {
 }
 
 void PartFile::commit() {
-  if (const int error = replace_file(temporary_, target_)) fail_to_write(path_, error);
+  if (const int error = replace_file(temporary_, target_)) throw cannot_write(path_, error);
   temporary_.clear();
 }
 
@@ -297,8 +324,8 @@ void PartFile::remove() noexcept {
   temporary_.clear();
 }
 
-RemovedBySignal::RemovedBySignal(std::string path) : path_(std::move(path)) {
-  remember(path_);
+RemovedBySignal::RemovedBySignal(std::string path, What what) : path_(std::move(path)) {
+  remember(path_, what == What::folder ? folders_at_end : files_at_end);
 }
 
 RemovedBySignal::~RemovedBySignal() {

@@ -18,6 +18,11 @@ class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+/// "cannot read 'A.npy': " and why, a part of a sentence or an error of the system; and the same of writing.
+FileError cannot_read(std::string_view path, std::string_view why);
+FileError cannot_read(std::string_view path, int error);
+FileError cannot_write(std::string_view path, std::string_view why);
+FileError cannot_write(std::string_view path, int error);
 
 /// Has a signal that ends this program call `f` first, once. `f` may do only what a signal handler may.
 void before_ending_by_signal(void (*f)());
@@ -29,14 +34,16 @@ class InputFile {
   explicit InputFile(const std::string& path);
   /// Contents that came from elsewhere, for example a pipe. Errors call them `name`.
   InputFile(std::string name, std::string contents);
+  /// The beginning of such contents, which have `size` bytes in all.
+  InputFile(std::string name, std::string beginning, std::int64_t size);
 
   const std::string& path() const noexcept { return path_; }
   /// Whether the contents are in memory, so that no file can be read again or change.
   bool in_memory() const noexcept { return file_.get() < 0; }
   /// Its length in bytes when it was opened.
-  std::int64_t size() const noexcept { return size_; }
-  /// When it had last been modified before it was opened, in nanoseconds since 1970.
-  std::int64_t modified_ns() const noexcept { return modified_ns_; }
+  std::int64_t size() const noexcept { return status_.size; }
+  /// What the system said of it when it was opened.
+  const FileStatus& status() const noexcept { return status_; }
   /// Reads `bytes` bytes from `offset` on.  @throws FileError  the file ends before, or the system reports an error
   void read(std::int64_t offset, void* data, std::size_t bytes) const;
   /// @throws FileError  its length or its time is not what it was when it was opened; the message has both
@@ -44,15 +51,15 @@ class InputFile {
 
  private:
   std::string path_;
-  std::int64_t size_ = 0;
-  std::int64_t modified_ns_ = 0;
+  FileStatus status_;
   std::string contents_;  ///< where there is no file
   Descriptor file_;
 };
 
-/// The whole of a file.  @throws FileError  as InputFile
+/// Nothing if a matrix that takes so many bytes of main memory can be had; else a part of a sentence with the numbers.
+std::string why_not_in_memory(double bytes);
+/// All of a file.  @throws FileError  as InputFile, or it was changed meanwhile
 std::string contents_of(const std::string& path);
-
 /// All that comes from the standard input.
 /// @throws FileError  it is a terminal, or the system reports an error
 std::string read_standard_input();
@@ -60,8 +67,8 @@ std::string read_standard_input();
 /// A file being written under a temporary name in its folder, which commit() renames; until then nothing is seen under its own
 /// name.
 ///
-/// Making it proves that it can be written, so make it before long work. Destroyed without commit(), or when the program ends by
-/// SIGINT, SIGTERM or SIGHUP, the temporary file is removed. A file that exists is replaced and gives its permissions to the new
+/// Making it proves that it can be written, so make it before long work. Destroyed without commit(), or when a signal ends the
+/// program (see before_end()), the temporary file is removed. A file that exists is replaced and gives its permissions to the new
 /// one; a link is followed. A device or a pipe (/dev/null, say) is written directly; so is the standard output, by the name "-".
 class OutputFile {
  public:
@@ -87,8 +94,6 @@ class OutputFile {
   void commit();
 
  private:
-  [[noreturn]] void fail_as_stream(int error);
-
   std::string path_;
   std::string target_;
   std::string temporary_;  ///< empty when writing directly, and after commit()
@@ -102,7 +107,7 @@ class OutputFile {
 class PartFile {
  public:
   /// Opens the one that is there as it is, or makes an empty one, which goes away again unless allocate() is called.
-  /// @throws FileError  as OutputFile; or the output is no regular file; or another program has it open
+  /// @throws FileError  as OutputFile; or the output is no regular file; or a link has the name; or another program has it open
   explicit PartFile(const std::string& path);
   ~PartFile();
   PartFile(const PartFile&) = delete;
@@ -143,10 +148,11 @@ void write_at(int file, const std::string& path, std::int64_t offset, const void
 /// Waits until the file's contents are on the disk.  @throws FileError
 void sync(int file, const std::string& path);
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP remove this file, another process's temporary one, before they end the program.
+/// While it lives, a signal that ends the program removes this file, or folder with all that is in it, before.
 class RemovedBySignal {
  public:
-  explicit RemovedBySignal(std::string path);
+  enum class What { file, folder };
+  explicit RemovedBySignal(std::string path, What what = What::file);
   ~RemovedBySignal();
   RemovedBySignal(const RemovedBySignal&) = delete;
   RemovedBySignal& operator=(const RemovedBySignal&) = delete;
@@ -155,7 +161,7 @@ class RemovedBySignal {
   std::string path_;
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP write this text to stderr before they end the program. One at a time.
+/// While it lives, a signal that ends the program writes this text to stderr before. One at a time.
 class LastWords {
  public:
   explicit LastWords(std::string text);

@@ -8,18 +8,26 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "files/npz.hpp"
 #include "system/program.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
 
-/// @throws FileError  what is written would go to a terminal
+/// Whether the other arrays of an archive are kept: where one array of it is named.
+bool is_added_to(const MatrixPath& path) {
+  return !path.array.empty() && std::filesystem::exists(to_path(path.file));
+}
+
+/// @throws FileError  what is written would go to a terminal, or the archive that it is added to is none
 const std::string& writable(const MatrixPath& path) {
   if (path.file == "-" && is_terminal(Stream::out))
     throw FileError(
         "'-' is the standard output, which is a terminal: redirect it, as in 'glgemm ... -o - >C.npy', or name a file");
-  if (path.format == Format::npz && !npz_supported()) npz_of(path.file, {}, {});  // which says why
+  if (path.format == Format::npz && (!npz_supported() || is_added_to(path))) require_archive(path.file);
   return path.file;
 }
 
@@ -77,7 +85,8 @@ void require_no_input(const std::string& output, const std::string& option, std:
   const std::string file = parse_matrix_path(output).file;
   for (const std::string& input : inputs)
     if (!input.empty() && input != "-" && same_file(file, parse_matrix_path(input).file))
-      throw std::invalid_argument(option + ": '" + output + "' is the file of the input '" + input + "': " + std::string(advice));
+      throw std::invalid_argument(
+          fmt::format("{}: {} is the file of the input {}: {}", option, quote(output), quote(input), advice));
 }
 
 MatrixOutput::MatrixOutput(const std::string& path) : path_(parse_matrix_path(path)), file_(writable(path_)) {}
@@ -90,7 +99,7 @@ void MatrixOutput::write(const ArrayView& array) {
                               static_cast<std::size_t>(elements(array.shape) * array.type.bytes));
   if (path_.format == Format::npz) {
     header += data;
-    file_.write(npz_of(path_.file, path_.array.empty() ? "arr_0" : path_.array, header));
+    file_.write(npz_with(path_.file, is_added_to(path_) ? path_.file : "", path_.array.empty() ? "arr_0" : path_.array, header));
   } else {
     file_.write(header);
     file_.write(data);

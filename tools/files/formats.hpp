@@ -40,10 +40,11 @@ void require_one_pipe(std::span<const std::string> inputs);
 void require_no_input(const std::string& output, const std::string& option, std::span<const std::string> inputs,
                       std::string_view advice = "give another name, or --force to replace it");
 
-/// A matrix being written, see OutputFile.
+/// A matrix being written, see OutputFile. Where it is named in an archive that is there, the other arrays of that are kept.
 class MatrixOutput {
  public:
-  /// @throws FileError  as OutputFile; "-" where the standard output is a terminal; .npz without libzip
+  /// @throws FileError  as OutputFile; "-" where the standard output is a terminal; .npz without libzip, or of
+  ///                    a file that is no archive
   explicit MatrixOutput(const std::string& path);
   OutputFile& file() noexcept { return file_; }
   /// Once.  @throws FileError  as OutputFile::write, or the format cannot hold the array

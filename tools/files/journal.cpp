@@ -2,9 +2,11 @@
 #include "files/journal.hpp"
 
 #include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
+
+#include <fmt/core.h>
+
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -17,9 +19,7 @@ constexpr std::size_t checksum_digits = 16;
 std::string checksum(std::string_view text) {
   std::uint64_t sum = 0xcbf29ce484222325U;
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  std::array<char, checksum_digits + 1> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016" PRIx64, sum);
-  return digits.data();
+  return fmt::format("{:0{}x}", sum, checksum_digits);
 }
 
 /// The value of a line without its line break, nothing if it is not whole.
@@ -37,15 +37,20 @@ Descriptor open_journal(const std::string& path, std::int64_t bytes) {
   Descriptor file;
   int error = open_file(path, Opening::write, file);
   if (error == 0) error = resize_file(file.get(), bytes);
-  if (error != 0) throw FileError("cannot write '" + path + "': " + system_message(error));
+  if (error != 0 && is_link(path)) throw cannot_write(path, "it is a symbolic link");
+  if (error != 0) throw cannot_write(path, error);
   return file;
+}
+
+std::string dumped(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void add_differences(const std::string& name, const Json& then, const Json& now, std::vector<std::string>& list) {
   if (then == now) return;
   if (!then.is_object() || !now.is_object()) {
-    list.push_back(name + " was " + (then.is_null() ? "not given" : then.dump(-1, ' ', false, Json::error_handler_t::replace)) +
-                   " and is " + (now.is_null() ? "not given" : now.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    const auto text = [](const Json& value) { return value.is_null() ? "not given" : dumped(value); };
+    list.push_back(fmt::format("{} was {} and is {}", name, text(then), text(now)));
     return;
   }
   const auto inside = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
@@ -59,22 +64,22 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 std::optional<JournalContents> Journal::read(const std::string& path) {
   if (!std::filesystem::exists(to_path(path))) return {};
   const std::string text = contents_of(path);
+  const FileError no_journal(quote(path) + " is no journal of a product");
   JournalContents contents;
   bool header = true;
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::optional<Json> line = parse(std::string_view(text).substr(begin, end - begin));
     if (!line) {
       // The first line is whole once there is a second one: it is on the disk before.
-      if (header) throw FileError("'" + path + "' is no journal of a product");
+      if (header) throw no_journal;
       break;
     }
     if (header) {
-      if (!line->is_object()) throw FileError("'" + path + "' is no journal of a product");
+      if (!line->is_object()) throw no_journal;
       contents.header = *line;
     } else {
-      const auto numbers =
-          line->is_array() && line->size() == 4 ? line->get<std::vector<std::int64_t>>() : std::vector<std::int64_t>();
-      if (numbers.empty()) break;
+      if (!line->is_array() || line->size() != 4) break;
+      const auto numbers = line->get<std::array<std::int64_t, 4>>();
       contents.pieces.push_back({numbers[0], numbers[1], numbers[2], numbers[3]});
     }
     header = false;
@@ -96,7 +101,7 @@ void Journal::add(const Section& piece) {
 }
 
 void Journal::append(const Json& line) {
-  std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = dumped(line);
   text = checksum(text) + " " + text + "\n";
   write_at(file_.get(), path_, end_, text.data(), text.size());
   sync(file_.get(), path_);

@@ -7,10 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -19,6 +19,10 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
+
+#include <fmt/core.h>
+
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -33,11 +37,13 @@ class Content : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The header's dictionary as it is written, before anyone asks whether it makes sense.
-struct Dictionary {
-  std::optional<std::string> descr;
-  std::optional<bool> fortran_order;
-  std::optional<std::vector<std::int64_t>> shape;
+/// What a header says of an array of any number of dimensions.
+struct Array {
+  std::string descr;  ///< the elements' type as it is written
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+  NpyType type;
+  std::int64_t data_offset = 0;
 };
 
 /// Reads the Python dictionary literal of a header: the three keys in any order, each once, and nothing else.
@@ -45,38 +51,34 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
 
-  Dictionary dictionary() {
-    Dictionary result;
+  /// All but what does not stand in the dictionary.
+  Array array() {
+    Array result;
+    std::set<std::string> keys;
     expect('{');
     while (!accept('}')) {
       const std::string key = string();
       expect(':');
+      if (!keys.insert(key).second) fail("it has '" + key + "' twice");
       if (key == "descr")
-        once(result.descr, key) = descr();
+        result.descr = descr();
       else if (key == "fortran_order")
-        once(result.fortran_order, key) = boolean();
+        result.fortran_order = boolean();
       else if (key == "shape")
-        once(result.shape, key) = tuple();
+        result.shape = tuple();
       else
         fail("it has an unknown key '" + key + "'");
       if (!accept(',') && peek() != '}') fail("a ',' or '}' is missing after '" + key + "'");
     }
     peek();
     if (!rest_.empty()) fail("something follows its closing '}'");
-    if (!result.descr) fail("it has no 'descr'");
-    if (!result.fortran_order) fail("it has no 'fortran_order'");
-    if (!result.shape) fail("it has no 'shape'");
+    for (const char* const key : {"descr", "fortran_order", "shape"})
+      if (!keys.contains(key)) fail(fmt::format("it has no '{}'", key));
     return result;
   }
 
  private:
   [[noreturn]] static void fail(const std::string& what) { throw Content("a header that cannot be read: " + what); }
-
-  template <class T>
-  static std::optional<T>& once(std::optional<T>& value, const std::string& key) {
-    if (value) fail("it has '" + key + "' twice");
-    return value;
-  }
 
   /// The next character that is no white space, 0 at the end.
   char peek() {
@@ -109,10 +111,10 @@ class Parser {
   }
   bool boolean() {
     peek();
-    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}})
+    for (const std::string_view word : {"True", "False"})
       if (rest_.starts_with(word)) {
         rest_.remove_prefix(word.size());
-        return value;
+        return word == "True";
       }
     fail("'fortran_order' is neither True nor False");
   }
@@ -158,7 +160,7 @@ NpyType parse_descr(const std::string& descr) {
   throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
 }
 
-NpyHeader header_of(const InputFile& file, Dimensions accepted) {
+Array array_of(const InputFile& file) {
   const std::int64_t size = file.size();
   if (size == 0) throw Content("nothing: it is empty");
   std::array<unsigned char, 12> start{};
@@ -170,55 +172,77 @@ NpyHeader header_of(const InputFile& file, Dimensions accepted) {
   const std::int64_t length_offset = 8;
   const std::int64_t text_offset = length_offset + (version == 1 ? 2 : 4);
   if (size >= 8 && (version < 1 || version > 3 || start[7] != 0))
-    throw Content("an .npy array in the format's version " + std::to_string(version) + "." + std::to_string(start[7]) +
-                  "; 1.0, 2.0 and 3.0 can be read");
-  if (size < text_offset) throw Content("a truncated .npy array: the header is cut off after " + std::to_string(size) + " bytes");
+    throw Content(fmt::format("an .npy array in the format's version {}.{}; 1.0, 2.0 and 3.0 can be read", version, start[7]));
+  if (size < text_offset) throw Content(fmt::format("a truncated .npy array: the header is cut off after {} bytes", size));
   std::int64_t length = 0;
   for (std::int64_t i = text_offset; i-- > length_offset;) length = length * 256 + start[static_cast<std::size_t>(i)];
   if (length > size - text_offset)
-    throw Content("a truncated .npy array: the header should have " + std::to_string(length) +
-                  " bytes, and the file ends after " + std::to_string(size - text_offset));
-  if (length > max_header) throw Content("a header of " + std::to_string(length) + " bytes, which no matrix has");
+    throw Content(fmt::format("a truncated .npy array: the header should have {} bytes, and the file ends after {}", length,
+                              size - text_offset));
+  if (length > max_header) throw Content(fmt::format("a header of {} bytes, which no matrix has", length));
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text_offset, text.data(), text.size());
 
-  const Dictionary dictionary = Parser(text).dictionary();
-  NpyHeader header;
-  header.type = parse_descr(*dictionary.descr);
-  header.fortran_order = *dictionary.fortran_order;
-  header.data_offset = text_offset + length;
-  const auto& shape = *dictionary.shape;
+  Array array = Parser(text).array();
+  array.type = parse_descr(array.descr);
+  array.data_offset = text_offset + length;
+  return array;
+}
+
+/// Compares what the header says with the file's length.
+void require_whole(const InputFile& file, const Array& array) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto& shape = array.shape;
+  std::string what = shape.size() == 1 ? "1x" : "";
+  for (const std::int64_t& size : shape) what += std::to_string(size) + (&size == &shape.back() ? " " : "x");
+  what += to_string(array.type);
+  std::int64_t expected = array.type.bytes;
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (const std::int64_t size : shape) {
+    if (!empty && expected > most / size)
+      throw Content(fmt::format("a header that says {}, more bytes than 64 bits can count", what));
+    expected = empty ? 0 : expected * size;
+  }
+  if (shape.size() == 3 && shape[1] > 0 && shape[0] > most / shape[1])
+    throw Content(fmt::format("a header that says {}, more rows than 64 bits can count", what));
+  const std::int64_t present = file.size() - array.data_offset;
+  if (present < expected)
+    throw Content(fmt::format("a truncated .npy array: its header says {}, which is {} bytes, and the file has {}", what,
+                              expected, present));
+  if (present > expected)
+    throw Content(
+        fmt::format("a header that does not fit the file: {} is {} bytes, and the file has {}", what, expected, present));
+}
+
+NpyHeader header_of(const InputFile& file, Dimensions accepted) {
+  const Array array = array_of(file);
+  const auto& shape = array.shape;
   if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
-    throw Content((shape.empty() ? "a single number" : "a " + std::to_string(shape.size()) + "-dimensional array") +
+    throw Content((shape.empty() ? "a single number" : fmt::format("a {}-dimensional array", shape.size())) +
                   ", not a matrix: it must have two dimensions" +
                   (accepted.batch      ? ", or three"
                    : shape.size() == 3 ? " (--batch takes three)"
                                        : ""));
-  if (shape.size() == 3) header.items = shape[0];
+  require_whole(file, array);
+  NpyHeader header;
+  header.type = array.type;
+  header.fortran_order = array.fortran_order;
   header.vector = shape.size() == 1;
+  if (shape.size() == 3) header.items = shape[0];
   header.rows = header.vector ? 1 : shape[shape.size() - 2];
-  header.columns = shape[shape.size() - 1];
-
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const std::string what = (header.items ? std::to_string(*header.items) + "x" : "") + size_text(header.rows, header.columns) +
-                           " " + to_string(header.type);
-  std::int64_t expected = header.type.bytes;
-  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
-  for (const std::int64_t size_here : shape) {
-    if (!empty && expected > most / size_here)
-      throw Content("a header that says " + what + ", more bytes than 64 bits can count");
-    expected = empty ? 0 : expected * size_here;
-  }
-  if (header.items && header.rows > 0 && *header.items > most / header.rows)
-    throw Content("a header that says " + what + ", more rows than 64 bits can count");
-  const std::int64_t present = size - header.data_offset;
-  if (present < expected)
-    throw Content("a truncated .npy array: its header says " + what + ", which is " + std::to_string(expected) +
-                  " bytes, and the file has " + std::to_string(present));
-  if (present > expected)
-    throw Content("a header that does not fit the file: " + what + " is " + std::to_string(expected) +
-                  " bytes, and the file has " + std::to_string(present));
+  header.columns = shape.back();
+  header.data_offset = array.data_offset;
   return header;
+}
+
+/// Calls f(), which may throw Content.  @throws FileError  in its place
+template <class F>
+auto naming(const InputFile& file, const F& f) {
+  try {
+    return f();
+  } catch (const Content& content) {
+    throw FileError(quote(file.path()) + " holds " + content.what());
+  }
 }
 
 template <class T>
@@ -260,11 +284,8 @@ To convert(From from, std::int64_t& overflowed) {
   } else if constexpr (std::is_integral_v<To>) {
     const auto value = static_cast<double>(from);
     if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
-          value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value)) {
-      std::array<char, 32> text{};
-      std::snprintf(text.data(), text.size(), "%.9g", value);
-      throw Content("the element " + std::string(text.data()));
-    }
+          value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value))
+      throw Content(fmt::format("the element {:.9g}", value));
     return static_cast<To>(value);
   } else if constexpr (is_complex_v<To>) {
     using R = typename To::value_type;
@@ -284,16 +305,13 @@ To convert(From from, std::int64_t& overflowed) {
 }  // namespace
 
 std::string to_string(const NpyType& type) {
-  const std::string_view word = type.kind == 'f'   ? "float"
-                                : type.kind == 'i' ? "int"
-                                : type.kind == 'u' ? "uint"
-                                : type.kind == 'c' ? "complex"
-                                                   : "bool";
-  return std::string(word) + (type.kind == 'b' ? "" : std::to_string(8 * type.bytes)) + (type.big_endian ? ", big-endian" : "");
+  if (type.kind == 'b') return type.big_endian ? "bool, big-endian" : "bool";
+  const std::string_view word = type.kind == 'f' ? "float" : type.kind == 'i' ? "int" : type.kind == 'u' ? "uint" : "complex";
+  return fmt::format("{}{}{}", word, 8 * type.bytes, type.big_endian ? ", big-endian" : "");
 }
 
 std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
+  return fmt::format("{}x{}", rows, columns);
 }
 
 std::optional<Type> type_in(const NpyType& type) {
@@ -305,7 +323,7 @@ std::optional<Type> type_in(const NpyType& type) {
 NpyType npy_type(Type type, const std::string& path) {
   const std::string_view code = info(type).npy;
   if (code.empty())
-    throw std::invalid_argument("NumPy has no " + std::string(info(type).numpy) + ", so '" + path + "' cannot be written");
+    throw std::invalid_argument(fmt::format("NumPy has no {}, so {} cannot be written", info(type).numpy, quote(path)));
   NpyType result;
   result.kind = code[0];
   std::from_chars(code.data() + 1, code.data() + code.size(), result.bytes);
@@ -314,11 +332,11 @@ NpyType npy_type(Type type, const std::string& path) {
 }
 
 NpyHeader read_header(const InputFile& file, Dimensions dimensions) {
-  try {
-    return header_of(file, dimensions);
-  } catch (const Content& content) {
-    throw FileError("'" + file.path() + "' holds " + content.what());
-  }
+  return naming(file, [&] { return header_of(file, dimensions); });
+}
+
+void require_whole(const InputFile& beginning) {
+  naming(beginning, [&] { require_whole(beginning, array_of(beginning)); });
 }
 
 NpyFile::NpyFile(InputFile file, Dimensions dimensions)
@@ -326,21 +344,22 @@ NpyFile::NpyFile(InputFile file, Dimensions dimensions)
   try {
     with_npy_type(header_.type, [](auto) {});
   } catch (const std::invalid_argument&) {
-    throw FileError("'" + file_.path() + "' holds " + to_string(header_.type) +
-                    "; bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128 can be read");
+    throw holds("; bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128 can be read");
   }
 }
 
 NpyFile::NpyFile(const std::string& path, std::optional<Type> as, Dimensions dimensions) : NpyFile(InputFile(path), dimensions) {
-  if (!as && !type_in(header_.type))
-    throw FileError("'" + path + "' holds " + to_string(header_.type) + ", for which a type must be chosen to convert it to");
+  if (!as && !type_in(header_.type)) throw holds(", for which a type must be chosen to convert it to");
   if (as) convert_to(*as);
+}
+
+FileError NpyFile::holds(std::string_view but) const {
+  return FileError(fmt::format("{} holds {}{}", quote(file_.path()), to_string(header_.type), but));
 }
 
 void NpyFile::convert_to(Type type) {
   if (header_.type.kind == 'c' && !is_complex(type))
-    throw FileError("'" + file_.path() + "' holds " + to_string(header_.type) + ", which cannot be converted to the real type " +
-                    std::string(glgemm::to_string(type)));
+    throw holds(fmt::format(", which cannot be converted to the real type {}", glgemm::to_string(type)));
   type_ = type;
 }
 
@@ -374,8 +393,8 @@ void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t coun
       } catch (const Content& content) {
         std::int64_t row = line, column = first + done + i;
         if (header_.fortran_order) std::swap(row, column);
-        throw FileError("'" + file_.path() + "' holds " + content.what() + " in row " + std::to_string(row) + ", column " +
-                        std::to_string(column) + ", which is no value of the type " + std::string(glgemm::to_string(type_)));
+        throw FileError(fmt::format("{} holds {} in row {}, column {}, which is no value of the type {}", quote(file_.path()),
+                                    content.what(), row, column, glgemm::to_string(type_)));
       }
     done += here;
   }
@@ -419,7 +438,7 @@ std::string NpyFile::conversion() const {
   if (type_in(header_.type) != type_ || header_.type.big_endian) how = to_string(header_.type);
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
-  return "'" + file_.path() + "' is converted from " + how + " to " + std::string(info(type_).numpy) + " in C order";
+  return fmt::format("{} is converted from {} to {} in C order", quote(file_.path()), how, info(type_).numpy);
 }
 
 NpyMatrix read_matrix(const NpyFile& file) {
@@ -443,9 +462,9 @@ NpyMatrix read_matrix(const NpyFile& file) {
   });
   if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
   if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
-    result.notes.push_back(std::to_string(overflowed) + (overflowed == 1 ? " element" : " elements") + " of '" +
-                           file.file().path() + "' are beyond the range of " + std::string(info(file.type()).numpy) +
-                           " and become " + std::string(overflow_name(file.type())));
+    result.notes.push_back(fmt::format("{} {} of {} are beyond the range of {} and become {}", overflowed,
+                                       overflowed == 1 ? "element" : "elements", quote(file.file().path()),
+                                       info(file.type()).numpy, overflow_name(file.type())));
   return result;
 }
 
@@ -463,10 +482,10 @@ std::string_view overflow_name(Type type) {
 
 std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {
   const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<';
-  std::string dictionary =
-      std::string("{'descr': '") + order + type.kind + std::to_string(type.bytes) + "', 'fortran_order': False, 'shape': (";
-  for (std::size_t i = 0; i < shape.size(); ++i) dictionary += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  dictionary += shape.size() == 1 ? ",), }" : "), }";
+  std::string sizes;
+  for (const std::int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  std::string dictionary = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", order, type.kind,
+                                       type.bytes, sizes, shape.size() == 1 ? "," : "");
   constexpr std::size_t prefix = 10;
   constexpr std::size_t alignment = 64;
   dictionary.append(alignment - 1 - (prefix + dictionary.size()) % alignment, ' ');

@@ -56,6 +56,10 @@ struct Dimensions {
   bool batch = false;   ///< three
 };
 
+/// Compares what the header says with the length of the file, which may be one whose beginning alone is here.
+/// @throws FileError  as read_header, but for the dimensions
+void require_whole(const InputFile& beginning);
+
 /// Reads the header and compares it with the file's length.
 /// @throws FileError  it is no .npy file, malformed, truncated, followed by further bytes, of other dimensions, or too large to
 /// be
@@ -115,6 +119,8 @@ class NpyFile {
   std::int64_t overflowed() const noexcept { return overflowed_; }
 
  private:
+  /// "'A.npy' holds int64" and what follows.
+  FileError holds(std::string_view but) const;
   template <class From, class To>
   void read_as(const Section& section, To* to, Layout layout) const;
   template <class From, class To>

@@ -2,14 +2,20 @@
 #include "files/npz.hpp"
 
 #include "files/files.hpp"
+#include "files/npy.hpp"
+#include "terminal/texts.hpp"
 
 #if GLGEMM_HAS_LIBZIP
 
 #include <zip.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace glgemm::tools {
 namespace {
@@ -29,22 +35,37 @@ std::string array_name(const char* entry) {
   return name;
 }
 
-zip_int64_t find(zip_t* archive, const std::string& path, const std::string& array) {
+std::string message_of(int code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string message = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return message;
+}
+
+Archive open_archive(const std::string& path) {
+  int code = 0;
+  Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  if (!archive) throw FileError(fmt::format("cannot read {} as an .npz archive: {}", quote(path), message_of(code)));
+  return archive;
+}
+
+zip_uint64_t find(zip_t* archive, const std::string& path, const std::string& array) {
   const zip_int64_t count = zip_get_num_entries(archive, 0);
   if (array.empty() && count == 1) return 0;
-  std::string list;
+  std::vector<std::string> names;
   for (zip_int64_t i = 0; i < count; ++i) {
     const char* const entry = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
     const std::string name = array_name(entry ? entry : "");
-    if (!array.empty() && name == array) return i;
-    if (i < 16) list += (list.empty() ? "" : ", ") + name;
-    if (i == 16) list += ", ...";
+    if (!array.empty() && name == array) return static_cast<zip_uint64_t>(i);
+    if (i < 16) names.push_back(visible(name));
+    if (i == 16) names.emplace_back("...");
   }
-  if (count == 0) throw FileError("'" + path + "' is an archive without arrays");
-  throw FileError("'" + path + "' has " +
-                  (array.empty() ? std::to_string(count) + " arrays, of which one must be named, as in '" + path + ":" +
-                                       list.substr(0, list.find(',')) + "': " + list
-                                 : "no array '" + array + "': it has " + list));
+  if (count == 0) throw FileError(quote(path) + " is an archive without arrays");
+  const std::string list = fmt::format("{}", fmt::join(names, ", "));
+  if (!array.empty()) throw FileError(fmt::format("{} has no array {}: it has {}", quote(path), quote(array), list));
+  throw FileError(fmt::format("{} has {} arrays, of which one must be named, as in '{}:{}': {}", quote(path), count,
+                              visible(path), names.front(), list));
 }
 
 }  // namespace
@@ -53,39 +74,48 @@ bool npz_supported() noexcept {
   return true;
 }
 
+void require_archive(const std::string& path) {
+  open_archive(path);
+}
+
 std::string read_npz(const std::string& path, const std::string& array) {
-  InputFile readable(path);  // libzip's own messages about files are less clear
-  int code = 0;
-  const Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  const InputFile readable(path);  // libzip's own messages about files are less clear
+  const Archive archive = open_archive(path);
+  const std::string name = array.empty() ? path : path + ":" + array;
   const auto fail = [&](zip_error_t* error) {
-    throw FileError("cannot read '" + path + "' as an .npz archive: " + zip_error_strerror(error));
+    throw FileError(fmt::format("cannot read {} as an .npz archive: {}", quote(path), zip_error_strerror(error)));
   };
-  if (!archive) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    fail(&error);
-  }
-  const auto index = static_cast<zip_uint64_t>(find(archive.get(), path, array));
+  const zip_uint64_t index = find(archive.get(), path, array);
   zip_stat_t status;
   if (zip_stat_index(archive.get(), index, 0, &status) != 0) fail(zip_get_error(archive.get()));
   const Entry entry(zip_fopen_index(archive.get(), index, 0));
   if (!entry) fail(zip_get_error(archive.get()));
-  // Read part by part, so that an archive that lies about its size takes no more memory than it has contents.
   std::string contents;
   std::string part(std::size_t{1} << 20, '\0');
-  for (;;) {
-    const zip_int64_t got = zip_fread(entry.get(), part.data(), part.size());
-    if (got < 0) fail(zip_file_get_error(entry.get()));
-    if (got == 0) return contents;
-    contents.append(part, 0, static_cast<std::size_t>(got));
-  }
+  // Reads on until there are so many bytes, or no more; part by part, so that it takes no more memory than there are contents.
+  const auto read_to = [&](std::size_t bytes) {
+    for (zip_int64_t got = 1; got > 0 && contents.size() < bytes; contents.append(part, 0, static_cast<std::size_t>(got)))
+      if (got = zip_fread(entry.get(), part.data(), std::min(part.size(), bytes - contents.size())); got < 0)
+        fail(zip_file_get_error(entry.get()));
+  };
+  // What the array's own header says comes first: some megabytes of an archive can be many gigabytes of zeros.
+  constexpr std::size_t longer_than_any_header = std::size_t{1} << 21;
+  read_to(std::min<std::size_t>(status.size, longer_than_any_header));
+  require_whole(InputFile(name, contents, static_cast<std::int64_t>(status.size)));
+  if (const std::string why = why_not_in_memory(static_cast<double>(status.size)); !why.empty())
+    throw cannot_read(name, "it " + why);
+  read_to(status.size);
+  read_to(contents.size() + 1);  // the end, where libzip compares the checksum
+  if (contents.size() > status.size) throw cannot_read(name, "it is longer than the archive says");
+  readable.require_unchanged();
+  return contents;
 }
 
-std::string npz_of(const std::string& path, const std::string& array, std::string_view npy) {
+std::string npz_with(const std::string& path, const std::string& kept, const std::string& array, std::string_view npy) {
   zip_error_t error;
   zip_error_init(&error);
   const auto require = [&](bool good, zip_error_t* why) {
-    if (!good) throw FileError("cannot write '" + path + "': " + zip_error_strerror(why));
+    if (!good) throw cannot_write(path, zip_error_strerror(why));
   };
   Source result(zip_source_buffer_create(nullptr, 0, 0, &error));
   require(result != nullptr, &error);
@@ -93,7 +123,17 @@ std::string npz_of(const std::string& path, const std::string& array, std::strin
   zip_t* const opened = zip_open_from_source(result.get(), ZIP_TRUNCATE, &error);
   if (!opened) zip_source_free(result.get());
   require(opened != nullptr, &error);
+  const Archive old = kept.empty() ? nullptr : open_archive(kept);  // read until zip_close is done
   Archive archive(opened);
+  const zip_int64_t count = old ? zip_get_num_entries(old.get(), 0) : 0;
+  for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(count); ++i) {
+    const char* const entry = zip_get_name(old.get(), i, 0);
+    if (!entry || array_name(entry) == array) continue;
+    Source copy(zip_source_zip(opened, old.get(), i, 0, 0, -1));  // as it is, compressed or not
+    require(copy != nullptr, zip_get_error(opened));
+    require(zip_file_add(opened, entry, copy.get(), ZIP_FL_ENC_GUESS) >= 0, zip_get_error(opened));
+    static_cast<void>(copy.release());  // the archive's
+  }
   Source data(zip_source_buffer(opened, npy.data(), npy.size(), 0));
   require(data != nullptr, zip_get_error(opened));
   const zip_int64_t index = zip_file_add(opened, (array + ".npy").c_str(), data.get(), ZIP_FL_ENC_UTF_8);
@@ -120,8 +160,8 @@ std::string npz_of(const std::string& path, const std::string& array, std::strin
 namespace glgemm::tools {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw FileError("cannot " + what + ": this glgemm was built without libzip; numpy.save writes an array of it as .npy");
+[[noreturn]] void refuse(FileError (*error)(std::string_view, std::string_view), const std::string& path) {
+  throw error(path, "this glgemm was built without libzip; numpy.save writes an array of it as .npy");
 }
 
 }  // namespace
@@ -130,12 +170,16 @@ bool npz_supported() noexcept {
   return false;
 }
 
-std::string read_npz(const std::string& path, const std::string&) {
-  refuse("read '" + path + "'");
+void require_archive(const std::string& path) {
+  refuse(cannot_write, path);
 }
 
-std::string npz_of(const std::string& path, const std::string&, std::string_view) {
-  refuse("write '" + path + "'");
+std::string read_npz(const std::string& path, const std::string&) {
+  refuse(cannot_read, path);
+}
+
+std::string npz_with(const std::string& path, const std::string&, const std::string&, std::string_view) {
+  refuse(cannot_write, path);
 }
 
 }  // namespace glgemm::tools

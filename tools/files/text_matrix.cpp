@@ -14,8 +14,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "files/fields.hpp"
-#include "system/program.hpp"
 #include "terminal/texts.hpp"
 
 namespace glgemm::tools {
@@ -42,7 +43,7 @@ class Lines {
   }
   /// @throws FileError  "'A.csv' line 3: " and what is wrong there
   [[noreturn]] void fail(const std::string& what) const {
-    throw FileError("'" + name_ + "' line " + std::to_string(std::max<std::int64_t>(number_, 1)) + ": " + what);
+    throw FileError(fmt::format("{} line {}: {}", quote(name_), std::max<std::int64_t>(number_, 1), what));
   }
 
  private:
@@ -52,9 +53,12 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-/// No more than a message should have of what it quotes.
+/// No more of a text than a message should have.
 std::string in_quotes(std::string_view text) {
-  return "'" + std::string(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
+  std::size_t end = 40;
+  if (text.size() <= end) return quote(text);
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;  // not within a character of UTF-8
+  return "'" + visible(text.substr(0, end)) + "...'";
 }
 
 template <class T>
@@ -114,7 +118,7 @@ MtxHeader read_mtx_header(Lines& lines) {
     if (std::find(known.begin(), known.end(), word) != known.end()) return;
     std::string list;
     for (const std::string_view one : known) list.append(list.empty() ? "" : ", ").append(one);
-    lines.fail(std::string("the ") + what + " " + in_quotes(word) + " is none of " + list);
+    lines.fail(fmt::format("the {} {} is none of {}", what, in_quotes(word), list));
   };
   require(header.format, {"array", "coordinate"}, "format");
   require(header.field, {"real", "double", "integer", "complex", "pattern"}, "field");
@@ -141,9 +145,8 @@ class MtxReader {
     if (header_.symmetric() && rows_ != columns_)
       lines_.fail("a " + size_text(rows_, columns_) + " matrix cannot be " + header_.symmetry);
     const double bytes = 2 * static_cast<double>(rows_) * static_cast<double>(columns_) * sizeof(T);
-    if (bytes > available_memory())
-      lines_.fail("a dense matrix of " + size_text(rows_, columns_) + " needs " + gigabytes(bytes) + " to read, and " +
-                  gigabytes(available_memory()) + " of main memory are to be had");
+    if (const std::string why = why_not_in_memory(bytes); !why.empty())
+      lines_.fail(fmt::format("a dense matrix of {} {}", size_text(rows_, columns_), why));
     values_.resize(static_cast<std::size_t>(rows_ * columns_));
     array ? read_array() : read_coordinates(size(sizes[2]));
     if (lines_.next()) lines_.fail("there are more lines than the sizes say");
@@ -217,8 +220,7 @@ class MtxReader {
       const auto parts = entry(fields, what);
       const auto i = number<std::int64_t>(lines_, parts[0]), j = number<std::int64_t>(lines_, parts[1]);
       if (i < 1 || i > rows_ || j < 1 || j > columns_)
-        lines_.fail("row " + std::to_string(i) + ", column " + std::to_string(j) + " is outside of " +
-                    size_text(rows_, columns_) + " (both count from 1)");
+        lines_.fail(fmt::format("row {}, column {} is outside of {} (both count from 1)", i, j, size_text(rows_, columns_)));
       if (header_.symmetry == "skew-symmetric" && i == j) lines_.fail("a skew-symmetric matrix has no entry on its diagonal");
       add(i - 1, j - 1, value(parts, 2));
     }
@@ -278,8 +280,7 @@ class Writer {
 
 /// Rows and columns of what is no batch.
 std::pair<std::int64_t, std::int64_t> matrix_sizes(const OutputFile& file, const ArrayView& array) {
-  if (array.shape.size() > 2)
-    throw FileError("cannot write '" + file.path() + "': a file of text holds one matrix; write several to an .npy file");
+  if (array.shape.size() > 2) throw cannot_write(file.path(), "a file of text holds one matrix; write several to an .npy file");
   const std::int64_t columns = array.shape.empty() ? 1 : array.shape.back();
   return {array.shape.size() == 2 ? array.shape.front() : 1, columns};
 }
@@ -295,12 +296,11 @@ std::string npy_of_csv(std::string_view text, const std::string& name) {
     const std::int64_t count = std::ssize(fields);
     if (rows == 0) columns = count;
     if (count != columns)
-      lines.fail(std::to_string(count) + (count == 1 ? " number" : " numbers") + " instead of " + std::to_string(columns) +
-                 " as in the first row");
+      lines.fail(fmt::format("{} {} instead of {} as in the first row", count, count == 1 ? "number" : "numbers", columns));
     for (const std::string_view field : fields) values.push_back(number<double>(lines, field));
     ++rows;
   }
-  if (rows == 0) throw FileError("'" + name + "' holds no numbers");
+  if (rows == 0) throw FileError(quote(name) + " holds no numbers");
   return npy_of(rows, columns, values);
 }
 
@@ -315,11 +315,10 @@ std::string npy_of_mtx(std::string_view text, const std::string& name) {
 
 void write_csv(OutputFile& file, const ArrayView& array) {
   const auto [rows, columns] = matrix_sizes(file, array);
-  if (array.type.kind == 'c')
-    throw FileError("cannot write '" + file.path() + "': a .csv file has no complex numbers; .npy and .mtx files have");
+  if (array.type.kind == 'c') throw cannot_write(file.path(), "a .csv file has no complex numbers; .npy and .mtx files have");
   if (rows == 0 || columns == 0)
-    throw FileError("cannot write '" + file.path() + "': a .csv file cannot say that a matrix is " + size_text(rows, columns) +
-                    "; .npy and .mtx files can");
+    throw cannot_write(file.path(), fmt::format("a .csv file cannot say that a matrix is {}; .npy and .mtx files can",
+                                                size_text(rows, columns)));
   Writer writer(file);
   with_npy_type(array.type, [&, rows = rows, columns = columns]<class T>(T) {
     const T* element = static_cast<const T*>(array.data);
@@ -336,9 +335,8 @@ void write_mtx(OutputFile& file, const ArrayView& array) {
   const auto [rows, columns] = matrix_sizes(file, array);
   const bool integer = array.type.kind != 'f' && array.type.kind != 'c';
   Writer writer(file);
-  writer.text("%%MatrixMarket matrix array ");
-  writer.text(integer ? "integer" : array.type.kind == 'c' ? "complex" : "real");
-  writer.text(" general\n" + std::to_string(rows) + " " + std::to_string(columns) + "\n");
+  const char* const field = integer ? "integer" : array.type.kind == 'c' ? "complex" : "real";
+  writer.text(fmt::format("%%MatrixMarket matrix array {} general\n{} {}\n", field, rows, columns));
   with_npy_type(array.type, [&, rows = rows, columns = columns]<class T>(T) {
     const T* const elements = static_cast<const T*>(array.data);
     for (std::int64_t j = 0; j < columns; ++j)

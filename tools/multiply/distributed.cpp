@@ -131,7 +131,7 @@ class SharedOutput {
       if (!mpi.first()) return;
       file_.emplace(arguments.output);
       if (file_->temporary().empty())
-        throw FileError("cannot write '" + arguments.output + "' by several ranks: it is no regular file");
+        throw FileError("cannot write " + quote(arguments.output) + " by several ranks: it is no regular file");
       header_bytes_ = static_cast<std::int64_t>(npy_header(product.result, product.shape()).size());
       file_->write(npy_header(product.result, product.shape()));
       file_->finish();
@@ -162,7 +162,7 @@ class SharedOutput {
     MPI_Type_contiguous(static_cast<int>(c.local_rows), element, &line);
     MPI_Type_commit(&line);
     MPI_File file = MPI_FILE_NULL;
-    const std::string what = "cannot write '" + temporary_ + "'";
+    const std::string what = "cannot write " + quote(temporary_);
     on_all_ranks(MPI_COMM_WORLD, [&] {
       require_mpi(MPI_File_open(MPI_COMM_WORLD, temporary_.c_str(), MPI_MODE_WRONLY, MPI_INFO_NULL, &file), what);
       require_mpi(MPI_File_set_view(file, header_bytes_, element, tiles, "native", MPI_INFO_NULL), what);
@@ -321,7 +321,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
             << done << '\n'
             << (checked ? checked->summary : "not checked") << std::endl;
   if (passed) return 0;
-  std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
+  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
   return 1;
 }
 

@@ -118,6 +118,7 @@ int run(const Arguments& arguments, const FileProduct& product) {
   const PlanOptions options = arguments.plan_options();
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
+  product.require_unchanged();  // what was read is one state of each file
   p.precision = options.precision;
   for (const std::string& text : notes) multiply_note(text);
   Outputs outputs(arguments);
@@ -169,7 +170,7 @@ int run(const Arguments& arguments, const FileProduct& product) {
                                   << (result ? result->summary : "not checked") << '\n';
   if (passed) return 0;
   std::cout.flush();
-  std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
+  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
   return 1;
 }
 
@@ -220,7 +221,7 @@ void require_usable(const MultiplyArguments& arguments) {
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
   for (const std::string& path : {arguments.a, arguments.b, product.c0 ? arguments.c : std::string(), arguments.output})
     if (!parse_matrix_path(path).is_seekable())
-      return (path == "-" ? "'-' is a pipe" : "'" + path + "' is not a .npy file") +
+      return (path == "-" ? "'-' is a pipe" : quote(path) + " is not a .npy file") +
              ", and only .npy files can be read and written in parts";
   if (product.integers) return "a product of " + to_string(*product.integers) + " can only be made in parts with --type";
   const char* const whole = arguments.batch                      ? "--batch"
@@ -233,7 +234,7 @@ std::string why_not_streamed(const MultiplyArguments& arguments, const FileProdu
 }
 
 void multiply_note(const std::string& text) {
-  std::cerr << "glgemm multiply: note: " << text << '\n';
+  std::cerr << "glgemm multiply: note: " << visible(text) << '\n';
 }
 
 }  // namespace glgemm::tools

@@ -28,6 +28,7 @@
 #include "multiply/sample_check.hpp"
 #include "product/shapes.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -70,8 +71,12 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 }
 
 Json file_json(const InputFile& file) {
-  return {
-      {"path", to_text(fs::weakly_canonical(to_path(file.path())))}, {"bytes", file.size()}, {"modified_ns", file.modified_ns()}};
+  const FileStatus& status = file.status();
+  return {{"path", to_text(fs::weakly_canonical(to_path(file.path())))},
+          {"bytes", status.size},
+          {"modified_ns", status.modified_ns},
+          {"changed_ns", status.changed_ns},
+          {"inode", status.number}};
 }
 
 /// All that the bits of the result depend on but for the plan.
@@ -266,7 +271,7 @@ class Output {
     const double room =
         static_cast<double>(unknown ? std::uintmax_t{1} << 62 : space.available) + static_cast<double>(file_.size());
     if (bytes > room)
-      throw FileError("cannot write '" + arguments.output + "': it would have " + bytes_text(bytes) + " for a product of " +
+      throw FileError("cannot write " + quote(arguments.output) + ": it would have " + bytes_text(bytes) + " for a product of " +
                       std::to_string(product.m) + "x" + std::to_string(product.n) + ", and its disk has " + bytes_text(room) +
                       " to be had");
     bytes_ = static_cast<std::int64_t>(header_.size()) + product.m * product.n * element_bytes(product.c_type);
@@ -277,7 +282,8 @@ class Output {
     earlier_ = Journal::read(journal_path_);
     if (!earlier_ || file_.size() == 0) {
       multiply_note("there is no interrupted run to go on with" +
-                    (earlier_ ? ": '" + file_.temporary() + "' is missing" : std::string()) + "; it starts from the beginning");
+                    (earlier_ ? ": " + quote(file_.temporary()) + " is missing" : std::string()) +
+                    "; it starts from the beginning");
       earlier_.reset();
     }
   }
@@ -291,10 +297,10 @@ class Output {
   void begin(const Json& header) {
     if (earlier_) {
       if (const auto list = differences(earlier_->header, header); !list.empty())
-        throw std::invalid_argument("--resume: '" + journal_path_ + "' is of another product: " + joined(list) +
+        throw std::invalid_argument("--resume: " + quote(journal_path_) + " is of another product: " + joined(list) +
                                     "; without --resume it starts from the beginning");
       if (file_.size() != bytes_)
-        throw FileError("--resume: '" + file_.temporary() + "' has " + std::to_string(file_.size()) + " bytes instead of " +
+        throw FileError("--resume: " + quote(file_.temporary()) + " has " + std::to_string(file_.size()) + " bytes instead of " +
                         std::to_string(bytes_) + "; without --resume it starts from the beginning");
       journal_.emplace(journal_path_, *earlier_);
       return;
@@ -307,7 +313,7 @@ class Output {
   }
   /// How to go on, for messages; once begin() has returned.
   std::string kept() const {
-    return "what is done is kept in '" + file_.temporary() + "' and '" + journal_path_ + "'; --resume goes on with it";
+    return "what is done is kept in " + quote(file_.temporary()) + " and " + quote(journal_path_) + "; --resume goes on with it";
   }
   void commit() {
     file_.sync();
@@ -336,7 +342,7 @@ class Changed : public FileError {
 
 void require_unchanged(const FileProduct& product) {
   try {
-    for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : &product.a}) file->file().require_unchanged();
+    product.require_unchanged();
   } catch (const FileError& error) {
     throw Changed(error.what());
   }
@@ -443,7 +449,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
 
   for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
     if (file && file->overflowed() > 0)
-      multiply_note("some elements of '" + file->file().path() + "' are beyond the range of " +
+      multiply_note("some elements of " + quote(file->file().path()) + " are beyond the range of " +
                     std::string(to_string(file->type())) + " and become " + std::string(overflow_name(file->type())));
   std::cout << product_text(arguments, arguments.output, product) << '\n'
             << computer->text() << '\n'
@@ -453,7 +459,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
             << '\n';
   if (!result || result->passed) return 0;
   std::cout.flush();
-  std::cerr << "glgemm multiply: the product fails its check, so '" << arguments.output << "' is not written\n";
+  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
   return 1;
 }
 

@@ -1,7 +1,6 @@
 // Programs as children: see child.hpp.
 #include "processes/child.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -10,7 +9,6 @@
 #include <sstream>
 #include <utility>
 
-#include "files/files.hpp"
 #include "system/program.hpp"
 
 namespace glgemm::tools {
@@ -20,15 +18,12 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// What this program's end from outside must clean up. Nothing but lock-free atomics may be touched then.
-std::array<std::atomic<const char*>, 8> folders{};
-std::atomic<std::intptr_t> running{};  ///< the child's group; 0: none
-static_assert(std::atomic<std::intptr_t>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
+/// The child's group, which this program's end from outside ends first; 0: none.
+std::atomic<std::intptr_t> running{};
+static_assert(std::atomic<std::intptr_t>::is_always_lock_free);
 
-void clean_up() {
+void end_child() {
   if (const std::intptr_t group = running.exchange(0)) end_group(group);
-  for (auto& folder : folders)
-    if (const char* const path = folder.exchange(nullptr)) remove_folder_at_end(path);
 }
 
 }  // namespace
@@ -54,20 +49,12 @@ Scratch::Scratch() {
   const EndHeld held;
   if (const int error = make_temporary_folder(path_))
     throw FileError("no temporary folder can be made: " + system_message(error));
-  before_ending_by_signal(clean_up);
-  for (auto& folder : folders) {
-    const char* none = nullptr;
-    if (folder.compare_exchange_strong(none, path_.c_str())) break;
-  }
+  removed_.emplace(path_, RemovedBySignal::What::folder);
 }
 
 Scratch::~Scratch() {
   std::error_code ignored;
   fs::remove_all(to_path(path_), ignored);
-  for (auto& folder : folders) {
-    const char* expected = path_.c_str();
-    if (folder.compare_exchange_strong(expected, nullptr)) break;
-  }
 }
 
 Ended run_program(const Words& words, const Variables& variables, double limit, const Scratch& scratch) {
@@ -77,6 +64,7 @@ Ended run_program(const Words& words, const Variables& variables, double limit, 
   options.out = scratch.file("out");
   options.err = scratch.file("err");
   options.group = &running;
+  before_ending_by_signal(end_child);
   Child child;
   if (const int error = child.start(words, options)) {
     ended.how = "it cannot be started: " + system_message(error);

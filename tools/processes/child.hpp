@@ -1,8 +1,10 @@
 // Runs programs, this one among them, as children with variables and a time limit of their own.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "files/files.hpp"
 #include "system/processes.hpp"
 
 namespace glgemm::tools {
@@ -34,6 +36,7 @@ class Scratch {
 
  private:
   std::string path_;
+  std::optional<RemovedBySignal> removed_;
 };
 
 /// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to

@@ -2,10 +2,9 @@
 #include "product/check_json.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
 #include <limits>
+
+#include <fmt/core.h>
 
 namespace glgemm::tools {
 
@@ -28,9 +27,7 @@ CheckCells check_cells(const nlohmann::ordered_json& check) {
   const auto ratio = [&](const char* name) {
     if (!check.contains(name)) return std::string();
     const double value = check[name];
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.2g", value < std::numeric_limits<double>::max() ? value : HUGE_VAL);
-    return std::string(text.data());
+    return value < std::numeric_limits<double>::max() ? fmt::format("{:.2g}", value) : "inf";
   };
   CheckCells cells{ratio("worst_ratio"), "", ratio("median_ratio"), ""};
   if (check.contains("row") && check.at("worst_ratio") > 0)

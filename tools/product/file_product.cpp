@@ -2,30 +2,32 @@
 #include "product/file_product.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "product/promotion.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 /// 'A.npy', or op('A.npy') where op is not none.
 std::string operand_name(const std::string& path, Op op) {
-  return op == Op::none ? "'" + path + "'" : "op('" + path + "')";
+  return op == Op::none ? quote(path) : "op(" + quote(path) + ")";
 }
 
 /// A.npy, A.npy^T or A.npy^H.
 std::string factor_text(const std::string& path, Op op) {
-  return path + (op == Op::none ? "" : op == Op::transpose ? "^T" : "^H");
+  return visible(path) + (op == Op::none ? "" : op == Op::transpose ? "^T" : "^H");
 }
 
 void require_items(const NpyFile& file, const std::optional<std::int64_t>& batch) {
   if (const auto& items = file.header().items; items && *items != *batch)
-    throw std::invalid_argument("'" + file.file().path() + "' has " + std::to_string(*items) + " matrices, and --batch says " +
-                                std::to_string(*batch));
+    throw std::invalid_argument(
+        fmt::format("{} has {} matrices, and --batch says {}", quote(file.file().path()), *items, *batch));
 }
 
 /// The greatest magnitude of a file's elements, read some at a time.
@@ -43,6 +45,13 @@ double max_magnitude(const NpyFile& file) {
     for (std::int64_t i = 0; i < here * length; ++i) greatest = std::max(greatest, std::fabs(part[static_cast<std::size_t>(i)]));
   }
   return greatest;
+}
+
+/// "'A.npy' holds int8 and 'B.npy' int32: they are multiplied in i32".
+std::string multiplied_text(const FileProduct& product, std::string_view type) {
+  return fmt::format("{} holds {} and {} {}: they are multiplied in {}", quote(product.a.file().path()),
+                     to_string(product.a.header().type), quote(product.b.file().path()), to_string(product.b.header().type),
+                     type);
 }
 
 Dimensions accepted(const ProductArguments& arguments) {
@@ -63,12 +72,12 @@ FileProduct::FileProduct(const ProductArguments& arguments)
   match_shapes(arguments);
   if (beta != 0.0) {
     if (arguments.c.empty())
-      throw std::invalid_argument("--beta is " + arguments.beta + ", and no --c says which " + size_text(m, n) +
-                                  " matrix it multiplies");
+      throw std::invalid_argument(
+          fmt::format("--beta is {}, and no --c says which {} matrix it multiplies", arguments.beta, size_text(m, n)));
     c0.emplace(open_matrix(arguments.c), accepted(arguments));
     match_c(*this, arguments.c, *c0);
   } else if (!arguments.c.empty()) {
-    notes.push_back("beta is 0, so '" + arguments.c + "' is not read");
+    notes.push_back(fmt::format("beta is 0, so {} is not read", quote(arguments.c)));
   }
 }
 
@@ -83,17 +92,15 @@ void FileProduct::choose_types(const ProductArguments& arguments) {
       integers = promoted;
       chosen = Type::f64;  // until settle_integers()
     } else if (type_in(a.header().type) != chosen || type_in(b.header().type) != chosen) {
-      notes.push_back("'" + a.file().path() + "' holds " + to_string(a.header().type) + " and '" + b.file().path() + "' " +
-                      to_string(b.header().type) + ": they are multiplied in " + to_string(promoted) +
-                      ", as by NumPy (--type says another type)");
+      notes.push_back(multiplied_text(*this, to_string(promoted)) + ", as by NumPy (--type says another type)");
     }
   }
   a.convert_to(*chosen);
   b.convert_to(*chosen);
   c_type = arguments.c_type.empty() ? accumulator(*chosen) : parse_type(arguments.c_type);
   if (!is_type_of_c(*chosen, c_type) || info(c_type).npy.empty())
-    throw std::invalid_argument("--c-type: a product in " + std::string(to_string(*chosen)) + " cannot be written as " +
-                                std::string(to_string(c_type)));
+    throw std::invalid_argument(
+        fmt::format("--c-type: a product in {} cannot be written as {}", to_string(*chosen), to_string(c_type)));
   result = npy_type(c_type, arguments.a);
 }
 
@@ -113,9 +120,9 @@ void FileProduct::match_shapes(const ProductArguments& arguments) {
   n = op_b == Op::none ? b.header().columns : b.header().rows;
   const std::int64_t inner_b = op_b == Op::none ? b.header().rows : b.header().columns;
   if (k != inner_b)
-    throw std::invalid_argument(operand_name(arguments.a, op_a) + " is " + size_text(m, k) + " and " +
-                                operand_name(arguments.b, op_b) + " is " + size_text(inner_b, n) + ": the inner sizes " +
-                                std::to_string(k) + " and " + std::to_string(inner_b) + " differ");
+    throw std::invalid_argument(fmt::format("{} is {} and {} is {}: the inner sizes {} and {} differ",
+                                            operand_name(arguments.a, op_a), size_text(m, k), operand_name(arguments.b, op_b),
+                                            size_text(inner_b, n), k, inner_b));
 }
 
 void match_c(const FileProduct& product, const std::string& path, NpyFile& file) {
@@ -123,8 +130,9 @@ void match_c(const FileProduct& product, const std::string& path, NpyFile& file)
   require_items(file, product.items);
   if (product.n == 1) file.make_column();
   if (file.header().rows != product.m || file.header().columns != product.n)
-    throw std::invalid_argument("'" + path + "' is " + size_text(file.header().rows, file.header().columns) +
-                                ", and the product is " + size_text(product.m, product.n));
+    throw std::invalid_argument(fmt::format("{} is {}, and the product is {}", quote(path),
+                                            size_text(file.header().rows, file.header().columns),
+                                            size_text(product.m, product.n)));
 }
 
 double FileProduct::bytes() const noexcept {
@@ -151,13 +159,11 @@ void FileProduct::settle_integers() {
   const double greatest = std::max({sum, max_a, max_b, max_c});
   const bool fits_i32 = greatest < 0x1p31;
   const bool wide = integers->bytes == 8;  // so C may have more than int32 holds
-  if (!fits_i32 && !(wide && greatest < 0x1p53)) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", greatest);
-    throw std::invalid_argument("the product of '" + a.file().path() + "' and '" + b.file().path() + "' in " +
-                                to_string(*integers) + " could have numbers up to " + text.data() + ", and is exact only below " +
-                                (wide ? "2^53" : "2^31") + ": --type f64 rounds what is beyond 2^53, --type i32 lets sums wrap");
-  }
+  if (!fits_i32 && !(wide && greatest < 0x1p53))
+    throw std::invalid_argument(fmt::format(
+        "the product of {} and {} in {} could have numbers up to {:.3g}, and is exact only below {}: --type f64 rounds "
+        "what is beyond 2^53, --type i32 lets sums wrap",
+        quote(a.file().path()), quote(b.file().path()), to_string(*integers), greatest, wide ? "2^53" : "2^31"));
   const Type exact = fits_i32 ? Type::i32 : Type::f64;
   a.convert_to(exact);
   b.convert_to(exact);
@@ -168,19 +174,26 @@ void FileProduct::settle_integers() {
   if (wide)
     result = integers->kind == 'u' && alpha.real() >= 0 && beta == 0.0 ? *integers : NpyType{'i', 8, integers->big_endian};
   if (integers->kind == 'b' && plain) result = *integers;
-  notes.push_back("'" + a.file().path() + "' holds " + to_string(a.header().type) + " and '" + b.file().path() + "' " +
-                  to_string(b.header().type) + ": they are multiplied in " + std::string(to_string(exact)) +
-                  ", which is exact for these numbers, and C is " + to_string(result));
+  notes.push_back(fmt::format("{}, which is exact for these numbers, and C is {}", multiplied_text(*this, to_string(exact)),
+                              to_string(result)));
+}
+
+std::vector<const NpyFile*> FileProduct::files() const {
+  return c0 ? std::vector{&a, &b, &*c0} : std::vector{&a, &b};
+}
+
+void FileProduct::require_unchanged() const {
+  for (const NpyFile* file : files()) file->file().require_unchanged();
 }
 
 std::string product_text(const ProductArguments& arguments, const std::string& output, const FileProduct& product) {
   const std::string factor = product.alpha == 1.0 ? "" : arguments.alpha + " * ";
-  const std::string added = product.c0 ? " + " + arguments.beta + " * " + arguments.c : "";
+  const std::string added = product.c0 ? fmt::format(" + {} * {}", arguments.beta, visible(arguments.c)) : "";
   const Type t = product.type();
-  return output + " = " + factor + factor_text(arguments.a, product.op_a) + " * " + factor_text(arguments.b, product.op_b) +
-         added + ": " + (product.items ? std::to_string(product.batch) + " times " : "") + size_text(product.m, product.n) +
-         " = " + size_text(product.m, product.k) + " * " + size_text(product.k, product.n) + " in " + std::string(to_string(t)) +
-         (t == product.c_type ? "" : " with sums in " + std::string(to_string(product.c_type)));
+  return fmt::format("{} = {}{} * {}{}: {}{} = {} * {} in {}{}", visible(output), factor, factor_text(arguments.a, product.op_a),
+                     factor_text(arguments.b, product.op_b), added, product.items ? fmt::format("{} times ", product.batch) : "",
+                     size_text(product.m, product.n), size_text(product.m, product.k), size_text(product.k, product.n),
+                     to_string(t), t == product.c_type ? "" : fmt::format(" with sums in {}", to_string(product.c_type)));
 }
 
 }  // namespace glgemm::tools

@@ -70,6 +70,11 @@ struct FileProduct {
   /// @throws std::invalid_argument  there is none; the message has what to do
   void settle_integers();
 
+  /// A, B, and C0 if it is there.
+  std::vector<const NpyFile*> files() const;
+  /// @throws FileError  a file is another one than when it was opened
+  void require_unchanged() const;
+
  private:
   void choose_types(const ProductArguments& arguments);
   void choose_scalars(const ProductArguments& arguments);

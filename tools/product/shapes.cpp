@@ -1,24 +1,25 @@
 // Products in words: see shapes.hpp.
 #include "product/shapes.hpp"
 
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 
+#include <fmt/core.h>
+
 #include "files/fields.hpp"
 #include "files/files.hpp"
 #include "system/program.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 Op parse_transposed(std::string_view text, const std::string& what) {
   if (text == "N" || text == "T") return text == "T" ? Op::transpose : Op::none;
-  throw std::invalid_argument(what + ": '" + std::string(text) + "' is neither N nor T");
+  throw std::invalid_argument(fmt::format("{}: {} is neither N nor T", what, quote(text)));
 }
 
 /// Takes a finite number off the beginning of `text`; a sign may precede it.
@@ -79,12 +80,12 @@ Op parse_op(std::string_view text, std::string_view what) {
   if (text == "n" || text == "N") return Op::none;
   if (text == "t" || text == "T") return Op::transpose;
   if (text == "c" || text == "C") return Op::conjugate_transpose;
-  throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is none of n, t and c");
+  throw std::invalid_argument(fmt::format("{}: {} is none of n, t and c", what, quote(text)));
 }
 
 std::complex<double> parse_scalar(std::string_view text, Type type, std::string_view what) {
   const auto refuse = [&](const std::string& why) {
-    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is " + why);
+    throw std::invalid_argument(fmt::format("{}: {} is {}", what, quote(text), why));
   };
   std::string_view rest = text;
   std::complex<double> value;
@@ -102,7 +103,7 @@ std::complex<double> parse_scalar(std::string_view text, Type type, std::string_
   const Type sums = accumulator(type);
   const auto fits = [&](double x) { return holds(sums, x) && (std::isfinite(x) || needs_f64(sums)); };
   if (!fits(value.real()) || !fits(value.imag()) || (value.imag() != 0 && !is_complex(sums)))
-    refuse("no value of the type " + std::string(to_string(sums)));
+    refuse(fmt::format("no value of the type {}", to_string(sums)));
   return value;
 }
 
@@ -110,7 +111,7 @@ std::int64_t parse_size(std::string_view text, std::string_view what) {
   std::int64_t size = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, size);
-  const std::string opening = std::string(what) + ": '" + std::string(text) + "' is ";
+  const std::string opening = fmt::format("{}: {} is ", what, quote(text));
   if (error == std::errc::result_out_of_range) throw std::invalid_argument(opening + "too large or too small for a size");
   if (error != std::errc() || rest != end || size <= 0) throw std::invalid_argument(opening + "not a positive integer");
   return size;
@@ -129,8 +130,8 @@ std::int64_t parse_bytes(std::string_view text, std::string_view what) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || (text.ends_with("iB") && shift == 0) ||
       value > std::numeric_limits<std::int64_t>::max() >> shift)
-    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) +
-                                "' is not a number of bytes, such as 1000000, 64K, 512M or 2GiB");
+    throw std::invalid_argument(
+        fmt::format("{}: {} is not a number of bytes, such as 1000000, 64K, 512M or 2GiB", what, quote(text)));
   return value << shift;
 }
 
@@ -145,8 +146,7 @@ std::vector<Shape> parse_sizes(std::string_view text, std::string_view what) {
 
 Shape parse_shape(std::string_view text, std::string_view what) {
   const std::vector<std::string_view> parts = split(text, ',');
-  if (parts.size() != 3)
-    throw std::invalid_argument(std::string(what) + ": '" + std::string(text) + "' is not three sizes m,n,k");
+  if (parts.size() != 3) throw std::invalid_argument(fmt::format("{}: {} is not three sizes m,n,k", what, quote(text)));
   return {parse_size(parts[0], what), parse_size(parts[1], what), parse_size(parts[2], what)};
 }
 
@@ -158,7 +158,7 @@ std::vector<Shape> read_shapes(const std::string& path) {
   for (const std::string_view line : split(text, '\n')) {
     ++number;
     if (line.empty()) continue;
-    const std::string where = "'" + path + "' line " + std::to_string(number);
+    const std::string where = fmt::format("{} line {}", quote(path), number);
     const std::vector<std::string_view> fields = split(line, ',');
     if (header) {
       if (fields != std::vector<std::string_view>{"m", "n", "k", "trans_a", "trans_b"})
@@ -167,11 +167,11 @@ std::vector<Shape> read_shapes(const std::string& path) {
       continue;
     }
     if (fields.size() != 5)
-      throw std::invalid_argument(where + ": " + std::to_string(fields.size()) + " fields instead of m,n,k,trans_a,trans_b");
+      throw std::invalid_argument(fmt::format("{}: {} fields instead of m,n,k,trans_a,trans_b", where, fields.size()));
     shapes.push_back({parse_size(fields[0], where), parse_size(fields[1], where), parse_size(fields[2], where),
                       parse_transposed(fields[3], where), parse_transposed(fields[4], where)});
   }
-  if (header) throw std::invalid_argument("'" + path + "' has no header m,n,k,trans_a,trans_b");
+  if (header) throw std::invalid_argument(quote(path) + " has no header m,n,k,trans_a,trans_b");
   return shapes;
 }
 
@@ -183,12 +183,9 @@ void require_memory(const Shape& shape, Type type, std::int64_t batch) {
                                                      static_cast<double>(element_bytes(accumulator(type))) * 3 * m * n);
   const double memory = machine_memory();
   if (bytes <= memory) return;
-  std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), " needs %.3g GB for its matrices, and this machine has %.3g GB of memory", bytes / 1e9,
-                memory / 1e9);
-  throw std::invalid_argument(
-      (batch == 1 ? "the product of size " : "a batch of " + std::to_string(batch) + " products of size ") + to_string(shape) +
-      text.data());
+  const std::string what = batch == 1 ? "the product" : fmt::format("a batch of {} products", batch);
+  throw std::invalid_argument(fmt::format("{} of size {} needs {} for its matrices, and this machine has {} of memory", what,
+                                          to_string(shape), gigabytes(bytes), gigabytes(memory)));
 }
 
 }  // namespace glgemm::tools

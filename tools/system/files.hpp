@@ -41,10 +41,14 @@ struct FileStatus {
   bool regular = false;
   std::int64_t size = 0;
   std::int64_t modified_ns = 0;  ///< since 1970
+  std::int64_t changed_ns = 0;   ///< likewise: when the contents or what the system knows of the file last changed
+  std::uint64_t number = 0;      ///< the file's own on its disk: the inode
 };
 int find_status(const std::string& path, FileStatus& status);
 int find_status(int file, FileStatus& status);
 
+/// Whether the path itself is a symbolic link, wherever that leads.
+bool is_link(const std::string& path);
 /// Whether both paths lead to one existing file, by way of links too; "-" is what the standard output leads to.
 bool same_file(const std::string& path, const std::string& other);
 /// Whether a file that exists may be replaced: its permissions, and on Windows whether a program has it open that keeps others
@@ -55,8 +59,8 @@ int check_writable(const std::string& path);
 enum class Opening {
   read,
   append,  ///< one writer's lines
-  write,   ///< reading and writing, at any position
-  alone,   ///< likewise, and no other program can open it so meanwhile
+  write,   ///< reading and writing, at any position; a symbolic link is not followed, which is an error
+  alone,   ///< as `write`, and no other program can open it so meanwhile
 };
 /// `held`: another program has it open alone, which is an error too.
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held = nullptr);

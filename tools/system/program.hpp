@@ -26,7 +26,8 @@ double available_memory();
 double thread_cpu_milliseconds();
 double process_cpu_milliseconds();
 
-// ---- The end from outside: SIGINT, SIGTERM and SIGHUP; on Windows Ctrl-C, Ctrl-Break, and the console's and the session's end
+// ---- The end from outside: SIGINT, SIGTERM, SIGHUP, and SIGPIPE where nobody reads what is printed; on Windows Ctrl-C,
+// Ctrl-Break, and the console's and the session's end
 
 /// Has it call `f` first, which may do only what a signal handler may: the functions below, and lock-free atomics.
 void before_end(void (*f)());
@@ -34,7 +35,7 @@ void write_at_end(const char* text, std::size_t bytes) noexcept;  ///< to stderr
 void remove_file_at_end(const char* path) noexcept;
 void remove_folder_at_end(const char* path) noexcept;
 
-/// While it lives, the end waits.
+/// While it lives, the end waits. Not two of a thread at a time.
 class EndHeld {
  public:
   EndHeld();

@@ -55,7 +55,7 @@ std::string visible(std::string_view text, std::string_view kept) {
   return result;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   return "'" + visible(text) + "'";
 }
 

@@ -12,7 +12,7 @@ namespace glgemm::tools {
 /// writing become escapes: \n, \t, \r, or \x1b and the like. `kept` has control characters that stay.
 std::string visible(std::string_view text, std::string_view kept = {});
 /// The same between quotes: 'A.npy'.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 /// 1.23e9 as "1.23 GB".
 std::string gigabytes(double bytes);

@@ -27,8 +27,7 @@ CandidateJournal::CandidateJournal(const std::string& path, const DeviceInfo& de
     known_ = read();
   else
     remove();
-  if (const int error = open_file(path_, Opening::append, file_))
-    throw FileError("cannot write '" + path_ + "': " + system_message(error));
+  if (const int error = open_file(path_, Opening::append, file_)) throw cannot_write(path_, error);
   append("");  // ends a line that was cut
 }
 
@@ -79,8 +78,7 @@ CandidateJournal::Known CandidateJournal::read() const {
 
 void CandidateJournal::append(const std::string& line) {
   const std::string text = line + '\n';
-  if (const int error = tools::append(file_.get(), text.data(), text.size()))
-    throw FileError("cannot write '" + path_ + "': " + system_message(error));
+  if (const int error = tools::append(file_.get(), text.data(), text.size())) throw cannot_write(path_, error);
 }
 
 }  // namespace glgemm::tools

@@ -16,9 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FileStatus converted(const struct stat& status) {
-  return {S_ISDIR(status.st_mode), S_ISREG(status.st_mode), status.st_size,
-          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+/// Fills in what stat() or fstat() has found, whose result is `failed`.
+int take_status(int failed, const struct stat& found, FileStatus& status) {
+  if (failed != 0) return errno;
+  const auto nanoseconds = [](const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  status = {S_ISDIR(found.st_mode),     S_ISREG(found.st_mode),     found.st_size,
+            nanoseconds(found.st_mtim), nanoseconds(found.st_ctim), found.st_ino};
+  return 0;
 }
 
 /// Calls pread or pwrite until all is done, the file ends or there is an error.
@@ -39,11 +43,11 @@ int open_and_lock(const std::string& path, Descriptor& file, bool& held) {
   struct stat opened {
   }, named{};
   do {
-    file.reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    file.reset(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file.get() < 0) return errno;
     held = flock(file.get(), LOCK_EX | LOCK_NB) != 0;
     if (held) return errno;
-  } while (fstat(file.get(), &opened) == 0 && (stat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino));
+  } while (fstat(file.get(), &opened) == 0 && (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino));
   return 0;
 }
 
@@ -72,16 +76,17 @@ void Descriptor::reset(int descriptor) noexcept {
 
 int find_status(const std::string& path, FileStatus& status) {
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return errno;
-  status = converted(found);
-  return 0;
+  return take_status(stat(path.c_str(), &found), found, status);
 }
 
 int find_status(int file, FileStatus& status) {
   struct stat found {};
-  if (fstat(file, &found) != 0) return errno;
-  status = converted(found);
-  return 0;
+  return take_status(fstat(file, &found), found, status);
+}
+
+bool is_link(const std::string& path) {
+  std::error_code missing;
+  return fs::is_symlink(fs::symlink_status(path, missing));
 }
 
 bool same_file(const std::string& path, const std::string& other) {
@@ -99,7 +104,7 @@ int open_file(const std::string& path, Opening opening, Descriptor& file, bool* 
   if (opening == Opening::alone) return open_and_lock(path, file, held ? *held : ignored);
   const int how = opening == Opening::read     ? O_RDONLY
                   : opening == Opening::append ? O_WRONLY | O_CREAT | O_APPEND
-                                               : O_RDWR | O_CREAT;
+                                               : O_RDWR | O_CREAT | O_NOFOLLOW;
   file.reset(open(path.c_str(), how | O_CLOEXEC, 0666));
   return file.get() < 0 ? errno : 0;
 }

@@ -27,6 +27,7 @@
 
 #include "system/files.hpp"
 #include "system/lines.hpp"
+#include "system/program.hpp"
 
 extern char** environ;
 
@@ -58,24 +59,6 @@ Words environment_with(const Variables& variables) {
   return environment;
 }
 
-/// While it lives, signals that would end this program wait.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t ending;
-    sigemptyset(&ending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
-    pthread_sigmask(SIG_BLOCK, &ending, &before_);
-  }
-  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t before_{};
-};
-
 /// What posix_spawn is told, freed in the end.
 class Instructions {
  public:
@@ -90,6 +73,7 @@ class Instructions {
   Instructions(const Instructions&) = delete;
   Instructions& operator=(const Instructions&) = delete;
 
+  /// `signals` are held in the child.
   void lead_group(const sigset_t& signals) {
     posix_spawnattr_setpgroup(&attributes_, 0);
     posix_spawnattr_setsigmask(&attributes_, &signals);
@@ -249,7 +233,9 @@ int Child::start(const Words& words, const Options& options) {
     close(sockets[1]);
     if (options.memory) memory.reset(fcntl(fileno(options.memory->state_->file), F_DUPFD_CLOEXEC, above_both));
   }
-  const SignalsHeld held;  // until the handler knows of the child
+  sigset_t signals;
+  pthread_sigmask(SIG_BLOCK, nullptr, &signals);  // which asks alone
+  const EndHeld held;                             // until the handler knows of the child
   Instructions instructions;
   instructions.open(STDIN_FILENO, "/dev/null", O_RDONLY);
   if (options.channel) {
@@ -258,7 +244,7 @@ int Child::start(const Words& words, const Options& options) {
     if (options.memory) instructions.copy(memory.get(), parents_memory);
   } else {
     state_->group = true;
-    instructions.lead_group(held.before());
+    instructions.lead_group(signals);
     instructions.open(STDOUT_FILENO, options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
     instructions.open(STDERR_FILENO, options.err.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
   }

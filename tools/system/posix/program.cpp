@@ -16,7 +16,7 @@
 namespace glgemm::tools {
 namespace {
 
-constexpr std::array<int, 3> ending{SIGINT, SIGTERM, SIGHUP};
+constexpr std::array<int, 4> ending{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 std::atomic<void (*)()> before{};
 static_assert(std::atomic<void (*)()>::is_always_lock_free);

@@ -57,6 +57,10 @@ int status_of(HANDLE handle, FileStatus& status) {
   status.regular = !status.folder && GetFileType(handle) == FILE_TYPE_DISK;
   status.size = number(found.nFileSizeHigh, found.nFileSizeLow);
   status.modified_ns = (number(found.ftLastWriteTime.dwHighDateTime, found.ftLastWriteTime.dwLowDateTime) - ticks_to_1970) * 100;
+  status.number = std::uint64_t{found.nFileIndexHigh} << 32 | found.nFileIndexLow;
+  FILE_BASIC_INFO times{};  // without the time of change where the file system has none
+  if (GetFileInformationByHandleEx(handle, FileBasicInfo, &times, sizeof times))
+    status.changed_ns = (times.ChangeTime.QuadPart - ticks_to_1970) * 100;
   return 0;
 }
 
@@ -172,6 +176,14 @@ int find_status(int file, FileStatus& status) {
   return status_of(handle_of(file), status);
 }
 
+bool is_link(const std::string& path) {
+  WIN32_FIND_DATAW found{};
+  const HANDLE search = FindFirstFileW(native_path(path).c_str(), &found);
+  if (search == INVALID_HANDLE_VALUE) return false;
+  FindClose(search);
+  return (found.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0 && found.dwReserved0 == IO_REPARSE_TAG_SYMLINK;
+}
+
 bool same_file(const std::string& path, const std::string& other) {
   const auto identity = [](const std::string& name, BY_HANDLE_FILE_INFORMATION& found) {
     if (name == "-") {
@@ -195,6 +207,7 @@ int check_writable(const std::string& path) {
 }
 
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held) {
+  if ((opening == Opening::write || opening == Opening::alone) && is_link(path)) return ERROR_CANT_ACCESS_FILE;
   const DWORD access = opening == Opening::read     ? GENERIC_READ
                        : opening == Opening::append ? FILE_APPEND_DATA | SYNCHRONIZE | FILE_READ_ATTRIBUTES
                                                     : GENERIC_READ | GENERIC_WRITE | DELETE;
