@@ -43,7 +43,7 @@ std::optional<double> number(std::string_view text) {
 }
 
 /// What is known for a type.
-struct Known {
+struct Threshold {
   std::atomic<bool> decided = false;
   std::atomic<double> min_flops = 0;
   std::atomic<double> spent = 0;
@@ -63,7 +63,7 @@ class Thresholds {
       for (std::size_t i = 0; i < blas_types.size(); ++i) decide(i, 0, "there is no other BLAS");
   }
 
-  Known& operator[](std::size_t index) { return known_[index]; }
+  Threshold& operator[](std::size_t index) { return known_[index]; }
 
   void decide(std::size_t index, double min_flops, const char* source) {
     known_[index].source = source;
@@ -83,7 +83,7 @@ class Thresholds {
   std::mutex measuring;
 
  private:
-  std::array<Known, blas_types.size()> known_;
+  std::array<Threshold, blas_types.size()> known_;
   std::atomic<bool> watched_ = false;
 };
 
@@ -219,7 +219,7 @@ std::int64_t winning_size(const Timings& timings) {
 bool goes_to_opengl(Type type, double flops) {
   return guarded(false, [&] {
     Thresholds& all = thresholds();
-    Known& known = all[index_of(type)];
+    Threshold& known = all[index_of(type)];
     if (!known.decided) {
       if (flops < flops_of_one(type) * cube(smallest_size)) return false;
       double spent = known.spent;
@@ -246,7 +246,7 @@ void watch_all_calls() {
 }
 
 std::string threshold_text(Type type) {
-  const Known& known = thresholds()[index_of(type)];
+  const Threshold& known = thresholds()[index_of(type)];
   if (!known.decided) return known.source;
   if (known.min_flops == never) return fmt::format("nothing ({})", known.source);
   return fmt::format("from {:g} flops on ({})", known.min_flops.load(), known.source);

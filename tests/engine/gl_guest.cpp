@@ -531,40 +531,35 @@ TEST_CASE("objects have labels for debuggers") {
 
 namespace {
 
-using Calls = std::map<std::string, std::int64_t>;
+using test::CallCounts;
+using test::text;
 
 /// The list in Engine::gemm's comment, for a product of one dispatch on three operands: in a scope,
-const Calls in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
+const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
 /// and on top of that outside, where nothing is bound.
-const Calls outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+const CallCounts outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
                           {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
                           {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
                           {"glUseProgram", 1},     {"glBindBufferBase", 3}};
 /// The same where a program and a range of a buffer at each binding are bound.
-const Calls outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
+const CallCounts outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
                                 {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
                                 {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
                                 {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
 /// what is sent as uniforms.
-const Calls packed_in_scope{
+const CallCounts packed_in_scope{
     {"glUseProgram", 2}, {"glBindBufferRange", 5}, {"glBindImageTexture", 1}, {"glMemoryBarrier", 2}, {"glDispatchCompute", 3}};
-const Calls packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
+const CallCounts packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
 
-Calls times(std::int64_t count, Calls calls) {
+CallCounts times(std::int64_t count, CallCounts calls) {
   for (auto& [name, n] : calls) n *= count;
   return calls;
 }
 
-Calls sum(Calls a, const Calls& b) {
+CallCounts sum(CallCounts a, const CallCounts& b) {
   for (const auto& [name, n] : b) a[name] += n;
   return a;
-}
-
-std::string text(const Calls& calls) {
-  std::string result;
-  for (const auto& [name, n] : calls) result += name + " " + std::to_string(n) + "\n";
-  return result;
 }
 
 }  // namespace
@@ -590,7 +585,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
       engine.gemm(product, packed);
       test::reset_calls();
       for (int i = 0; i < 10; ++i) engine.gemm(product, packed);
-      Calls called = test::calls();
+      CallCounts called = test::calls();
       for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
       CHECK(text(called) == text(times(10, sum(packed_in_scope, sum(outside_scope, packed_outside_scope)))));
     }
@@ -613,7 +608,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
       other.c = c.view(0, 0, 20, 30);
       test::reset_calls();
       engine.gemm(other, tiled);
-      Calls called = test::calls();
+      CallCounts called = test::calls();
       CHECK(called.erase("glProgramUniform4i") + called.erase("glProgramUniform1f") == 2);
       CHECK(text(called) == text(in_scope));
     }
@@ -639,7 +634,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     test::reset_calls();
     all();
     all();
-    Calls called = test::calls();
+    CallCounts called = test::calls();
     for (const auto& declared : sum(in_scope, outside_scope)) {
       const std::string& name = declared.first;
       CAPTURE(name);

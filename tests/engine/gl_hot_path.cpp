@@ -67,7 +67,8 @@ void operator delete[](void* memory, std::size_t) noexcept {
 
 namespace {
 
-using Calls = std::map<std::string, std::int64_t>;
+using test::CallCounts;
+using test::text;
 
 /// A product with all that is its own: matrices on the device, and the kernel that is asked for.
 struct Repeated {
@@ -88,21 +89,15 @@ struct Repeated {
   }
 };
 
-Engine counting_engine() {
+Engine counting_test_engine() {
   EngineOptions options = test::engine_options();
   options.check_context = false;
   return Engine(test::counting_loader, options);
 }
 
-std::int64_t all(const Calls& calls) {
+std::int64_t count_of(const CallCounts& calls) {
   std::int64_t result = 0;
   for (const auto& [name, count] : calls) result += count;
-  return result;
-}
-
-std::string text(const Calls& calls) {
-  std::string result;
-  for (const auto& [name, count] : calls) result += name + " " + std::to_string(count) + ", ";
   return result;
 }
 
@@ -123,7 +118,7 @@ std::int64_t by_hand(const Plan& plan) {
 
 TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, barriers and dispatches are OpenGL's to do") {
   test::context();
-  Engine engine = counting_engine();
+  Engine engine = counting_test_engine();
   {
     const Repeated products[] = {
         {"naive", engine, 40, 30, 50, "naive"},
@@ -146,7 +141,7 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
       engine.gemm(repeated.product, repeated.options);
       test::reset_calls();
       for (int i = 0; i < 10; ++i) engine.gemm(repeated.product, repeated.options);
-      const Calls called = test::calls();
+      const CallCounts called = test::calls();
       for (const auto& entry : called) {
         const std::string& name = entry.first;
         CAPTURE(name);
@@ -155,7 +150,7 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
         CHECK(declared);
       }
       CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
-      const double ratio = static_cast<double>(all(called)) / 10 / static_cast<double>(by_hand(*report.plan));
+      const double ratio = static_cast<double>(count_of(called)) / 10 / static_cast<double>(by_hand(*report.plan));
       MESSAGE("ratio: GL calls of a repeated product in a scope over a dispatch by hand, ", repeated.name, ": ", ratio, " (",
               text(called), "for 10)");
       CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
@@ -166,7 +161,7 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
 
 TEST_CASE("enqueueing a repeated product allocates nothing") {
   test::context();
-  Engine engine = counting_engine();
+  Engine engine = counting_test_engine();
   {
     const Repeated naive("naive", engine, 40, 30, 50, "naive");
     const Repeated packed("register in parts", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 3);

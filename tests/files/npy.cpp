@@ -33,8 +33,8 @@ std::string little_endian(std::uint64_t value, int bytes) {
 
 /// A file of the given version with this dictionary and these data.
 std::string npy(const std::string& dictionary, const std::string& data, int version = 1) {
-  const std::string header = dictionary + "\n";
-  return "\x93NUMPY"s + static_cast<char>(version) + '\0' + little_endian(header.size(), version == 1 ? 2 : 4) + header + data;
+  const std::string line = dictionary + "\n";
+  return "\x93NUMPY"s + static_cast<char>(version) + '\0' + little_endian(line.size(), version == 1 ? 2 : 4) + line + data;
 }
 
 std::string dictionary(const std::string& type, const std::string& shape, const std::string& fortran = "False") {

@@ -1,6 +1,8 @@
 // Wrappers made from a list of names: the functions that glgemm may call.
 #include "support/counting_loader.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -139,8 +141,8 @@ void (*counting_loader(const char* name))() {
   return functions[unknown_names.size() - 1];
 }
 
-std::map<std::string, std::int64_t> calls() {
-  std::map<std::string, std::int64_t> result;
+CallCounts calls() {
+  CallCounts result;
   const auto add = [&](std::size_t index, const std::string& name) {
     if (counts[index] != 0) result[name] = counts[index];
   };
@@ -165,6 +167,12 @@ std::int64_t all_calls() {
 
 void limit_buffers(std::int64_t bytes) {
   max_bytes = bytes;
+}
+
+std::string text(const CallCounts& calls) {
+  std::string result;
+  for (const auto& [name, count] : calls) result += fmt::format("{} {}\n", name, count);
+  return result;
 }
 
 std::int64_t reads() {

@@ -10,9 +10,13 @@ namespace glgemm::test {
 /// For Engine: HeadlessContext's functions behind wrappers. All engines of the program that use it count together, on any thread.
 void (*counting_loader(const char* name))();
 
-/// How often each function was called since reset_calls(), without those that were not. A function that the wrappers' list does
-/// not have does nothing but count, with " (unknown)" behind its name.
-std::map<std::string, std::int64_t> calls();
+/// How often each function was called.
+using CallCounts = std::map<std::string, std::int64_t>;
+/// Those since reset_calls(), without functions that were not called. A function that the wrappers' list does not have does nothing
+/// but count, with " (unknown)" behind its name.
+CallCounts calls();
+/// For messages: a line each.
+std::string text(const CallCounts& calls);
 void reset_calls();
 /// The calls of all functions together.
 std::int64_t all_calls();

@@ -50,7 +50,7 @@ struct Way {
   bool any_precision = false;  ///< and not the standard one alone; where it is drawn, k may be longer
   std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
   /// Where given, it spoils what the buffers hold after the product, for tests of the comparison.
-  std::function<void(const Case&, std::vector<std::vector<std::byte>>&)> spoil;
+  std::function<void(const Case&, std::vector<std::vector<std::byte>>&)> spoil{};
 };
 
 /// How many of a number of cases were of a kind that only a case's shape, views or options decide.
