@@ -101,9 +101,10 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
     seen += *value;
   };
   std::signal(SIGUSR1, [](int) { siglongjmp(after_the_signal, 1); });
+  std::future<void> done;  // out here, for a jump destroys nothing on its way
   if (sigsetjmp(after_the_signal, 1) == 0) {
     Undisturbed undisturbed;
-    const std::future<void> done = thread.post(task);
+    done = thread.post(task);
     undisturbed.suspend([&] {
       raise(SIGUSR1);
       done.wait();
@@ -121,7 +122,7 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
               &other, nullptr,
               [](void* given) -> void* {
                 const auto& its = *static_cast<Caller*>(given);
-                const std::future<void> done = its.thread.post(its.what);
+                const std::future<void> unwaited = its.thread.post(its.what);
                 pthread_cancel(pthread_self());
                 pthread_testcancel();
                 return nullptr;
