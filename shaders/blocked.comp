@@ -3,26 +3,26 @@
 // blocked: C = act(alpha op(A) op(B) + beta C + D + bias) from blocks in shared memory and tiles in registers. For GPUs.
 //
 // op(A) is m x k, op(B) is k x n, C is m x n. A workgroup computes a block of BM x BN elements of C: in steps of BK along k it brings
-// BM x BK of op(A) and BK x BN of op(B) into shared memory, both k-major, in texels of 16 bytes; from there each invocation adds
-// BK products to each of TM x TN sums in its registers. Those lie PER_TEXEL rows by PER_TEXEL columns together, one such square for
-// each pair of texels read, and the squares lie as far apart as the workgroup has texels side by side, so that neighbours read
-// neighbouring texels.
+// BM x BK of op(A) and BK x BN of op(B) into shared memory, both k-major, in vectors of 16 bytes; from there each invocation adds
+// BK products to each of TM x TN sums in its registers. Those lie PER_VECTOR rows by PER_VECTOR columns together, one such square for
+// each pair of vectors read, and the squares lie as far apart as the workgroup has vectors side by side, so that neighbours read
+// neighbouring vectors.
 //
 // PANELS 0  reads A and B as they lie: along k if A_ALONG_K (for B: B_ALONG_K) says so, else along the rows (columns). Rows and columns
-//           beyond the edge repeat the last one and are not stored. Texel r of a step holds the rows r, r + BM / PER_TEXEL, ... of the
-//           block: neighbours then load, and store in C, neighbouring elements. With WIDE a texel's elements are read at a time, and
-//           texel r holds PER_TEXEL successive rows
+//           beyond the edge repeat the last one and are not stored. Vector r of a step holds the rows r, r + BM / PER_VECTOR, ... of the
+//           block: neighbours then load, and store in C, neighbouring elements. With WIDE a vector's elements are read at a time, and
+//           vector r holds PER_VECTOR successive rows
 // PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
-//              then a multiple of BK. Texel r holds PER_TEXEL successive rows
+//              then a multiple of BK. Vector r holds PER_VECTOR successive rows
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; parts
 //           of k begin at multiples of BK
-// Shared    16 * (1 + DOUBLE_BUFFER) * BK * ((BM + BN) / PER_TEXEL + 2 * PAD) bytes
+// Shared    16 * (1 + DOUBLE_BUFFER) * BK * ((BM + BN) / PER_VECTOR + 2 * PAD) bytes
 // Loops     1 + BK / STEP_K turns for each BK of k, begun ones counted; at the end up to 2 * TM * TN turns
 // Macros    BM, BN: a power of two from 16 to 256; BK: 8, 16 or 32; TM, TN: 4, 8 or 16; STEP_K: a power of two up to 16 and BK, the
 //           products of a sum that are written out; WORKGROUP: (BM / TM) * (BN / TN), from 16 to 1024
-//           PAD: 1 if a texel lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two pieces of
-//           shared memory, with one barrier each instead of two. At most 16 texels of a step of either operand, and 1024 bytes of sums,
+//           PAD: 1 if a vector lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two halves of
+//           shared memory, with one barrier each instead of two. At most 16 vectors of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
 //           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
 //           Buffers, uniforms and the other macros: gemm.glsl
@@ -91,21 +91,21 @@
 #if WIDE && (PANELS || IS_COMPLEX)
 #error "blocked: with WIDE elements are read as they lie, and no complex ones"
 #endif
-#if BM * BK > 16 * PER_TEXEL * WORKGROUP || BN * BK > 16 * PER_TEXEL * WORKGROUP
-#error "blocked: BM * BK and BN * BK must be at most 16 texels for each invocation"
+#if BM * BK > 16 * PER_VECTOR * WORKGROUP || BN * BK > 16 * PER_VECTOR * WORKGROUP
+#error "blocked: BM * BK and BN * BK must be at most 16 vectors for each invocation"
 #endif
-#if TM * TN > 64 * PER_TEXEL
-#error "blocked: TM * TN must be at most 64 texels"
+#if TM * TN > 64 * PER_VECTOR
+#error "blocked: TM * TN must be at most 64 vectors"
 #endif
 
 #define ROWS TM
-#define TEXELS (TN / PER_TEXEL)
+#define VECTORS (TN / PER_VECTOR)
 #define STEPS STEP_K
 #include "unroll.glsl"
 
-// What an invocation loads of a step: FOR_LOADS_A(M) is M(0) ... for its texels of A; the same for B.
-#define LOADS_A (BM * BK / PER_TEXEL / WORKGROUP)
-#define LOADS_B (BN * BK / PER_TEXEL / WORKGROUP)
+// What an invocation loads of a step: FOR_LOADS_A(M) is M(0) ... for its vectors of A; the same for B.
+#define LOADS_A (BM * BK / PER_VECTOR / WORKGROUP)
+#define LOADS_B (BN * BK / PER_VECTOR / WORKGROUP)
 #if LOADS_A <= 1
 #define FOR_LOADS_A(M) ROWS_1(M)
 #elif LOADS_A == 2
@@ -133,12 +133,12 @@ layout(local_size_x = WORKGROUP) in;
 
 const int lanes_m = BM / TM, lanes_n = BN / TN;                      // the invocations over the rows and the columns
 const int square = min(lanes_m, lanes_n);
-const int texels_a = BM / PER_TEXEL, texels_b = BN / PER_TEXEL;      // of one p
-const int pitch_a = texels_a + PAD, pitch_b = texels_b + PAD;        // from p to p + 1 in shared memory
+const int vectors_a = BM / PER_VECTOR, vectors_b = BN / PER_VECTOR;      // of one p
+const int pitch_a = vectors_a + PAD, pitch_b = vectors_b + PAD;        // from p to p + 1 in shared memory
 const int strip = 8;
 
-shared TEXEL As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
-shared TEXEL Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
+shared VECTOR As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
+shared VECTOR Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
 
 // How a step comes into shared memory. There are three ways, a file each; the last two share what they know of places. They define
 //   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
@@ -146,9 +146,9 @@ shared TEXEL Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
 //   STEP_A, STEP_B      how far `from` is from p to p + 1
 //   NEXT                what a load gets; next_a[t] and next_b[t] hold load t until all have read the step before
 //   LOAD_A(t), LOAD_B(t)      loads it
-//   KEEP_A(t), KEEP_B(t)      stores it in piece `piece` of shared memory
+//   KEEP_A(t), KEEP_B(t)      stores it in half `phase` of shared memory
 //   BEYOND_A(t), BEYOND_B(t)  makes zeros of it beyond the first step's end
-//   ELEMENT(texel, e, texels) the row (column) of the block that element e of a texel in shared memory holds
+//   ELEMENT(vector, e, vectors) the row (column) of the block that element e of a vector in shared memory holds
 #include "blocked_panels.glsl"
 #include "blocked_wide.glsl"
 #include "blocked_elements.glsl"
@@ -173,7 +173,7 @@ int even_bits(int x) {
 }
 
 // Where an invocation is among those of the workgroup, along m and n. Lanes follow Morton order, so that a subgroup of any size covers a
-// near-square. Pairs, and pairs of pairs, that read the same texel also let GPUs read 16 bytes for each invocation in half the passes.
+// near-square. Pairs, and pairs of pairs, that read the same vector also let GPUs read 16 bytes for each invocation in half the passes.
 ivec2 place_of(int lane) {
   int within = lane % (square * square), beyond = lane / (square * square) * square;
   ivec2 place = ivec2(even_bits(within >> 1), even_bits(within));
@@ -181,12 +181,12 @@ ivec2 place_of(int lane) {
 }
 
 // The macros from here on are parts of main(), and use its variables.
-#define CLEAR(i, j) sum[i][j] = ZERO_TEXEL;
-#define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
+#define CLEAR(i, j) sum[i][j] = ZERO_VECTOR;
+#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
 
-// A small step may have fewer texels than the workgroup invocations.
-#define MINE_A (LOADS_A > 0 || lane < texels_a * BK)
-#define MINE_B (LOADS_B > 0 || lane < texels_b * BK)
+// A small step may have fewer vectors than the workgroup invocations.
+#define MINE_A (LOADS_A > 0 || lane < vectors_a * BK)
+#define MINE_B (LOADS_B > 0 || lane < vectors_b * BK)
 #define LOAD_STEP                              \
   if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
   if (MINE_B) { FOR_LOADS_B(LOAD_B) }
@@ -196,32 +196,32 @@ ivec2 place_of(int lane) {
   memoryBarrierShared();                       \
   barrier();
 
-#define READ_A(i) if ((i) % PER_TEXEL == 0) a[(i) / PER_TEXEL] = As[at_a + (i) / PER_TEXEL * lanes_m];
+#define READ_A(i) if ((i) % PER_VECTOR == 0) a[(i) / PER_VECTOR] = As[at_a + (i) / PER_VECTOR * lanes_m];
 #define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
-#define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_TEXEL], (i) % PER_TEXEL, b[j]);
-#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY, i)
+#define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_VECTOR], (i) % PER_VECTOR, b[j]);
+#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY, i)
 #define MULTIPLY_STEP(i, j, s)                                         \
   {                                                                    \
     int at_a = read_a + (s) * pitch_a, at_b = read_b + (s) * pitch_b;  \
-    TEXEL a[TM / PER_TEXEL], b[TEXELS];                                \
+    VECTOR a[TM / PER_VECTOR], b[VECTORS];                                \
     FOR_ROWS(READ_A)                                                   \
-    FOR_TEXELS(READ_B, 0)                                              \
+    FOR_VECTORS(READ_B, 0)                                              \
     FOR_ROWS(MULTIPLY_ROW)                                             \
   }
 
-#define ROW(i) (row + ELEMENT((i) / PER_TEXEL * lanes_m + lane_m, (i) % PER_TEXEL, texels_a))
-#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, texels_b))
+#define ROW(i) (row + ELEMENT((i) / PER_VECTOR * lanes_m + lane_m, (i) % PER_VECTOR, vectors_a))
+#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, vectors_b))
 #define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), element(sum[i][j], e));
-#if PER_TEXEL == 4
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
-#elif PER_TEXEL == 2
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
+#if PER_VECTOR == 4
+#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
+#elif PER_VECTOR == 2
+#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
 #else
-#define STORE_TEXEL(i, j) STORE_ONE(i, j, 0)
+#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0)
 #endif
-#define STORE_ROW(i) FOR_TEXELS(STORE_TEXEL, i)
-#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
-#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
+#define STORE_ROW(i) FOR_VECTORS(STORE_VECTOR, i)
+#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * VECTORS + j + 1) % (TM * VECTORS) / VECTORS][(j + 1) % VECTORS];
+#define ADVANCE_ROW(i) FOR_VECTORS(ADVANCE, i)
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z), z = ITEM(layer);
@@ -229,7 +229,7 @@ void main() {
   ivec2 block = block_of_workgroup(), place = place_of(lane);
   int row = block.x, column = block.y, lane_m = place.x, lane_n = place.y;
 
-  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
+  PRECISE RUNNING_VECTOR sum[TM][VECTORS];
   FOR_ROWS(CLEAR_ROW)
 
   int begin = BEGIN_K(layer), end = END_K(layer);
@@ -237,7 +237,7 @@ void main() {
   int first = (end - begin - 1) % BK + 1;
   Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
   NEXT next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
-  int piece = 0;
+  int phase = 0;
   if (begin < end) {
     LOAD_STEP
     FOR_LOADS_A(BEYOND_A)
@@ -254,7 +254,7 @@ void main() {
     LOAD_STEP
     loads_a.from += BK * STEP_A;
     loads_b.from += BK * STEP_B;
-    int read_a = piece * (BK * pitch_a) + lane_m, read_b = piece * (BK * pitch_b) + lane_n;
+    int read_a = phase * (BK * pitch_a) + lane_m, read_b = phase * (BK * pitch_b) + lane_n;
 #if STEP_K == BK
     FOR_STEPS(MULTIPLY_STEP, 0, 0)
 #else
@@ -265,7 +265,7 @@ void main() {
     }
 #endif
 #if DOUBLE_BUFFER
-    piece = 1 - piece;  // all have read what was here two steps ago: they came to the last barrier since
+    phase = 1 - phase;  // all have read what was here two steps ago: they came to the last barrier since
 #else
     barrier();  // all have read
 #endif
@@ -282,14 +282,14 @@ void main() {
 #endif
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
-  int elements = max(PER_TEXEL, -size.z);  // compilers cannot see that this is PER_TEXEL: they would compile finish() as often
-  for (int q = 0; q < TM * TEXELS; ++q) {
-    RUNNING_TEXEL texel = sum[0][0];
+  int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that this is PER_VECTOR: they would compile finish() as often
+  for (int q = 0; q < TM * VECTORS; ++q) {
+    RUNNING_VECTOR vector = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
-    int r = ROW(q / TEXELS);
+    int r = ROW(q / VECTORS);
     for (int e = 0; e < elements; ++e) {
-      int c = COLUMN(q % TEXELS, e);
-      if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
+      int c = COLUMN(q % VECTORS, e);
+      if (r < size.x && c < size.y) finish(layer, r, c, element(vector, e));
     }
   }
 }

@@ -6,31 +6,31 @@
 #define STEP_A a_at.z
 #define STEP_B b_at.y
 
-// The p of load `number`, from the step's beginning, and its row (column) in the block. With SPAN 1 a load is a texel, and the row is that of
+// The p of load `number`, from the step's beginning, and its row (column) in the block. With SPAN 1 a load is a vector, and the row is that of
 // its first element. Both are additive: what they say of a sum is the sum of what they say of each, since all sizes are powers of two.
-int p_of(int number, int along_k, int texels) { return along_k != 0 ? number % (BK / SPAN) * SPAN : number / texels; }
-int r_of(int number, int along_k, int texels) { return along_k != 0 ? number / (BK / SPAN) : number % texels * SPAN; }
+int p_of(int number, int along_k, int vectors) { return along_k != 0 ? number % (BK / SPAN) * SPAN : number / vectors; }
+int r_of(int number, int along_k, int vectors) { return along_k != 0 ? number / (BK / SPAN) : number % vectors * SPAN; }
 
 struct Loads {
   int p;      // the first load's, from the step's beginning
   int from;   // the first load's element of the operand
-  int to;     // its place in shared memory: elements, with SPAN 1 texels
+  int to;     // its place in shared memory: elements, with SPAN 1 vectors
   uint last;  // the last element that may be read. Unsigned, since a sum may be more than an int holds
 };
 
 Loads loads_of_a(int z, int row, int lane, int begin, int end) {
-  int p = p_of(lane, A_ALONG_K, texels_a), r = r_of(lane, A_ALONG_K, texels_a);
+  int p = p_of(lane, A_ALONG_K, vectors_a), r = r_of(lane, A_ALONG_K, vectors_a);
   return Loads(p, a_row(z, row + r) + (begin + p) * a_at.z, p * pitch_a * SPAN + r, uint(a_row(z, size.x - 1) + (end - 1) * a_at.z));
 }
 Loads loads_of_b(int z, int column, int lane, int begin, int end) {
-  int p = p_of(lane, B_ALONG_K, texels_b), r = r_of(lane, B_ALONG_K, texels_b);
+  int p = p_of(lane, B_ALONG_K, vectors_b), r = r_of(lane, B_ALONG_K, vectors_b);
   return Loads(p, b_column(z, column + r) + (begin + p) * b_at.y, p * pitch_b * SPAN + r, uint(b_column(z, size.y - 1) + (end - 1) * b_at.y));
 }
 
-#define P_A(t) p_of((t) * WORKGROUP, A_ALONG_K, texels_a)
-#define P_B(t) p_of((t) * WORKGROUP, B_ALONG_K, texels_b)
-#define R_A(t) r_of((t) * WORKGROUP, A_ALONG_K, texels_a)
-#define R_B(t) r_of((t) * WORKGROUP, B_ALONG_K, texels_b)
+#define P_A(t) p_of((t) * WORKGROUP, A_ALONG_K, vectors_a)
+#define P_B(t) p_of((t) * WORKGROUP, B_ALONG_K, vectors_b)
+#define R_A(t) r_of((t) * WORKGROUP, A_ALONG_K, vectors_a)
+#define R_B(t) r_of((t) * WORKGROUP, B_ALONG_K, vectors_b)
 #define TO_A(t) (loads_a.to + P_A(t) * pitch_a * SPAN + R_A(t))
 #define TO_B(t) (loads_b.to + P_B(t) * pitch_b * SPAN + R_B(t))
 #define FROM_A(t) (loads_a.from + R_A(t) * a_at.y + P_A(t) * a_at.z)

@@ -184,7 +184,7 @@ precision highp int;
 #define WRITES_C (PARTS == 0)
 #endif
 
-// With WIDE, one read of A takes 16 bytes. A kernel that reads B so too (READS_B_WIDE) reads the elements of one texel instead: 4 of
+// With WIDE, one read of A takes 16 bytes. A kernel that reads B so too (READS_B_WIDE) reads the elements of one vector instead: 4 of
 // them have 8 bytes or 4 where they have 16 bits or 8. It holds them as they are until it needs them.
 #if defined READS_B_WIDE && WORD_SHIFT == 1
 #define BITS uvec2
@@ -200,12 +200,12 @@ precision highp int;
 #if READS_A
 #if WIDE == 1
 layout(std430, binding = BINDING_A) readonly buffer BufferA { BITS A[]; };
-#define TEXEL_A(at) A[at]
+#define VECTOR_A(at) A[at]
 #define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
 #elif WIDE == 2
 layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 // The drivers that read A so compute on the CPU; llvmpipe takes 1.5 times as long with an unsigned quotient here.
-#define TEXEL_A(at) imageLoad(A, at)
+#define VECTOR_A(at) imageLoad(A, at)
 #define BITS_A(index) imageLoad(A, (index) / PER_16_BYTES)
 #elif WIDE != 0
 #error "gemm: WIDE must be 0, 1 or 2"
@@ -216,10 +216,10 @@ layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD A[]; };
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
 layout(std430, binding = BINDING_B) readonly buffer BufferB { BITS B[]; };
-#define TEXEL_B(at) B[at]
+#define VECTOR_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
 layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer B;
-#define TEXEL_B(at) imageLoad(B, at)
+#define VECTOR_B(at) imageLoad(B, at)
 #else
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WORD B[]; };
 #endif
@@ -249,43 +249,43 @@ layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
 
-// A texel: PER_TEXEL elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
+// A vector: PER_VECTOR elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
 #if TYPE == C64
-#define TEXEL vec4
-#define PER_TEXEL 2
+#define VECTOR vec4
+#define PER_VECTOR 2
 vec4 scale(vec2 x, vec4 y) { RETURN(vec4, x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z)); }
 #define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
-vec2 element(vec4 texel, int e) { return e == 0 ? texel.xy : texel.zw; }
-#define TEXEL_OF(get) vec4(get(0), get(1))
+vec2 element(vec4 vector, int e) { return e == 0 ? vector.xy : vector.zw; }
+#define VECTOR_OF(get) vec4(get(0), get(1))
 #elif TYPE == C128
-#define TEXEL dvec2
-#define PER_TEXEL 1
+#define VECTOR dvec2
+#define PER_VECTOR 1
 dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, x.x * y + x.y * dvec2(-y.y, y.x)); }
 #define SCALE(x, e, y) scale(x, y)
-dvec2 element(dvec2 texel, int e) { return texel; }
-#define TEXEL_OF(get) get(0)
+dvec2 element(dvec2 vector, int e) { return vector; }
+#define VECTOR_OF(get) get(0)
 #else
 #if TYPE == F64
-#define TEXEL dvec2
-#define PER_TEXEL 2
-#define TEXEL_OF(get) dvec2(get(0), get(1))
+#define VECTOR dvec2
+#define PER_VECTOR 2
+#define VECTOR_OF(get) dvec2(get(0), get(1))
 #else
 #if SUM == U32
-#define TEXEL uvec4
+#define VECTOR uvec4
 #elif SUM == I32
-#define TEXEL ivec4
+#define VECTOR ivec4
 #else
-#define TEXEL vec4
+#define VECTOR vec4
 #endif
-#define PER_TEXEL 4
-#define TEXEL_OF(get) TEXEL(get(0), get(1), get(2), get(3))
+#define PER_VECTOR 4
+#define VECTOR_OF(get) VECTOR(get(0), get(1), get(2), get(3))
 #endif
-TEXEL scale(ACC x, TEXEL y) { RETURN(TEXEL, x * y); }
+VECTOR scale(ACC x, VECTOR y) { RETURN(VECTOR, x * y); }
 #define SCALE(x, e, y) (x)[e] * (y)
-ACC element(TEXEL texel, int e) { return texel[e]; }
+ACC element(VECTOR vector, int e) { return vector[e]; }
 #endif
 
-TEXEL texel_of_bits(uvec4 bits) {
+VECTOR vector_of_bits(uvec4 bits) {
 #if TYPE == F64 || TYPE == C128
   return dvec2(packDouble2x32(bits.xy), packDouble2x32(bits.zw));
 #elif SUM == U32
@@ -298,11 +298,11 @@ TEXEL texel_of_bits(uvec4 bits) {
 }
 
 #if PANELS > 0 || defined PACKS
-layout(location = 15) uniform ivec4 panels_at;  // the first texel of A's and of B's panels; the texels from item to item of each
+layout(location = 15) uniform ivec4 panels_at;  // the first vector of A's and of B's panels; the vectors from item to item of each
 #ifdef PACKS
-layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferPacked { TEXEL Packed[]; };
+layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferPacked { VECTOR Packed[]; };
 #else
-TEXEL panel(int index) { return texel_of_bits(PANEL_BITS(index)); }
+VECTOR panel(int index) { return vector_of_bits(PANEL_BITS(index)); }
 #endif
 #endif
 
@@ -394,17 +394,17 @@ ACC from_word(uint word, int index) {
 #endif
 
 #if WIDE && defined READS_B_WIDE
-// The texel of those bits.
+// The vector of those bits.
 #if WORD_SHIFT == 2
-TEXEL texel_of_read(uint word) {
-  return TEXEL(from_word(word, 0), from_word(word, 1), from_word(word, 2), from_word(word, 3));
+VECTOR vector_of_read(uint word) {
+  return VECTOR(from_word(word, 0), from_word(word, 1), from_word(word, 2), from_word(word, 3));
 }
 #elif WORD_SHIFT == 1
-TEXEL texel_of_read(uvec2 words) {
-  return TEXEL(from_word(words.x, 0), from_word(words.x, 1), from_word(words.y, 0), from_word(words.y, 1));
+VECTOR vector_of_read(uvec2 words) {
+  return VECTOR(from_word(words.x, 0), from_word(words.x, 1), from_word(words.y, 0), from_word(words.y, 1));
 }
 #else
-TEXEL texel_of_read(uvec4 bits) { return texel_of_bits(bits); }
+VECTOR vector_of_read(uvec4 bits) { return vector_of_bits(bits); }
 #endif
 #endif
 
@@ -414,13 +414,13 @@ TEXEL texel_of_read(uvec4 bits) { return texel_of_bits(bits); }
 #if WORD_SHIFT > 0
 #define PER_16_BYTES (4 << WORD_SHIFT)
 #else
-#define PER_16_BYTES PER_TEXEL
+#define PER_16_BYTES PER_VECTOR
 #endif
 ACC element_a(uvec4 bits, int e) {
 #if WORD_SHIFT > 0
   return from_word(bits[e >> WORD_SHIFT], e);
 #else
-  return conjugate_if(CONJUGATE_A, element(texel_of_bits(bits), e));
+  return conjugate_if(CONJUGATE_A, element(vector_of_bits(bits), e));
 #endif
 }
 #else

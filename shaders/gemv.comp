@@ -8,7 +8,7 @@
 // row, and WIDE reads 16 bytes of it at a time; else they are neighbouring rows, since the rows of one invocation lie as far apart as
 // the workgroup has rows in a turn.
 //
-// PANELS 1, 2  B comes in panels of as many columns as whole texels hold TN, k-major, as pack.comp made them
+// PANELS 1, 2  B comes in panels of as many columns as whole vectors hold TN, k-major, as pack.comp made them
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
 // Macros    TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256;
@@ -59,7 +59,7 @@
 #define STEPS STEP
 #endif
 #define ROWS TM
-#define TEXELS TN
+#define VECTORS TN
 #include "unroll.glsl"
 
 layout(local_size_x = WORKGROUP) in;
@@ -67,12 +67,12 @@ layout(local_size_x = WORKGROUP) in;
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
 const int elements = TM * TN * turn;   // of C for each workgroup
 #if PANELS
-const int panel_texels = (TN + PER_TEXEL - 1) / PER_TEXEL;
-// Column j of this invocation's, of one p's texels; a texel may hold more columns than TN.
-#if TN < PER_TEXEL
-#define OF_TEXELS(texels, j) element(texels[0], shift + (j))
+const int panel_vectors = (TN + PER_VECTOR - 1) / PER_VECTOR;
+// Column j of this invocation's, of one p's vectors; a vector may hold more columns than TN.
+#if TN < PER_VECTOR
+#define OF_VECTORS(vectors, j) element(vectors[0], shift + (j))
 #else
-#define OF_TEXELS(texels, j) element(texels[(j) / PER_TEXEL], (j) % PER_TEXEL)
+#define OF_VECTORS(vectors, j) element(vectors[(j) / PER_VECTOR], (j) % PER_VECTOR)
 #endif
 #endif
 
@@ -84,35 +84,35 @@ shared ACC sums[LANES_K * elements];
 #define PLACE(i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
 #define PLACE_B(i, j) b[j] = b_column(z, min(column + j, size.y - 1));
 #define CLEAR(i, j) sum[i][j] = ZERO;
-#define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
+#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
 #if PANELS
-#define LOAD_TEXELS                                 \
-  TEXEL texels[STEPS][panel_texels];                \
+#define LOAD_VECTORS                                 \
+  VECTOR vectors[STEPS][panel_vectors];                \
   for (int e = 0; e < STEPS; ++e)                   \
-    for (int j = 0; j < panel_texels; ++j) texels[e][j] = panel(panels + (p + first + e) * panel_texels + j);
-#define LOAD_B(i, j, e) bs[j][e] = OF_TEXELS(texels[e], j);
+    for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (p + first + e) * panel_vectors + j);
+#define LOAD_B(i, j, e) bs[j][e] = OF_VECTORS(vectors[e], j);
 #else
-#define LOAD_TEXELS int at = (p + first) * b_at.y;
+#define LOAD_VECTORS int at = (p + first) * b_at.y;
 #define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + at + (e) * b_at.y);
 #endif
 #define LOAD_COLUMN(i, j) FOR_STEPS(LOAD_B, i, j)
 #define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], ELEMENT_A(i, first + (e)), bs[j][e]);
 #define MULTIPLY_ELEMENT(i, j) FOR_STEPS(MULTIPLY, i, j)
 #if STEP == STEPS
-#define MULTIPLY_ROW(i) LOAD_A(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
+#define MULTIPLY_ROW(i) LOAD_A(i) FOR_VECTORS(MULTIPLY_ELEMENT, i)
 #else
-#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_ELEMENT, i)
+#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY_ELEMENT, i)
 #endif
 #define PART(number)                                \
   {                                                 \
     const int first = (number) * STEPS;             \
     ACC bs[TN][STEPS];                              \
-    LOAD_TEXELS                                     \
-    FOR_TEXELS(LOAD_COLUMN, 0)                      \
+    LOAD_VECTORS                                     \
+    FOR_VECTORS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
 #define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
-#define COPY_ROW(i) FOR_TEXELS(COPY, i)
+#define COPY_ROW(i) FOR_VECTORS(COPY, i)
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -127,11 +127,11 @@ void main() {
   int a[TM];
   FOR_ROWS(PLACE)
 #if PANELS
-  int panels = panels_at.y + z * panels_at.w + column / (panel_texels * PER_TEXEL) * size.z * panel_texels;
-  int shift = column % (panel_texels * PER_TEXEL);
+  int panels = panels_at.y + z * panels_at.w + column / (panel_vectors * PER_VECTOR) * size.z * panel_vectors;
+  int shift = column % (panel_vectors * PER_VECTOR);
 #else
   int b[TN];
-  FOR_TEXELS(PLACE_B, 0)
+  FOR_VECTORS(PLACE_B, 0)
 #endif
 
   ACC sum[TM][TN];

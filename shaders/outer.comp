@@ -4,11 +4,11 @@
 // the time goes into reading and writing C, which happens once.
 //
 // op(A) is m x k, op(B) is k x n, C is m x n; k is at most K. Each invocation computes TM rows and TN columns of C from registers alone:
-// it reads its columns of B once, and goes down the rows. Its columns lie in texels of 16 bytes, each WORKGROUP texels from the next, so
-// that the invocations of a workgroup read and write one texel after the other.
+// it reads its columns of B once, and goes down the rows. Its columns lie in vectors of 16 bytes, each WORKGROUP vectors from the next, so
+// that the invocations of a workgroup read and write one vector after the other.
 //
 // C is read only where beta is not 0. Where C's rows are contiguous and begin at multiples of 16 bytes, and nothing but alpha and beta
-// applies, C is read and written by texels; else, and in the workgroups at C's right edge, element by element.
+// applies, C is read and written by vectors; else, and in the workgroups at C's right edge, element by element.
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
 // Loops     TM * (1 + TN) turns
@@ -43,65 +43,65 @@
 #include "gemm.glsl"
 
 #define ROWS 1
-#define TEXELS (TN / PER_TEXEL)
+#define VECTORS (TN / PER_VECTOR)
 #define STEPS K
 #include "unroll.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 
 // A device with few storage buffers has no room for one more beside the items.
-#define BY_TEXEL (HAS_PLAIN && WRITES_C && !(ITEMS && BINDING_ITEMS < 5))
-#if BY_TEXEL
-layout(std430, binding = BINDING_C) buffer BufferTexelsOfC { TEXEL TexelsOfC[]; };  // C again
+#define BY_VECTOR (HAS_PLAIN && WRITES_C && !(ITEMS && BINDING_ITEMS < 5))
+#if BY_VECTOR
+layout(std430, binding = BINDING_C) buffer BufferTexelsOfC { VECTOR VectorsOfC[]; };  // C again
 #endif
 
 void main() {
   int z = z0 + int(gl_WorkGroupID.z);
   int row = y0 + int(gl_WorkGroupID.y) * TM, end = min(row + TM, size.x);
   int first = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
-  int column = first + int(gl_LocalInvocationID.x) * PER_TEXEL;
-#define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP))
+  int column = first + int(gl_LocalInvocationID.x) * PER_VECTOR;
+#define COLUMN(j) (column + (j) * (PER_VECTOR * WORKGROUP))
 
   // Columns beyond the edge repeat the last one, and are not stored. Beyond k there are zeros.
-  TEXEL b[K][TEXELS];
+  VECTOR b[K][VECTORS];
 #define GET_B(e) load_b(b_column(z, min(place + (e), size.y - 1)) + at)
 #define LOAD_B(i, j, s)                                \
   {                                                    \
     int place = COLUMN(j), at = (s) * b_at.y;          \
-    b[s][j] = TEXEL(0);                                \
-    if ((s) < size.z) b[s][j] = TEXEL_OF(GET_B);       \
+    b[s][j] = VECTOR(0);                                \
+    if ((s) < size.z) b[s][j] = VECTOR_OF(GET_B);       \
   }
-#define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
-  FOR_TEXELS(LOAD_TEXEL, 0)
+#define LOAD_VECTOR(i, j) FOR_STEPS(LOAD_B, i, j)
+  FOR_VECTORS(LOAD_VECTOR, 0)
 
   // One row of A times b.
 #define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + (s) * a_at.z);
 #define ADD(i, j, s) sum[j] += scale(a[s], b[s][j]);
-#define ADD_TEXEL(i, j) sum[j] = TEXEL(0); FOR_STEPS(ADD, i, j)
+#define ADD_VECTOR(i, j) sum[j] = VECTOR(0); FOR_STEPS(ADD, i, j)
 #define MULTIPLY_ROW(i)            \
   int a_at_i = a_row(z, i);        \
   ACC a[K];                        \
   FOR_STEPS(LOAD_A, 0, 0)          \
-  TEXEL sum[TEXELS];               \
-  FOR_TEXELS(ADD_TEXEL, 0)
+  VECTOR sum[VECTORS];               \
+  FOR_VECTORS(ADD_VECTOR, 0)
 
-#if BY_TEXEL
+#if BY_VECTOR
   // The same for a whole workgroup: drivers that compute on a CPU run both sides of a condition, and each side's loop at least once.
   ACC of_sum = ALPHA(z), of_c = BETA(z);
   int c = c_at.x + OFFSET(z, c, c_at) + column;
-  if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_TEXEL == 0 && first + TN * WORKGROUP <= size.y) {
+  if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_VECTOR == 0 && first + TN * WORKGROUP <= size.y) {
     bool reads_c = has(READ_C) && of_c != ZERO;
     for (int i = row; i < end; ++i) {
       MULTIPLY_ROW(i)
-      int at = (c + i * c_at.y) / PER_TEXEL;
+      int at = (c + i * c_at.y) / PER_VECTOR;
 #define STORE(i, j)                                              \
   {                                                              \
-    TEXEL value = TEXEL(0);                                      \
+    VECTOR value = VECTOR(0);                                      \
     if (of_sum != ZERO) value = scale(of_sum, sum[j]);           \
-    if (reads_c) value += scale(of_c, TexelsOfC[at + (j) * WORKGROUP]); \
-    TexelsOfC[at + (j) * WORKGROUP] = value;                     \
+    if (reads_c) value += scale(of_c, VectorsOfC[at + (j) * WORKGROUP]); \
+    VectorsOfC[at + (j) * WORKGROUP] = value;                     \
   }
-      FOR_TEXELS(STORE, 0)
+      FOR_VECTORS(STORE, 0)
     }
     return;
   }
@@ -110,9 +110,9 @@ void main() {
     MULTIPLY_ROW(i)
     // finish() is compiled once. The sums move up each turn: most GPUs keep an array that is indexed at run time in memory.
     ACC sums[TN];
-    for (int q = 0; q < TN; ++q) sums[q] = element(sum[q / PER_TEXEL], q % PER_TEXEL);
+    for (int q = 0; q < TN; ++q) sums[q] = element(sum[q / PER_VECTOR], q % PER_VECTOR);
     for (int q = 0; q < TN; ++q) {
-      int its = COLUMN(q / PER_TEXEL) + q % PER_TEXEL;
+      int its = COLUMN(q / PER_VECTOR) + q % PER_VECTOR;
       if (its < size.y) finish(z, i, its, sums[0]);
       for (int s = 1; s < TN; ++s) sums[s - 1] = sums[s];
     }

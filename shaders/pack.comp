@@ -4,13 +4,13 @@
 //
 // The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
 // at ((q * padded_k) + p) * width + row - q * width, so that what belongs to one p lies together. Each invocation writes STEP
-// texels: PER_TEXEL rows of STEP successive p. A workgroup is `lanes` invocations along the rows, the rest of it along p, so that few
+// vectors: PER_VECTOR rows of STEP successive p. A workgroup is `lanes` invocations along the rows, the rest of it along p, so that few
 // rows keep it busy as well.
 //
-// Grid      workgroups over the texels of rows (x) and the p (y) from x0 and y0 on, and over the items of a batch (z) from z0 on
+// Grid      workgroups over the vectors of rows (x) and the p (y) from x0 and y0 on, and over the items of a batch (z) from z0 on
 // Buffers   0: the source, 6: the panels
-// Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first texel of the panels, the
-//           panels' width in texels, the texels from item to item, lanes; flags: PACKS_B if the source is B
+// Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first vector of the panels, the
+//           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
 // Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: gemm.glsl
 
 #ifndef WORKGROUP
@@ -29,22 +29,22 @@ layout(local_size_x = WORKGROUP) in;
 void main() {
   int z = z0 + int(gl_WorkGroupID.z);
   int lane = int(gl_LocalInvocationID.x), lanes = panels_at.w;
-  int texel = x0 / PER_TEXEL + int(gl_WorkGroupID.x) * lanes + lane % lanes;
-  int row = texel * PER_TEXEL;
+  int vector = x0 / PER_VECTOR + int(gl_WorkGroupID.x) * lanes + lane % lanes;
+  int row = vector * PER_VECTOR;
   int first_p = y0 + (int(gl_WorkGroupID.y) * (WORKGROUP / lanes) + lane / lanes) * STEP;
   int width = panels_at.y;
-  if (row >= (size.x + width * PER_TEXEL - 1) / (width * PER_TEXEL) * (width * PER_TEXEL)) return;
+  if (row >= (size.x + width * PER_VECTOR - 1) / (width * PER_VECTOR) * (width * PER_VECTOR)) return;
 #if ITEMS
   int item = has(PACKS_B) ? items[z].b : items[z].a;
 #else
   int item = z * a_at.w;
 #endif
-  int to = panels_at.x + z * panels_at.z + (texel / width * size.y + first_p) * width + texel % width;
+  int to = panels_at.x + z * panels_at.z + (vector / width * size.y + first_p) * width + vector % width;
   int from = a_at.x + item + row * a_at.y + first_p * a_at.z;
-  if (row + PER_TEXEL <= size.x && first_p + STEP <= size.z) {
+  if (row + PER_VECTOR <= size.x && first_p + STEP <= size.z) {
     for (int p = 0; p < STEP; ++p) {
 #define LOAD(e) load_a(from + e * a_at.y)
-      Packed[to] = TEXEL_OF(LOAD);
+      Packed[to] = VECTOR_OF(LOAD);
       from += a_at.z;
       to += width;
     }
@@ -52,7 +52,7 @@ void main() {
   }
   for (int p = first_p; p < min(first_p + STEP, size.y); ++p) {
 #define LOAD_OR_ZERO(e) (row + e < size.x && p < size.z ? load_a(from + e * a_at.y) : ZERO)
-    Packed[to] = TEXEL_OF(LOAD_OR_ZERO);
+    Packed[to] = VECTOR_OF(LOAD_OR_ZERO);
     from += a_at.z;
     to += width;
   }

@@ -4,15 +4,15 @@
 // compute on a CPU, where those cost most, and for GPUs whose shared memory is no faster than their memory.
 //
 // op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM x TN elements of C: TM rows, which the invocations
-// beside it share, and TN columns in groups of as many as a texel of 16 bytes holds, each group WORKGROUP groups from the next, so
-// that the invocations beside each other read one texel after the other. Along k it takes STEP_K products at a time.
+// beside it share, and TN columns in groups of as many as a vector of 16 bytes holds, each group WORKGROUP groups from the next, so
+// that the invocations beside each other read one vector after the other. Along k it takes STEP_K products at a time.
 //
 // PANELS 0  reads A and B as they lie; rows and columns beyond the edge repeat the last one and are not stored
 // PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major, with
 //              zeros beyond the edge, so that the loop has no condition; k is then a multiple of STEP_K
 //
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
-// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16, or 2 where a texel holds no more; STEP_K: 1, 2, 4 or 8; WORKGROUP: the
+// Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16, or 2 where a vector holds no more; STEP_K: 1, 2, 4 or 8; WORKGROUP: the
 //           invocations beside each other, a power of two from 4 to 128; WORKGROUP_Y: those below each other, 1, 2, 4 or 8, for
 //           GPUs more than 1; buffers, uniforms and the other macros: gemm.glsl
 
@@ -48,12 +48,12 @@
 #endif
 
 #include "gemm.glsl"
-#if TN < PER_TEXEL
-#error "register: TN must be what a texel holds, or more"
+#if TN < PER_VECTOR
+#error "register: TN must be what a vector holds, or more"
 #endif
 
 #define ROWS TM
-#define TEXELS (TN / PER_TEXEL)
+#define VECTORS (TN / PER_VECTOR)
 #define STEPS STEP_K
 #include "unroll.glsl"
 
@@ -66,74 +66,74 @@ void main() {
   int first_row = y0 + int(gl_WorkGroupID.y) * (TM * WORKGROUP_Y);
   int row = first_row + int(gl_LocalInvocationID.y) * TM;
   int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
-#define COLUMN(j) (column + (j) * (PER_TEXEL * WORKGROUP) + lane * PER_TEXEL)
+#define COLUMN(j) (column + (j) * (PER_VECTOR * WORKGROUP) + lane * PER_VECTOR)
 
-  PRECISE RUNNING_TEXEL sum[TM][TEXELS];
-#define CLEAR(i, j) sum[i][j] = ZERO_TEXEL;
-#define CLEAR_ROW(i) FOR_TEXELS(CLEAR, i)
+  PRECISE RUNNING_VECTOR sum[TM][VECTORS];
+#define CLEAR(i, j) sum[i][j] = ZERO_VECTOR;
+#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
   FOR_ROWS(CLEAR_ROW)
 
 #if PANELS
-  const int pitch_a = TM * WORKGROUP_Y / PER_TEXEL;
+  const int pitch_a = TM * WORKGROUP_Y / PER_VECTOR;
   int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * pitch_a +
-               int(gl_LocalInvocationID.y) * (TM / PER_TEXEL);
-  int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (TEXELS * WORKGROUP) + lane;
+               int(gl_LocalInvocationID.y) * (TM / PER_VECTOR);
+  int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (VECTORS * WORKGROUP) + lane;
   for (int p = BEGIN_K(layer); p < END_K(layer); p += STEP_K) {
-    TEXEL a[STEP_K][TM / PER_TEXEL], b[STEP_K][TEXELS];
-#define LOAD_A(i, j, s) if ((i) % PER_TEXEL == 0) a[s][(i) / PER_TEXEL] = panel(a_at_p + (s) * pitch_a + (i) / PER_TEXEL);
+    VECTOR a[STEP_K][TM / PER_VECTOR], b[STEP_K][VECTORS];
+#define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = panel(a_at_p + (s) * pitch_a + (i) / PER_VECTOR);
 #define LOAD_ROW(i) FOR_STEPS(LOAD_A, i, 0)
     FOR_ROWS(LOAD_ROW)
-#define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * TEXELS + j) * WORKGROUP);
-#define LOAD_TEXEL(i, j) FOR_STEPS(LOAD_B, i, j)
-    FOR_TEXELS(LOAD_TEXEL, 0)
-#define MULTIPLY(i, j, s) ADD_SCALED(sum[i][j], a[s][(i) / PER_TEXEL], (i) % PER_TEXEL, b[s][j]);
-#define MULTIPLY_TEXEL(i, j) FOR_STEPS(MULTIPLY, i, j)
-#define MULTIPLY_ROW(i) FOR_TEXELS(MULTIPLY_TEXEL, i)
+#define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * VECTORS + j) * WORKGROUP);
+#define LOAD_VECTOR(i, j) FOR_STEPS(LOAD_B, i, j)
+    FOR_VECTORS(LOAD_VECTOR, 0)
+#define MULTIPLY(i, j, s) ADD_SCALED(sum[i][j], a[s][(i) / PER_VECTOR], (i) % PER_VECTOR, b[s][j]);
+#define MULTIPLY_VECTOR(i, j) FOR_STEPS(MULTIPLY, i, j)
+#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY_VECTOR, i)
     FOR_ROWS(MULTIPLY_ROW)
     a_at_p += STEP_K * pitch_a;
-    b_at_p += STEP_K * TEXELS * WORKGROUP;
+    b_at_p += STEP_K * VECTORS * WORKGROUP;
   }
 #else
   int a[TM], b[TN];
   for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i, size.x - 1));
-  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(COLUMN(j / PER_TEXEL) + j % PER_TEXEL, size.y - 1));
+  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(COLUMN(j / PER_VECTOR) + j % PER_VECTOR, size.y - 1));
   for (int p = BEGIN_K(layer); p < END_K(layer); ++p) {
-    TEXEL bs[TEXELS];
+    VECTOR bs[VECTORS];
 #define LOAD(e) load_b(b[at + e] + p * b_at.y)
-    for (int j = 0; j < TEXELS; ++j) {
-      int at = j * PER_TEXEL;
-      bs[j] = TEXEL_OF(LOAD);
+    for (int j = 0; j < VECTORS; ++j) {
+      int at = j * PER_VECTOR;
+      bs[j] = VECTOR_OF(LOAD);
     }
 #define MULTIPLY(i, j) ADD_SCALED_BY(sum[i][j], as, bs[j]);
-#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_TEXELS(MULTIPLY, i) }
+#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_VECTORS(MULTIPLY, i) }
     FOR_ROWS(MULTIPLY_ROW)
   }
 #endif
 
 #if WORKGROUP_Y > 1
   // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory.
-#define ADVANCE(i, j) sum[i][j] = sum[((i) * TEXELS + j + 1) % (TM * TEXELS) / TEXELS][(j + 1) % TEXELS];
-#define ADVANCE_ROW(i) FOR_TEXELS(ADVANCE, i)
-  int elements = max(PER_TEXEL, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
-  for (int q = 0; q < TM * TEXELS; ++q) {
-    RUNNING_TEXEL texel = sum[0][0];
+#define ADVANCE(i, j) sum[i][j] = sum[((i) * VECTORS + j + 1) % (TM * VECTORS) / VECTORS][(j + 1) % VECTORS];
+#define ADVANCE_ROW(i) FOR_VECTORS(ADVANCE, i)
+  int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
+  for (int q = 0; q < TM * VECTORS; ++q) {
+    RUNNING_VECTOR vector = sum[0][0];
     FOR_ROWS(ADVANCE_ROW)
-    int r = row + q / TEXELS;
+    int r = row + q / VECTORS;
     for (int e = 0; e < elements; ++e) {
-      int c = COLUMN(q % TEXELS) + e;
-      if (r < size.x && c < size.y) finish(layer, r, c, element(texel, e));
+      int c = COLUMN(q % VECTORS) + e;
+      if (r < size.x && c < size.y) finish(layer, r, c, element(vector, e));
     }
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
-  RUNNING_TEXEL sums[TM * TEXELS];
-#define COPY(i, j) sums[(i) * TEXELS + j] = sum[i][j];
-#define COPY_ROW(i) FOR_TEXELS(COPY, i)
+  RUNNING_VECTOR sums[TM * VECTORS];
+#define COPY(i, j) sums[(i) * VECTORS + j] = sum[i][j];
+#define COPY_ROW(i) FOR_VECTORS(COPY, i)
   FOR_ROWS(COPY_ROW)
   for (int q = 0; q < TM * TN; ++q) {
     int i = q / TN, j = q % TN;
-    int c = COLUMN(j / PER_TEXEL) + j % PER_TEXEL;
-    if (row + i < size.x && c < size.y) finish(layer, row + i, c, element(sums[i * TEXELS + j / PER_TEXEL], j % PER_TEXEL));
+    int c = COLUMN(j / PER_VECTOR) + j % PER_VECTOR;
+    if (row + i < size.x && c < size.y) finish(layer, row + i, c, element(sums[i * VECTORS + j / PER_VECTOR], j % PER_VECTOR));
   }
 #endif
 }

@@ -27,11 +27,11 @@ ADD_PRODUCT(vec4)
 struct RunningTexel {
   vec4 sum, rest;
 };
-#define RUNNING_TEXEL RunningTexel
-#define ZERO_TEXEL RunningTexel(vec4(0), vec4(0))
+#define RUNNING_VECTOR RunningTexel
+#define ZERO_VECTOR RunningTexel(vec4(0), vec4(0))
 #define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
 #define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
-vec2 element(RunningTexel texel, int e) { return vec2(texel.sum[e], texel.rest[e]); }
+vec2 element(RunningTexel vector, int e) { return vec2(vector.sum[e], vector.rest[e]); }
 
 vec2 multiply_add(vec2 sum, float a, float b) {
   add_product(sum.x, sum.y, a, b);
@@ -52,17 +52,17 @@ float rounded(vec2 sum) {
 #define ADD_SUM(to, x) to = add(to, x)
 #define ROUNDED(sum) rounded(sum)
 #elif PRECISION == 3
-#define RUNNING_TEXEL dvec4
-#define ZERO_TEXEL dvec4(0)
+#define RUNNING_VECTOR dvec4
+#define ZERO_VECTOR dvec4(0)
 #define ADD_SCALED(to, x, e, y) to += double((x)[e]) * dvec4(y)
 #define ADD_SCALED_BY(to, x, y) to += double(x) * dvec4(y)
-double element(dvec4 texel, int e) { return texel[e]; }
+double element(dvec4 vector, int e) { return vector[e]; }
 double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(a) * double(b)); }
 #define ADD_SUM(to, x) to += x
 #define ROUNDED(sum) float(sum)
 #else
-#define RUNNING_TEXEL TEXEL
-#define ZERO_TEXEL TEXEL(0)
+#define RUNNING_VECTOR VECTOR
+#define ZERO_VECTOR VECTOR(0)
 #define ADD_SCALED(to, x, e, y) to += SCALE(x, e, y)
 #define ADD_SCALED_BY(to, x, y) to += scale(x, y)
 ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }

@@ -1,7 +1,7 @@
 // Statements written out: a register array must be indexed by constants alone, and compilers stop unrolling loops at some length.
 //
 // FOR_ROWS(M)        M(0) ... M(ROWS - 1); ROWS is 1, 2, or a multiple of 4 up to 32
-// FOR_TEXELS(M, i)   M(i, 0) ... M(i, TEXELS - 1); TEXELS is a power of two up to 16
+// FOR_VECTORS(M, i)   M(i, 0) ... M(i, VECTORS - 1); VECTORS is a power of two up to 16
 // FOR_STEPS(M, i, j) M(i, j, 0) ... M(i, j, STEPS - 1); STEPS is a power of two up to 16
 
 #define ROWS_1(M) M(0)
@@ -36,21 +36,21 @@
 #define FOR_ROWS(M) ROWS_32(M)
 #endif
 
-#define TEXELS_1(M, i) M(i, 0)
-#define TEXELS_2(M, i) TEXELS_1(M, i) M(i, 1)
-#define TEXELS_4(M, i) TEXELS_2(M, i) M(i, 2) M(i, 3)
-#define TEXELS_8(M, i) TEXELS_4(M, i) M(i, 4) M(i, 5) M(i, 6) M(i, 7)
-#define TEXELS_16(M, i) TEXELS_8(M, i) M(i, 8) M(i, 9) M(i, 10) M(i, 11) M(i, 12) M(i, 13) M(i, 14) M(i, 15)
-#if TEXELS == 1
-#define FOR_TEXELS(M, i) TEXELS_1(M, i)
-#elif TEXELS == 2
-#define FOR_TEXELS(M, i) TEXELS_2(M, i)
-#elif TEXELS == 4
-#define FOR_TEXELS(M, i) TEXELS_4(M, i)
-#elif TEXELS == 8
-#define FOR_TEXELS(M, i) TEXELS_8(M, i)
+#define VECTORS_1(M, i) M(i, 0)
+#define VECTORS_2(M, i) VECTORS_1(M, i) M(i, 1)
+#define VECTORS_4(M, i) VECTORS_2(M, i) M(i, 2) M(i, 3)
+#define VECTORS_8(M, i) VECTORS_4(M, i) M(i, 4) M(i, 5) M(i, 6) M(i, 7)
+#define VECTORS_16(M, i) VECTORS_8(M, i) M(i, 8) M(i, 9) M(i, 10) M(i, 11) M(i, 12) M(i, 13) M(i, 14) M(i, 15)
+#if VECTORS == 1
+#define FOR_VECTORS(M, i) VECTORS_1(M, i)
+#elif VECTORS == 2
+#define FOR_VECTORS(M, i) VECTORS_2(M, i)
+#elif VECTORS == 4
+#define FOR_VECTORS(M, i) VECTORS_4(M, i)
+#elif VECTORS == 8
+#define FOR_VECTORS(M, i) VECTORS_8(M, i)
 #else
-#define FOR_TEXELS(M, i) TEXELS_16(M, i)
+#define FOR_VECTORS(M, i) VECTORS_16(M, i)
 #endif
 
 #define STEPS_1(M, i, j) M(i, j, 0)

@@ -299,7 +299,7 @@ int main(int argc, char** argv) {
   const test::Seen& seen = outcome.seen;
   if (!x.walls)
     std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed
-              << " transposed, " << seen.wide << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces
+              << " transposed, " << seen.vector_reads << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces
               << " in pieces, " << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
               << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.reproducible
               << " with reproducible bits, " << seen.extended << " with extended sums, " << seen.workspace

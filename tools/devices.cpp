@@ -175,7 +175,7 @@ Json to_json(const Found& found) {
                     {"subgroups", nullptr},
                     {"arithmetic", Json::object()},
                     {"matrix_extensions", probes.matrix_extensions},
-                    {"image_buffer_texels", probes.image_buffer_texels},
+                    {"image_buffer_vectors", probes.image_buffer_vectors},
                     {"image_offset_alignment", probes.image_offset_alignment},
                     {"compute_images", probes.compute_images},
                     {"timer_bits", probes.timer_bits},

@@ -166,7 +166,7 @@ enum class Distribution { rows, replicated };
 class GLGEMM_EXPORT DistributedMatrix {
  public:
   /// The rows that an accelerator has.
-  struct Band {
+  struct RowRange {
     int accelerator = 0;  ///< as in Accelerators::info()
     std::int64_t row = 0;
     std::int64_t rows = 0;
@@ -193,7 +193,7 @@ class GLGEMM_EXPORT DistributedMatrix {
   Type type() const noexcept { return type_; }
   Distribution distribution() const noexcept { return distribution_; }
   /// In the order of the accelerators, without those that have none; if it is replicated, each has all rows.
-  std::vector<Band> bands() const;
+  std::vector<RowRange> row_ranges() const;
 
   /// Replaces the elements from (row, column) on by those of `host`, which may be changed afterwards.
   /// @throws std::invalid_argument  the types differ, or the section leaves the matrix

@@ -40,10 +40,9 @@ class GLGEMM_EXPORT Kernel {
   Values values_{};  ///< in the order of the family's parameters; 0 beyond them
 };
 
-/// How a kernel gets A and B: `none` as they lie; else as panels, into which a pack step brings them before (aligned, padded with
-/// zeros, of the accumulator's type, k by k), read from a storage buffer or as an image, which on CPU drivers is several times
-/// as fast.
-enum class Panels { none, storage, image };
+/// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads vectors
+/// from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
+enum class VectorReads { none, storage, image };
 
 /// A parameter of a family.
 struct KernelParameter {
@@ -82,24 +81,25 @@ GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Lim
 GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
 /// The size of a workgroup of the kernel in invocations: x, y, z.
 GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
-/// Whether the kernel has A and B (gemv: B) packed.
-GLGEMM_EXPORT Panels panels(const Kernel& kernel);
+/// From where the kernel reads panels of A and B (gemv: of B). A pack step writes them before: aligned, padded with zeros, of the
+/// accumulator's type, k by k. `none`: the kernel reads the operands as they lie.
+GLGEMM_EXPORT VectorReads panels(const Kernel& kernel);
 /// The block of C that one workgroup computes.
-struct Tile {
+struct Block {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
-GLGEMM_EXPORT Tile tile(const Kernel& kernel);
+GLGEMM_EXPORT Block block_of(const Kernel& kernel);
 /// Bytes of shared memory that one workgroup needs.
 GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type);
 
 /// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
 /// the edges of C).
 struct Traffic {
-  double a_from_buffer = 0;  ///< reads of an element of A from its storage buffer
-  double b_from_buffer = 0;
-  double a_from_shared = 0;  ///< reads of an element of A from a workgroup's shared memory
-  double b_from_shared = 0;
+  double buffer_reads_of_a = 0;  ///< reads of an element of A from its storage buffer
+  double buffer_reads_of_b = 0;
+  double shared_reads_of_a = 0;  ///< reads of an element of A from a workgroup's shared memory
+  double shared_reads_of_b = 0;
   double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
   double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
 };

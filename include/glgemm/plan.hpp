@@ -79,7 +79,7 @@ struct Plan {
   /// pieces of their own instead, and the engine sets the offsets and scalars of each.
   bool items_in_buffer = false;
   /// As in ProgramKey.
-  Panels wide = Panels::none;
+  VectorReads vector_reads = VectorReads::none;
   bool halves_by_integers = false;
   bool few_buffers = false;
   Precision precision = Precision::standard;

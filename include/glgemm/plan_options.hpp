@@ -23,9 +23,8 @@ struct ProgramKey {
   bool epilogue = false;  ///< a residual, a bias or an activation may apply
   bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
   bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
-  /// What is read as it lies, is read 16 bytes at a time, from a storage buffer or as an image. Of gemv that is A, of blocked
-  /// A and B.
-  Panels wide = Panels::none;
+  /// How the program reads an operand that is not packed: of gemv A, of blocked A and B.
+  VectorReads vector_reads = VectorReads::none;
   /// Of a family that is compiled for how A and B lie (blocked without panels): whether their neighbours in memory are neighbours
   /// along k.
   bool a_along_k = false;

@@ -60,11 +60,11 @@ void multiply_groups(Routine& routine, Type type, bool has_next, const Call& cal
   if (!is_inside && !has_conjugates && goes_to_opengl(type, sum))
     return call.for_groups([&](const Batch& group) {
       if (is_nothing(group.shape)) return;
-      const Way way = multiply_by_opengl(group);
+      const Outcome way = multiply_by_opengl(group);
       routine.count(way, flops(group));
-      if (way != Way::opengl) multiply_by_fortran(routine, group);
+      if (way != Outcome::opengl) multiply_by_fortran(routine, group);
     });
-  if (!is_inside) routine.count(has_conjugates ? Way::conjugate : Way::small, sum);
+  if (!is_inside) routine.count(has_conjugates ? Outcome::conjugate : Outcome::small, sum);
   const InsideNext inside;
   if (has_next) return pass();
   if (has_conjugates) end_without_blas(routine.name());

@@ -104,8 +104,8 @@ struct Wrong {
   int value = 0;  ///< of a layout or an operation
 };
 
-/// Reports a wrong parameter as it would be reported without this library: a call of CBLAS goes to the next BLAS's function, which
-/// finds it as well and knows to whom it is told. A program's own cblas_xerbla is called in any case.
+/// Reports a wrong parameter as it would be reported without this library: a call of CBLAS goes to the next BLAS's function,
+/// which finds it as well and knows to whom it is told. A program's own cblas_xerbla is called in any case.
 template <class Pass>
 void refuse(const Routine& routine, bool has_next, const Wrong& wrong, const Pass& pass) {
   if (wrong.is_cblas && report_to_own_cblas_xerbla(routine.name(), wrong.parameter, wrong.is_row_major, wrong.value)) return;
@@ -135,9 +135,9 @@ void multiply_one(Routine& routine, bool has_next, const Call& call, const Pass&
       return refuse(routine, has_next, wrong, pass);
     if (is_nothing(product)) return;
   }
-  const Way way = is_large ? multiply_by_opengl(product) : is_conjugate ? Way::conjugate : Way::small;
+  const Outcome way = is_large ? multiply_by_opengl(product) : is_conjugate ? Outcome::conjugate : Outcome::small;
   routine.count(way, flops(product));
-  if (way != Way::opengl) hand_on();
+  if (way != Outcome::opengl) hand_on();
 }
 
 }  // namespace glgemm::blas

@@ -59,7 +59,7 @@ class Log {
   static inline std::atomic<bool> is_on_ = false;
 };
 
-void Routine::count(Way way, double flops) noexcept {
+void Routine::count(Outcome way, double flops) noexcept {
   const auto index = static_cast<std::size_t>(way);
   calls_[index].fetch_add(1, std::memory_order_relaxed);
   double sum = flops_[index];
@@ -73,7 +73,7 @@ std::string Routine::text() const {
   for (std::size_t way = 0; way < ways; ++way)
     if (calls_[way] != 0)
       line += fmt::format("{}{}{}: {} calls, {:.3g} flops", line.empty() ? "" : "; ",
-                          static_cast<Way>(way) == Way::opengl ? "" : "next BLAS, ", reason(static_cast<Way>(way)),
+                          static_cast<Outcome>(way) == Outcome::opengl ? "" : "next BLAS, ", reason(static_cast<Outcome>(way)),
                           calls_[way].load(), flops_[way].load());
   return line;
 }

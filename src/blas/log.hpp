@@ -15,7 +15,7 @@ class Routine {
  public:
   constexpr explicit Routine(const char* name) noexcept : name_(name) {}
   const char* name() const noexcept { return name_; }
-  void count(Way way, double flops) noexcept;
+  void count(Outcome way, double flops) noexcept;
   /// What was counted, for the log; empty if nothing was.
   std::string text() const;
 

@@ -174,22 +174,22 @@ class Work {
 };
 
 template <class Call>
-Way compute(const Call& call, Type type) {
-  return guarded(Way::failed, [&] {
+Outcome compute(const Call& call, Type type) {
+  return guarded(Outcome::failed, [&] {
     Undisturbed undisturbed;
     const auto work = std::make_shared<const Work>(call);
-    const Way way = run(undisturbed, needs_f64(type), [work](Engine& engine) { work->multiply(engine); });
-    if (way == Way::opengl) work->copy_to_c();
+    const Outcome way = run(undisturbed, needs_f64(type), [work](Engine& engine) { work->multiply(engine); });
+    if (way == Outcome::opengl) work->copy_to_c();
     return way;
   });
 }
 
 }  // namespace
 
-Way multiply_by_opengl(const Product& product) {
+Outcome multiply_by_opengl(const Product& product) {
   return compute(product, product.type);
 }
-Way multiply_by_opengl(const Batch& batch) {
+Outcome multiply_by_opengl(const Batch& batch) {
   return compute(batch, batch.shape.type);
 }
 

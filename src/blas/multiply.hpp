@@ -23,8 +23,8 @@ inline double flops(const Batch& batch) noexcept {
   return flops(batch.shape) * static_cast<double>(batch.count);
 }
 
-/// Multiplies with OpenGL. Unless Way::opengl is returned, no C is changed. With beta = 0, C is not read. Any thread.
-Way multiply_by_opengl(const Product& product);
-Way multiply_by_opengl(const Batch& batch);
+/// Multiplies with OpenGL. Unless Outcome::opengl is returned, no C is changed. With beta = 0, C is not read. Any thread.
+Outcome multiply_by_opengl(const Product& product);
+Outcome multiply_by_opengl(const Batch& batch);
 
 }  // namespace glgemm::blas

@@ -89,43 +89,43 @@ class Device {
 };
 
 /// On the thread.
-Way serve(bool needs_doubles, const std::function<void(Engine&)>& work) {
+Outcome serve(bool needs_doubles, const std::function<void(Engine&)>& work) {
   static auto& device = *new Device;
-  if (ending) return Way::ending;
-  if (!device.is_usable()) return Way::no_device;
+  if (ending) return Outcome::ending;
+  if (!device.is_usable()) return Outcome::no_device;
   Engine* engine = nullptr;
   try {
     engine = &device.engine();
   } catch (const std::exception& error) {
     say_once("OpenGL can't be used, all products go to the next BLAS: {}", error.what());
     device.give_up();
-    return Way::no_device;
+    return Outcome::no_device;
   }
-  if (needs_doubles && !engine->limits().f64) return Way::no_doubles;
-  return guarded(Way::failed, [&] {
+  if (needs_doubles && !engine->limits().f64) return Outcome::no_doubles;
+  return guarded(Outcome::failed, [&] {
     try {
       work(*engine);
     } catch (const DeviceLost&) {
       device.lose();
       throw;
     }
-    return Way::opengl;
+    return Outcome::opengl;
   });
 }
 
 }  // namespace
 
-const char* reason(Way way) noexcept {
+const char* reason(Outcome way) noexcept {
   constexpr const char* reasons[ways] = {"OpenGL", "too small to gain", "no doubles", "no device", "conjugate only",
                                          "forked", "process's end",     "error"};
   return reasons[static_cast<int>(way)];
 }
 
-Way run(Undisturbed& undisturbed, bool needs_doubles, std::function<void(Engine&)> work) {
+Outcome run(Undisturbed& undisturbed, bool needs_doubles, std::function<void(Engine&)> work) {
   pid_t process = 0;
-  if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid()) return Way::forked;
-  if (ending) return Way::ending;
-  std::future<Way> done = thread().post([needs_doubles, work = std::move(work)] { return serve(needs_doubles, work); });
+  if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid()) return Outcome::forked;
+  if (ending) return Outcome::ending;
+  std::future<Outcome> done = thread().post([needs_doubles, work = std::move(work)] { return serve(needs_doubles, work); });
   undisturbed.suspend([&] { done.wait(); });
   return done.get();
 }

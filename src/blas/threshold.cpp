@@ -170,11 +170,11 @@ std::int64_t measure(Type type) {
       Timings timings;
       timings.next = [&](std::int64_t n) { return best_seconds(2, [&] { multiply_by_next(product(n)); }); };
       timings.opengl = [&](std::int64_t n) {
-        Way way = multiply_by_opengl(product(n));  // compiles
+        Outcome way = multiply_by_opengl(product(n));  // compiles
         const double seconds = best_seconds(2, [&] {
-          if (way == Way::opengl) way = multiply_by_opengl(product(n));
+          if (way == Outcome::opengl) way = multiply_by_opengl(product(n));
         });
-        return way == Way::opengl ? seconds : -1;
+        return way == Outcome::opengl ? seconds : -1;
       };
       return winning_size(timings);
     } else {

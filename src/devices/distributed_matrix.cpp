@@ -120,8 +120,8 @@ void DistributedMatrix::destroy() noexcept {
   parts_.clear();
 }
 
-std::vector<DistributedMatrix::Band> DistributedMatrix::bands() const {
-  std::vector<Band> all;
+std::vector<DistributedMatrix::RowRange> DistributedMatrix::row_ranges() const {
+  std::vector<RowRange> all;
   for (const auto& part : parts_) all.push_back({part->accelerator, part->row, part->rows});
   return all;
 }

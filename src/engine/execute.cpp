@@ -92,10 +92,10 @@ class Dispatch {
   }
 
   bool is_image(Role role) const {
-    return plan_.wide == Panels::image &&
-           (role == Role::a || kernels::product_family(plan_.kernel).wide_reads() == kernels::WideReads::a_and_b);
+    return plan_.vector_reads == VectorReads::image &&
+           (role == Role::a || kernels::product_family(plan_.kernel).vector_operands() == kernels::VectorOperands::a_and_b);
   }
-  /// The distance in texels from one item's panels to the next's.
+  /// The distance in vectors from one item's panels to the next's.
   int panel_stride(Role role) const;
 
   void scalars_and_flags(gl::Program& program);
@@ -201,7 +201,7 @@ void Dispatch::sums(gl::Program& program) {
 
 void Dispatch::multiply(gl::Program& program) {
   const gl::Api& api = state_.api;
-  const Panels from = panels(plan_.kernel);
+  const VectorReads from = panels(plan_.kernel);
   program.set(api, at_size,
               std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
                          static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
@@ -211,11 +211,11 @@ void Dispatch::multiply(gl::Program& program) {
   if (!plan_.packs(Role::b))
     program.set(api, at_b,
                 is_image(Role::b) ? place_image(Role::b, gl::unit_b, step_.b) : place(Role::b, gl::binding_b, step_.b));
-  if (from != Panels::none) {
+  if (from != VectorReads::none) {
     const WorkspaceLayout& workspace = plan_.workspace;
     const std::int64_t b_offset = workspace.panels_b.offset_bytes;
     std::int64_t first = 0;
-    if (from == Panels::storage)
+    if (from == VectorReads::storage)
       first = bind_workspace(gl::binding_b, {0, b_offset + workspace.panels_b.size_bytes}, 16);
     else
       first = gl::bind_image(api, gl::unit_panels, call_.work->panels, workspace_.buffer, workspace_.offset,
@@ -277,7 +277,7 @@ void Dispatch::run(gl::Program& program) {
   }
   if (plan_.few_buffers && key_.items) gl::bind_storage(api, point(gl::binding_items), call_.work->items);
   bind_unused();
-  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == Panels::image || is_image(Role::a));
+  if (step_.barrier_before) gl::barrier_between_dispatches(api, panels(plan_.kernel) == VectorReads::image || is_image(Role::a));
   gl::dispatch(api, step_.groups);
 }
 

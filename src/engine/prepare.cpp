@@ -46,8 +46,8 @@ Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, 
 /// What a product of the plan may change of the state.
 gl::Bindings bindings_of(const Plan& plan) {
   gl::Bindings result = gl::product_bindings;
-  if (panels(plan.kernel) == Panels::image) result |= gl::image_panels;
-  if (plan.wide == Panels::image) result |= gl::image_a | gl::image_b;
+  if (panels(plan.kernel) == VectorReads::image) result |= gl::image_panels;
+  if (plan.vector_reads == VectorReads::image) result |= gl::image_a | gl::image_b;
   for (const Stage stage : plan.stages()) {
     const ProgramKey key = plan.program(stage);
     for (unsigned i = 0; i < gl::storage_bindings; ++i)
@@ -87,16 +87,16 @@ Gemm transposed(const Gemm& product) {
 }
 
 /// While it lives, a self-check is under way.
-class Checking {
+class SelfCheckScope {
  public:
-  explicit Checking(Engine::State& state) : state_(state) { state.checking = true; }
-  ~Checking() {
+  explicit SelfCheckScope(Engine::State& state) : state_(state) { state.checking = true; }
+  ~SelfCheckScope() {
     state_.checking = false;
     state_.sizes.clear();  // other buffers may get the names of its buffers
     state_.forget_images();
   }
-  Checking(const Checking&) = delete;
-  Checking& operator=(const Checking&) = delete;
+  SelfCheckScope(const SelfCheckScope&) = delete;
+  SelfCheckScope& operator=(const SelfCheckScope&) = delete;
 
  private:
   Engine::State& state_;
@@ -110,7 +110,7 @@ bool passes(Engine::State& state, const Plan& plan) {
     return true;
   std::optional<Fault> fault;
   {
-    const Checking checking(state);
+    const SelfCheckScope checking(state);
     fault = self_check(state, plan);
   }
   if (!fault) {

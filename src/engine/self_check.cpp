@@ -137,11 +137,12 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
       precision_(like.precision),
       parts_(like.parts),
       buffers_(state.api) {
-  const Tile block = tile(key_.kernel);
+  const Block block = block_of(key_.kernel);
   const kernels::ProductFamily& family = kernels::product_family(key_.kernel);
   // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
-  const bool a_wide = key_.wide != Panels::none, b_wide = a_wide && family.wide_reads() == kernels::WideReads::a_and_b;
+  const bool a_wide = key_.vector_reads != VectorReads::none,
+             b_wide = a_wide && family.vector_operands() == kernels::VectorOperands::a_and_b;
   const kernels::MaxSizes max = family.max_sizes(key_.kernel);
   m_ = std::min(block.rows + (b_wide ? 16 : 1), max.m);
   n_ = std::min(block.columns + (b_wide ? 16 : 1), max.n);
@@ -191,9 +192,9 @@ std::optional<Fault> SmallProduct::check() {
   prepared->options.untuned = true;
   prepared->options.transposed = false;  // the checks of panels and sums count as the product does
   prepared->plan = make_plan(prepared->problem, state_.limits, prepared->options);
-  if (key_.wide == Panels::image && prepared->plan.wide == Panels::storage)
-    prepared->plan.wide = Panels::image;            // the planner reads a product as small as this from buffers
-  if (prepared->plan.program() != key_) return {};  // no small product runs this program: it can't be checked
+  if (key_.vector_reads == VectorReads::image && prepared->plan.vector_reads == VectorReads::storage)
+    prepared->plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
+  if (prepared->plan.program() != key_) return {};     // no small product runs this program: it can't be checked
   plan_ = prepared->plan;
   make_ready(state_, *prepared);
   const Call call = legal_call(state_, product, std::move(prepared), state_.work);

@@ -100,7 +100,7 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   // Doubles are core since OpenGL 4.0, but some drivers claim 4.0 without them. The extension tells.
   limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
-  // Shaders index the texels of a buffer texture by an int. All drivers have at least eight image units.
+  // Shaders index the vectors of a buffer texture by an int. All drivers have at least eight image units.
   if (api.TexBufferRange && integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) <= 256 &&
       integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) >= 2)
     limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;

@@ -88,7 +88,7 @@ struct BufferImage {
   std::int64_t begin = 0;
   std::int64_t size_bytes = 0;
 };
-/// Binds `size_bytes` of a buffer, from `begin` on, to an image unit as texels of four 32-bit integers, to be read. Returns the
+/// Binds `size_bytes` of a buffer, from `begin` on, to an image unit as vectors of four 32-bit integers, to be read. Returns the
 /// byte of the image at which they begin.
 std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
                         std::int64_t size_bytes);

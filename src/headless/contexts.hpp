@@ -30,7 +30,7 @@ class Context {
 };
 
 /// A way to a device, and what is known of that.
-struct Way {
+struct DevicePath {
   HeadlessDevice device{};
   /// Makes a context, which is not current yet, and shares objects with `share` if that is not null.
   std::function<std::unique_ptr<Context>(ContextApi api, const HeadlessOptions& options, const Context* share)> make{};
@@ -52,10 +52,10 @@ class CurrentGuard {
 };
 
 /// All ways, in the order in which they are tried, which is that of their indices.
-std::vector<Way> ways();
+std::vector<DevicePath> ways();
 
 /// Ways for accelerators on the devices with these indices, each apart from the others as far as the system knows them apart.
-std::vector<Way> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>& devices);
+std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>& devices);
 
 /// The context that make(major, minor) gives for the API's newest version that there is.
 /// @throws Unsupported  it gives none, with the system's error

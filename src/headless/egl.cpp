@@ -222,7 +222,7 @@ class EglContext : public Context {
   EGLContext context_ = EGL_NO_CONTEXT;
 };
 
-Way way_of(const Candidate& candidate) {
+DevicePath way_of(const Candidate& candidate) {
   return {candidate.device, [candidate](ContextApi api, const HeadlessOptions& options, const Context* share) {
             const EGLContext other = share ? static_cast<const EglContext*>(share)->get() : EGL_NO_CONTEXT;
             return std::make_unique<EglContext>(open_display(candidate), api, options, other);
@@ -274,16 +274,16 @@ CurrentGuard::~CurrentGuard() {
   if (!keep_ && context != EGL_NO_CONTEXT) eglMakeCurrent(display, draw, read, context);
 }
 
-std::vector<Way> ways() {
-  std::vector<Way> list;
+std::vector<DevicePath> ways() {
+  std::vector<DevicePath> list;
   for (const Candidate& candidate : candidates()) list.push_back(way_of(candidate));
   return list;
 }
 
-std::vector<Way> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>& devices) {
+std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>& devices) {
   const std::vector<Candidate> all = candidates();
   std::vector<EGLDisplay> used;
-  std::vector<Way> list;
+  std::vector<DevicePath> list;
   for (const std::size_t index : indices) {
     Candidate chosen = all[index];
     for (const Candidate& candidate : displays_of(all[index], devices[index], all, devices)) {

@@ -85,7 +85,7 @@ class Wish {
     return index_ ? device.index == *index_ : contains_ignoring_case(device.renderer, text_);
   }
   /// Only what has that index. A name is known only once a device was tried, an index at once.
-  std::vector<Way> narrow(std::vector<Way> list) const {
+  std::vector<DevicePath> narrow(std::vector<DevicePath> list) const {
     if (!index_ || *index_ < 0 || static_cast<std::size_t>(*index_) >= list.size()) return list;
     return {list[static_cast<std::size_t>(*index_)]};
   }
@@ -137,12 +137,12 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
 
 /// What became of a way: a context, current on this thread, or `way.device.failure`.
 struct Trial {
-  Way way;
+  DevicePath way;
   std::unique_ptr<Context> context{};
 };
 
 /// With a context of that API.
-Trial attempt_api(const Way& way, ContextApi api, const HeadlessOptions& options, const Context* share) {
+Trial attempt_api(const DevicePath& way, ContextApi api, const HeadlessOptions& options, const Context* share) {
   Trial trial{way};
   try {
     trial.context = way.make(api, options, share);
@@ -156,7 +156,7 @@ Trial attempt_api(const Way& way, ContextApi api, const HeadlessOptions& options
 }
 
 /// With OpenGL, or else OpenGL ES, unless one of them is asked for.
-Trial attempt(const Way& way, const HeadlessOptions& options, const Context* share = nullptr) {
+Trial attempt(const DevicePath& way, const HeadlessOptions& options, const Context* share = nullptr) {
   const ContextApi api = wanted_api(options.api);
   if (api != ContextApi::any) return attempt_api(way, api, options, share);
   Trial trial = attempt_api(way, ContextApi::gl, options, share);
@@ -172,7 +172,7 @@ Trial choose(const HeadlessOptions& options) {
   const std::string asked = variable ? variable : options.device;
   const Wish wish(asked);
   std::vector<HeadlessDevice> tried;
-  for (const Way& way : wish.narrow(ways())) {
+  for (const DevicePath& way : wish.narrow(ways())) {
     Trial trial = attempt(way, options);
     if (trial.context && wish.fits(trial.way.device)) return trial;
     tried.push_back(std::move(trial.way.device));
@@ -183,7 +183,7 @@ Trial choose(const HeadlessOptions& options) {
 }
 
 /// A context current on this thread: one that reports resets, or, where there is none, a plain one.
-std::shared_ptr<void> accelerator_context(const Way& way) {
+std::shared_ptr<void> accelerator_context(const DevicePath& way) {
   HeadlessOptions robust;
   robust.robust = true;
   std::string failure;
@@ -200,7 +200,7 @@ std::shared_ptr<void> accelerator_context(const Way& way) {
 std::vector<HeadlessDevice> headless_devices() {
   const CurrentGuard guard;
   std::vector<HeadlessDevice> devices;
-  for (const Way& way : ways()) devices.push_back(attempt(way, {}).way.device);
+  for (const DevicePath& way : ways()) devices.push_back(attempt(way, {}).way.device);
   return devices;
 }
 
@@ -208,7 +208,7 @@ std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) 
   const char* variable = device_variable(wanted);
   const std::vector<HeadlessDevice> devices = headless_devices();
   std::vector<AcceleratorSource> sources;
-  for (const Way& way : ways_apart(listed(variable ? variable : wanted, devices), devices)) {
+  for (const DevicePath& way : ways_apart(listed(variable ? variable : wanted, devices), devices)) {
     const HeadlessDevice& device = devices[static_cast<std::size_t>(way.device.index)];
     sources.push_back({.name = fmt::format("{}: {}", device.index, device.renderer),
                        .software = device.software,

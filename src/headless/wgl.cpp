@@ -259,8 +259,8 @@ CurrentGuard::~CurrentGuard() {
 }
 
 /// WGL has one way: the driver of the display.
-std::vector<Way> ways() {
-  Way way;
+std::vector<DevicePath> ways() {
+  DevicePath way;
   way.device.platform = "wgl";
   way.device.renderer = "the display's driver";
   way.make = [](ContextApi api, const HeadlessOptions& options, const Context* share) {
@@ -269,8 +269,8 @@ std::vector<Way> ways() {
   return {way};
 }
 
-std::vector<Way> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>&) {
-  return std::vector<Way>(indices.size(), ways().front());
+std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>&) {
+  return std::vector<DevicePath>(indices.size(), ways().front());
 }
 
 }  // namespace headless

@@ -26,7 +26,7 @@ constexpr Parameter<Blocked> list[] = {
     {"tile_m", "TM", &Blocked::tile_m, powers_of_two(4, 16), "rows of C for each invocation"},
     {"tile_n", "TN", &Blocked::tile_n, powers_of_two(4, 16), "columns of C for each invocation"},
     {"step_k", "STEP_K", &Blocked::step_k, powers_of_two(1, 16), "products of a sum that are written out"},
-    {"pad", "PAD", &Blocked::pad, flag, "1: a texel of padding after each row of shared memory"},
+    {"pad", "PAD", &Blocked::pad, flag, "1: a vector of padding after each row of shared memory"},
     {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
      "1: two blocks of k in shared memory, and one barrier for each instead of two"},
     {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning},
@@ -120,7 +120,7 @@ double decoding(Type type, DeviceClass device) {
 
 constexpr About about{.name = "blocked",
                       .summary = "for GPUs: blocks in shared memory, tiles in registers",
-                      .wide_reads = WideReads::a_and_b,
+                      .vector_operands = VectorOperands::a_and_b,
                       .can_split = true,
                       .takes_precision = true};
 
@@ -137,18 +137,18 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const Blocked k = read(kernel);
-    const auto per_texel = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
-    if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_texel * invocations(k))
+    const auto per_vector = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
+    if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_vector * invocations(k))
       return to_string(kernel) + ": " + std::to_string(invocations(k)) +
-             " invocations would load more than 16 texels each for a block";
-    if (k.tile_m * k.tile_n > 64 * per_texel)
+             " invocations would load more than 16 vectors each for a block";
+    if (k.tile_m * k.tile_n > 64 * per_vector)
       return to_string(kernel) + ": a tile of " + size_text(k.tile_m, k.tile_n) + " is too large for " +
              std::string(to_string(problem.type));
     return {};
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {invocations(read(kernel)), 1, 1}; }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     return {k.block_m, k.block_n};
   }
@@ -160,25 +160,26 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const Blocked k = read(kernel);
     const std::int64_t words = element_bytes(accumulator(type)) / 4;
     const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
-    const std::int64_t texels = loads(k.block_m) + loads(k.block_n);
+    const std::int64_t vectors = loads(k.block_m) + loads(k.block_n);
     const std::int64_t held = k.panels == 0 && type != accumulator(type) ? element_bytes(type) : 4;  // as it is read
     constexpr std::int64_t others = 24;
-    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * texels + (k.panels == 0 ? 2 * texels : 0) + others;
+    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * vectors + (k.panels == 0 ? 2 * vectors : 0) + others;
   }
 
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
     const Blocked k = read(kernel);
     return role == Role::a ? k.block_m : k.block_n;
   }
-  bool reads_wide(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n, std::int64_t k) const override {
+  bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n,
+                     std::int64_t k) const override {
     const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
     return read(kernel).panels == 0 && !is_complex(problem.type) &&
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
-  bool reads_wide_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
-                           std::int64_t a_bytes) const override {
-    if (problem.type != accumulator(problem.type)) return false;  // a texel's elements are fewer than 16 bytes
+  bool reads_vectors_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
+                              std::int64_t a_bytes) const override {
+    if (problem.type != accumulator(problem.type)) return false;  // a vector's elements are fewer than 16 bytes
     const int images = read(kernel).images;
     return images == 1 || (images == 2 && limits.splits_storage_loads && a_bytes >= min_image_bytes);
   }
@@ -186,10 +187,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const Blocked k = read(kernel);
     const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
                  down = static_cast<double>(ceil_div(problem.m, k.block_m)), packing = k.panels != 0 ? 1 : 0;
-    return {.a_from_buffer = across + packing,
-            .b_from_buffer = down + packing,
-            .a_from_shared = across * k.block_n / k.tile_n,
-            .b_from_shared = down * k.block_m / k.tile_m};
+    return {.buffer_reads_of_a = across + packing,
+            .buffer_reads_of_b = down + packing,
+            .shared_reads_of_a = across * k.block_n / k.tile_n,
+            .shared_reads_of_b = down * k.block_m / k.tile_m};
   }
 
   std::int64_t k_step(const Kernel& kernel) const override { return read(kernel).block_k; }
@@ -204,14 +205,14 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const Blocked b = read(kernel);
     const Prices& price = terms.price;
     const double elements = b.tile_m * b.tile_n;
-    // Texels of one p that an invocation brings.
-    const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_texel;
-    const bool by_texel = b.panels != 0 || reads_wide(kernel, problem, problem.m, problem.n, problem.k);
+    // Vectors of one p that an invocation brings.
+    const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_vector;
+    const bool by_vector = b.panels != 0 || reads_vectors(kernel, problem, problem.m, problem.n, problem.k);
     const double decode = b.panels == 0 ? decoding(problem.type, limits.device_class) : 0;
     const double load =
-        by_texel ? terms.texel + terms.per_texel * decode * terms.multiply_add : terms.per_texel * price.storage_load;
-    return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_texel * price.shared_texel +
-                    loads * (load + price.shared_texel) + (2 - b.double_buffer) * price.barrier / b.block_k,
+        by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
+    return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_vector * price.shared_vector +
+                    loads * (load + price.shared_vector) + (2 - b.double_buffer) * price.barrier / b.block_k,
             .elements = elements,
             .finish = price.finish,
             .written_out = elements * b.step_k};

@@ -41,7 +41,7 @@ using Macro = std::pair<std::string, int>;
 
 /// Which operands a family reads 16 bytes at a time, where they are aligned. A program that reads both is compiled for how they
 /// lie.
-enum class WideReads { none, a, a_and_b };
+enum class VectorOperands { none, a, a_and_b };
 
 /// What holds for all kernels of a family.
 struct About {
@@ -49,7 +49,7 @@ struct About {
   std::string_view summary;  ///< what it is for, in one line
   /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
   bool packs_items = false;
-  WideReads wide_reads = WideReads::none;
+  VectorOperands vector_operands = VectorOperands::none;
   bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in gemm.glsl)
   bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
   std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
@@ -71,7 +71,7 @@ class Family {
   /// The workgroup's size in invocations.
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
   /// What it reads A and B from: the value of the parameter whose macro is PANELS.
-  virtual Panels panels(const Kernel& kernel) const = 0;
+  virtual VectorReads panels(const Kernel& kernel) const = 0;
   /// Whether the program has a storage block with this number of gemm.glsl.
   virtual bool declares(const ProgramKey& key, unsigned buffer) const = 0;
   /// Whether the program has the uniform panels_at, and parts.
@@ -114,7 +114,7 @@ class ProductFamily : public Family {
 
   // What a workgroup is.
   /// The block of C that a workgroup (of a family that packs items: an invocation) computes.
-  virtual Tile tile(const Kernel& kernel) const = 0;
+  virtual Block block_of(const Kernel& kernel) const = 0;
   virtual std::int64_t shared_bytes(const Kernel&, Type) const { return 0; }
   /// About how many 32-bit registers an invocation needs at a time, as AMD's compiler counts them: sums, what is multiplied and
   /// loaded ahead, places. 0 where they are few, or the family is for CPUs.
@@ -125,13 +125,15 @@ class ProductFamily : public Family {
   /// The rows of a panel of A, or columns of one of B, in elements; 0 if the kernel reads the operand as it lies. Asked only of
   /// kernels that have panels.
   virtual std::int64_t panel_width(const Kernel&, Role, Type) const { return 0; }
-  WideReads wide_reads() const { return about().wide_reads; }
+  VectorOperands vector_operands() const { return about().vector_operands; }
   /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
-  virtual bool reads_wide(const Kernel&, const Problem&, std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t /*k*/) const {
+  virtual bool reads_vectors(const Kernel&, const Problem&, std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t /*k*/) const {
     return false;
   }
   /// Whether it reads them as images then, if a piece of A has so many bytes.
-  virtual bool reads_wide_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t /*a_bytes*/) const { return false; }
+  virtual bool reads_vectors_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t /*a_bytes*/) const {
+    return false;
+  }
   /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
   virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;
 
@@ -154,7 +156,7 @@ class ProductFamily : public Family {
 
   // These follow from what the others say, for every program that includes gemm.glsl.
   bool declares(const ProgramKey& key, unsigned buffer) const final;
-  bool has_panels_uniform(const ProgramKey& key) const final { return panels(key.kernel) != Panels::none; }
+  bool has_panels_uniform(const ProgramKey& key) const final { return panels(key.kernel) != VectorReads::none; }
   bool has_parts_uniform(const ProgramKey& key) const final { return key.parts; }
 
  protected:
@@ -172,7 +174,7 @@ inline bool has_columns(const Problem& problem) {
 
 /// The value of a parameter "panels" with which packing pays on CPU drivers: as an image where there are such.
 inline int cpu_panels(const Limits& limits) {
-  return static_cast<int>(limits.image_buffer_bytes > 0 ? Panels::image : Panels::storage);
+  return static_cast<int>(limits.image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage);
 }
 
 /// The values that a parameter may have.
@@ -234,10 +236,10 @@ class FamilyOf : public Base {
     return result;
   }
   Kernel defaults() const final { return make({}); }
-  Panels panels(const Kernel& kernel) const final {
+  VectorReads panels(const Kernel& kernel) const final {
     for (std::size_t i = 0; i < std::size(list); ++i)
-      if (std::string_view(list[i].macro) == "PANELS") return static_cast<Panels>(Family::value(kernel, i));
-    return Panels::none;
+      if (std::string_view(list[i].macro) == "PANELS") return static_cast<VectorReads>(Family::value(kernel, i));
+    return VectorReads::none;
   }
   std::string malformed(const Kernel& kernel) const final {
     const Parameters values = read(kernel);

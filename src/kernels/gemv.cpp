@@ -59,7 +59,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
 
 constexpr About about{.name = "gemv",
                       .summary = "a C of few columns or few rows: reads the large operand once",
-                      .wide_reads = WideReads::a,
+                      .vector_operands = VectorOperands::a,
                       .can_split = true};
 
 class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
@@ -71,7 +71,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {k.tile_m * k.workgroup / std::max(1, k.lanes_k), k.tile_n};
   }
@@ -83,16 +83,16 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
-  bool reads_wide(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
+  bool reads_vectors(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
-  bool reads_wide_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
+  bool reads_vectors_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
     return limits.cpu && a_bytes >= min_image_bytes;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
-    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, k.tile_n)),
-            .b_from_buffer = static_cast<double>(ceil_div(problem.m, tile(kernel).rows)) * k.workgroup};
+    return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, k.tile_n)),
+            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, tile(kernel).rows)) * k.workgroup};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 16; }  // what 16 bytes may hold
@@ -110,13 +110,13 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double elements = g.tile_m * g.tile_n;
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image =
-        reads_wide_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
+        reads_vectors_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =
-        (contiguous ? (as_image ? price.image_texel : price.storage_texel) / terms.per_texel : price.storage_load) /
+        (contiguous ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) /
         (limits.cpu ? 1 : std::min(1.0, together));
-    const double load_b = g.panels == 0 ? g.tile_n * price.storage_load : std::ceil(g.tile_n / terms.per_texel) * terms.texel;
+    const double load_b = g.panels == 0 ? g.tile_n * price.storage_load : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
     return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,

@@ -120,12 +120,12 @@ std::array<int, 3> workgroup(const Kernel& kernel) {
   return family(kernel).workgroup(kernel);
 }
 
-Panels panels(const Kernel& kernel) {
+VectorReads panels(const Kernel& kernel) {
   return product_family(kernel).panels(kernel);
 }
 
-Tile tile(const Kernel& kernel) {
-  return product_family(kernel).tile(kernel);
+Block block_of(const Kernel& kernel) {
+  return product_family(kernel).block_of(kernel);
 }
 
 std::int64_t shared_bytes(const Kernel& kernel, Type type) {
@@ -148,7 +148,7 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
   if (const std::int64_t bytes = its.shared_bytes(kernel, problem.type); bytes > limits.shared_bytes)
     return who + " needs " + std::to_string(bytes) + " bytes of shared memory; the driver has " +
            std::to_string(limits.shared_bytes);
-  if (its.panels(kernel) == Panels::image && limits.image_buffer_bytes == 0)
+  if (its.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
     return who + " reads panels as an image, and the driver has no buffer textures for that";
   const kernels::MaxSizes max = its.max_sizes(kernel);
   const auto too_large = [&](char letter, std::int64_t value, std::int64_t most) {
@@ -168,7 +168,7 @@ std::string to_string(const ProgramKey& key) {
   if (key.epilogue) text += " epilogue";
   if (key.items) text += " items";
   if (key.parts) text += " parts";
-  if (key.wide != Panels::none) text += key.wide == Panels::image ? " wide image" : " wide";
+  if (key.vector_reads != VectorReads::none) text += key.vector_reads == VectorReads::image ? " wide image" : " wide";
   if (key.halves_by_integers) text += " halves by integers";
   if (key.few_buffers) text += " few buffers";
   if (key.residual) text += " residual";
@@ -204,9 +204,9 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
   const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
   Traffic result = product_family(kernel).traffic(problem, kernel);
   const double batch = static_cast<double>(problem.batch);
-  result.bytes =
-      batch * (static_cast<double>(element_bytes(problem.type)) * (m * k * result.a_from_buffer + k * n * result.b_from_buffer) +
-               static_cast<double>(element_bytes(problem.c_type)) * m * n);
+  result.bytes = batch * (static_cast<double>(element_bytes(problem.type)) *
+                              (m * k * result.buffer_reads_of_a + k * n * result.buffer_reads_of_b) +
+                          static_cast<double>(element_bytes(problem.c_type)) * m * n);
   result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(problem.type) ? 8 : 2) * m * n * k / result.bytes : 0;
   return result;
 }
@@ -237,7 +237,7 @@ std::vector<Macro> macros(const ProgramKey& key) {
                                    : key.precision != Precision::extended   ? 0
                                    : key.doubles                            ? 3
                                                                             : 2);
-  result.emplace_back("WIDE", static_cast<int>(key.wide));
+  result.emplace_back("WIDE", static_cast<int>(key.vector_reads));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
   constexpr const char* bindings[storage_buffers] = {"BINDING_A",    "BINDING_B",     "BINDING_C",      "BINDING_D",
                                                      "BINDING_BIAS", "BINDING_ITEMS", "BINDING_PARTIAL"};
@@ -252,7 +252,7 @@ std::vector<Macro> macros(const ProgramKey& key) {
 }
 
 std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
-  const Tile block = tile(kernel);
+  const Block block = block_of(kernel);
   return ceil_div(rows, block.rows) * ceil_div(columns, block.columns);
 }
 
@@ -277,13 +277,14 @@ bool declares_of_epilogue(const ProgramKey& key, unsigned buffer) {
 }
 
 bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
-  const Panels from = panels(key.kernel);
-  const bool packs_a = from != Panels::none && panel_width(key.kernel, Role::a, key.type) > 0, writes_c = !key.parts;
+  const VectorReads from = panels(key.kernel);
+  const bool packs_a = from != VectorReads::none && panel_width(key.kernel, Role::a, key.type) > 0, writes_c = !key.parts;
   switch (buffer) {
     case binding_a:
-      return !packs_a && key.wide != Panels::image;
+      return !packs_a && key.vector_reads != VectorReads::image;
     case binding_b:
-      return from != Panels::image && !(key.wide == Panels::image && wide_reads() == WideReads::a_and_b);
+      return from != VectorReads::image &&
+             !(key.vector_reads == VectorReads::image && vector_operands() == VectorOperands::a_and_b);
     case binding_c:
       return writes_c;
     case binding_d:
@@ -296,9 +297,9 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   }
 }
 
-std::int64_t pack_lanes(std::int64_t texels) {
+std::int64_t pack_lanes(std::int64_t vectors) {
   return std::min<std::int64_t>(workgroup(pack())[0],
-                                std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(1, texels)))));
+                                std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(1, vectors)))));
 }
 
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
@@ -315,13 +316,13 @@ bool unpacks_halves(Type type) {
 
 bool is_for_one_layout(const Kernel& kernel) {
   const auto index = static_cast<std::size_t>(Family::index(kernel));
-  return index < product_families().size() && product_families()[index]->wide_reads() == WideReads::a_and_b &&
-         panels(kernel) == Panels::none;
+  return index < product_families().size() && product_families()[index]->vector_operands() == VectorOperands::a_and_b &&
+         panels(kernel) == VectorReads::none;
 }
 
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type) {
   const ProductFamily& its = product_family(kernel);
-  return its.panels(kernel) == Panels::none ? 0 : its.panel_width(kernel, role, type);
+  return its.panels(kernel) == VectorReads::none ? 0 : its.panel_width(kernel, role, type);
 }
 
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items) {

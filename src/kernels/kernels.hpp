@@ -44,8 +44,8 @@ constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
 /// An operand of the caller's is read as an image from this size on, where the kernel does not say: to have OpenGL see it as one
 /// takes about as long as what that saves on a smaller one.
 constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
-/// How many of its invocations lie along the rows of an operand of that many texels.
-std::int64_t pack_lanes(std::int64_t texels);
+/// How many of its invocations lie along the rows of an operand of that many vectors.
+std::int64_t pack_lanes(std::int64_t vectors);
 
 /// The bytes of a sum on its way.
 constexpr std::int64_t sum_bytes(Type type, Precision precision) {

@@ -24,13 +24,13 @@ class NaiveFamily final : public FamilyOf<ProductFamily, about, list> {
     const Naive k = read(kernel);
     return {k.workgroup_x, k.workgroup_y, 1};
   }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Naive k = read(kernel);
     return {k.workgroup_y, k.workgroup_x};
   }
 
   Traffic traffic(const Problem& problem, const Kernel&) const override {
-    return {.a_from_buffer = static_cast<double>(problem.n), .b_from_buffer = static_cast<double>(problem.m)};
+    return {.buffer_reads_of_a = static_cast<double>(problem.n), .buffer_reads_of_b = static_cast<double>(problem.m)};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 1; }

@@ -30,16 +30,16 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel& kernel) const override { return {.k = read(kernel).max_k}; }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Outer k = read(kernel);
     return {k.tile_m, std::int64_t{k.tile_n} * k.workgroup};
   }
 
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Each invocation reads all rows of its workgroup.
-    const Tile block = tile(kernel);
-    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, block.columns)) * read(kernel).workgroup,
-            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows))};
+    const Block block = block_of(kernel);
+    return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, block.columns)) * read(kernel).workgroup,
+            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block.rows))};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 1; }
@@ -54,13 +54,13 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
     const Prices& price = terms.price;
     const double elements = o.tile_m * o.tile_n;
     // Workgroups at the right edge of C, and all of them where C does not lie well, end their elements one by one.
-    const std::int64_t columns = tile(kernel).columns;
-    const double by_texel = writes_texels(problem, static_cast<std::int64_t>(terms.per_texel)) && problem.n > 0
-                                ? static_cast<double>(problem.n / columns * columns) / static_cast<double>(problem.n)
-                                : 0;
+    const std::int64_t columns = block_of(kernel).columns;
+    const double by_vector = writes_vectors(problem, static_cast<std::int64_t>(terms.per_vector)) && problem.n > 0
+                                 ? static_cast<double>(problem.n / columns * columns) / static_cast<double>(problem.n)
+                                 : 0;
     return {.step = (o.tile_m + o.tile_n) * price.storage_load + elements * terms.multiply_add,
             .elements = elements,
-            .finish = by_texel * 2 * price.storage_texel / terms.per_texel + (1 - by_texel) * price.finish,
+            .finish = by_vector * 2 * price.storage_vector / terms.per_vector + (1 - by_vector) * price.finish,
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
@@ -88,9 +88,9 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
     return problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
   }
   /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
-  static bool writes_texels(const Problem& problem, std::int64_t per_texel) {
+  static bool writes_vectors(const Problem& problem, std::int64_t per_vector) {
     return problem.c_type == accumulator(problem.type) && !has_epilogue(problem) && strides(problem, Role::c).column == 1 &&
-           strides(problem, Role::c).row % per_texel == 0;
+           strides(problem, Role::c).row % per_vector == 0;
   }
 };
 

@@ -18,13 +18,13 @@
 namespace glgemm::kernels {
 
 struct Prices {
-  double lanes;          ///< invocations that run in step
-  double multiply_add;   ///< for each accumulator
-  double storage_load;   ///< of an element
-  double storage_texel;  ///< of 16 bytes
-  double image_texel;
+  double lanes;           ///< invocations that run in step
+  double multiply_add;    ///< for each accumulator
+  double storage_load;    ///< of an element
+  double storage_vector;  ///< of 16 bytes
+  double image_vector;
   double shared_load;  ///< of an element
-  double shared_texel;
+  double shared_vector;
   double barrier;
   double finish;                         ///< an element of C
   double group;                          ///< a workgroup
@@ -42,8 +42,8 @@ inline Prices prices(const Limits& limits) {
   // Caches give a part of what memory cannot, so that memory's rate counts within limits.
   const double memory = std::clamp(0.05 / device.memory_bytes, 0.5, 2.0);
   Prices result = gpu_prices;
-  for (double* const price : {&result.storage_load, &result.storage_texel, &result.image_texel}) *price *= memory;
-  for (double* const price : {&result.shared_load, &result.shared_texel}) *price /= device.shared_bytes;
+  for (double* const price : {&result.storage_load, &result.storage_vector, &result.image_vector}) *price *= memory;
+  for (double* const price : {&result.shared_load, &result.shared_vector}) *price /= device.shared_bytes;
   return result;
 }
 
@@ -63,8 +63,8 @@ inline bool emulates_doubles(Type type, const Limits& limits) {
 struct CostTerms {
   const Prices& price;
   double multiply_add;  ///< one, for the problem's type: larger elements take more vectors, complex ones more multiply-adds
-  double per_texel;     ///< elements in 16 bytes
-  double texel;         ///< a load of 16 bytes, from where the kernel has its panels
+  double per_vector;    ///< elements in 16 bytes
+  double vector;        ///< a load of 16 bytes, from where the kernel has its panels
   double invocations;   ///< of a workgroup
 };
 

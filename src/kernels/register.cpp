@@ -42,7 +42,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const Register k = read(kernel);
     return {k.workgroup, k.workgroup_y, 1};
   }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Register k = read(kernel);
     return {std::int64_t{k.tile_m} * k.workgroup_y, std::int64_t{k.tile_n} * k.workgroup};
   }
@@ -53,17 +53,17 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {
-    const Tile block = tile(kernel);
+    const Block block = block_of(kernel);
     return role == Role::a ? block.rows : block.columns;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     // Invocations beside each other share rows, and those below each other columns; each reads all of its own. Packing reads
     // everything once more.
     const Register k = read(kernel);
-    const Tile block = tile(kernel);
+    const Block block = block_of(kernel);
     const double packing = k.panels != 0 ? 1 : 0;
-    return {.a_from_buffer = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup + packing,
-            .b_from_buffer = static_cast<double>(ceil_div(problem.m, block.rows)) * k.workgroup_y + packing};
+    return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup + packing,
+            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block.rows)) * k.workgroup_y + packing};
   }
 
   std::int64_t k_step(const Kernel& kernel) const override {
@@ -80,7 +80,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const Register r = read(kernel);
     const double elements = r.tile_m * r.tile_n;
     double step = elements * terms.multiply_add + (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
-                                                                 : (r.tile_m + r.tile_n) / terms.per_texel * terms.texel);
+                                                                 : (r.tile_m + r.tile_n) / terms.per_vector * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};

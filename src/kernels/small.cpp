@@ -30,7 +30,7 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Small k = read(kernel);
     return {k.tile_m, k.tile_n};
   }
@@ -41,8 +41,8 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
     const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
     const double down = static_cast<double>(ceil_div(problem.m, k.tile_m)),
                  across = static_cast<double>(ceil_div(problem.n, k.tile_n));
-    return {.a_from_buffer = across * (m > 0 ? down * k.tile_m / m : 0),
-            .b_from_buffer = down * (n > 0 ? across * k.tile_n / n : 0)};
+    return {.buffer_reads_of_a = across * (m > 0 ? down * k.tile_m / m : 0),
+            .buffer_reads_of_b = down * (n > 0 ? across * k.tile_n / n : 0)};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 1; }

@@ -24,7 +24,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     const int tile = read(kernel).tile;
     return {tile, tile, 1};
   }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const int tile = read(kernel).tile;
     return {tile, tile};
   }
@@ -38,10 +38,10 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     // included, reads every element of its row and column from shared memory.
     const int tile = read(kernel).tile;
     Traffic result;
-    result.a_from_buffer = static_cast<double>(ceil_div(problem.n, tile));
-    result.b_from_buffer = static_cast<double>(ceil_div(problem.m, tile));
-    result.a_from_shared = result.a_from_buffer * tile;
-    result.b_from_shared = result.b_from_buffer * tile;
+    result.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, tile));
+    result.buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, tile));
+    result.shared_reads_of_a = result.buffer_reads_of_a * tile;
+    result.shared_reads_of_b = result.buffer_reads_of_b * tile;
     return result;
   }
 

@@ -31,7 +31,7 @@ std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limit
   if (!family.can_split() || problem.k == 0) return 1;
   const std::int64_t step = family.k_step(kernel);
   if (asked > 0) return std::min(asked, ceil_div(problem.k, step));
-  const Tile block = tile(kernel);
+  const Block block = block_of(kernel);
   const std::int64_t groups =
       saturating_product({ceil_div(problem.m, block.rows), ceil_div(problem.n, block.columns), problem.batch});
   const std::int64_t min_k = 512;  // a shorter part saves less than its reduction costs

@@ -13,17 +13,18 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = number(problem.m), n = number(problem.n), k = number(problem.k), batch = number(problem.batch);
   const double wide = number(element_bytes(accumulator(problem.type))) / 4;
-  const double per_texel = 4 / wide;
+  const double per_vector = 4 / wide;
   const std::array<int, 3> size = workgroup(kernel);
   const double invocations = size[0] * size[1];
   const double vectors = std::ceil(invocations / price.lanes);
   const kernels::ProductFamily& family = kernels::product_family(kernel);
-  const kernels::Cost cost = family.cost(problem, kernel, limits,
-                                         {.price = price,
-                                          .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
-                                          .per_texel = per_texel,
-                                          .texel = panels(kernel) == Panels::image ? price.image_texel : price.storage_texel,
-                                          .invocations = invocations});
+  const kernels::Cost cost =
+      family.cost(problem, kernel, limits,
+                  {.price = price,
+                   .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
+                   .per_vector = per_vector,
+                   .vector = panels(kernel) == VectorReads::image ? price.image_vector : price.storage_vector,
+                   .invocations = invocations});
   // A register that the device does not have is stored and loaded in each turn of the loop along k. One that it has, but that
   // keeps other invocations from running meanwhile, makes for waiting.
   const DeviceTraits& device = traits(limits);
@@ -31,7 +32,7 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const double spills = number(std::max<std::int64_t>(0, registers - device.max_registers)) * 2 * price.storage_load /
                         number(family.k_step(kernel));
   const double waiting = 1 + 0.25 * std::max(0.0, number(registers) / device.registers - 1);
-  const Tile block = tile(kernel);
+  const Block block = block_of(kernel);
   double groups = std::ceil(m / number(block.rows)) * std::ceil(n / number(block.columns)) * batch;
   if (family.packs_items()) groups = std::ceil(groups / invocations);
   const double group_time =
@@ -41,8 +42,9 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
     if (kernels::panel_width(kernel, role, problem.type) == 0) continue;
-    const double texels = (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_texel;
-    time += price.dispatch + texels / price.lanes * (per_texel * price.storage_load + price.storage_texel) / running;
+    const double vectors =
+        (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
+    time += price.dispatch + vectors / price.lanes * (per_vector * price.storage_load + price.storage_vector) / running;
     if (role == Role::b) programs += 0.3;
   }
   if (parts > 1) {

@@ -93,7 +93,7 @@ class PieceCutter {
   bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_), precision_); }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
   void place_panels_b(WorkspaceLayout& layout) const;
-  Panels how_wide() const;
+  VectorReads vector_reads() const;
   LargestDispatch largest_dispatch() const;
 
   const Problem& problem_;
@@ -101,7 +101,7 @@ class PieceCutter {
   const Precision precision_;
   const Limits& limits_;
   const PlanOptions& options_;
-  const Tile block_;
+  const Block block_;
   const kernels::ProductFamily& family_;
   const std::int64_t k_step_;
   const std::int64_t max_bytes_;  ///< of a window
@@ -195,7 +195,7 @@ void PieceCutter::align() {
 
 /// Panels and sums have room in the workspace, in bindings and in images.
 std::string PieceCutter::cut_to_workspace() {
-  if (panels(kernel_) == Panels::none && parts_ == 1) return cut_to_sums();
+  if (panels(kernel_) == VectorReads::none && parts_ == 1) return cut_to_sums();
   for (WorkspaceLayout now = layout(); is_too_large(now); now = layout())
     if (!shrink(now))
       return fmt::format("{} needs a workspace of {} bytes for the least piece; the limit is {}, in blocks of at most {}",
@@ -229,7 +229,7 @@ void PieceCutter::cut_to_elements_of_c(std::int64_t max_elements) {
 bool PieceCutter::is_too_large(const WorkspaceLayout& layout) const {
   const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes, sums = layout.sums.size_bytes;
   const std::int64_t max_panels =
-      panels(kernel_) == Panels::image ? std::min(limits_.image_buffer_bytes, 16 * int_max) : max_bytes_;
+      panels(kernel_) == VectorReads::image ? std::min(limits_.image_buffer_bytes, 16 * int_max) : max_bytes_;
   return a + b > max_panels || std::max({a, b, sums}) > max_bytes_ ||
          a + b + sums > options_.workspace_bytes - kernels::workspace_padding;
 }
@@ -281,13 +281,14 @@ void PieceCutter::place_panels_b(WorkspaceLayout& layout) const {
 }
 
 /// How the kernel reads what it can read 16 bytes at a time.
-Panels PieceCutter::how_wide() const {
-  if (!family_.reads_wide(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return Panels::none;
+VectorReads PieceCutter::vector_reads() const {
+  if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
   const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
   const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
-  const bool b_fits = family_.wide_reads() == kernels::WideReads::a || window_bytes(Role::b) <= max_bytes;
-  return a_bytes <= max_bytes && b_fits && family_.reads_wide_as_image(kernel_, problem_, limits_, a_bytes) ? Panels::image
-                                                                                                            : Panels::storage;
+  const bool b_fits = family_.vector_operands() == kernels::VectorOperands::a || window_bytes(Role::b) <= max_bytes;
+  return a_bytes <= max_bytes && b_fits && family_.reads_vectors_as_image(kernel_, problem_, limits_, a_bytes)
+             ? VectorReads::image
+             : VectorReads::storage;
 }
 
 LargestDispatch PieceCutter::largest_dispatch() const {
@@ -306,7 +307,7 @@ void PieceCutter::finish(Plan& plan) const {
   plan.piece_k = piece_.k;
   plan.piece_batch = piece_.batch;
   plan.items_in_buffer = items_in_buffer_;
-  plan.wide = how_wide();
+  plan.vector_reads = vector_reads();
   plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
   const std::int64_t k = padded_k(kernel_, piece_.k);
   plan.few_buffers = has_few_buffers(limits_);

@@ -40,8 +40,8 @@ std::optional<double> distance(const TunedChoice& choice, const Problem& problem
   if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
   // What was fast 16 bytes at a time need not be so element by element.
   const kernels::ProductFamily& family = kernels::product_family(choice.kernel);
-  const auto wide = [&](const Problem& x) { return family.reads_wide(choice.kernel, x, x.m, x.n, x.k); };
-  if (family.wide_reads() == kernels::WideReads::a_and_b && wide(known) && !wide(problem)) return {};
+  const auto wide = [&](const Problem& x) { return family.reads_vectors(choice.kernel, x, x.m, x.n, x.k); };
+  if (family.vector_operands() == kernels::VectorOperands::a_and_b && wide(known) && !wide(problem)) return {};
   const Sizes x = sizes(known, known_order), y = sizes(problem, order);
   for (const std::int64_t size : {x.m, x.n, x.k, x.batch, y.m, y.n, y.k, y.batch})
     if (size <= 0) return {};

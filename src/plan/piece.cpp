@@ -40,7 +40,7 @@ std::int64_t extent(const Problem& problem, Role role, const Piece& piece) {
 }
 
 std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
-  if (panels(kernel) == Panels::none) return k;
+  if (panels(kernel) == VectorReads::none) return k;
   // Zeros of B alone would not do: what follows A's rows may be NaN.
   const bool both = kernels::panel_width(kernel, Role::a, Type::f32) > 0;
   return round_up(std::max<std::int64_t>(k, 1), both ? kernels::product_family(kernel).k_step(kernel) : 1);

@@ -42,7 +42,7 @@ ProgramKey Plan::program(Stage stage) const {
       break;
   }
   // Panels have the accumulator's type already.
-  const Type type = panels(kernel) != Panels::none && packs(Role::a) ? acc : problem.type;
+  const Type type = panels(kernel) != VectorReads::none && packs(Role::a) ? acc : problem.type;
   const bool lies = kernels::is_for_one_layout(kernel);
   const bool a_along_k = lies && strides(problem, Role::a).column == 1, b_along_k = lies && strides(problem, Role::b).row == 1;
   ProgramKey key{.kernel = kernel,
@@ -50,7 +50,7 @@ ProgramKey Plan::program(Stage stage) const {
                  .c_type = problem.c_type,
                  .epilogue = epilogue,
                  .items = items_in_buffer,
-                 .wide = wide,
+                 .vector_reads = vector_reads,
                  .a_along_k = a_along_k,
                  .b_along_k = b_along_k,
                  .halves_by_integers = halves_by_integers,

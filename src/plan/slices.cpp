@@ -31,10 +31,10 @@ struct Grid {
 /// Rows or columns and steps of k of the operand that is packed.
 void pack_grid(Grid& grid, const Plan& plan, Role role, const Piece& piece) {
   const Problem& problem = plan.problem;
-  const std::int64_t per_texel = 16 / element_bytes(accumulator(problem.type));
+  const std::int64_t per_vector = 16 / element_bytes(accumulator(problem.type));
   const std::int64_t width = kernels::panel_width(plan.kernel, role, problem.type);
-  const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width), lanes = kernels::pack_lanes(rows / per_texel);
-  grid.columns = lanes * per_texel;
+  const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width), lanes = kernels::pack_lanes(rows / per_vector);
+  grid.columns = lanes * per_vector;
   grid.rows = kernels::pack_step * (workgroup(kernels::pack())[0] / lanes);
   grid.x = ceil_div(rows, grid.columns);
   grid.y = ceil_div(padded_k(plan.kernel, piece.k), grid.rows);
@@ -57,7 +57,7 @@ void reduce_grid(Grid& grid, const Plan& plan, const Piece& piece) {
 
 /// Tiles of C.
 void multiply_grid(Grid& grid, const Plan& plan, const Piece& piece) {
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const std::int64_t parts = plan.parts > 1 ? ceil_div(padded_k(plan.kernel, piece.k), plan.part_k) : 1;
   grid.columns = block.columns;
   grid.rows = block.rows;

@@ -15,7 +15,7 @@ namespace glgemm {
 namespace {
 
 /// The product has ended: a function of the caller's threw, called by this worker or by another. The exception is kept.
-struct Ended {};
+struct Stopped {};
 
 /// A worker gets this part of its share of what is left, so that the rest evens out what the rates did not foresee.
 constexpr double part_measured = 0.75, part_unmeasured = 0.25;
@@ -123,7 +123,7 @@ void SharedProduct::begin() {
 }
 
 std::int64_t SharedProduct::block_lines(const StreamPlan& plan) const {
-  const Tile block = tile(plan.window.kernel);
+  const Block block = block_of(plan.window.kernel);
   return by_columns_ != plan.window.transposed ? block.rows : block.columns;
 }
 
@@ -190,7 +190,7 @@ void SharedProduct::compute_pieces(Worker& one) {
       streamer.reset();
       recover(one, error);
       continue;
-    } catch (const Ended&) {
+    } catch (const Stopped&) {
     } catch (...) {
       one.failure = std::current_exception();
     }
@@ -236,7 +236,7 @@ void SharedProduct::compute(const Section& piece, Streamer& streamer) {
     streamer.run(piece, [&](double share) {
       {
         const std::lock_guard lock(mutex_);
-        if (ended_) throw Ended();
+        if (ended_) throw Stopped();
       }
       const double done = share * size(piece);
       add_done(done - std::exchange(counted, done));
@@ -334,7 +334,7 @@ void SharedProduct::end(const std::exception_ptr& error) {
   if (!error_) error_ = error;
   ended_ = true;
   changed_.notify_all();
-  throw Ended();
+  throw Stopped();
 }
 
 HostGemm SharedProduct::with_calls(HostGemm product) {

@@ -110,9 +110,9 @@ class Cutter {
     const std::int64_t a = bytes_for_each_k(Role::a, piece_m), b = bytes_for_each_k(Role::b, piece_n);
     const std::int64_t widest = std::max(a, b);
     std::int64_t result = widest > 0 ? block / widest : std::numeric_limits<std::int64_t>::max();
-    const Panels from = panels(nominal_.kernel);
-    const std::int64_t both = from == Panels::image ? limits_.image_buffer_bytes - 1024 : block;
-    if (from != Panels::none && a + b > 0) result = std::min(result, both / (a + b));
+    const VectorReads from = panels(nominal_.kernel);
+    const std::int64_t both = from == VectorReads::image ? limits_.image_buffer_bytes - 1024 : block;
+    if (from != VectorReads::none && a + b > 0) result = std::min(result, both / (a + b));
     return std::max<std::int64_t>(0, result);
   }
   /// On the host, beside strips.
@@ -177,7 +177,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
   const std::int64_t k_step = kernels::product_family(nominal_.kernel).k_step(nominal_.kernel),
                      min_k = keeps_k() ? k : std::min(k, k_step);
-  Tile block = tile(nominal_.kernel);
+  Block block = block_of(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
   const std::int64_t room = this->room() - spare;
   const std::int64_t sums = both_limit_ > 0 ? sums_bytes(1) - sums_bytes(0) : 0;  // for each column of a piece

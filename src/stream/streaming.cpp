@@ -135,9 +135,9 @@ void Streamer::make_buffers() {
       strip.memory = strip.copy.data();
     }
   }
-  band_.resize(static_cast<std::size_t>(plan_.strip_bytes));
-  if (plan_.problem.residual) added_.resize(band_.size());
-  if (options_.checksums) checksums_ = make_checksums(product_, plan_.window.precision, band_);
+  staging_.resize(static_cast<std::size_t>(plan_.strip_bytes));
+  if (plan_.problem.residual) added_.resize(staging_.size());
+  if (options_.checksums) checksums_ = make_checksums(product_, plan_.window.precision, staging_);
 }
 
 void Streamer::destroy() noexcept {
@@ -193,7 +193,7 @@ void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::b
   report_.bytes_to_device += bytes;
 }
 
-void Streamer::bring_window(Role role, const Held& part) {
+void Streamer::bring_window(Role role, const ResidentPart& part) {
   const gl::Api& api = state_.api;
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
@@ -218,12 +218,12 @@ void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsign
         count * acc,
         [&](std::byte* to) {
           if (matrix.type == wide && !add_beta_times) return matrix.read(section, to);
-          read_wide(matrix, section, band_.data());
+          read_wide(matrix, section, staging_.data());
           if (add_beta_times) {
             read_wide(*add_beta_times, section, added_.data());
-            add_scaled(wide, band_.data(), added_.data(), product_.beta.value, count);
+            add_scaled(wide, staging_.data(), added_.data(), product_.beta.value, count);
           }
-          std::memcpy(to, band_.data(), static_cast<std::size_t>(count * acc));
+          std::memcpy(to, staging_.data(), static_cast<std::size_t>(count * acc));
         },
         [&](const StripBuffer& strip) {
           gl::copy_lines(api, {strip.buffer}, {target, offset * acc}, count * acc);
@@ -260,7 +260,7 @@ bool Streamer::read_c(const Section& piece, const std::function<bool(const Secti
   for_each_part(piece, product_.c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
     if (!goes_on) return;
     const std::int64_t bytes = section.rows * section.columns * acc;
-    gl::read_buffer(api, c_, offset * acc, band_.data(), bytes);
+    gl::read_buffer(api, c_, offset * acc, staging_.data(), bytes);
     gl::check_reset(api);  // before anything is written that may not be C
     report_.bytes_from_device += bytes;
     goes_on = f(section, bytes);
@@ -271,8 +271,8 @@ bool Streamer::read_c(const Section& piece, const std::function<bool(const Secti
 std::optional<ChecksumFailure> Streamer::check_c(const Section& piece) {
   const Timer timer(report_.checksums.time);
   read_c(piece, [&](const Section& section, std::int64_t bytes) {
-    checksums_->add(section, band_.data());
-    checked_.push_back(hash_of(band_.data(), bytes));
+    checksums_->add(section, staging_.data());
+    checked_.push_back(hash_of(staging_.data(), bytes));
     return true;
   });
   return checksums_->check(report_.checksums);
@@ -283,10 +283,10 @@ bool Streamer::fetch_c(const Section& piece) {
   const Timer timer(report_.transfer_time);
   std::size_t part = 0;
   return read_c(piece, [&](const Section& section, std::int64_t bytes) {
-    if (checksums_ && hash_of(band_.data(), bytes) != checked_[part++]) return false;
-    convert_sums(c.type, band_.data(), section.rows * section.columns);
+    if (checksums_ && hash_of(staging_.data(), bytes) != checked_[part++]) return false;
+    convert_sums(c.type, staging_.data(), section.rows * section.columns);
     wrote_ = true;
-    c.write(section, band_.data());
+    c.write(section, staging_.data());
     return true;
   });
 }
@@ -325,18 +325,19 @@ Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& pie
     const Role as_run = role_as_run(plan, role);
     const bool packed = plan.packs(as_run);
     const std::int64_t offset = packed ? (as_run == Role::a ? plan.workspace.panels_a : plan.workspace.panels_b).offset_bytes : 0;
-    Held& part = result.parts[index_of(role)];
-    part = role == Role::a ? Held{piece.row, piece.rows, k0, k, offset} : Held{piece.column, piece.columns, k0, k, offset};
-    std::optional<Held>& held = held_[index_of(role)];
-    const bool there = held == part && stays(plan, as_run);
+    ResidentPart& part = result.parts[index_of(role)];
+    part = role == Role::a ? ResidentPart{piece.row, piece.rows, k0, k, offset}
+                           : ResidentPart{piece.column, piece.columns, k0, k, offset};
+    std::optional<ResidentPart>& resident = resident_[index_of(role)];
+    const bool there = resident == part && stays(plan, as_run);
     result.there[index_of(role)] = there;
-    if (!there) held.reset();
+    if (!there) resident.reset();
     if (!there && !packed && k > 0) bring_window(role, part);
   }
   return result;
 }
 
-void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const Held& part, Cursor& cursor) {
+void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const ResidentPart& part, Cursor& cursor) {
   const Plan& plan = call.prepared->plan;
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
@@ -396,7 +397,7 @@ void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k)
   const WindowParts parts = bring_parts(plan, piece, k0, k);
   run_steps(call, parts);
   for (const Role role : {Role::a, Role::b})
-    if (stays(plan, role_as_run(plan, role))) held_[index_of(role)] = parts.parts[index_of(role)];
+    if (stays(plan, role_as_run(plan, role))) resident_[index_of(role)] = parts.parts[index_of(role)];
   ++report_.windows;
 }
 
@@ -438,7 +439,7 @@ void Streamer::run_on_device(const Section& piece, const std::function<void(doub
       throw GlError(failure ? "multiply: computed again, C fails its checksums in " + to_string(*failure)
                             : "multiply: the piece of " + section_text(piece) + " of C differs each time that it is read");
     is_computed = !failure;
-    if (failure) held_ = {};  // what was brought may be what is wrong
+    if (failure) resident_ = {};  // what was brought may be what is wrong
   }
   ++report_.pieces;
 }
@@ -457,7 +458,7 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
     lost_ = true;
     throw;
   } catch (...) {
-    held_ = {};
+    resident_ = {};
     throw;
   }
 }

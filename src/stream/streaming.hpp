@@ -67,14 +67,14 @@ class Streamer {
 
  private:
   /// The part of an operand that a buffer or the workspace has: rows (B: columns) and steps of k; and where its panels begin.
-  struct Held {
+  struct ResidentPart {
     std::int64_t row, rows, k0, k;
     std::int64_t offset = 0;
-    friend bool operator==(const Held&, const Held&) = default;
+    friend bool operator==(const ResidentPart&, const ResidentPart&) = default;
   };
   /// A's and B's part of a window, and whether they are there already.
   struct WindowParts {
-    std::array<Held, 2> parts{};
+    std::array<ResidentPart, 2> parts{};
     std::array<bool, 2> there{};
   };
   /// Elements come to the device through it.
@@ -88,7 +88,7 @@ class Streamer {
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
   Op op(Role role) const { return role == Role::a ? product_.op_a : product_.op_b; }
   /// The section of the stored matrix that has these rows (B: columns) and steps of k.
-  Section stored(Role role, const Held& part) const {
+  Section stored(Role role, const ResidentPart& part) const {
     return stored_section(role, op(role), part.row, part.rows, part.k0, part.k);
   }
 
@@ -109,12 +109,12 @@ class Streamer {
   /// Enqueues the plan's steps. What a pack step reads comes through strips.
   void run_steps(Call& call, const WindowParts& parts);
   /// Brings a strip of an operand and packs it, and moves the cursor past that.
-  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const Held& part, Cursor& cursor);
+  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const ResidentPart& part, Cursor& cursor);
   /// Waits for a strip that the device no longer reads, calls fill() to put `bytes` into it, and then_use() to enqueue what reads
   /// them.
   void through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
                      const std::function<void(const StripBuffer&)>& then_use);
-  void bring_window(Role role, const Held& part);
+  void bring_window(Role role, const ResidentPart& part);
   /// Brings a section of a matrix of C's type, converted to the accumulator's. If `add_beta_times` is given, beta times its
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
@@ -135,11 +135,11 @@ class Streamer {
   WorkBuffers work_;
   unsigned c_ = 0;
   std::array<unsigned, 2> windows_{};  ///< A's and B's, where they are not packed
-  std::array<std::optional<Held>, 2> held_{};
+  std::array<std::optional<ResidentPart>, 2> resident_{};
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   unsigned bias_ = 0;
-  std::vector<std::byte> band_;           ///< through which C comes back
+  std::vector<std::byte> staging_;        ///< through which C comes back
   std::vector<std::byte> added_;          ///< through which a C comes that D is added to
   std::unique_ptr<Checksums> checksums_;  ///< if wanted
   std::vector<std::uint64_t> checked_;    ///< hashes of the parts of C that were checked

@@ -547,7 +547,7 @@ TEST_CASE("inspect shows the plan for a device") {
   CHECK(plan["stages"][0]["source"] == plan["source"]);
   CHECK(plan["grid"] == json{25, 13});
   CHECK(plan["steps"].size() == plan["dispatches"]);
-  CHECK(plan["traffic"]["a_from_buffer"] == 200);
+  CHECK(plan["traffic"]["buffer_reads_of_a"] == 200);
   CHECK(plan["source"].get<std::string>().find("#version 430") != std::string::npos);
 }
 
@@ -640,7 +640,7 @@ TEST_CASE("devices says what shaders can do") {
     for (const char* type : {"f64", "f16", "i8", "i16", "i64"})
       CHECK((probes["arithmetic"][type].is_null() || probes["arithmetic"][type].is_string()));
     CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
-    CHECK(probes["image_buffer_texels"] >= 65536);
+    CHECK(probes["image_buffer_vectors"] >= 65536);
     CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
     // Where it computes behind a window, Mesa takes the time of queries when the window's picture is drawn.
     if (device["platform"] == "wgl" && device["software"].get<bool>())

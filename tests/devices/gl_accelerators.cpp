@@ -492,7 +492,7 @@ TEST_CASE("distributed matrices: sections move, products do not") {
   DistributedMatrix by_rows(accelerators, a), everywhere(accelerators, a, Distribution::replicated);
   DistributedMatrix right(accelerators, b, Distribution::replicated);
   std::int64_t row = 0;
-  for (const DistributedMatrix::Band& band : by_rows.bands()) {
+  for (const DistributedMatrix::RowRange& band : by_rows.row_ranges()) {
     CHECK(band.row == row);
     CHECK(band.rows >= 10);
     row += band.rows;
@@ -541,7 +541,7 @@ TEST_CASE("distributed matrices: sections move, products do not") {
   CHECK(c.download() == patched);
 
   // A row of a neighbour; the same rows on the same accelerator, which stay there; and rows that become a replicated matrix.
-  const auto bands = c.bands();
+  const auto bands = c.row_ranges();
   DistributedMatrix halo(accelerators, 31, 17);
   moved = accelerators.bytes_moved();
   halo.copy(c, {0, 0, bands[0].rows, 17});
@@ -620,7 +620,7 @@ TEST_CASE("an accelerator that vanishes between calls is named, and what it had 
   copies.upload(b);
   // Those made from now on are on what is left.
   DistributedMatrix rows2(accelerators, a), c2(accelerators, 12, 7);
-  CHECK(rows2.bands().size() == 1);
+  CHECK(rows2.row_ranges().size() == 1);
   accelerators.gemm({.a = &rows2, .b = &copies, .c = &c2}, naive);
   CHECK(c2.download() == multiply_serial(a, b));
   Example example(20, 20, 20);
@@ -631,14 +631,14 @@ TEST_CASE("an accelerator that vanishes between calls is named, and what it had 
 TEST_CASE("rows by measured rates") {
   Accelerators accelerators = several(2);
   accelerators.rebalance();  // nothing is measured
-  CHECK(DistributedMatrix(accelerators, 100, 2).bands()[0].rows == 50);
+  CHECK(DistributedMatrix(accelerators, 100, 2).row_ranges()[0].rows == 50);
   Example example(256, 64, 64);
   accelerators.multiply(example.product(), streaming());
   accelerators.rebalance();
   const auto info = accelerators.info();
   const double share = info[0].rate / (info[0].rate + info[1].rate);
   if (info[0].rate > 0 && info[1].rate > 0)
-    CHECK(std::abs(static_cast<double>(DistributedMatrix(accelerators, 1000, 2).bands()[0].rows) - 1000 * share) <= 1);
+    CHECK(std::abs(static_cast<double>(DistributedMatrix(accelerators, 1000, 2).row_ranges()[0].rows) - 1000 * share) <= 1);
 }
 
 TEST_CASE("reproducible: however many accelerators share a product, and however, its bits are those of one engine") {

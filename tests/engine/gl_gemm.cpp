@@ -151,8 +151,8 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
         options.limits->splits_storage_loads = splits;
         const DeviceMatrix c(engine, m, n);
         const Gemm product{.op_a = op_a, .op_b = op_b, .a = a.view(), .b = b.view(), .c = c.view()};
-        CHECK(make_plan(Engine::problem(product), engine.limits(), options).wide ==
-              (splits && engine.limits().image_buffer_bytes > 0 ? Panels::image : Panels::storage));
+        CHECK(make_plan(Engine::problem(product), engine.limits(), options).vector_reads ==
+              (splits && engine.limits().image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage));
         engine.gemm(product, options);
         results.push_back(c.download());
       }
@@ -164,7 +164,7 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
     }
 }
 
-TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a texel at a time, however A and B lie", T, half, bfloat16, float8_e4m3fn,
+TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a vector at a time, however A and B lie", T, half, bfloat16, float8_e4m3fn,
                    float8_e5m2, std::int8_t) {
   Engine& engine = test::engine();
   PlanOptions options;
@@ -178,7 +178,7 @@ TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a texel at a time, howeve
       const DeviceMatrix lies_a(engine, op_a == Op::none ? a : transpose(a)), lies_b(engine, op_b == Op::none ? b : transpose(b)),
           c(engine, m, n, type_of<accumulator_t<T>>());
       const Gemm product{.op_a = op_a, .op_b = op_b, .a = lies_a.view(), .b = lies_b.view(), .c = c.view()};
-      CHECK(make_plan(Engine::problem(product), engine.limits(), options).wide == Panels::storage);
+      CHECK(make_plan(Engine::problem(product), engine.limits(), options).vector_reads == VectorReads::storage);
       engine.gemm(product, options);
       const Check check = check_full(a, b, c.template download<accumulator_t<T>>());
       CHECK(check.method == "exact");

@@ -393,7 +393,7 @@ TEST_CASE("no texture keeps a workspace of the caller's alive") {
     const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
     Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
     engine.gemm(product, packed);
-    const bool image = panels(*packed.kernel) == Panels::image;
+    const bool image = panels(*packed.kernel) == VectorReads::image;
     CHECK(shown().size() == (image ? 1 : 0));  // the engine's own workspace
     for (const bool scoped : {false, true}) {
       CAPTURE(scoped);
@@ -538,14 +538,14 @@ using test::text;
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
 /// and on top of that outside, where nothing is bound.
 const CallCounts outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
-                          {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
-                          {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
-                          {"glUseProgram", 1},     {"glBindBufferBase", 3}};
+                               {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                               {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                               {"glUseProgram", 1},     {"glBindBufferBase", 3}};
 /// The same where a program and a range of a buffer at each binding are bound.
 const CallCounts outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
-                                {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
-                                {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
-                                {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
+                                     {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
+                                     {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
+                                     {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
 /// what is sent as uniforms.
 const CallCounts packed_in_scope{

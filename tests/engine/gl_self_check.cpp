@@ -166,7 +166,8 @@ TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie
       const DeviceMatrix a(engine, ones(4096, 64)), b(engine, ones(16, 64)), c(engine, 4096, 16);  // A has a MiB
       CHECK_THROWS_AS(engine.gemm({.op_b = Op::transpose, .a = a.view(), .b = b.view(), .c = c.view()}, options), Unsupported);
       REQUIRE(engine.struck_off().size() == 1);
-      CHECK(engine.struck_off().front().program.wide == (splits && has_images ? Panels::image : Panels::storage));
+      CHECK(engine.struck_off().front().program.vector_reads ==
+            (splits && has_images ? VectorReads::image : VectorReads::storage));
       engine.release();
     }
 }

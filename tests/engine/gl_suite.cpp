@@ -68,12 +68,12 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
     for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(std::max(1, sample.quick_share / 4)))
       programs.push_back(all[i]);
     const kernels::ProductFamily& family = kernels::product_family(sample.quick.front());
-    const bool splits = family.can_split(), reads_wide = family.wide_reads() != kernels::WideReads::none,
+    const bool splits = family.can_split(), reads_vectors = family.vector_operands() != kernels::VectorOperands::none,
                transposes = family.runs_transposed({.m = 2, .n = 3, .c = {.layout = Layout::column_major}}),
                packs = std::any_of(members.begin(), members.end(),
-                                   [](const Kernel&kernel) { return panels(kernel) != Panels::none; });
+                                   [](const Kernel&kernel) { return panels(kernel) != VectorReads::none; });
     // Few programs read wide, and few of their cases lie so that they would if A and B began elsewhere.
-    const test::Seen seen = run(programs, reads_wide ? 90 : 30, seed);
+    const test::Seen seen = run(programs, reads_vectors ? 90 : 30, seed);
     CAPTURE(to_string(sample.quick.front()));
     REQUIRE(!programs.empty());
     if (part().of > 1) continue;  // what all of them see, a part need not
@@ -83,8 +83,8 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
     if (packs) CHECK(seen.packed > 20);
     if (splits || packs) CHECK(seen.workspace > 10);
     if (transposes) CHECK(seen.transposed > 50);
-    if (reads_wide) CHECK(seen.wide > 2);
-    if (reads_wide) CHECK(seen.narrow > 1);
+    if (reads_vectors) CHECK(seen.vector_reads > 2);
+    if (reads_vectors) CHECK(seen.narrow > 1);
     if (!splits && !packs) plain += seen;
   }
   if (part().of > 1) return;

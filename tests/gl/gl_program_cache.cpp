@@ -15,8 +15,8 @@
 #include <glgemm/glgemm.hpp>
 #include <glgemm/plan.hpp>
 
-#include "engine/state.hpp"
 #include "base/hash.hpp"
+#include "engine/state.hpp"
 #include "gl/program_cache.hpp"
 #include "processes/child.hpp"
 #include "support/context.hpp"
@@ -264,8 +264,8 @@ Timed programs_in_a_process(const std::string& folder) {
   // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
   // elsewhere.
 #if defined(_WIN32)
-  const glgemm::tools::Scratch scratch;
-  const glgemm::tools::Ended ended =
+  const glgemm::tools::TemporaryFolder scratch;
+  const glgemm::tools::ProgramResult ended =
       run_program({"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
                   {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);
   CHECK(ended.status == 0);

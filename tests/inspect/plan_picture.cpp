@@ -35,7 +35,7 @@ TEST_CASE("inspect - the parts of a tile's invocations are all of it, each eleme
                                "register:tile_m=8,tile_n=8,workgroup=16", "register:workgroup_y=4", "outer:tile_m=4,tile_n=16"}) {
       CAPTURE(kernel);
       const Plan plan = plan_with(kernel, 300, 300, std::string(kernel).starts_with("outer") ? 2 : 300, type);
-      const Tile block = tile(plan.kernel);
+      const Block block = block_of(plan.kernel);
       const Invocations count = invocations_of_tile(plan);
       std::set<std::pair<std::int64_t, std::int64_t>> seen;
       std::int64_t elements = 0;
@@ -54,7 +54,7 @@ TEST_CASE("inspect - the parts of a tile's invocations are all of it, each eleme
       CHECK(static_cast<std::int64_t>(seen.size()) == elements);
       CHECK_THROWS_AS(invocation_part(plan, count.across, 0), std::out_of_range);
     }
-  // As blocked.comp says: squares of texels, or without wide reads elements as far apart as the tile has texels.
+  // As blocked.comp says: squares of vectors, or without wide reads elements as far apart as the tile has vectors.
   CHECK(invocation_part(plan_with("register:tile_m=8,tile_n=8,workgroup=16", 300, 300, 300), 1, 0).columns ==
         std::vector<std::int64_t>{4, 5, 6, 7, 68, 69, 70, 71});
   CHECK(invocation_part(plan_with("gemv:tile_m=2,tile_n=1,lanes_k=1,workgroup=8", 300, 1, 300), 0, 3).rows ==

@@ -137,7 +137,7 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         for (T& x : ones.elements()) x = T(1.0f);
         for (std::int64_t i = 0; i < count; ++i) rows(i, i % group) = all(i, 0);
         const Matrix<float> sums = engine.multiply(rows, ones, with("gemv:tile_m=1,tile_n=1"), &report);
-        CHECK(report.plan->wide != Panels::none);
+        CHECK(report.plan->vector_reads != VectorReads::none);
         check(sums, "16 bytes at a time");
       }
     });

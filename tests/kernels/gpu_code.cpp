@@ -228,8 +228,8 @@ TEST_CASE("the planner's blocked kernels: no register goes to memory, and the lo
 
 TEST_CASE("what only reads or writes memory does so 16 bytes at a time") {
   const Gpu gpu("navi21");
-  const Code gemv =
-      gpu.compile({.kernel = parse_kernel("gemv:tile_m=4,tile_n=1,lanes_k=32,workgroup=128,panels=0"), .wide = Panels::storage});
+  const Code gemv = gpu.compile(
+      {.kernel = parse_kernel("gemv:tile_m=4,tile_n=1,lanes_k=32,workgroup=128,panels=0"), .vector_reads = VectorReads::storage});
   CHECK(gemv.statistics.at("Spilled VGPRs") == 0);
   CHECK(Code::count(gemv.loop, "buffer_load_dwordx4") == 4);  // of each row of A; B is the same for all of them
   const Code pack = gpu.compile({.kernel = kernels::pack()});

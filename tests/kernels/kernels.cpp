@@ -134,7 +134,7 @@ TEST_CASE("the table of families: each name once, in each place") {
   REQUIRE(kernel_table().size() == kernels::product_families().size());
   CHECK(kernel_table().back() == Kernel{});
   for (const Kernel& step : {kernels::pack(), kernels::reduce()}) {
-    CHECK_THROWS_AS(tile(step), std::invalid_argument);
+    CHECK_THROWS_AS(block_of(step), std::invalid_argument);
     CHECK_THROWS_AS(parse_kernel(to_string(step)), std::invalid_argument);
   }
 }
@@ -229,7 +229,7 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       const Problem problem = within(kernel, 64, 64, 64, 1);
       const Limits all{.shared_bytes = 1 << 20, .image_buffer_bytes = 1 << 30};
       CHECK(why_not(problem, kernel, all) == "");
-      const Tile block = tile(kernel);
+      const Block block = block_of(kernel);
       CHECK(block.rows > 0);
       CHECK(block.columns > 0);
       for (const int size : workgroup(kernel)) CHECK(size > 0);
@@ -244,13 +244,13 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       CHECK((family->shared_bytes(kernel, Type::f32) > 0) == shares);
       CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
       // The macros of panels, and what reads them, agree.
-      const bool packs = panels(kernel) != Panels::none;
+      const bool packs = panels(kernel) != VectorReads::none;
       CHECK((kernels::panel_width(kernel, Role::b, Type::f32) > 0) == packs);
       CHECK(family->has_panels_uniform({.kernel = kernel}) == packs);
       CHECK(kernels::panel_width(kernel, Role::b, Type::f32) % (packs ? 4 : 1) == 0);
       const Traffic its = traffic(problem, kernel);
-      CHECK(its.a_from_buffer >= 1);
-      CHECK(its.b_from_buffer >= 1);
+      CHECK(its.buffer_reads_of_a >= 1);
+      CHECK(its.buffer_reads_of_b >= 1);
       CHECK(its.bytes > 0);
     }
   }

@@ -32,7 +32,7 @@ def programs():
         for variant, type_ in itertools.product(variants, SUM):
             if "WIDE" in variant and type_ in (C64, C128):
                 continue
-            # A texel of doubles holds less of a tile.
+            # A vector of doubles holds less of a tile.
             small = {"TM": 4, "TN": 4, "WORKGROUP": 256} if kernel == "blocked" else {}
             macros = {**small, **variant, "TYPE": type_, "TYPE_C": SUM[type_], "PARTS": 1, "HALVES_BY_INTEGERS": 1}
             for precision in (1, 2, 3) if type_ == F32 else (1,):

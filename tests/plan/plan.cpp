@@ -44,7 +44,7 @@ struct Host {
 void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
   const Problem& p = plan.problem;
   const Strides sa = strides(p, Role::a), sb = strides(p, Role::b), sc = strides(p, Role::c);
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const auto element = [&](const Window& window, std::int64_t index) {
     CHECK(index * element_bytes(p.type) < window.size_bytes);
     return static_cast<std::size_t>(window.offset_bytes / element_bytes(p.type) + index);
@@ -306,14 +306,14 @@ TEST_CASE("kernels have names that read back") {
 TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
   const Problem problem = make_problem(4, 4, 4);
   const Traffic naive = traffic(problem, parse_kernel("naive"));
-  CHECK(naive.a_from_buffer == 4);
-  CHECK(naive.b_from_buffer == 4);
-  CHECK(naive.a_from_shared == 0);
+  CHECK(naive.buffer_reads_of_a == 4);
+  CHECK(naive.buffer_reads_of_b == 4);
+  CHECK(naive.shared_reads_of_a == 0);
   const Traffic tiled = traffic(problem, parse_kernel("tiled:tile=2"));
-  CHECK(tiled.a_from_buffer == 2);
-  CHECK(tiled.b_from_buffer == 2);
-  CHECK(tiled.a_from_shared == 4);
-  CHECK(tiled.b_from_shared == 4);
+  CHECK(tiled.buffer_reads_of_a == 2);
+  CHECK(tiled.buffer_reads_of_b == 2);
+  CHECK(tiled.shared_reads_of_a == 4);
+  CHECK(tiled.shared_reads_of_b == 4);
   CHECK(tiled.bytes == 4 * (16 * 2 + 16 * 2 + 16));
 }
 
@@ -464,7 +464,7 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   const Plan square = make_plan(make_problem(1024, 1024, 1024), cpu, {}, &why);
   CHECK(square == choice(make_problem(1024, 1024, 1024), cpu));  // asked why or not
   CHECK(name(square.kernel) == "register");
-  CHECK(panels(square.kernel) == Panels::image);
+  CHECK(panels(square.kernel) == VectorReads::image);
   CHECK(why.chosen_by == Explanation::By::model);
   CHECK(why.expected_seconds > 0);
   REQUIRE(!why.passed_over.empty());
@@ -585,25 +585,25 @@ TEST_CASE("blocked reads A and B as images if it is told to, or where a driver s
     Limits limits;
     limits.splits_storage_loads = splits;
     limits.image_buffer_bytes = image_bytes;
-    return make_plan({.m = n, .n = n, .k = n}, limits, {.kernel = parse_kernel(kernel), .split_k = 1}).wide;
+    return make_plan({.m = n, .n = n, .k = n}, limits, {.kernel = parse_kernel(kernel), .split_k = 1}).vector_reads;
   };
   for (const bool splits : {false, true}) {
-    CHECK(read_as(1024, "blocked", splits) == (splits ? Panels::image : Panels::storage));
-    CHECK(read_as(64, "blocked", splits) == Panels::storage);
+    CHECK(read_as(1024, "blocked", splits) == (splits ? VectorReads::image : VectorReads::storage));
+    CHECK(read_as(64, "blocked", splits) == VectorReads::storage);
     for (const std::int64_t n : {64, 1024}) {
-      CHECK(read_as(n, "blocked:images=0", splits) == Panels::storage);
-      CHECK(read_as(n, "blocked:images=1", splits) == Panels::image);
-      CHECK(read_as(n, "blocked:images=1", splits, 0) == Panels::storage);
-      CHECK(read_as(n, "blocked:images=1,panels=1", splits) == Panels::none);
+      CHECK(read_as(n, "blocked:images=0", splits) == VectorReads::storage);
+      CHECK(read_as(n, "blocked:images=1", splits) == VectorReads::image);
+      CHECK(read_as(n, "blocked:images=1", splits, 0) == VectorReads::storage);
+      CHECK(read_as(n, "blocked:images=1,panels=1", splits) == VectorReads::none);
     }
-    CHECK(read_as(63, "blocked:images=1", splits) == Panels::none);
+    CHECK(read_as(63, "blocked:images=1", splits) == VectorReads::none);
   }
 }
 
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
   const Problem good{.m = 64, .n = 40, .k = 24};
   const auto wide = [](const Problem& problem, const Kernel& kernel = parse_kernel("blocked")) {
-    return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .transposed = false}).wide == Panels::storage;
+    return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .transposed = false}).vector_reads == VectorReads::storage;
   };
   CHECK(wide(good));
   CHECK_FALSE(wide(good, parse_kernel("tiled")));

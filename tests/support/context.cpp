@@ -139,7 +139,7 @@ Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
 
 Kernel kernel_here(const std::string& name) {
   const Kernel kernel = parse_kernel(name);
-  return panels(kernel) == Panels::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
+  return panels(kernel) == VectorReads::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
 }
 
 bool has_type(Type type) {

@@ -54,7 +54,7 @@ class Draw {
   /// Shapes around the kernel's edges.
   void draw_sizes() {
     x_.exact = integers_ || random_.coin();
-    const Tile block = tile(x_.key.kernel);
+    const Block block = block_of(x_.key.kernel);
     const auto edge = [&](std::int64_t step, std::int64_t most) {
       return std::min(most, random_.pick<std::int64_t>(
                                 {0, 1, 2, 3, step - 1, step, step + 1, 2 * step + 1, 3 * step, 1 + random_.below(most)}));
@@ -64,7 +64,7 @@ class Draw {
     m = edge(block.rows, most(block.rows));
     n = edge(block.columns, most(block.columns));
     if (random_.below(4) == 0) std::swap(m, n);
-    // Panels of whole texels hold more columns than such a kernel takes: it is for products that have no more.
+    // Panels of whole vectors hold more columns than such a kernel takes: it is for products that have no more.
     if (kernels::panel_width(x_.key.kernel, Role::b, type_) > block.columns)
       (random_.coin() ? m : n) = random_.below(block.columns + 1);
     k = edge(8, m * n > 2000 ? 20 : 70);
@@ -76,7 +76,7 @@ class Draw {
     if (aligned_ && random_.below(4) != 0)
       for (std::int64_t* const size : {&k, &m, &n}) {
         *size = round_up(*size, 16 / element_bytes(type_));
-        if (kernels::product_family(x_.key.kernel).wide_reads() == kernels::WideReads::a) break;
+        if (kernels::product_family(x_.key.kernel).vector_operands() == kernels::VectorOperands::a) break;
       }
     const kernels::MaxSizes max = kernels::product_family(x_.key.kernel).max_sizes(x_.key.kernel);
     m = std::min(m, max.m), n = std::min(n, max.n), k = std::min(k, max.k);

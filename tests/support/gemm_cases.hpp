@@ -55,10 +55,10 @@ struct Way {
 
 /// How many of a number of cases were of a kind that only a case's shape, views or options decide.
 struct Seen {
-  std::int64_t transposed = 0;  ///< C^T ran
-  std::int64_t split = 0;       ///< k in parts
-  std::int64_t wide = 0;        ///< what was read as it lies was read by 16 bytes
-  std::int64_t narrow = 0;      ///< the same, but A or B began elsewhere
+  std::int64_t transposed = 0;    ///< C^T ran
+  std::int64_t split = 0;         ///< k in parts
+  std::int64_t vector_reads = 0;  ///< what was read as it lies was read by 16 bytes
+  std::int64_t narrow = 0;        ///< the same, but A or B began elsewhere
   std::int64_t packed = 0;
   std::int64_t pieces = 0;     ///< more than one piece
   std::int64_t workspace = 0;  ///< a workspace of the caller's

@@ -109,7 +109,8 @@ void Walk::check_plan() const {
   if (const std::string wrong = wrong_workspace(plan_.workspace); !wrong.empty()) throw Wrong(wrong);
   check_buffers(plan_, limits_);
   const std::int64_t panels_bytes = plan_.workspace.panels_a.size_bytes + plan_.workspace.panels_b.size_bytes;
-  if (panels(plan_.kernel) == Panels::image) require(panels_bytes <= limits_.image_buffer_bytes, "panels too large for an image");
+  if (panels(plan_.kernel) == VectorReads::image)
+    require(panels_bytes <= limits_.image_buffer_bytes, "panels too large for an image");
   for (const Window& part : {plan_.workspace.panels_a, plan_.workspace.panels_b, plan_.workspace.sums})
     require(part.size_bytes <= limits_.storage_block_bytes, "a part of the workspace too large for a binding");
   require(
@@ -220,7 +221,7 @@ void Walk::check_panels(const Step& step, const Cursor& at) const {
 
 void Walk::take_multiply(const Step& step, const Cursor& at) {
   if (at.item == 0 && at.group_x == 0 && at.group_y == 0) check_panels(step, at);
-  const Tile block = tile(plan_.kernel);
+  const Block block = block_of(plan_.kernel);
   const bool in_groups = kernels::product_family(plan_.kernel).packs_items();
   const std::int64_t items = in_groups ? step.items : step.groups[2];
   require(items == step.items, "not as many layers as the grid has");

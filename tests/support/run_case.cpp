@@ -284,12 +284,12 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
   const Plan& plan = *ran.report.plan;
   seen.transposed += plan.transposed;
   seen.split += plan.parts > 1;
-  seen.wide += plan.wide != Panels::none;
+  seen.vector_reads += plan.vector_reads != VectorReads::none;
   Problem begins_well = plan.problem;
   begins_well.a.aligned = begins_well.b.aligned = true;
   seen.narrow +=
-      plan.wide == Panels::none &&
-      kernels::product_family(plan.kernel).reads_wide(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
+      plan.vector_reads == VectorReads::none &&
+      kernels::product_family(plan.kernel).reads_vectors(plan.kernel, begins_well, plan.piece_m, plan.piece_n, plan.piece_k);
   seen.packed += plan.packs(Role::b);
   seen.pieces += size(plan).pieces > 1;
   seen.workspace += x.own_workspace && workspace_bytes > 0;

@@ -34,8 +34,8 @@ inline ToolRun run_tool(const std::string& arguments) {
     in_word = true;
     if (c != '\'') words.back() += c;
   }
-  const glgemm::tools::Scratch scratch;
-  const glgemm::tools::Ended ended = run_program(words, {}, 0, scratch);
+  const glgemm::tools::TemporaryFolder scratch;
+  const glgemm::tools::ProgramResult ended = run_program(words, {}, 0, scratch);
   return {ended.status, ended.out, ended.err};
 }
 #else

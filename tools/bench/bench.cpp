@@ -48,7 +48,7 @@ std::vector<RequestedKernel> parse_kernels(std::string_view text) {
 namespace {
 
 /// One shape and the kernels that will run on it.
-struct Job {
+struct ShapeRun {
   Shape shape;
   std::vector<RequestedKernel> kernels;
   std::vector<RequestedKernel> space;  ///< every point of the tuner's space, if the space was asked for
@@ -77,13 +77,13 @@ std::vector<RequestedKernel> points_of_space(const Problem& problem, const Limit
 }
 
 /// @throws Unsupported  no kernel can run any of the shapes, and there is nothing else to measure
-std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
-  std::vector<Job> jobs;
+std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
+  std::vector<ShapeRun> jobs;
   std::string left_out;
   for (const Shape& shape : options.shapes) {
     const Problem problem = problem_of(shape, options.type, options.batch);
     require_memory(shape, options.type, options.batch);
-    Job job{shape, {}, {}};
+    ShapeRun job{shape, {}, {}};
     for (const RequestedKernel& requested : options.kernels) {
       if (requested.space) {
         job.space = points_of_space(problem, limits);
@@ -106,7 +106,7 @@ std::vector<Job> make_jobs(const BenchOptions& options, const Limits& limits, Ta
     jobs.push_back(std::move(job));
   }
   const bool has_some =
-      std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return !job.kernels.empty() || !job.space.empty(); });
+      std::any_of(jobs.begin(), jobs.end(), [](const ShapeRun& job) { return !job.kernels.empty() || !job.space.empty(); });
   if (!has_some && !left_out.empty() && options.peers.empty()) throw Unsupported("no kernel can run this: " + left_out);
   return jobs;
 }
@@ -137,7 +137,7 @@ std::optional<Roofline> find_roofline(const BenchOptions& options, const DeviceI
 
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& out) {
   Table table(out, options);
-  const std::vector<Job> jobs = make_jobs(options, engine.limits(), table);
+  const std::vector<ShapeRun> jobs = make_jobs(options, engine.limits(), table);
   std::vector<PeerClient> peers = start_peers(options);
   const auto work = [&](const Shape& shape) { return flops(shape, options.type, options.batch); };
   double total_work = 0;
@@ -158,7 +158,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   std::vector<Ours> ours;
   std::vector<std::string> images;
   std::vector<Ratio> all_shapes;
-  for (const Job& job : jobs) {
+  for (const ShapeRun& job : jobs) {
     const Shape& shape = job.shape;
     const std::unique_ptr<Trial> trial = make_trial(shape, options);
     progress.show(work_done, to_string(shape) + ", serial loop");

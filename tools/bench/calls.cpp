@@ -173,18 +173,18 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
     Progress progress(1);
     const int rounds = options.repeats.value_or(3);
     for (int round = 0; round < rounds && kept; ++round) {
-      const Scratch scratch;
+      const TemporaryFolder scratch;
       const auto run = [&](Times& times, const char* which, const char* drivers) {
         progress.show(static_cast<double>(round) / rounds, to_string(shape) + ", " + which);
         const std::string folder = scratch.file(drivers);
         std::filesystem::create_directories(to_path(folder));  // not every driver makes its own
         const double start = milliseconds_now();
-        const Ended ended = run_program(words,
-                                        {{"GLGEMM_PROGRAM_CACHE", scratch.file("programs")},
-                                         {"MESA_SHADER_CACHE_DIR", folder},
-                                         {"MESA_GLSL_CACHE_DIR", folder},
-                                         {"__GL_SHADER_DISK_CACHE_PATH", folder}},
-                                        600, scratch);
+        const ProgramResult ended = run_program(words,
+                                                {{"GLGEMM_PROGRAM_CACHE", scratch.file("programs")},
+                                                 {"MESA_SHADER_CACHE_DIR", folder},
+                                                 {"MESA_GLSL_CACHE_DIR", folder},
+                                                 {"__GL_SHADER_DISK_CACHE_PATH", folder}},
+                                                600, scratch);
         last = Json::parse(ended.out, nullptr, false);
         if (!last.is_object()) throw std::runtime_error("a process that multiplies for the first time failed: " + why(ended));
         if (ended.status != 0) {

@@ -25,7 +25,7 @@ nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& optio
                {"requested", x.requested}});
   if (x.space) json["space"] = true;
   if (x.kernel) {
-    const Tile block = tile(*x.kernel);
+    const Block block = block_of(*x.kernel);
     json.update({{"kernel", std::string(name(*x.kernel))},
                  {"tile", {block.rows, block.columns}},
                  {"slices", x.report.slices},

@@ -399,7 +399,7 @@ PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
 }
 
 std::string tile_text(const Kernel& kernel) {
-  const Tile block = tile(kernel);
+  const Block block = block_of(kernel);
   return fmt::format("{}x{}", block.rows, block.columns);
 }
 

@@ -336,7 +336,7 @@ Probes probe(GetProcAddress get_proc_address) {
   find_rounding<GLfloat>("f32", "float", result.rounding);
   find_rounding<GLdouble>("f64", "double", result.rounding);
   result.binary = find_binary();
-  result.image_buffer_texels = integer(GL_MAX_TEXTURE_BUFFER_SIZE);
+  result.image_buffer_vectors = integer(GL_MAX_TEXTURE_BUFFER_SIZE);
   result.image_offset_alignment = integer(GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT);
   result.compute_images = integer(GL_MAX_COMPUTE_IMAGE_UNIFORMS);
   GLint bits = 0;

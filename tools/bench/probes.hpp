@@ -55,7 +55,7 @@ struct Probes {
   std::vector<Rounding> rounding;
   Binary binary;
   std::vector<std::string> matrix_extensions;  ///< whose names speak of cooperative matrices
-  std::int64_t image_buffer_texels = 0;        ///< GL_MAX_TEXTURE_BUFFER_SIZE
+  std::int64_t image_buffer_vectors = 0;       ///< GL_MAX_TEXTURE_BUFFER_SIZE
   std::int64_t image_offset_alignment = 0;     ///< GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT, in bytes
   std::int64_t compute_images = 0;             ///< GL_MAX_COMPUTE_IMAGE_UNIFORMS
   std::int64_t timer_bits = 0;                 ///< of GL_TIMESTAMP

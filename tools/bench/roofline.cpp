@@ -144,9 +144,9 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
   constexpr std::int64_t element = 16;
   std::int64_t window = bytes;
   if (image) {
-    GLint texels = 0;
-    glGetIntegerv(GL_MAX_TEXTURE_BUFFER_SIZE, &texels);
-    window = std::min(window, element * texels);
+    GLint vectors = 0;
+    glGetIntegerv(GL_MAX_TEXTURE_BUFFER_SIZE, &vectors);
+    window = std::min(window, element * vectors);
   } else {
     GLint64 block = 0;
     glGetInteger64v(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &block);

@@ -149,7 +149,7 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
 
 /// What is said of a plan in more than one place.
 struct PlanValues {
-  Tile block;
+  Block block;
   std::array<int, 3> group;
   Grid groups;
   PlanSize count;
@@ -308,9 +308,9 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
     first = false;
   }
   line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
-  line("  alignment", plan.packs(Role::a)         ? "any: A is brought into aligned panels"
-                      : plan.wide == Panels::none ? "any: A is read element by element"
-                      : plan.wide == Panels::image
+  line("  alignment", plan.packs(Role::a)                      ? "any: A is brought into aligned panels"
+                      : plan.vector_reads == VectorReads::none ? "any: A is read element by element"
+                      : plan.vector_reads == VectorReads::image
                           ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
                           : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
   if (plan.parts > 1)
@@ -333,8 +333,8 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
     line(label, fmt::format("{:>15} {:>20}", buffer, shared));
   };
   reads("reads", "from the buffer", "from shared memory");
-  reads("  each of A", decimal(t.a_from_buffer), decimal(t.a_from_shared));
-  reads("  each of B", decimal(t.b_from_buffer), decimal(t.b_from_shared));
+  reads("  each of A", decimal(t.buffer_reads_of_a), decimal(t.shared_reads_of_a));
+  reads("  each of B", decimal(t.buffer_reads_of_b), decimal(t.shared_reads_of_b));
   line("  traffic",
        decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
   if (shown.source)
@@ -388,7 +388,7 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"expected_seconds", planned.why.expected_seconds},
             {"passed_over", Json::array()},
             {"stages", Json::array()},
-            {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.wide)))},
+            {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.vector_reads)))},
             {"panels", std::string(panels_names.at(static_cast<std::size_t>(panels(plan.kernel))))},
             {"parts", plan.parts},
             {"part_k", plan.part_k},
@@ -406,10 +406,10 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"dispatches", count.dispatches},
             {"steps", Json::array()},
             {"traffic",
-             {{"a_from_buffer", t.a_from_buffer},
-              {"b_from_buffer", t.b_from_buffer},
-              {"a_from_shared", t.a_from_shared},
-              {"b_from_shared", t.b_from_shared},
+             {{"buffer_reads_of_a", t.buffer_reads_of_a},
+              {"buffer_reads_of_b", t.buffer_reads_of_b},
+              {"shared_reads_of_a", t.shared_reads_of_a},
+              {"shared_reads_of_b", t.shared_reads_of_b},
               {"bytes", t.bytes},
               {"flops_per_byte", t.flops_per_byte}}}};
   if (const TunedChoice* const entry = tuned_entry(planned, device))
@@ -474,8 +474,8 @@ std::vector<std::pair<std::string, std::string>> compared(const Planned& planned
       {"pieces", grouped(count.pieces)},
       {"dispatches", grouped(count.dispatches)},
       {"workspace", grouped(plan.workspace.size_bytes) + " bytes"},
-      {"reads", "each of A " + decimal(t.a_from_buffer) + ", of B " + decimal(t.b_from_buffer)},
-      {"  shared", "each of A " + decimal(t.a_from_shared) + ", of B " + decimal(t.b_from_shared)},
+      {"reads", "each of A " + decimal(t.buffer_reads_of_a) + ", of B " + decimal(t.buffer_reads_of_b)},
+      {"  shared", "each of A " + decimal(t.shared_reads_of_a) + ", of B " + decimal(t.shared_reads_of_b)},
       {"traffic", decimal(t.bytes / 1e6) + " MB"},
       {"  per byte", decimal(t.flops_per_byte) + " operations"}};
   return list;

@@ -47,7 +47,7 @@ struct Grid {
 
 /// The workgroups of a whole piece.
 inline Grid grid(const Plan& plan) {
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   return {ceil_div(plan.piece_n, block.columns), ceil_div(plan.piece_m, block.rows)};
 }
 

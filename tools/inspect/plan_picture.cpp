@@ -179,7 +179,7 @@ std::vector<Step> slices_of_piece(const Plan& plan, std::size_t most) {
   return steps;
 }
 
-/// Whether each invocation of a workgroup computes a block of another item. tile() is then the block of one invocation.
+/// Whether each invocation of a workgroup computes a block of another item. block_of() is then the block of one invocation.
 bool has_many_items(const Kernel& kernel) {
   return name(kernel) == "small";
 }
@@ -187,7 +187,7 @@ bool has_many_items(const Kernel& kernel) {
 /// A piece of C in tiles, which slices take in turn.
 double draw_piece(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const Grid groups = grid(plan);
   const bool in_blocks = has_many_items(plan.kernel);
   picture.text({0, 14}, in_blocks ? "An item of C: blocks" : "A piece of C: slices of workgroups", "title");
@@ -232,7 +232,7 @@ double draw_piece(Drawing& picture, const Planned& planned) {
 /// A workgroup's tile, and in it what one invocation computes.
 double draw_tile(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
   const Invocations count = invocations_of_tile(plan);
   const InvocationPart part = invocation_part(plan, std::min<std::int64_t>(1, count.across - 1), 0);
@@ -426,7 +426,7 @@ std::vector<std::string> headlines(const Planned& planned, const Device& device,
 }  // namespace
 
 Invocations invocations_of_tile(const Plan& plan) {
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const auto of_invocation = [&](const char* name, std::int64_t most) {
     return std::clamp<std::int64_t>(parameter_or(plan.kernel, name, 1), 1, std::max<std::int64_t>(1, most));
   };
@@ -436,15 +436,15 @@ Invocations invocations_of_tile(const Plan& plan) {
 // The shaders' contracts say which elements an invocation has. In a row they are vectors of 16 bytes. In a column they are
 // contiguous (register), single rows (gemv) or vectors (blocked).
 InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down) {
-  const Tile block = tile(plan.kernel);
+  const Block block = block_of(plan.kernel);
   const Invocations count = invocations_of_tile(plan);
   if (across < 0 || down < 0 || across >= count.across || down >= count.down)
     throw std::out_of_range("invocation_part: there are " + times({count.across, count.down}) + " invocations");
   const std::int64_t rows = block.rows / count.down, columns = block.columns / count.across;
-  const std::int64_t texel = 16 / std::min<std::int64_t>(16, element_bytes(accumulator(plan.problem.type)));
-  const bool block_of_texels = parameter_or(plan.kernel, "block_m", 0) > 0;
-  // Without panels and without wide reads a texel of blocked holds elements that lie as far apart as the tile has texels.
-  const bool scattered = block_of_texels && panels(plan.kernel) == Panels::none && plan.wide == Panels::none;
+  const std::int64_t vector = 16 / std::min<std::int64_t>(16, element_bytes(accumulator(plan.problem.type)));
+  const bool block_of_vectors = parameter_or(plan.kernel, "block_m", 0) > 0;
+  // Without panels and without wide reads a vector of blocked holds elements that lie as far apart as the tile has vectors.
+  const bool scattered = block_of_vectors && panels(plan.kernel) == VectorReads::none && plan.vector_reads == VectorReads::none;
   const auto elements = [&](std::int64_t number, std::int64_t at, std::int64_t beside, std::int64_t together, std::int64_t all) {
     std::vector<std::int64_t> list;
     for (std::int64_t i = 0; i < number; ++i) {
@@ -454,9 +454,9 @@ InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64
     return list;
   };
   const bool by_rows = parameter_or(plan.kernel, "lanes_k", 0) > 0;
-  const std::int64_t rows_together = by_rows ? 1 : block_of_texels ? std::min(texel, rows) : rows;
+  const std::int64_t rows_together = by_rows ? 1 : block_of_vectors ? std::min(vector, rows) : rows;
   return {elements(rows, down, count.down, rows_together, block.rows),
-          elements(columns, across, count.across, std::min(texel, columns), block.columns)};
+          elements(columns, across, count.across, std::min(vector, columns), block.columns)};
 }
 
 std::string picture_of(std::span<const Planned> plans, const Device& device, const std::optional<Roofline>& roof,

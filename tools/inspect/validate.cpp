@@ -50,13 +50,14 @@ std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const V
 constexpr std::size_t in_a_run = 40;
 
 /// Those that it refuses are added to `validated.refused`.
-void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage language, const Scratch& scratch, Validated& validated) {
+void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage language, const TemporaryFolder& scratch,
+                   Validated& validated) {
   std::vector<std::string> command{"glslangValidator", "-S", "comp"};
   for (std::size_t i = 0; i < programs.size(); ++i) {
     command.push_back(scratch.file("program" + std::to_string(i) + ".comp"));
     std::ofstream(command.back()) << source(programs[i], language);
   }
-  const Ended ended = run_program(command, {}, 120, scratch);
+  const ProgramResult ended = run_program(command, {}, 120, scratch);
   if (ended.status == 0) return;
   if (programs.size() == 1)
     validated.refused.push_back({to_string(programs[0]), "glslangValidator", last_words(ended.out + ended.err)});
@@ -67,7 +68,7 @@ void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage languag
 }  // namespace
 
 Validated validate_programs(std::span<const Problem> problems, const ValidateOptions& options) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   if (run_program({"glslangValidator", "--version"}, {}, 60, scratch).status != 0)
     throw std::invalid_argument("--validate: glslangValidator is not here (package glslang-tools)");
   Validated validated;

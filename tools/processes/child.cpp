@@ -45,20 +45,20 @@ std::string last_words(const std::string& text) {
   return words;
 }
 
-Scratch::Scratch() {
+Scratch::TemporaryFolder() {
   const EndHeld held;
   if (const int error = make_temporary_folder(path_))
     throw FileError("no temporary folder can be made: " + system_message(error));
   removed_.emplace(path_, RemovedBySignal::What::folder);
 }
 
-Scratch::~Scratch() {
+Scratch::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(to_path(path_), ignored);
 }
 
-Ended run_program(const Words& words, const Variables& variables, double limit, const Scratch& scratch) {
-  Ended ended;
+ProgramResult run_program(const Words& words, const Variables& variables, double limit, const TemporaryFolder& scratch) {
+  ProgramResult ended;
   Child::Options options;
   options.variables = variables;
   options.out = scratch.file("out");
@@ -94,7 +94,7 @@ Ended run_program(const Words& words, const Variables& variables, double limit, 
   return ended;
 }
 
-std::string why(const Ended& ended) {
+std::string why(const ProgramResult& ended) {
   std::string text = ended.how.empty() ? "exit status " + std::to_string(ended.status) : ended.how;
   const std::string words = last_words(ended.err);
   return words.empty() ? text : text + ": " + words;

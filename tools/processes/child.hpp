@@ -16,7 +16,7 @@ std::string contents(const std::string& path);
 std::string last_words(const std::string& text);
 
 /// What became of a program.
-struct Ended {
+struct ProgramResult {
   int status = -1;  ///< -1: not by itself
   bool late = false;
   std::string how;  ///< "signal 11", "no end within 30 s"
@@ -25,13 +25,13 @@ struct Ended {
 };
 
 /// A folder that goes with what is in it, also where a signal ends this program. A few at a time.
-class Scratch {
+class TemporaryFolder {
  public:
   /// @throws FileError  none can be made
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
@@ -42,9 +42,9 @@ class Scratch {
 /// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to
 /// end. Its output lies in `scratch` meanwhile. A signal that ends this program ends that one first, with what it has started in
 /// its process group. One at a time.
-Ended run_program(const Words& words, const Variables& variables, double limit, const Scratch& scratch);
+ProgramResult run_program(const Words& words, const Variables& variables, double limit, const TemporaryFolder& scratch);
 
 /// What a program says of its end that was no good one: "exit status 2: glgemm bench: ...".
-std::string why(const Ended& ended);
+std::string why(const ProgramResult& ended);
 
 }  // namespace glgemm::tools

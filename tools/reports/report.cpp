@@ -52,7 +52,7 @@ class Reporter {
       throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;
-      const Ended ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);
+      const ProgramResult ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);
       if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
     }
     std::error_code error;
@@ -149,14 +149,14 @@ class Reporter {
     if (progress_) progress_->show(sections_done_, name);
   }
 
-  Ended start(const std::string& name, const Words& words, double limit = 0) {
+  ProgramResult start(const std::string& name, const Words& words, double limit = 0) {
     begins(name);
     return run_program(words, variables_, limit, scratch_);
   }
 
   void devices() {
     const Words words{"glgemm", "devices", "--json"};
-    const Ended ended = start("devices", words, 300);
+    const ProgramResult ended = start("devices", words, 300);
     const Json found = Json::parse(ended.out, nullptr, false);
     if (found.is_object()) report_["devices"] = found.at("devices");
     if (ended.status != 0 || !found.is_object())
@@ -174,7 +174,7 @@ class Reporter {
     std::error_code ignored;
     fs::remove(json, ignored);
     words.insert(words.end(), {"--json", json});
-    const Ended ended = tell ? start(name, words) : run_program(words, variables_, 0, scratch_);
+    const ProgramResult ended = tell ? start(name, words) : run_program(words, variables_, 0, scratch_);
     Json found = Json::parse(contents(json), nullptr, false);
     const bool there = found.is_object();
     if (there && report_["device"].empty()) report_["device"] = found.at("device");
@@ -234,7 +234,7 @@ class Reporter {
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / file, error)) {
         begins("checks, " + name);
-        const Ended ended = run_program(words(folder), variables, 7200, scratch_);
+        const ProgramResult ended = run_program(words(folder), variables, 7200, scratch_);
         result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
         seconds += ended.seconds;
         log += "==== " + name + ": " + result.text + "\n" + ended.out + ended.err + "\n";
@@ -264,7 +264,7 @@ class Reporter {
     words.insert(words.end(), {"--output", table});
     const std::string shown = joined(words), tried = scratch_.file("tune.json");
     words.insert(words.end(), {"--json", tried});
-    const Ended ended = start("tune", words, 60 * options_.tune_minutes);
+    const ProgramResult ended = start("tune", words, 60 * options_.tune_minutes);
     if (const Json found = Json::parse(contents(tried), nullptr, false); found.is_object()) report_["tune"] = found;
     std::error_code error;
     if (fs::exists(to_path(table), error)) {
@@ -380,7 +380,7 @@ class Reporter {
 
   void cublas() {
     if (options_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
-    const Ended there = run_program({options_.cublas}, variables_, 300, scratch_);
+    const ProgramResult there = run_program({options_.cublas}, variables_, 300, scratch_);
     if (there.status == 127) return left_out("cuBLAS", "there is no python3");
     if (there.status != 0)
       return left_out("cuBLAS", there.status == 3
@@ -419,7 +419,7 @@ class Reporter {
                                       false);
       if (!found) return;
       results = found->at("results");
-      const Ended ended = run_program(words, variables_, 3600, scratch_);
+      const ProgramResult ended = run_program(words, variables_, 3600, scratch_);
       const Json cublas = Json::parse(ended.out, nullptr, false);
       if (ended.status == 4) return left_out(step, last_words(ended.err));
       if (ended.status != 0 || !cublas.is_object()) return ends(step, shown, "failed", why(ended), ended.seconds);
@@ -452,7 +452,7 @@ class Reporter {
   }
 
   const ReportOptions& options_;
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   Variables variables_;
   Json report_;
   Json last_;

@@ -42,7 +42,7 @@ class SharedMemory {
 };
 
 /// How a program ended.
-struct ProgramEnd {
+struct ExitStatus {
   int status = -1;      ///< -1: not by itself
   std::string by;       ///< else "signal 11", say
   std::string by_name;  ///< and "Segmentation fault"
@@ -73,7 +73,7 @@ class Child {
   int start(const Words& words, const Options& options);
   /// Whether it has ended; waits so long for that.
   bool wait(std::chrono::milliseconds limit = {});
-  const ProgramEnd& end() const noexcept;
+  const ExitStatus& end() const noexcept;
   /// Asks it to end where the system knows how, else ends it.
   void ask_to_end();
   void kill();

@@ -62,7 +62,7 @@ std::string Worker::ask(const std::string& line, Seconds limit) {
     if (hung) process_.kill();
     process_.hang_up();
     const bool ended = process_.wait(std::chrono::seconds(5));
-    const ProgramEnd& end = process_.end();
+    const ExitStatus& end = process_.end();
     if (!hung && ended)
       how =
           end.by.empty() ? fmt::format("ended with status {}", end.status) : fmt::format("ended by {} ({})", end.by, end.by_name);

@@ -67,7 +67,7 @@ std::vector<std::int64_t> splits(const Problem& problem, const Kernel& kernel, c
   };
   constexpr std::int64_t shortest = 128, most = 256;
   const std::int64_t enough_groups = limits.cpu ? 64 : 4096;
-  const Tile block = tile(kernel);
+  const Block block = block_of(kernel);
   const std::int64_t groups = ((problem.m + block.rows - 1) / block.rows) * ((problem.n + block.columns - 1) / block.columns);
   std::vector<std::int64_t> result{parts(0)};
   for (std::int64_t split = 2; split <= most && split * shortest <= problem.k && groups <= enough_groups / split / problem.batch;
@@ -94,18 +94,18 @@ Space space_of(const Problem& problem, const Engine& engine) {
 }
 
 /// A loaded problem.
-class Bout {
+class LoadedProblem {
  public:
-  Bout() = default;
-  Bout(const Bout&) = delete;
-  Bout& operator=(const Bout&) = delete;
-  virtual ~Bout() = default;
+  LoadedProblem() = default;
+  LoadedProblem(const LoadedProblem&) = delete;
+  LoadedProblem& operator=(const LoadedProblem&) = delete;
+  virtual ~LoadedProblem() = default;
   virtual Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) = 0;
   virtual Verdict check(const Candidate& candidate) = 0;
 };
 
 template <class T>
-class TypedBout final : public Bout {
+class TypedBout final : public LoadedProblem {
   using C = accumulator_t<T>;
 
  public:
@@ -270,7 +270,7 @@ class Server {
     problem.batch = request.at("batch").get<std::int64_t>();
     const auto seed = request.at("seed").get<std::uint64_t>();
     const Space space = space_of(problem_of(problem), engine_);
-    bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<Bout> {
+    bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
       return std::make_unique<TypedBout<T>>(engine_, problem, seed);
     });
     Json candidates = Json::array();
@@ -280,7 +280,7 @@ class Server {
 
   Engine& engine_;
   Injected injected_;
-  std::unique_ptr<Bout> bout_;
+  std::unique_ptr<LoadedProblem> bout_;
 };
 
 }  // namespace

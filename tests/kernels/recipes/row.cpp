@@ -17,12 +17,12 @@ constexpr About about{.name = "row", .summary = "a part of a row of C for each i
 class RowFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  Tile tile(const Kernel& kernel) const override {
+  Block block_of(const Kernel& kernel) const override {
     const Row k = read(kernel);
     return {1, std::int64_t{k.tile_n} * k.workgroup};
   }
   Traffic traffic(const Problem& problem, const Kernel&) const override {
-    return {.a_from_buffer = static_cast<double>(problem.n), .b_from_buffer = static_cast<double>(problem.m)};
+    return {.buffer_reads_of_a = static_cast<double>(problem.n), .buffer_reads_of_b = static_cast<double>(problem.m)};
   }
   std::int64_t k_step(const Kernel&) const override { return 1; }
   Loops loops(const Kernel& kernel) const override {

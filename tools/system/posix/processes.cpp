@@ -201,7 +201,7 @@ struct Child::State {
   pid_t process = -1;
   bool group = false;
   bool ended = true;  // until it has begun
-  ProgramEnd end;
+  ExitStatus end;
   Descriptor channel;
   std::string received;
 
@@ -267,7 +267,7 @@ bool Child::wait(std::chrono::milliseconds limit) {
   return true;
 }
 
-const ProgramEnd& Child::end() const noexcept {
+const ExitStatus& Child::end() const noexcept {
   return state_->end;
 }
 

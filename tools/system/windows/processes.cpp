@@ -223,7 +223,7 @@ struct Child::State {
   Handle process, job;
   DWORD id = 0;
   bool group = false;
-  ProgramEnd end;
+  ExitStatus end;
   Handle channel, ready;  ///< `ready`: something has happened on the channel
   std::string received;
   std::array<char, 4096> part{};
@@ -309,7 +309,7 @@ bool Child::wait(std::chrono::milliseconds limit) {
   return true;
 }
 
-const ProgramEnd& Child::end() const noexcept {
+const ExitStatus& Child::end() const noexcept {
   return state_->end;
 }
 
