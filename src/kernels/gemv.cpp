@@ -92,7 +92,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, k.tile_n)),
-            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, tile(kernel).rows)) * k.workgroup};
+            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block_of(kernel).rows)) * k.workgroup};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 16; }  // what 16 bytes may hold

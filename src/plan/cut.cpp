@@ -57,7 +57,7 @@ class PieceCutter {
         precision_(plan.precision),
         limits_(limits),
         options_(options),
-        block_(tile(plan.kernel)),
+        block_(block_of(plan.kernel)),
         family_(kernels::product_family(plan.kernel)),
         k_step_(family_.k_step(plan.kernel)),
         max_bytes_(max_window_bytes(plan.problem, limits)),

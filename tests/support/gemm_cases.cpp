@@ -62,7 +62,7 @@ std::vector<Kernel> all_kernels(const Limits& limits) {
 
 Seen& Seen::operator+=(const Seen& other) noexcept {
   for (std::int64_t Seen::*const member :
-       {&Seen::transposed, &Seen::split, &Seen::wide, &Seen::narrow, &Seen::packed, &Seen::pieces, &Seen::workspace, &Seen::bands,
+       {&Seen::transposed, &Seen::split, &Seen::vector_reads, &Seen::narrow, &Seen::packed, &Seen::pieces, &Seen::workspace, &Seen::bands,
         &Seen::advances, &Seen::streamed_pieces, &Seen::reproducible, &Seen::extended, &Seen::raised})
     this->*member += other.*member;
   return *this;
