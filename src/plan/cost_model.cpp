@@ -42,9 +42,8 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
     if (kernels::panel_width(kernel, role, problem.type) == 0) continue;
-    const double vectors =
-        (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
-    time += price.dispatch + vectors / price.lanes * (per_vector * price.storage_load + price.storage_vector) / running;
+    const double loads = (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
+    time += price.dispatch + loads / price.lanes * (per_vector * price.storage_load + price.storage_vector) / running;
     if (role == Role::b) programs += 0.3;
   }
   if (parts > 1) {

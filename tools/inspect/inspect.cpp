@@ -156,7 +156,7 @@ struct PlanValues {
   Traffic traffic;
 };
 PlanValues values_of(const Plan& plan) {
-  return {tile(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
+  return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
 }
 
 void line(std::string_view label, std::string_view text) {

@@ -45,14 +45,14 @@ std::string last_words(const std::string& text) {
   return words;
 }
 
-Scratch::TemporaryFolder() {
+TemporaryFolder::TemporaryFolder() {
   const EndHeld held;
   if (const int error = make_temporary_folder(path_))
     throw FileError("no temporary folder can be made: " + system_message(error));
   removed_.emplace(path_, RemovedBySignal::What::folder);
 }
 
-Scratch::~TemporaryFolder() {
+TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(to_path(path_), ignored);
 }
