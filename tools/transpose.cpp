@@ -37,6 +37,7 @@ void run(const Arguments& arguments) {
   // A's columns one after the other are the transpose's rows.
   std::vector<std::byte> elements(static_cast<std::size_t>(rows * columns * type.bytes));
   a.read_stored({0, 0, rows, columns}, elements.data(), Layout::column_major);
+  a.file().require_unchanged();
   output.write({type, {columns, rows}, elements.data()});
   output.file().commit();
   (output.file().is_standard_output() ? std::cerr : std::cout)

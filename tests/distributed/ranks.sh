@@ -16,7 +16,7 @@ ranks() { # ranks N COMMAND...: its status; 124 where it hangs
 }
 int8() { # int8 FILE ROWS COLUMNS: bytes of the tool itself
   {
-    npy_header '|i1' "($2, $3)" False
+    npy_header '|i1' "($2, $3)"
     tail -c +100000 "$glgemm" | head -c $(($2 * $3))
   } >"$1"
 }
@@ -98,6 +98,7 @@ bad() { # bad NAME TEXT RANKS OPTIONS...: status 2, one line on stderr with the 
 }
 bad 'no file' "cannot read 'missing.npy'" 4 missing.npy B.npy -o C.npy
 bad shapes 'the inner sizes 110 and 150 differ' 2 A.npy A.npy -o C.npy
+bad "a terminal's commands" 'no usable device is "\x1b[31mred"' 2 A.npy B.npy -o C.npy --accelerators $'\e[31mred'
 bad 'no folder' 'there is no folder' 2 A.npy B.npy -o missing/C.npy
 bad 'too little memory' 'bytes, and it may have 20000: more ranks take less each (on rank 0 of 2' 2 A.npy B.npy -o C.npy --memory-limit 20000
 bad 'no room for a run' 'a smaller run_k' 2 A.npy B.npy -o C.npy --tile 32 --memory-limit 64000

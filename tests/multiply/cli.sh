@@ -4,26 +4,11 @@
 . "$(dirname "$0")/../support/cli.sh"
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
-# npy FILE TYPE SHAPE DATA [FORTRAN] writes an .npy file; DATA has printf's escapes.
-npy() {
-  {
-    npy_header "$2" "$3" ${5:-False}
-    printf "$4"
-  } >"$1"
-}
-
-# The elements of an .npy file as hexadecimal bytes, and its shape.
-elements() {
-  local length
-  length=$(od -An -tu2 -j8 -N2 "$1")
-  od -An -v -tx1 -j$((10 + length)) "$1" | tr -d ' \n'
-}
-shape() { head -c 128 "$1" | tr -d '\0' | grep -a -o "([0-9, ]*)"; }
-
 one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100' four='\000\000\200\100' five='\000\000\240\100'
 six='\000\000\300\100' seven='\000\000\340\100' eight='\000\000\000\101' nine='\000\000\020\101' ten='\000\000\040\101'
 eleven='\000\000\060\101' twelve='\000\000\100\101'
 
+bytes() { elements "$1" x1 | tr -d ' '; }
 # good NAME EXPECTED-SHAPE EXPECTED-ELEMENTS ARGUMENTS...: status 0, and the result is in C.npy.
 good() {
   local name=$1 want_shape=$2 want=$3
@@ -33,29 +18,8 @@ good() {
   local status=$?
   if [ $status -ne 0 ]; then
     fail "$name: status $status: $(cat stderr)"
-  elif [ "$(shape C.npy)" != "$want_shape" ] || [ "$(elements C.npy)" != "$want" ]; then
-    fail "$name: got $(shape C.npy) $(elements C.npy)"
-  fi
-}
-
-# bad NAME EXPECTED-PART ARGUMENTS...: status 2, one line on stderr with that part in it, nothing on stdout, no file made or changed.
-bad() {
-  local name=$1 part=$2 before after status
-  shift 2
-  before=$(find . -type f ! -name stdout ! -name stderr -exec cksum {} + 2>/dev/null | sort)
-  "$glgemm" "$@" >stdout 2>stderr
-  status=$?
-  after=$(find . -type f ! -name stdout ! -name stderr -exec cksum {} + 2>/dev/null | sort)
-  if [ $status -ne 2 ]; then
-    fail "$name: status $status instead of 2: $(cat stderr)"
-  elif [ "$(wc -l <stderr)" -ne 1 ] || ! grep -q '^glgemm' stderr; then
-    fail "$name: not one line that begins with glgemm: $(cat stderr)"
-  elif ! grep -qF -- "$part" stderr; then
-    fail "$name: '$part' is not in: $(cat stderr)"
-  elif [ -s stdout ]; then
-    fail "$name: something on the standard output: $(cat stdout)"
-  elif [ "$before" != "$after" ]; then
-    fail "$name: files have changed: $(diff <(echo "$before") <(echo "$after"))"
+  elif [ "$(shape C.npy)" != "$want_shape" ] || [ "$(bytes C.npy)" != "$want" ]; then
+    fail "$name: got $(shape C.npy) $(bytes C.npy)"
   fi
 }
 
@@ -106,9 +70,9 @@ good 'inner size 0' '(2, 2)' 00000000000000000000000000000000 multiply two_by_0.
 good 'transpose without elements' '(0, 2)' '' transpose two_by_0.npy
 # An output replaces a file, but an input with --force alone.
 cp B.npy C.npy
-"$glgemm" multiply A.npy B.npy -o C.npy >stdout 2>stderr && [ "$(elements C.npy)" = $product ] || fail "replacing a file: $(cat stderr)"
+"$glgemm" multiply A.npy B.npy -o C.npy >stdout 2>stderr && [ "$(bytes C.npy)" = $product ] || fail "replacing a file: $(cat stderr)"
 cp A.npy S.npy
-"$glgemm" multiply S.npy B.npy -o S.npy --force >stdout 2>stderr && [ "$(elements S.npy)" = $product ] ||
+"$glgemm" multiply S.npy B.npy -o S.npy --force >stdout 2>stderr && [ "$(bytes S.npy)" = $product ] ||
   fail "replacing an input: $(cat stderr)"
 cp A.npy S.npy
 "$glgemm" transpose S.npy -o S.npy --force >stdout 2>stderr && [ "$(shape S.npy)" = '(2, 3)' ] || fail "transposing a file: $(cat stderr)"
@@ -223,5 +187,4 @@ if [ -c /dev/full ]; then
   [ $? -eq 2 ] && grep -q 'standard output' stderr || fail "a full standard output is not told: $(cat stderr)"
 fi
 
-[ $failures -eq 0 ] && echo 'all passed'
-[ $failures -eq 0 ]
+finish

@@ -3,12 +3,6 @@
 # Usage: cli_verify.sh GLGEMM   (GLGEMM is the built tool; the products that it computes itself need a device with OpenGL 4.3)
 . "$(dirname "$0")/../support/cli.sh"
 
-array() {
-  {
-    npy_header "$2" "$3" False
-    printf "$4"
-  } >"$1"
-}
 # verdict NAME STATUS EXPECTED-PART ARGUMENTS...: the status, and the part in what is printed.
 verdict() {
   local name=$1 want=$2 part=$3 status
@@ -19,16 +13,7 @@ verdict() {
   grep -qF -- "$part" stdout || fail "$name: '$part' is not in: $(cat stdout stderr)"
   grep -v 'note: ' stderr >messages && fail "$name: a message: $(cat messages)"
 }
-# bad NAME EXPECTED-PART ARGUMENTS...: status 2, one line on stderr with that part in it besides notes, nothing on stdout.
-bad() {
-  local name=$1 part=$2 status
-  shift 2
-  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
-  status=$?
-  [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stdout stderr)"
-  [ "$(grep -vc 'note:' stderr)" -eq 1 ] && grep '^glgemm verify: ' stderr | grep -qF -- "$part" || fail "$name: '$part' is not in: $(cat stderr)"
-  [ ! -s stdout ] || fail "$name: something on the standard output"
-}
+tool=("$glgemm" verify)
 csv() {
   printf "$2" >"$1.csv"
 }
@@ -100,17 +85,17 @@ verdict 'int64' 0 'right: exact' one.mtx many.mtx many.mtx
 verdict 'int64, one less' 1 'is 1.09951163e+12' one.mtx many.mtx fewer.mtx
 verdict 'int64, far off' 1 'wrong: ' one.mtx many.mtx huge.mtx
 bad 'int64 that cannot be exact' 'is exact only below 2^53: --type f64' huge.mtx huge.mtx one.mtx
-array T.npy '|b1' '(1, 1)' '\1'
+npy T.npy '|b1' '(1, 1)' '\1'
 bad 'bool' "'T.npy' and 'T.npy' hold bool: --type i8 checks a product that counts" T.npy T.npy T.npy
 verdict 'bool, counted' 0 'right: ' T.npy T.npy one.mtx --type i8
 
 # Vectors and batches.
-array v.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
-array S.npy '<f4' '(2, 1, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
-array five.npy '<f4' '()' '\0\0\240\100'
-array batch.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\060\101'
-array other.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\100\101'
-array one_five.npy '<f4' '(1, 1)' '\0\0\240\100'
+npy v.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
+npy S.npy '<f4' '(2, 1, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
+npy five.npy '<f4' '()' '\0\0\240\100'
+npy batch.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\060\101'
+npy other.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\100\101'
+npy one_five.npy '<f4' '(1, 1)' '\0\0\240\100'
 verdict 'vectors' 0 'right: ' v.npy v.npy one_five.npy
 verdict 'a batch' 0 'right: 2 of 2 elements of 2 products compared' S.npy v.npy batch.npy --batch 2
 verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2 --error-histogram batch.svg --json batch.json
@@ -164,5 +149,4 @@ bad 'JSON over an input' "--json: 'A.csv' is the file of the input 'A.csv': give
 bad 'unknown option' '--fast' A.csv A.csv right.csv --fast
 "$glgemm" verify --help >stdout 2>stderr && [ -s stdout ] && [ ! -s stderr ] || fail "--help: $(cat stderr)"
 
-[ $failures -eq 0 ] && echo 'all passed'
-[ $failures -eq 0 ]
+finish

@@ -35,10 +35,45 @@ have_terminals() {
   return 1
 }
 
-# npy_header TYPE SHAPE FORTRAN writes what an .npy file begins with.
+# npy_header TYPE SHAPE [FORTRAN] writes what an .npy file begins with; npy FILE TYPE SHAPE DATA [FORTRAN] all of one, where DATA has
+# printf's escapes.
 npy_header() {
-  local header="{'descr': '$1', 'fortran_order': $3, 'shape': $2, }"
+  local header="{'descr': '$1', 'fortran_order': ${3:-False}, 'shape': $2, }"
   printf '\223NUMPY\001\000'
   printf "\\$(printf %03o $((${#header} % 256)))\\$(printf %03o $((${#header} / 256)))"
   printf '%s' "$header"
+}
+npy() {
+  {
+    npy_header "$2" "$3" ${5:-}
+    printf "$4"
+  } >"$1"
+}
+# What an .npy file says of itself, and its elements as od shows them in the format $2.
+descr() { head -c 128 "$1" | tr -d '\0' | grep -a -o "'descr': '[^']*'" | cut -d"'" -f4; }
+shape() { head -c 128 "$1" | tr -d '\0' | grep -a -o "([0-9, ]*)"; }
+elements() { od -An -v -t"$2" -w65536 -j$((10 + $(od -An -tu2 -j8 -N2 "$1"))) "$1" | tr -s ' ' | sed 's/^ //; s/ $//'; }
+
+# bad NAME EXPECTED-PART ARGUMENTS...: "${tool[@]}" with these arguments ends with status 2, and with one line on stderr, which begins with
+# the tool's name and has that part, besides notes. Nothing is on stdout, and no file was made or changed but for
+# compiled programs. exact=-x: the part is all of the line.
+tool=("$glgemm")
+bad() {
+  local name=$1 part=$2 before after status begins=${tool[*]}
+  shift 2
+  before=$(find . -type f ! -name std\* ! -path './programs/*' -exec cksum {} + 2>/dev/null | sort)
+  "${tool[@]}" "$@" >stdout 2>stderr </dev/null
+  status=$?
+  after=$(find . -type f ! -name std\* ! -path './programs/*' -exec cksum {} + 2>/dev/null | sort)
+  [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stdout stderr)"
+  [ "$(grep -vc ' note: ' stderr)" -eq 1 ] && grep "^${begins##*/}" stderr | grep -qF ${exact-} -- "$part" ||
+    fail "$name: not one line with '$part': $(cat stderr)"
+  [ ! -s stdout ] || fail "$name: something on the standard output: $(cat stdout)"
+  [ "$before" = "$after" ] || fail "$name: files have changed: $(diff <(echo "$before") <(echo "$after"))"
+}
+
+# Ends the script by its result.
+finish() {
+  [ $failures -gt 0 ] || echo 'all passed'
+  exit $((failures > 0))
 }

@@ -460,6 +460,7 @@ NpyMatrix read_matrix(const NpyFile& file) {
     }
     result.values = std::move(values);
   });
+  file.file().require_unchanged();  // what was read is one state of the file
   if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
   if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
     result.notes.push_back(fmt::format("{} {} of {} are beyond the range of {} and become {}", overflowed,

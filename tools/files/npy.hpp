@@ -143,7 +143,7 @@ struct NpyMatrix {
 };
 
 /// Reads all of a file.
-/// @throws FileError       as NpyFile::read
+/// @throws FileError       as NpyFile::read, or the file was changed meanwhile
 /// @throws std::bad_alloc  the memory could not be had
 NpyMatrix read_matrix(const NpyFile& file);
 /// The same, by its name and with NpyFile's other arguments.  @throws FileError  as NpyFile

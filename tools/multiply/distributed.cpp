@@ -308,9 +308,8 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   std::optional<Check> checked;
   int passed = 1;
   on_all_ranks(MPI_COMM_WORLD, [&] {
-    for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
-      if (file) file->file().require_unchanged();
     if (mpi.first() && arguments.check != "none") checked = check_written(product, output.temporary(), options.plan.precision);
+    product.require_unchanged();
     passed = !checked || checked->passed;
   });
   MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -329,7 +328,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
 
 int multiply_distributed(const MultiplyArguments& arguments) {
   const Mpi mpi;
-  const auto say = [](const char* what) { std::cerr << "glgemm multiply: " + std::string(what) + "\n" << std::flush; };
+  const auto say = [](std::string_view what) { std::cerr << "glgemm multiply: " + visible(what, "\n") + "\n" << std::flush; };
   try {
     return run(mpi, arguments);
   } catch (const std::bad_alloc&) {  // on_all_ranks() lets none pass: the others wait for this rank

@@ -118,7 +118,6 @@ int run(const Arguments& arguments, const FileProduct& product) {
   const PlanOptions options = arguments.plan_options();
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
-  product.require_unchanged();  // what was read is one state of each file
   p.precision = options.precision;
   for (const std::string& text : notes) multiply_note(text);
   Outputs outputs(arguments);

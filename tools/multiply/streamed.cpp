@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -37,7 +38,7 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// Of the journals; another one is not gone on with.
-constexpr int journal_format = 1;
+constexpr int journal_format = 2;
 
 std::string size_text(std::int64_t m, std::int64_t n, std::int64_t k) {
   return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
@@ -296,6 +297,11 @@ class Output {
   /// Begins, or goes on.  @throws std::invalid_argument  the earlier run was another one
   void begin(const Json& header) {
     if (earlier_) {
+      if (const Json& format = earlier_->header.value("format", Json()); format != journal_format)
+        throw std::invalid_argument(
+            fmt::format("--resume: {} has the format {} of another version of glgemm, and this one goes on with the format {}; "
+                        "without --resume it starts from the beginning",
+                        quote(journal_path_), format.dump(), journal_format));
       if (const auto list = differences(earlier_->header, header); !list.empty())
         throw std::invalid_argument("--resume: " + quote(journal_path_) + " is of another product: " + joined(list) +
                                     "; without --resume it starts from the beginning");
