@@ -264,7 +264,7 @@ Timed programs_in_a_process(const std::string& folder) {
   // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
   // elsewhere.
 #if defined(_WIN32)
-  const glgemm::tools::TemporaryFolder scratch;
+  const glgemm::tools::ScratchFolder scratch;
   const glgemm::tools::ProgramResult ended =
       run_program({"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
                   {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);

@@ -34,7 +34,7 @@ inline ToolRun run_tool(const std::string& arguments) {
     in_word = true;
     if (c != '\'') words.back() += c;
   }
-  const glgemm::tools::TemporaryFolder scratch;
+  const glgemm::tools::ScratchFolder scratch;
   const glgemm::tools::ProgramResult ended = run_program(words, {}, 0, scratch);
   return {ended.status, ended.out, ended.err};
 }

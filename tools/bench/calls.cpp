@@ -173,7 +173,7 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
     Progress progress(1);
     const int rounds = options.repeats.value_or(3);
     for (int round = 0; round < rounds && kept; ++round) {
-      const TemporaryFolder scratch;
+      const ScratchFolder scratch;
       const auto run = [&](Times& times, const char* which, const char* drivers) {
         progress.show(static_cast<double>(round) / rounds, to_string(shape) + ", " + which);
         const std::string folder = scratch.file(drivers);

@@ -50,7 +50,7 @@ std::vector<Plan> plans_of(const Problem& problem, const Limits& limits, const V
 constexpr std::size_t in_a_run = 40;
 
 /// Those that it refuses are added to `validated.refused`.
-void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage language, const TemporaryFolder& scratch,
+void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage language, const ScratchFolder& scratch,
                    Validated& validated) {
   std::vector<std::string> command{"glslangValidator", "-S", "comp"};
   for (std::size_t i = 0; i < programs.size(); ++i) {
@@ -68,7 +68,7 @@ void ask_validator(std::span<const ProgramKey> programs, ShadingLanguage languag
 }  // namespace
 
 Validated validate_programs(std::span<const Problem> problems, const ValidateOptions& options) {
-  const TemporaryFolder scratch;
+  const ScratchFolder scratch;
   if (run_program({"glslangValidator", "--version"}, {}, 60, scratch).status != 0)
     throw std::invalid_argument("--validate: glslangValidator is not here (package glslang-tools)");
   Validated validated;

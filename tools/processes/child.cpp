@@ -45,19 +45,19 @@ std::string last_words(const std::string& text) {
   return words;
 }
 
-TemporaryFolder::TemporaryFolder() {
+ScratchFolder::ScratchFolder() {
   const EndHeld held;
   if (const int error = make_temporary_folder(path_))
     throw FileError("no temporary folder can be made: " + system_message(error));
   removed_.emplace(path_, RemovedBySignal::What::folder);
 }
 
-TemporaryFolder::~TemporaryFolder() {
+ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   fs::remove_all(to_path(path_), ignored);
 }
 
-ProgramResult run_program(const Words& words, const Variables& variables, double limit, const TemporaryFolder& scratch) {
+ProgramResult run_program(const Words& words, const Variables& variables, double limit, const ScratchFolder& scratch) {
   ProgramResult ended;
   Child::Options options;
   options.variables = variables;

@@ -25,13 +25,13 @@ struct ProgramResult {
 };
 
 /// A folder that goes with what is in it, also where a signal ends this program. A few at a time.
-class TemporaryFolder {
+class ScratchFolder {
  public:
   /// @throws FileError  none can be made
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
@@ -42,7 +42,7 @@ class TemporaryFolder {
 /// Runs a program, `words[0]` "glgemm" being this one, for at most `limit` seconds (0: as long as it takes); then it is asked to
 /// end. Its output lies in `scratch` meanwhile. A signal that ends this program ends that one first, with what it has started in
 /// its process group. One at a time.
-ProgramResult run_program(const Words& words, const Variables& variables, double limit, const TemporaryFolder& scratch);
+ProgramResult run_program(const Words& words, const Variables& variables, double limit, const ScratchFolder& scratch);
 
 /// What a program says of its end that was no good one: "exit status 2: glgemm bench: ...".
 std::string why(const ProgramResult& ended);

@@ -452,7 +452,7 @@ class Reporter {
   }
 
   const ReportOptions& options_;
-  TemporaryFolder scratch_;
+  ScratchFolder scratch_;
   Variables variables_;
   Json report_;
   Json last_;
