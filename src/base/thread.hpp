@@ -70,8 +70,7 @@ class Undisturbed {
 /// Runs tasks in their order on a thread of its own, as a rule one on which a context is current.
 ///
 /// - The queue owns its tasks. A caller that waits for a task may leave by siglongjmp() or be cancelled, and nothing dangles as
-/// long
-///   as the task owns what it uses or refers to what outlives the thread.
+///   long as the task owns what it uses or refers to what outlives the thread.
 /// - The thread blocks all signals, which go to the program's own threads, and has the default floating-point environment.
 /// - A child that fork() makes has no such thread, and a lock may stand locked there for ever. post() refuses there, and the
 ///   destructor frees nothing.
@@ -90,7 +89,7 @@ class Thread {
     stop();
     if (is_here()) return;
     static_cast<void>(thread_.release());
-    new std::shared_ptr<State>(std::move(state_));
+    state_->kept = state_;
   }
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
@@ -101,18 +100,21 @@ class Thread {
   bool is_current() const noexcept { return thread_->get_id() == std::this_thread::get_id(); }
 
   /// What the task returns or throws comes out of the future. The task is destroyed before, on the thread. Any thread may call.
+  /// `what` is the operation that errors name.
   /// @throws GlError           this process is a child of the one that has the thread
   /// @throws std::logic_error  the thread was stopped
   template <class Task>
-  std::future<std::invoke_result_t<Task&>> post(Task task) {
+  std::future<std::invoke_result_t<Task&>> post(const char* what, Task task) {
     if (!is_here())
-      throw GlError("this process is a fork of one that has used glgemm, and OpenGL drivers do not live through a fork");
+      throw GlError(what +
+                    std::string(": this process is a fork of one that has used glgemm, and OpenGL drivers do not live through a "
+                                "fork: start processes by fork and exec, or before OpenGL is used"));
     auto owned = std::make_shared<Posted<Task>>(std::move(task));
     auto result = owned->promise.get_future();
     {
       Undisturbed undisturbed;
       const std::lock_guard lock(state_->mutex);
-      if (state_->is_stopped) throw std::logic_error("the thread was stopped");
+      if (state_->is_stopped) throw std::logic_error(what + std::string(": the thread was stopped"));
       state_->tasks.push_back([owned = std::move(owned)] { owned->run(); });
       state_->changed.notify_one();
     }
@@ -160,6 +162,7 @@ class Thread {
     std::condition_variable changed{};
     std::deque<std::function<void()>> tasks{};
     bool is_stopped = false;
+    std::shared_ptr<State> kept{};  ///< itself, so that it is never destroyed
   };
 
   static int this_process() noexcept {

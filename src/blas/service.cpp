@@ -45,7 +45,7 @@ Known& known() {
 void end() {
   if (owner.load() != ::getpid()) return;
   ending = true;
-  guarded(std::future_status::ready, [] { return thread().post([] {}).wait_for(std::chrono::seconds(10)); });
+  guarded(std::future_status::ready, [] { return thread().post("exit", [] {}).wait_for(std::chrono::seconds(10)); });
 }
 
 /// The context and its engine, made again after it was lost. The thread's own.
@@ -125,7 +125,8 @@ Outcome run(Undisturbed& undisturbed, bool needs_doubles, std::function<void(Eng
   pid_t process = 0;
   if (!owner.compare_exchange_strong(process, ::getpid()) && process != ::getpid()) return Outcome::forked;
   if (ending) return Outcome::ending;
-  std::future<Outcome> done = thread().post([needs_doubles, work = std::move(work)] { return serve(needs_doubles, work); });
+  std::future<Outcome> done =
+      thread().post("gemm", [needs_doubles, work = std::move(work)] { return serve(needs_doubles, work); });
   undisturbed.suspend([&] { done.wait(); });
   return done.get();
 }

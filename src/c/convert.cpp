@@ -109,7 +109,10 @@ glgemm_view from_view(const BufferView& view) {
 }
 
 Gemm Products::add(const Arguments& in, const glgemm_product* given) {
-  const glgemm_product product = in.read(given, "product");
+  return add(in, in.read(given, "product"));
+}
+
+Gemm Products::add(const Arguments& in, const glgemm_product& product) {
   Gemm gemm{.op_a = to_op(in, product.op_a, "op_a"),
             .op_b = to_op(in, product.op_b, "op_b"),
             .alpha = to_scalar(product.alpha),
@@ -126,10 +129,9 @@ Gemm Products::add(const Arguments& in, const glgemm_product* given) {
 }
 
 std::vector<Gemm> Products::add_all(const Arguments& in, const glgemm_product* products, std::size_t count) {
-  if (count > 0) in.need(products, "products");
   std::vector<Gemm> result;
   result.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) result.push_back(add(in, products + i));
+  in.read_all(products, count, "products", "product", [&](const glgemm_product& one) { result.push_back(add(in, one)); });
   return result;
 }
 

@@ -83,6 +83,7 @@ class Products {
   std::vector<Gemm> add_all(const Arguments& in, const glgemm_product* products, std::size_t count);
 
  private:
+  Gemm add(const Arguments& in, const glgemm_product& product);
   Batch batch(const glgemm_batch& given);
 
   std::vector<std::vector<Scalar>> scalars_;  // which may move, their elements do not

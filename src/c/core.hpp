@@ -1,8 +1,10 @@
 // What the C interfaces of glgemm and of its components share: exceptions become codes, pointers and structs are checked.
 #pragma once
 
+#include <fmt/core.h>
 #include <glgemm/glgemm.h>
 
+#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -17,6 +19,10 @@ namespace glgemm::c_api {
 /// Keeps the message of the exception that is being handled for glgemm_last_error() and returns its code. Exported for the
 /// components.
 GLGEMM_EXPORT glgemm_status current_exception() noexcept;
+
+/// The size that a struct had before it grew, for programs that were compiled then. A struct that grows gets its own value here.
+template <class Struct>
+inline constexpr std::size_t former_size = sizeof(Struct);
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
 class Arguments {
@@ -40,46 +46,54 @@ class Arguments {
     return need(pointer, name) = nullptr;
   }
 
-  void check_size(std::size_t size, std::size_t known, const char* name) const {
-    if (size == known) return;
-    refuse(std::string(name) + " is a struct of " + std::to_string(size) + " bytes, and this library has one of " +
-           std::to_string(known) +
-           (size < known ? ": call its _init function with its sizeof" : ": the program was compiled with a newer header"));
-  }
-
-  /// A copy of a struct that begins with struct_size. Once a struct has grown, the size that it had before is known here as well,
-  /// and its newer members get their defaults.
+  /// A copy of a struct that begins with struct_size. Members that the caller's struct does not have yet are zero.
   template <class Struct>
   Struct read(const Struct* given, const char* name) const {
-    check_size(need(given, name).struct_size, sizeof(Struct), name);
-    return *given;
+    const std::size_t size = known_size<Struct>(need(given, name).struct_size, name);
+    Struct copy{};
+    std::memcpy(&copy, given, size);
+    return copy;
   }
 
-  /// The same the other way round.
+  /// Calls use(struct) for copies of all structs of an array, which lie as far apart as the first one says that they are large.
+  template <class Struct, class Use>
+  void read_all(const Struct* given, std::size_t count, const char* array, const char* name, const Use& use) const {
+    if (count == 0) return;
+    const std::size_t step = need(given, array).struct_size;
+    for (std::size_t i = 0; i < count; ++i)
+      use(read(reinterpret_cast<const Struct*>(reinterpret_cast<const std::byte*>(given) + i * step), name));
+  }
+
+  /// Fills the caller's struct, as far as it goes; it keeps its size.
   template <class Struct>
   void write(Struct* given, Struct value, const char* name) const {
-    check_size(need(given, name).struct_size, sizeof(Struct), name);
-    value.struct_size = given->struct_size;
-    *given = value;
+    initialise(given, need(given, name).struct_size, value, name);
   }
 
   template <class Struct>
-  void initialise(Struct* given, std::size_t size, Struct defaults, const char* name) const {
-    check_size((need(given, name), size), sizeof(Struct), name);
-    defaults.struct_size = size;
-    *given = defaults;
+  void initialise(Struct* given, std::size_t size, Struct value, const char* name) const {
+    known_size<Struct>((need(given, name), size), name);
+    value.struct_size = size;
+    std::memcpy(static_cast<void*>(given), &value, size);
   }
 
   /// The C++ enumerator of a number.
   template <class Enum>
   Enum enumerator(std::int32_t value, Enum last, const std::string& name) const {
     if (value < 0 || value > static_cast<std::int32_t>(last))
-      refuse(name + " is " + std::to_string(value) + " and must be one of 0 to " +
-             std::to_string(static_cast<std::int32_t>(last)));
+      refuse(fmt::format("{} is {} and must be one of 0 to {}", name, value, static_cast<std::int32_t>(last)));
     return static_cast<Enum>(value);
   }
 
  private:
+  template <class Struct>
+  std::size_t known_size(std::size_t size, const char* name) const {
+    if (size == sizeof(Struct) || size == former_size<Struct>) return size;
+    refuse(fmt::format(
+        "{} is a struct of {} bytes, and this library has one of {}: {}", name, size, sizeof(Struct),
+        size < sizeof(Struct) ? "call its _init function with its sizeof" : "the program was compiled with a newer header"));
+  }
+
   const char* function_;
 };
 

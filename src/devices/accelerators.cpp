@@ -47,7 +47,7 @@ Accelerators::Accelerators(std::vector<AcceleratorSource> sources, AcceleratorsO
   std::vector<std::future<void>> starts;
   for (const auto& one : state_->list) {
     one->thread = std::make_unique<Thread>();
-    starts.push_back(one->thread->post([&accelerator = *one] {
+    starts.push_back(one->thread->post("Accelerators", [&accelerator = *one] {
       try {
         accelerator.start();
       } catch (...) {
@@ -114,7 +114,7 @@ void Accelerators::multiply(const HostGemm& product, const StreamOptions& option
     shared.run([&](const auto& does) {
       std::vector<std::future<void>> ends;
       for (std::size_t i = 0; i < workers.size(); ++i)
-        ends.push_back(theirs[i].first->thread->post([&does, &worker = workers[i]] { does(worker); }));
+        ends.push_back(theirs[i].first->thread->post("multiply", [&does, &worker = workers[i]] { does(worker); }));
       for (std::future<void>& one : ends) one.get();
     });
   } catch (...) {

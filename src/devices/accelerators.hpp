@@ -98,11 +98,11 @@ struct GLGEMM_HIDDEN Accelerators::State {
 
   explicit State(AcceleratorsOptions given) : options(std::move(given)) {}
   ~State() {
-    for (auto& one : list)
-      if (one->thread && one->thread->is_here())
-        one->thread->post([&accelerator = *one] { accelerator.stop(); });
-      else if (one->thread)
-        static_cast<void>(one.release());  // a forked child: its context is the parent's
+    for (auto& one : list) try {
+        if (one->thread) one->thread->post("Accelerators", [&accelerator = *one] { accelerator.stop(); });
+      } catch (const std::exception&) {  // in a forked child its context is the parent's; or there is no memory for the task
+        static_cast<void>(one.release());
+      }
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -120,14 +120,15 @@ struct GLGEMM_HIDDEN Accelerators::State {
     return text;
   }
 
-  /// Runs f on the threads of those accelerators at the same time, and waits for all. A lost context is dropped.
+  /// Runs f on the threads of those accelerators at the same time, and waits for all. A lost context is dropped. `what`
+  /// is the operation that errors name.
   /// @throws  what the first of them threw
   template <class F>
-  void on(const std::vector<int>& which, const F& f) {
+  void on(const char* what, const std::vector<int>& which, const F& f) {
     std::vector<std::future<void>> ends;
     for (const int i : which) {
       Accelerator& one = *list[static_cast<std::size_t>(i)];
-      ends.push_back(one.thread->post([&f, &one, i] {
+      ends.push_back(one.thread->post(what, [&f, &one, i] {
         try {
           f(one, i);
           if (one.engine) one.engine->fence().poll();  // so that the device begins, and a lost context is noticed

@@ -53,7 +53,7 @@ void Accelerators::finish() {
   std::vector<int> all;
   for (std::size_t i = 0; i < state_->list.size(); ++i)
     if (state_->list[i]->engine) all.push_back(static_cast<int>(i));
-  state_->on(all, [](Accelerator& one, int) { one.engine->fence().wait(); });
+  state_->on("finish", all, [](Accelerator& one, int) { one.engine->fence().wait(); });
 }
 
 DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t rows, std::int64_t columns, Type type,
@@ -82,7 +82,7 @@ DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t ro
     parts_.back()->rows = all ? rows : begins[i + 1] - begins[i];
   }
   try {
-    state_->on(on, [&](Accelerator& one, int index) {
+    state_->on("DistributedMatrix", on, [&](Accelerator& one, int index) {
       for (const auto& part : parts_) {
         if (part->accelerator != index) continue;
         part->generation = one.generation;
@@ -111,11 +111,13 @@ DistributedMatrix& DistributedMatrix::operator=(DistributedMatrix&& other) noexc
 
 void DistributedMatrix::destroy() noexcept {
   std::vector<std::future<void>> ends;
-  for (auto& part : parts_)
-    if (Thread& thread = *state_->list[static_cast<std::size_t>(part->accelerator)]->thread; thread.is_here())
-      ends.push_back(thread.post([&matrix = part->matrix] { matrix.reset(); }));
-    else
-      static_cast<void>(part.release());  // a forked child: the buffer is the parent's
+  for (auto& part : parts_) try {
+      ends.reserve(parts_.size());
+      Thread& thread = *state_->list[static_cast<std::size_t>(part->accelerator)]->thread;
+      ends.push_back(thread.post("DistributedMatrix", [&matrix = part->matrix] { matrix.reset(); }));
+    } catch (const std::exception&) {  // in a forked child the buffer is the parent's; or there is no memory for the task
+      static_cast<void>(part.release());
+    }
   for (std::future<void>& end : ends) end.wait();
   parts_.clear();
 }
@@ -175,7 +177,7 @@ void DistributedMatrix::write(const void* data, Type type, const Section& sectio
     any = true;
     on.push_back(part->accelerator);
   }
-  state_->on(on, [&](Accelerator&, int index) {
+  state_->on("upload", on, [&](Accelerator&, int index) {
     for (const auto& part : parts_) {
       if (part->accelerator != index) continue;
       const Local here = local(*part, section);
@@ -196,7 +198,7 @@ void DistributedMatrix::read(void* data, const Section& section) const {
     if (distribution_ == Distribution::rows || (last && on.empty())) need(state_->list, *part, "download");
     if (lives(state_->list, *part) && (distribution_ == Distribution::rows || on.empty())) on.push_back(part->accelerator);
   }
-  state_->on(on, [&](Accelerator&, int index) {
+  state_->on("download", on, [&](Accelerator&, int index) {
     for (const auto& part : parts_) {
       if (part->accelerator != index) continue;
       const Local here = local(*part, section);
@@ -259,7 +261,7 @@ void DistributedMatrix::copy(const DistributedMatrix& from, const Section& secti
     readers.push_back(std::get<0>(key)->accelerator);
   }
   for (const Move& move : moves) writers.push_back(move.target->accelerator);
-  state_->on(accelerators(readers), [&](Accelerator&, int index) {
+  state_->on("copy", accelerators(readers), [&](Accelerator&, int index) {
     for (auto& [key, bytes] : hosts) {
       const auto& [source, first, rows] = key;
       if (source->accelerator != index) continue;
@@ -267,7 +269,7 @@ void DistributedMatrix::copy(const DistributedMatrix& from, const Section& secti
       state_->bytes_moved += rows * row_bytes;
     }
   });
-  state_->on(accelerators(writers), [&](Accelerator&, int index) {
+  state_->on("copy", accelerators(writers), [&](Accelerator&, int index) {
     for (const Move& move : moves) {
       if (move.target->accelerator != index) continue;
       const std::int64_t to_row = row + move.from - move.target->row;
@@ -343,7 +345,7 @@ void Accelerators::gemm(const DistributedGemm& product, const PlanOptions& optio
     on.push_back(part->accelerator);
   }
   if (on.empty() && c.rows() > 0) throw DeviceLost("gemm: no accelerator is left that has C: " + state_->failures());
-  state_->on(on, [&](Accelerator& one, int index) {
+  state_->on("gemm", on, [&](Accelerator& one, int index) {
     const DistributedMatrix::Part& c_part = *part_on(c, index);
     const DeviceMatrix& a_here = *part_on(a, index)->matrix;
     Gemm local = whole;

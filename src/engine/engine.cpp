@@ -1,8 +1,11 @@
 // An engine's public functions.
 #include <glgemm/engine.hpp>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -70,9 +73,12 @@ Engine::~Engine() {
     delete_objects(*state_);
     return;
   }
-  state_->log(std::string("an engine was destroyed without release()") +
-              (state_->options.release_on_destruction ? " while its context was not current" : "") + ": its " +
-              std::to_string(state_->programs.size()) + " programs stay with the context");
+  try {
+    state_->log(fmt::format("an engine was destroyed without release(){}: its {} programs stay with the context",
+                            state_->options.release_on_destruction ? " while its context was not current" : "",
+                            state_->programs.size()));
+  } catch (const std::bad_alloc&) {  // a line for developers is not worth the program's end
+  }
   state_->forget();
 }
 Engine::Engine(Engine&&) noexcept = default;
@@ -185,6 +191,7 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
 
 void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
                             const PlanOptions& options) const {
+  state_->check_usable("multiply");
   if (k != inner)
     throw std::invalid_argument("multiply: A is " + size_text(m, k) + " and B is " + size_text(inner, n) + ": the inner sizes " +
                                 std::to_string(k) + " and " + std::to_string(inner) + " differ");

@@ -34,13 +34,14 @@ Inboxes& inboxes() {
 }
 
 void GLAD_API_PTR receive(GLenum source, GLenum type, GLuint id, GLenum severity, GLsizei length, const GLchar* text,
-                          const void* user) {
+                          const void* user) try {
   std::string_view said = length < 0 ? std::string_view(text) : std::string_view(text, static_cast<std::size_t>(length));
   said = said.substr(0, said.find_last_not_of(std::string_view(" \n\r\0", 4)) + 1);
   Inboxes& all = inboxes();
   const std::lock_guard lock(all.mutex);
   if (const auto found = all.open.find(std::bit_cast<std::uintptr_t>(user)); found != all.open.end())
     found->second.push_back({source, type, severity, id, std::string(said)});
+} catch (const std::exception&) {  // without memory the message is lost: nothing is thrown through the driver
 }
 
 void set(const Api& api, GLenum name, bool on) {

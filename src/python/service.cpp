@@ -79,7 +79,8 @@ Service::Service(const HeadlessOptions& context, const EngineOptions& options) {
   check_process("Engine");
   thread_ = std::make_unique<Thread>();
   const WithoutGil released;  // the engine may log
-  thread_->post([&] { make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options); }).get();
+  thread_->post("Engine", [&] { make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options); })
+      .get();
 }
 
 Service::Service(GetProcAddress get_proc_address, const EngineOptions& options) {
@@ -127,9 +128,9 @@ void call_without_gil(const Interrupt& interrupt, const Call& call) {
 
 }  // namespace
 
-void run_on(Thread& thread, const std::function<void(Interrupt&)>& work) {
+void run_on(Thread& thread, const char* what, const std::function<void(Interrupt&)>& work) {
   Interrupt interrupt(false);
-  const std::shared_future<void> done = thread.post([&] { work(interrupt); });
+  const std::shared_future<void> done = thread.post(what, [&] { work(interrupt); });
   call_without_gil(interrupt, [&] {
     while (done.wait_for(signal_interval) != std::future_status::ready)
       if (!interrupt.error && has_signal(interrupt.error)) interrupt.set();
@@ -139,7 +140,7 @@ void run_on(Thread& thread, const std::function<void(Interrupt&)>& work) {
 
 void Service::run(const char* what, const Work& work) {
   check(what);
-  if (has_thread()) return run_on(*thread_, [&](Interrupt& interrupt) { work(*engine_, interrupt); });
+  if (has_thread()) return run_on(*thread_, what, [&](Interrupt& interrupt) { work(*engine_, interrupt); });
   const struct Working {
     explicit Working(bool& flag) : works(flag) { works = true; }
     ~Working() { works = false; }
@@ -166,7 +167,7 @@ void Service::close() {
   if (!has_thread()) {
     release();
   } else {
-    thread_->post([&] {
+    thread_->post("Engine.close", [&] {
       release();
       engine_->abandon();
       context_.reset();
@@ -181,7 +182,7 @@ void Service::discard(std::unique_ptr<DeviceMatrix> matrix) noexcept {
   if (!is_first_process()) return;  // never destroyed: it would call the driver
   try {
     if (has_thread())
-      thread_->post([gone] { delete gone; });
+      thread_->post("free", [gone] { delete gone; });
     else
       discarded_.emplace_back(gone);
   } catch (...) {  // the thread has ended, and with its context the matrix

@@ -70,7 +70,7 @@ class WithoutGil {
 
 /// Runs the work on the thread, waits for it and throws what it throws. Python handles signals meanwhile; what a handler raises
 /// ends the work and comes out here. With the GIL, which is given up while it waits.
-void run_on(Thread& thread, const std::function<void(Interrupt&)>& work);
+void run_on(Thread& thread, const char* what, const std::function<void(Interrupt&)>& work);
 
 struct Storage;
 

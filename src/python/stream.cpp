@@ -169,7 +169,7 @@ class Devices {
     check_process(what);
     check_idle(what);
     if (is_closed_) throw std::invalid_argument(fmt::format("{}: the accelerators are closed", what));
-    run_on(*thread_, work);
+    run_on(*thread_, what, work);
   }
 
   void end() {

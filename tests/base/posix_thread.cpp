@@ -41,10 +41,10 @@ bool holds_in_child(const Check& check) {
 
 bool refuses(Thread& thread) {
   try {
-    thread.post([] {});
+    thread.post("test", [] {});
     return false;
   } catch (const GlError& error) {
-    return std::string(error.what()).find("is a fork of one that has used glgemm") != std::string::npos;
+    return std::string(error.what()).starts_with("test: this process is a fork of one that has used glgemm");
   }
 }
 
@@ -57,15 +57,15 @@ TEST_CASE("thread: tasks run in their order, and what they return or throw comes
   std::future<void> last;
   {
     Thread thread;
-    for (int i = 0; i < 100; ++i) last = thread.post([&order, i] { order.push_back(i); });
-    CHECK(thread.post([&] { return thread.is_current(); }).get());
+    for (int i = 0; i < 100; ++i) last = thread.post("test", [&order, i] { order.push_back(i); });
+    CHECK(thread.post("test", [&] { return thread.is_current(); }).get());
     CHECK(!thread.is_current());
-    CHECK(thread.post([] { return std::string("text"); }).get() == "text");
-    CHECK_THROWS_WITH_AS(thread.post([] { throw std::out_of_range("outside"); }).get(), "outside", std::out_of_range);
-    last = thread.post([&order] { order.push_back(100); });
+    CHECK(thread.post("test", [] { return std::string("text"); }).get() == "text");
+    CHECK_THROWS_WITH_AS(thread.post("test", [] { throw std::out_of_range("outside"); }).get(), "outside", std::out_of_range);
+    last = thread.post("test", [&order] { order.push_back(100); });
     thread.stop();
     thread.stop();
-    CHECK_THROWS_AS(thread.post([] {}), std::logic_error);
+    CHECK_THROWS_AS(thread.post("test", [] {}), std::logic_error);
   }
   CHECK(last.wait_for(std::chrono::seconds(0)) == std::future_status::ready);
   REQUIRE(order.size() == 101);
@@ -82,12 +82,13 @@ TEST_CASE("thread: signals and floating-point traps are its maker's alone") {
   pthread_sigmask(SIG_SETMASK, nullptr, &now);
   CHECK(sigismember(&now, SIGUSR1) == sigismember(&before, SIGUSR1));
   thread
-      .post([] {
-        sigset_t there;
-        pthread_sigmask(SIG_SETMASK, nullptr, &there);
-        CHECK(sigismember(&there, SIGUSR1) == 1);
-        CHECK(std::fegetround() == FE_TONEAREST);
-      })
+      .post("test",
+            [] {
+              sigset_t there;
+              pthread_sigmask(SIG_SETMASK, nullptr, &there);
+              CHECK(sigismember(&there, SIGUSR1) == 1);
+              CHECK(std::fegetround() == FE_TONEAREST);
+            })
       .get();
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
   std::future<void> done;  // out here, for a jump destroys nothing on its way
   if (sigsetjmp(after_the_signal, 1) == 0) {
     Undisturbed undisturbed;
-    done = thread.post(task);
+    done = thread.post("test", task);
     undisturbed.suspend([&] {
       raise(SIGUSR1);
       done.wait();
@@ -122,7 +123,7 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
               &other, nullptr,
               [](void* given) -> void* {
                 const auto& its = *static_cast<Caller*>(given);
-                const std::future<void> unwaited = its.thread.post(its.what);
+                const std::future<void> unwaited = its.thread.post("test", its.what);
                 pthread_cancel(pthread_self());
                 pthread_testcancel();
                 return nullptr;
@@ -134,7 +135,7 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
   CHECK(value.use_count() == 4);  // this one, the test's task, and two that were posted
 
   gate.open();
-  thread.post([] {}).get();
+  thread.post("test", [] {}).get();
   CHECK(seen == 14);
   CHECK(value.use_count() == 2);
 }
@@ -159,7 +160,7 @@ TEST_CASE("thread: a signal or a cancellation waits while a call is not to be di
 TEST_CASE("thread: a forked child has none, says so, and ends") {
   Gate gate;
   auto* const thread = new Thread;
-  const std::future<void> idle = thread->post([] {});
+  const std::future<void> idle = thread->post("test", [] {});
   idle.wait();
   const auto ends = [&] {
     const bool refused = !thread->is_here() && refuses(*thread);
@@ -167,7 +168,7 @@ TEST_CASE("thread: a forked child has none, says so, and ends") {
     return refused;
   };
   CHECK(holds_in_child(ends));
-  const std::future<void> busy = thread->post([opened = gate.opened] { opened.wait(); });
+  const std::future<void> busy = thread->post("test", [opened = gate.opened] { opened.wait(); });
   CHECK(holds_in_child(ends));
   CHECK(thread->is_here());
   gate.open();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "c/c_calls.hpp"
+#include "c/core.hpp"
 #include "support/context.hpp"
 
 using namespace glgemm;
@@ -115,6 +116,43 @@ TEST_CASE("C: structs of a wrong size are refused") {
   check(streamed.report, "report");
   CHECK(streamed.c == streamed.before);
   CHECK(example.result() == std::vector<float>(9, -1.0f));
+}
+
+namespace {
+
+/// A struct of C's interface as programs have it that were compiled before it got `newer`.
+struct Former {
+  std::size_t struct_size;
+  std::int64_t value;
+};
+struct Grown {
+  std::size_t struct_size;
+  std::int64_t value;
+  std::int64_t newer;
+};
+
+}  // namespace
+
+template <>
+constexpr std::size_t c_api::former_size<Grown> = sizeof(Former);
+
+TEST_CASE("C: a struct that has grown is read and written as large as the caller's is") {
+  const c_api::Arguments in("function");
+  const auto values = [&](const auto* given, std::size_t count) {
+    std::vector<std::int64_t> all;
+    in.read_all(reinterpret_cast<const Grown*>(given), count, "structs", "struct", [&](const Grown& one) {
+      all.push_back(one.value);
+      all.push_back(one.newer);
+    });
+    return all;
+  };
+  Former former[] = {{sizeof(Former), 1}, {sizeof(Former), 2}, {sizeof(Former), 3}};
+  const Grown grown[] = {{sizeof(Grown), 1, 10}, {sizeof(Grown), 2, 20}};
+  CHECK(values(former, 3) == std::vector<std::int64_t>{1, 0, 2, 0, 3, 0});
+  CHECK(values(grown, 2) == std::vector<std::int64_t>{1, 10, 2, 20});
+  CHECK(values(static_cast<Grown*>(nullptr), 0).empty());
+  in.write(reinterpret_cast<Grown*>(former), Grown{0, 7, 70}, "struct");
+  CHECK(values(former, 3) == std::vector<std::int64_t>{7, 0, 2, 0, 3, 0});  // what lies behind it is as it was
 }
 
 TEST_CASE("C: null pointers are refused by name: engines, products, fences and scopes") {
@@ -314,12 +352,22 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   residual.type = 77;
   check_epilogue([&](glgemm_epilogue& e) { e.residual = &residual; }, "residual.type is 77");
 
+  float x[9] = {1};
   glgemm_options options = initialised(glgemm_options_init);
   options.kernel = "fastest";
   refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), "fastest");
   options.kernel = "naive";
   options.slice_rows = -1;
   refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), "0");
+  glgemm_limits limits = initialised(glgemm_limits_init);
+  options = initialised(glgemm_options_init);
+  options.limits = &limits;
+  for (const std::int64_t groups : {0, -1}) {
+    limits.groups[1] = groups;
+    const std::string words = "limits: groups[1] is " + std::to_string(groups) + "; it must be from 1 to 2147483647";
+    refused(glgemm_gemm(example.engine, &example.product, &options, nullptr), words);
+    refused(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, x, &options, nullptr), words);
+  }
   glgemm_product products[2] = {example.product, example.product};
   products[1].a.type = no_type;
   refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "a.type " + is_no_type);
@@ -332,7 +380,6 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   refused(glgemm_prepack(example.engine, &products[1].b, GLGEMM_OP_NONE, &packed), "987654");
   refused(glgemm_prepack(example.engine, &example.product.b, 3, &packed), "op is 3");
 
-  float x[1] = {1};
   refused(glgemm_multiply(example.engine, no_type, 1, 1, 1, x, x, x, nullptr, nullptr), "type " + is_no_type);
   refused(glgemm_multiply(example.engine, GLGEMM_F32, -1, 1, 1, x, x, x, nullptr, nullptr), "-1");
   refused(glgemm_multiply(example.engine, GLGEMM_F32, INT64_MAX, 2, INT64_MAX, x, x, x, nullptr, nullptr), "");

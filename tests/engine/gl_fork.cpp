@@ -9,7 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/headless.hpp>
+#include <initializer_list>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -61,9 +64,18 @@ std::string error_of(const std::function<void()>& call) {
   return "no error\n";
 }
 
-std::string refused(const std::string& what) {
-  return what + ": this process is a fork of one that has used glgemm (process " + std::to_string(::getpid()) +
-         "), and OpenGL drivers do not live through a fork: start processes by fork and exec, or before OpenGL is used\n";
+/// The message of a call of C.
+std::string error_in_c(glgemm_status status) {
+  return std::string(status == GLGEMM_GL_ERROR ? "" : "another status: ") + glgemm_last_error() + '\n';
+}
+
+/// What a child says of each operation.
+std::string refused(std::initializer_list<const char*> operations, const std::string& process = "") {
+  std::string text;
+  for (const char* const operation : operations)
+    text += operation + (": this process is a fork of one that has used glgemm" + process) +
+            ", and OpenGL drivers do not live through a fork: start processes by fork and exec, or before OpenGL is used\n";
+  return text;
 }
 
 }  // namespace
@@ -80,16 +92,28 @@ TEST_CASE("a forked child's products are refused, and it ends") {
   glgemm_engine* from_c = nullptr;
   REQUIRE(glgemm_engine_create(test::get_proc_address, nullptr, &from_c) == GLGEMM_OK);
 
+  glgemm_product c_product;
+  REQUIRE(glgemm_product_init(&c_product, sizeof c_product) == GLGEMM_OK);
+  glgemm_host_product c_host_product;
+  REQUIRE(glgemm_host_product_init(&c_host_product, sizeof c_host_product) == GLGEMM_OK);
+  Matrix<float> result(1, 1);
+  const HostGemm streamed{.a = host_matrix(two), .b = host_matrix(three), .c = host_matrix(result)};
+
   const Child child = run_child([&] {
     std::string text = error_of([&] { engine.multiply(two, three); });
     text += error_of([&] { engine.gemm({.a = held->view(), .b = held->view(), .c = held->view()}); });
+    text += error_of([&] { multiply(engine, streamed); });
+    text += error_of([&] { static_cast<void>(engine.start({.a = held->view(), .b = held->view(), .c = held->view()})); });
     text += error_of([&] { fence->wait(std::chrono::seconds(1)); });
     text += error_of([&] { watch->start(); });
     text += error_of([&] { Engine(test::get_proc_address, test::engine_options()); });
     const float a = 2, b = 3;
     float c = 0;
-    const glgemm_status status = glgemm_multiply(from_c, GLGEMM_F32, 1, 1, 1, &a, &b, &c, nullptr, nullptr);
-    text += std::string(status == GLGEMM_GL_ERROR ? "" : "another status: ") + glgemm_last_error() + '\n';
+    text += error_in_c(glgemm_multiply(from_c, GLGEMM_F32, 1, 1, 1, &a, &b, &c, nullptr, nullptr));
+    text += error_in_c(glgemm_gemm(from_c, &c_product, nullptr, nullptr));
+    text += error_in_c(glgemm_multiply_streamed(from_c, &c_host_product, nullptr, nullptr));
+    glgemm_job* job = nullptr;
+    text += error_in_c(glgemm_job_start(from_c, &c_product, nullptr, &job));
     // What the parent made is destroyed without a call of OpenGL.
     scope.reset();
     watch.reset();
@@ -99,11 +123,30 @@ TEST_CASE("a forked child's products are refused, and it ends") {
     glgemm_engine_destroy(from_c);
     return text;
   });
-  CHECK(child.text == refused("DeviceMatrix") + refused("gemm") + refused("Fence") + refused("Stopwatch") + refused("Engine") +
-                          refused("DeviceMatrix"));
+  CHECK(child.text == refused({"multiply", "gemm", "multiply", "start", "Fence", "Stopwatch", "Engine", "multiply", "gemm",
+                               "multiply", "start"},
+                              " (process " + std::to_string(::getpid()) + ")"));
   CHECK(child.status == 7);
   glgemm_engine_destroy(from_c);
   CHECK_RESULT(engine.multiply(two, three) == Matrix<float>{{6}});  // nothing has changed for the parent
+}
+
+TEST_CASE("a forked child's products on its parent's accelerators are refused") {
+  Accelerators accelerators(headless_accelerators(std::to_string(test::context().device().index)));
+  const Matrix<float> two{{2}}, three{{3}};
+  Matrix<float> c(1, 1);
+  const HostGemm product{.a = host_matrix(two), .b = host_matrix(three), .c = host_matrix(c)};
+  const DistributedMatrix a(accelerators, two), b(accelerators, three, Distribution::replicated);
+  DistributedMatrix sum(accelerators, 1, 1);
+  const Child child = run_child([&] {
+    return error_of([&] { accelerators.multiply(product); }) +
+           error_of([&] { accelerators.gemm({.a = &a, .b = &b, .c = &sum}); }) + error_of([&] { accelerators.finish(); }) +
+           error_of([&] { sum.upload(two); }) + error_of([&] { DistributedMatrix(accelerators, 1, 1); });
+  });
+  CHECK(child.text == refused({"multiply", "gemm", "finish", "upload", "DistributedMatrix"}));
+  CHECK(child.status == 7);
+  accelerators.multiply(product);
+  CHECK_RESULT(c == Matrix<float>{{6}});
 }
 
 TEST_CASE("a forked child's exit leaves out what the driver does at the end of the process") {

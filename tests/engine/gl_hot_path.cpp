@@ -1,15 +1,14 @@
 // What a repeated product costs: its OpenGL calls in a scope, and its allocations, of which there are none.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <map>
-#include <new>
 #include <optional>
 #include <string>
 
+#include "support/allocations.hpp"
 #include "support/context.hpp"
 #include "support/counting_loader.hpp"
 
@@ -17,56 +16,7 @@ using namespace glgemm;
 
 namespace {
 
-/// The allocations of this thread since it was armed.
-struct Allocations {
-  bool armed = false;
-  std::int64_t count = 0;
-  std::size_t sizes[8] = {};
-};
-thread_local Allocations allocations;
-
-void* allocate(std::size_t size) {
-  if (allocations.armed) {
-    if (allocations.count < 8) allocations.sizes[allocations.count] = size;
-    ++allocations.count;
-  }
-  void* const memory = std::malloc(size > 0 ? size : 1);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// The program's own, all of it, so that each delete belongs to its new.
-void* operator new(std::size_t size) {
-  return allocate(size);
-}
-void* operator new[](std::size_t size) {
-  return allocate(size);
-}
-// The library's own ones call malloc behind a sanitizer's back and are freed by the operators below, so that these are replaced
-// too.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return allocate(size);  // without memory the program ends, which is as well in a test
-}
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return allocate(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-
-namespace {
-
+using test::allocations;
 using test::CallCounts;
 using test::text;
 
@@ -185,7 +135,7 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
         allocations.armed = true;
         for (int i = 0; i < 10; ++i) engine.gemm(repeated->product, repeated->options);
         allocations.armed = false;
-        const Allocations found = allocations;
+        const auto found = allocations;
         std::string sizes;
         for (std::int64_t i = 0; i < found.count && i < 8; ++i) sizes += std::to_string(found.sizes[i]) + " ";
         CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
