@@ -6,16 +6,25 @@ result there. So the source is read instead: each shader is preprocessed, and it
 ran twice; a loop without one is walked once, since the invocations of one statement keep apart by their indices. Then it is walked again
 with each barrier left out in turn, which must be found: a barrier that nothing needs would be one too many.
 
-    barriers.py GLSLANG_VALIDATOR SHADER.comp [MACRO=VALUE...]
+    barriers.py GLGEMM GLSLANG_VALIDATOR [KERNEL...]    without names: all kernels that have shared memory
 """
+import collections
 import re
 import subprocess
 import sys
+import tempfile
+
+import programs
 
 
-def preprocessed(validator, shader, macros):
-    command = [validator, "-E", *("-D" + macro for macro in macros), shader]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+# What the walk does not see through. With one lane along k an invocation of gemv loads what it has stored itself; with two buffers blocked
+# stores into the one while others load from the other.
+NOT_SEEN = ("lanes_k=1,", "double_buffer=1,")
+INSTEAD = {"gemv": "lanes_k=8"}  # where a kernel's defaults are among them
+
+
+def preprocessed(validator, path):
+    text = subprocess.run([validator, "-E", path], check=True, capture_output=True, text=True).stdout
     return re.sub(r"^\s*#.*$", "", text, flags=re.M)
 
 
@@ -125,23 +134,44 @@ def numbered_flat(body):
                 yield from numbered_flat(inside)
 
 
+def kernel_name(program):
+    return program.partition(":")[0]
+
+
+def sources(glgemm, names):
+    """The sources of programs in f32, each parameter with its least and its greatest legal value, by the programs' names."""
+    found = {}
+    for kernel in programs.kernels(glgemm, lambda parameter: (parameter["legal"][0], parameter["legal"][-1], *programs.values_of_panels(parameter))):
+        name, values = kernel_name(kernel), kernel.partition(":")[2]
+        if name in (names or [name]):
+            found.update(programs.programs(glgemm, f"{name}:{INSTEAD[name]},{values}".rstrip(",") if name in INSTEAD else kernel, "f32")[0])
+    if missing := {name for name in map(kernel_name, programs.kernels(glgemm)) if name in (names or [name])} - set(map(kernel_name, found)):
+        sys.exit(f"no program of {', '.join(missing)} could be read")
+    return {name: source for name, source in found.items() if not any(each in name for each in NOT_SEEN)}
+
+
 def main():
-    validator, shader, *macros = sys.argv[1:]
-    text = preprocessed(validator, shader, macros)
-    shared = set(re.findall(r"\bshared\s+\w+\s+(\w+)\s*\[", text))
-    if not shared:
-        print(f"{shader}: no shared memory")
-        return
-    begin = text.index("{", re.search(r"\bvoid\s+main\s*\(\s*\)", text).start())
-    body, barriers = number(statements(text[begin + 1:block_end(text, begin) - 1]), 0)
-    found = wrong(body, shared)
-    if found:
-        sys.exit(f"{shader} {' '.join(macros)}: {found}")
-    for i in range(barriers):
-        if not wrong(body, shared, i):
-            sys.exit(f"{shader} {' '.join(macros)}: nothing needs barrier {i + 1} of {barriers}, or this test sees less than it should")
-    print(f"{shader} {' '.join(macros)}: {', '.join(sorted(shared))}, {barriers} barriers, each needed")
+    glgemm, validator, *names = sys.argv[1:]
+    needed = collections.defaultdict(set)  # the barriers that a program needs, by the kernel's name and how many it has
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in programs.write(folder, sources(glgemm, names)).items():
+            text = preprocessed(validator, path)
+            shared = set(re.findall(r"\bshared\s+\w+\s+(\w+)\s*\[", text))
+            if not shared:
+                continue
+            begin = text.index("{", re.search(r"\bvoid\s+main\s*\(\s*\)", text).start())
+            body, barriers = number(statements(text[begin + 1:block_end(text, begin) - 1]), 0)
+            found = wrong(body, shared)
+            if found:
+                faults.append(f"{name}: {found}")
+            needed[kernel_name(name), barriers] |= {i for i in range(barriers) if wrong(body, shared, i)}
+    for (kernel, barriers), these in needed.items():
+        if len(these) < barriers:
+            unneeded = set(range(1, barriers + 1)) - {i + 1 for i in these}
+            faults.append(f"{kernel}: nothing needs barrier {unneeded} of {barriers}, or this test sees less than it should")
+        print(f"{kernel}: {barriers} barriers")
+    sys.exit("\n".join(faults) if faults else 0)
 
 
-if __name__ == "__main__":
-    main()
+main()

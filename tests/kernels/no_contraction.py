@@ -2,52 +2,53 @@
 """Compiles shaders to SPIR-V and asserts that every operation on floats that makes C is decorated NoContraction: that is what keeps
 a driver from fusing or reordering it, and what `precise` in GLSL stands for.
 
-usage: no_contraction.py GLSLANG_VALIDATOR SHADERS
+usage: no_contraction.py GLGEMM GLSLANG_VALIDATOR
 """
-import itertools
-import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+
+import programs
 
 # Opcodes of SPIR-V that round, and that drivers could fuse.
 ARITHMETIC = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 136: "OpFDiv", 142: "OpVectorTimesScalar", 148: "OpDot"}
 DECORATE, NO_CONTRACTION = 71, 42
 EXTENDED_INSTRUCTION, FMA = 12, 50
 
-# PARTS 1 multiplies; reduce.comp ends C.
-KERNELS = {
-    "naive": [{}],
-    "tiled": [{}],
-    "register": [{"PANELS": 0}, {"PANELS": 2}, {"PANELS": 1, "WORKGROUP_Y": 2}],
-    "blocked": [{"PANELS": 0}, {"PANELS": 1}, {"WIDE": 1}],
-}
-F32, F64, F16, BF16, C64, C128, F8E4M3 = 0, 1, 2, 3, 7, 8, 9
-SUM = {F32: F32, F64: F64, F16: F32, BF16: F32, C64: C64, C128: C128, F8E4M3: F32}
 
+def sources(glgemm):
+    """The sources of all programs that promise a result, by their names with what was changed."""
+    found = {}
 
-def programs():
-    for kernel, variants in KERNELS.items():
-        for variant, type_ in itertools.product(variants, SUM):
-            if "WIDE" in variant and type_ in (C64, C128):
+    def add(kernel, type_, precision="reproducible", **device):
+        ready, refused = programs.programs(glgemm, kernel, type_, "--precision", precision, **device)
+        if not ready and not refused.endswith(" has no reproducible products"):
+            sys.exit(f"no program of {kernel} in {type_} could be read: {refused}")
+        for name, text in ready.items():
+            if programs.is_precise(text):
+                found[name] = text
+                if precision == "reproducible":  # extended sums are ended as standard ones are
+                    found[f"{name}, all ends"] = programs.with_macros(text, EPILOGUE=1, ITEMS=1, HALVES_BY_INTEGERS=1)
+        return ready
+
+    taking = [kernel for kernel in programs.kernels(glgemm) if add(kernel, "f32")]
+    for kernel in taking:
+        for type_ in programs.tables(glgemm)["types"]:
+            if type_["kind"] == "integer":
                 continue
-            # A vector of doubles holds less of a tile.
-            small = {"TM": 4, "TN": 4, "WORKGROUP": 256} if kernel == "blocked" else {}
-            macros = {**small, **variant, "TYPE": type_, "TYPE_C": SUM[type_], "PARTS": 1, "HALVES_BY_INTEGERS": 1}
-            for precision in (1, 2, 3) if type_ == F32 else (1,):
-                yield kernel, {**macros, "PRECISION": precision}
-    for type_, items in itertools.product(SUM, (0, 1)):
-        yield "reduce", {"TYPE": type_, "TYPE_C": SUM[type_], "PRECISION": 1, "EPILOGUE": 1, "ITEMS": items}
-    for type_ in (F16, BF16):
-        yield "reduce", {"TYPE": type_, "TYPE_C": type_, "PRECISION": 1, "EPILOGUE": 1}
-    for precision in (2, 3):
-        yield "reduce", {"PRECISION": precision}
+            ready = add(kernel, type_["name"])
+            if type_["c"] == "either":  # the reduction rounds to such a C
+                found.update((f"{name}, C in {type_['name']}", programs.with_macros(text, TYPE_C=type_["number"], EPILOGUE=1))
+                             for name, text in ready.items() if programs.is_precise(text) and f"\n#define TYPE {type_['number']}\n" in text)
+        for device in ("nvidia-ampere", "nvidia-hopper"):  # sums of two floats, and doubles
+            add(kernel, "f32", "extended", device=device)
+    return found
 
 
-def compile_shader(glslang, shaders, kernel, macros, folder):
-    binary = folder / "shader.spv"
-    command = [glslang, "-G", *(f"-D{name}={value}" for name, value in macros.items()), "-o", str(binary), str(shaders / f"{kernel}.comp")]
+def compile_shader(validator, path):
+    binary = path.with_suffix(".spv")
+    command = [validator, "-G", "-o", str(binary), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
@@ -71,22 +72,23 @@ def operations(binary):
 
 
 def main():
-    glslang, shaders = sys.argv[1], pathlib.Path(sys.argv[2])
+    glgemm, validator = sys.argv[1:]
     wrong = count = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        for kernel, macros in programs():
-            found, decorated = operations(compile_shader(glslang, shaders, kernel, macros, folder))
+    texts = sources(glgemm)
+    standard = next(iter(programs.programs(glgemm, programs.kernels(glgemm)[-1], "f32")[0].values()))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in programs.write(folder, {**texts, "standard": standard}).items():
+            found, decorated = operations(compile_shader(validator, path))
             free = [f"{operation} %{result}" for operation, result in found if result not in decorated or operation == "fma()"]
+            if name == "standard":  # a standard program is free to: this script sees it
+                if not free:
+                    sys.exit("no_contraction.py finds no operation that may be contracted in a standard program")
+                continue
             count += len(found)
             if free or not found:
                 wrong += 1
-                print(f"{kernel} {macros}: of {len(found)} operations on floats these may be contracted: {', '.join(free)}")
-        # The standard programs are free to: this script sees it.
-        found, decorated = operations(compile_shader(glslang, shaders, "tiled", {}, folder))
-        if all(result in decorated for _, result in found):
-            sys.exit("no_contraction.py finds no operation that may be contracted in a standard program")
-    print(f"{count} operations on floats, {wrong} programs with some that may be contracted")
+                print(f"{name}: of {len(found)} operations on floats these may be contracted: {', '.join(free)}")
+    print(f"{count} operations on floats in {len(texts)} programs, {wrong} programs with some that may be contracted")
     sys.exit(1 if wrong else 0)
 
 

@@ -14,8 +14,7 @@ class Mutant:
 PLANS = "../bin/glgemm_tests -sf=*plan/plan.cpp -aa=1"
 
 
-def barriers(program):
-    return f"ctest --test-dir .. -R ^shader.barriers.{program}$"
+BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 
 def products(kernel, type="f32"):
@@ -37,13 +36,13 @@ MUTANTS = [
     Mutant("tiled stores one row too many", "shaders/tiled.comp", "if (row < size.x && column < size.y) finish",
            "if (row <= size.x && column < size.y) finish", (TILED,)),
     Mutant("tiled loads before all have stored", "shaders/tiled.comp", "    memoryBarrierShared();\n    barrier();\n", "",
-           (barriers("tiled"),)),
+           (BARRIERS,)),
     Mutant("tiled stores before all have loaded", "shaders/tiled.comp", "As[y][p], Bs[p][x]);\n    barrier();", "As[y][p], Bs[p][x]);",
-           (barriers("tiled"),)),
+           (BARRIERS,)),
     Mutant("gemv adds up before all have stored", "shaders/gemv.comp",
-           "lanes /= 2) {\n    memoryBarrierShared();\n    barrier();", "lanes /= 2) {", (barriers("gemv:LANES_K=8"),)),
+           "lanes /= 2) {\n    memoryBarrierShared();\n    barrier();", "lanes /= 2) {", (BARRIERS,)),
     Mutant("blocked overwrites what others load", "shaders/blocked.comp", "    barrier();  // all have read\n", "",
-           (barriers("blocked"),)),
+           (BARRIERS,)),
     Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + p * a_at.z)", "load_a(a + p * a_at.y)",
            (NAIVE,)),
     Mutant("gemv loses half of the lanes", "shaders/gemv.comp", "lanes = LANES_K / 2; lanes > 0;", "lanes = LANES_K / 2; lanes > 1;",
