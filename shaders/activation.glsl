@@ -85,18 +85,20 @@ bool is_nan(ACC x) {
 
 ACC activate(ACC x) {
   if (is_nan(x)) return x;
+#if PRECISION == 1
+  // Drivers turn comparisons into minima and maxima, which may lose the sign of a zero. `precise` forbids that.
+  precise bool is_negative = x < ACC(0.0), is_low = x < act_low, is_high = x > act_high;
   switch (activation) {
-    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
-#if PRECISION == 1
-    case LEAKY_RELU: return x < ACC(0.0) ? multiply(act_low, x) : x;
-#else
-    case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
-#endif
-    case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
-#if PRECISION == 1
+    case RELU: return is_negative ? ACC(0.0) : x;
+    case LEAKY_RELU: return is_negative ? multiply(act_low, x) : x;
+    case CLAMP: return is_low ? act_low : is_high ? act_high : x;
   }
   return x;
 #else
+  switch (activation) {
+    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
+    case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
+    case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
     case GELU_ERF:
     case GELU_TANH:
     case SIGMOID:

@@ -110,6 +110,21 @@ Matrix<float> cancelling(std::int64_t rows, std::int64_t k, std::uint64_t seed) 
 
 }  // namespace
 
+template <class T>
+void check_sign_of_zero() {
+  Engine& engine = test::engine();
+  const DeviceMatrix a(engine, Matrix<T>{{T(2)}}), b(engine, Matrix<T>{{T(0), T(0)}}), c(engine, 1, 2, type_of<T>());
+  for (const char* const name : kernels)
+    for (const Activation& activation :
+         {Activation(), Activation::relu(), Activation::leaky_relu(0.5), Activation::clamp(0, 6)}) {
+      engine.gemm({.alpha = -1, .a = a.view(), .b = b.view(), .c = c.view(), .epilogue = {.activation = activation}},
+                  {.kernel = test::kernel_here(name), .precision = Precision::reproducible});
+      CAPTURE(name);
+      CAPTURE(static_cast<int>(activation.kind()));
+      CHECK(std::signbit(static_cast<float>(c.download<T>()(0, 1))));
+    }
+}
+
 TEST_CASE("reproducible: the bits of canonical_product, for every kernel and however the product is cut") {
   if (!test::has_precise()) return;
   for (unsigned seed = 1; seed <= 2; ++seed) check_bits<float, float>(seed);
@@ -204,4 +219,9 @@ TEST_CASE("extended: infinities stay what they are") {
     CHECK_RESULT(c(1, 0) == infinity);
     CHECK_RESULT(std::isnan(c(2, 0)));
   }
+}
+
+TEST_CASE("precision: an activation keeps the sign of a zero where bits are promised") {
+  check_sign_of_zero<float>();
+  check_sign_of_zero<half>();
 }
