@@ -1,5 +1,9 @@
 // What becomes of OpenGL in a process that fork() made: a driver's threads and locks do not live through a fork.
+//
+// glgemm::headless calls what is exported here.
 #pragma once
+
+#include <glgemm/export.hpp>
 
 namespace glgemm {
 
@@ -9,9 +13,9 @@ namespace glgemm {
 void watch_forks();
 
 /// Whether this process is a child of one that has called watch_forks(), at any distance. Reads one variable.
-bool is_forked() noexcept;
+GLGEMM_EXPORT bool is_forked() noexcept;
 
 /// @throws GlError  this process is such a child
-void check_not_forked(const char* what);
+GLGEMM_EXPORT void check_not_forked(const char* what);
 
 }  // namespace glgemm

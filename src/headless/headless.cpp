@@ -13,6 +13,8 @@
 #include <glgemm/accelerators.hpp>
 #include <glgemm/engine.hpp>
 
+#include "base/fork.hpp"
+
 namespace glgemm {
 
 using namespace headless;
@@ -198,6 +200,7 @@ std::shared_ptr<void> accelerator_context(const DevicePath& way) {
 }  // namespace
 
 std::vector<HeadlessDevice> headless_devices() {
+  check_not_forked("headless_devices");
   const CurrentGuard guard;
   std::vector<HeadlessDevice> devices;
   for (const DevicePath& way : ways()) devices.push_back(attempt(way, {}).way.device);
@@ -205,6 +208,7 @@ std::vector<HeadlessDevice> headless_devices() {
 }
 
 std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) {
+  check_not_forked("headless_accelerators");
   const char* variable = device_variable(wanted);
   const std::vector<HeadlessDevice> devices = headless_devices();
   std::vector<AcceleratorSource> sources;
@@ -218,9 +222,17 @@ std::vector<AcceleratorSource> headless_accelerators(const std::string& wanted) 
   return sources;
 }
 
-struct HeadlessContext::State : Trial {};
+struct HeadlessContext::State : Trial {
+  explicit State(Trial trial) : Trial(std::move(trial)) {}
+  ~State() {
+    if (is_forked()) static_cast<void>(context.release());  // it is the parent's
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+};
 
 HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
+  check_not_forked("HeadlessContext");
   if (options.compatibility && wanted_api(options.api) == ContextApi::es)
     throw std::invalid_argument("OpenGL ES has no compatibility profile");
   if (options.no_error && (options.debug || options.robust))
@@ -236,7 +248,7 @@ HeadlessContext::HeadlessContext(const HeadlessOptions& options) {
   if (other) as_other.api = other->context->api();
   Trial trial = other ? attempt(other->way, as_other, other->context.get()) : choose(options);
   if (!trial.context) throw Unsupported("no context that shares can be made on " + describe({trial.way.device}));
-  state_ = std::make_unique<State>(State{std::move(trial)});
+  state_ = std::make_unique<State>(std::move(trial));
   guard.keep();
 }
 
@@ -245,6 +257,7 @@ HeadlessContext::HeadlessContext(HeadlessContext&&) noexcept = default;
 HeadlessContext& HeadlessContext::operator=(HeadlessContext&&) noexcept = default;
 
 void HeadlessContext::make_current() {
+  check_not_forked("HeadlessContext");
   state_->context->make_current();
 }
 void HeadlessContext::release_current() {

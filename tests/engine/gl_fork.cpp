@@ -149,6 +149,21 @@ TEST_CASE("a forked child's products on its parent's accelerators are refused") 
   CHECK_RESULT(c == Matrix<float>{{6}});
 }
 
+TEST_CASE("a forked child gets no context, and its parent's are left alone") {
+  test::engine();
+  std::optional<HeadlessContext> context(std::in_place);
+  const Child child = run_child([&] {
+    const std::string text = error_of([&] { context->make_current(); }) + error_of([] { HeadlessContext(); }) +
+                             error_of([] { headless_devices(); }) + error_of([] { headless_accelerators(); });
+    context.reset();
+    return text;
+  });
+  CHECK(child.text == refused({"HeadlessContext", "HeadlessContext", "headless_devices", "headless_accelerators"},
+                              " (process " + std::to_string(::getpid()) + ")"));
+  CHECK(child.status == 7);
+  test::context();
+}
+
 TEST_CASE("a forked child's exit leaves out what the driver does at the end of the process") {
   static bool in_child = false;
   std::atexit([] {
