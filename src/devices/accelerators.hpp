@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,9 +108,10 @@ struct GLGEMM_HIDDEN Accelerators::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  Accelerator& at(int index) const { return *list[static_cast<std::size_t>(index)]; }
+
   std::size_t usable() const {
-    return static_cast<std::size_t>(
-        std::count_if(list.begin(), list.end(), [](const auto& one) { return one->engine.has_value(); }));
+    return static_cast<std::size_t>(std::ranges::count_if(list, [](const auto& one) { return one->engine.has_value(); }));
   }
 
   /// Each with its reason, for messages.
@@ -124,10 +126,10 @@ struct GLGEMM_HIDDEN Accelerators::State {
   /// is the operation that errors name.
   /// @throws  what the first of them threw
   template <class F>
-  void on(const char* what, const std::vector<int>& which, const F& f) {
+  void on(const char* what, const std::set<int>& which, const F& f) {
     std::vector<std::future<void>> ends;
     for (const int i : which) {
-      Accelerator& one = *list[static_cast<std::size_t>(i)];
+      Accelerator& one = at(i);
       ends.push_back(one.thread->post(what, [&f, &one, i] {
         try {
           f(one, i);
@@ -140,13 +142,13 @@ struct GLGEMM_HIDDEN Accelerators::State {
     }
     std::exception_ptr first;
     std::string name;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
+    auto end = ends.begin();
+    for (const int i : which) {
       try {
-        ends[i].get();
+        (end++)->get();
       } catch (...) {
-        if (first) continue;
-        first = std::current_exception();
-        name = list[static_cast<std::size_t>(which[i])]->label;
+        if (!first) name = at(i).label;
+        if (!first) first = std::current_exception();
       }
     }
     if (first) rethrow(first, name);

@@ -1,6 +1,7 @@
 // Ranks that agree on what went wrong: see agreement.hpp.
 #include "distributed/agreement.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <array>
@@ -91,8 +92,7 @@ void on_all_ranks(MPI_Comm communicator, const std::function<void()>& f) {
   MPI_Comm_size(communicator, &size);
   const int first = least(caught.kind == Failure::none ? size : rank, communicator);
   if (first == size) return;
-  if (rank == first && size > 1)
-    caught.message += " (on rank " + std::to_string(rank) + " of " + std::to_string(size) + ", host " + host_name() + ")";
+  if (rank == first && size > 1) caught.message += fmt::format(" (on rank {} of {}, host {})", rank, size, host_name());
   std::array<std::int64_t, 3> header{static_cast<int>(caught.kind), caught.bytes,
                                      static_cast<std::int64_t>(caught.message.size())};
   MPI_Bcast(header.data(), 3, MPI_INT64_T, first, communicator);
@@ -130,8 +130,8 @@ void require_agreement(MPI_Comm communicator, const NamedValues& values) {
   on_all_ranks(communicator, [&] {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i].second != first[i])
-        throw std::invalid_argument("distributed multiply: the ranks disagree: " + values[i].first + " is " +
-                                    std::to_string(first[i]) + " on rank 0 and " + std::to_string(values[i].second) + " here");
+        throw std::invalid_argument(fmt::format("distributed multiply: the ranks disagree: {} is {} on rank 0 and {} here",
+                                                values[i].first, first[i], values[i].second));
   });
 }
 

@@ -4,6 +4,8 @@
 #include <starpu.h>
 #include <starpu_mpi.h>
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -23,8 +25,9 @@ void require_threads() {
   if (!initialized) throw std::invalid_argument("Cluster: MPI is not initialised");
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_MULTIPLE)
-    throw std::invalid_argument("Cluster: MPI runs with thread level " + std::to_string(level) + ", and MPI_THREAD_MULTIPLE (" +
-                                std::to_string(MPI_THREAD_MULTIPLE) + ") is needed: MPI_Init_thread asks for it");
+    throw std::invalid_argument(
+        fmt::format("Cluster: MPI runs with thread level {}, and MPI_THREAD_MULTIPLE ({}) is needed: MPI_Init_thread asks for it",
+                    level, MPI_THREAD_MULTIPLE));
   if (starpu_is_initialized()) throw std::invalid_argument("Cluster: StarPU runs in this process already");
 }
 
@@ -91,9 +94,10 @@ Starpu::~Starpu() {
 void Workers::start(const std::vector<AcceleratorSource>& sources, const EngineOptions& options) {
   const unsigned workers = starpu_cpu_worker_get_count();
   if (workers != sources.size())
-    throw Unsupported("Cluster: StarPU gives " + std::to_string(workers) + " workers for " + std::to_string(sources.size()) +
-                      " accelerators, one for each core of the rank: give the rank more cores, or start more ranks with an "
-                      "accelerator each");
+    throw Unsupported(
+        fmt::format("Cluster: StarPU gives {} workers for {} accelerators, one for each core of the rank: give the "
+                    "rank more cores, or start more ranks with an accelerator each",
+                    workers, sources.size()));
   started_ = true;
   Start start{sources, options};
   starpu_execute_on_each_worker(start_on_worker, &start, STARPU_CPU);

@@ -2,6 +2,8 @@
 #include <starpu.h>
 #include <starpu_mpi.h>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -11,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -26,27 +29,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The three matrices of a product, in tiles that go together.
+/// The three matrices of a product. Their tiles have equal sizes along m, n and k.
 struct Operands {
   TiledMatrix a, b, c;
 };
 
-bool along_columns_a(const TiledGemm& p) {
-  return p.op_a == Op::none;
-}
-bool along_columns_b(const TiledGemm& p) {
-  return p.op_b != Op::none;
-}
-
 /// One task, for StarPU to hand on by value.
 struct TaskArguments {
-  struct Run* run;
+  struct Shared* shared;
   std::int64_t tiles;  ///< of A, and as many of B
   bool first;          ///< of C's tile: with beta, not with 1
 };
 
 /// What all tasks of a product on this rank share.
-struct Run {
+struct Shared {
   const TiledGemm& product;
   const TiledOptions& options;
   std::int64_t tasks = 0;  ///< that this rank computes
@@ -66,31 +62,35 @@ Tile tile_of(void* interface) {
 }
 
 void compute(void* buffers[], const TaskArguments& arguments) {
-  Run& run = *arguments.run;
-  const TiledGemm& product = run.product;
+  Shared& shared = *arguments.shared;
+  const TiledGemm& product = shared.product;
   const auto begin = Clock::now();
-  Task task{product.op_a, product.op_b, product.alpha, arguments.first ? product.beta : Scalar(1), product.type};
-  task.c = tile_of(buffers[0]);
+  Task task{.op_a = product.op_a,
+            .op_b = product.op_b,
+            .alpha = product.alpha,
+            .beta = arguments.first ? product.beta : Scalar(1),
+            .type = product.type,
+            .c = tile_of(buffers[0])};
   for (std::int64_t t = 0; t < arguments.tiles; ++t) {
     task.a.push_back(tile_of(buffers[1 + t]));
     task.b.push_back(tile_of(buffers[1 + arguments.tiles + t]));
   }
-  const StreamReport report = run_task(task, run.options.plan, run.options.checksums);
-  run.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
-  const std::lock_guard lock(run.mutex);
-  run.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
-  if (const std::int64_t size = task.c.rows * task.c.columns; size > run.largest) {
-    run.largest = size;
-    run.kernel = to_string(report.plan.window.kernel);
+  const StreamReport report = run_task(task, shared.options.plan, shared.options.checksums);
+  shared.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
+  const std::lock_guard lock(shared.mutex);
+  shared.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
+  if (const std::int64_t size = task.c.rows * task.c.columns; size > shared.largest) {
+    shared.largest = size;
+    shared.kernel = to_string(report.plan.window.kernel);
   }
-  const std::int64_t done = ++run.done;
-  if (run.options.progress) run.options.progress(static_cast<double>(done) / static_cast<double>(run.tasks));
+  const std::int64_t done = ++shared.done;
+  if (shared.options.progress) shared.options.progress(static_cast<double>(done) / static_cast<double>(shared.tasks));
 }
 
 extern "C" void compute_on_worker(void* buffers[], void* packed) {
   TaskArguments arguments{};
   starpu_codelet_unpack_args(packed, &arguments);
-  Failures& failures = arguments.run->failures;
+  Failures& failures = arguments.shared->failures;
   if (failures.any()) return;  // the product has failed; what is left of it only comes to its end
   try {
     compute(buffers, arguments);
@@ -116,7 +116,7 @@ class Handles {
         first_tag_(first_tag),
         rank_(rank),
         communicator_(communicator),
-        handles_(static_cast<std::size_t>(matrix.tiles_down() * matrix.tiles_across())) {}
+        handles_(static_cast<std::size_t>(matrix.tiles())) {}
   ~Handles() {
     for (starpu_data_handle_t handle : handles_)
       if (handle) starpu_data_unregister(handle);
@@ -124,27 +124,28 @@ class Handles {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  starpu_data_handle_t at(std::int64_t i, std::int64_t j) {
-    const std::int64_t index = j * matrix_.tiles_down() + i;
-    starpu_data_handle_t& handle = handles_[static_cast<std::size_t>(index)];
+  starpu_data_handle_t at(TileIndex tile) {
+    starpu_data_handle_t& handle = handles_[index(tile)];
     if (!handle) {
-      const bool mine = matrix_.owner(i, j) == rank_;
-      const auto rows = static_cast<std::uint32_t>(matrix_.rows_of(i)),
-                 columns = static_cast<std::uint32_t>(matrix_.columns_of(j));
+      const bool mine = matrix_.owner(tile) == rank_;
+      const auto rows = static_cast<std::uint32_t>(matrix_.rows_of(tile.i)),
+                 columns = static_cast<std::uint32_t>(matrix_.columns_of(tile.j));
       starpu_matrix_data_register(
-          &handle, mine ? STARPU_MAIN_RAM : -1, mine ? reinterpret_cast<std::uintptr_t>(matrix_.at(i, j)) : 0,
+          &handle, mine ? STARPU_MAIN_RAM : -1, mine ? reinterpret_cast<std::uintptr_t>(matrix_.at(tile)) : 0,
           mine ? static_cast<std::uint32_t>(matrix_.ld) : rows, rows, columns, static_cast<std::size_t>(matrix_.element_bytes));
-      starpu_mpi_data_register_comm(handle, first_tag_ + index, matrix_.owner(i, j), communicator_);
+      const auto tag = first_tag_ + static_cast<std::int64_t>(index(tile));
+      starpu_mpi_data_register_comm(handle, tag, matrix_.owner(tile), communicator_);
     }
     return handle;
   }
-  /// What has come from other ranks is not used by later tasks.
-  void forget(std::int64_t i, std::int64_t j) {
-    if (starpu_data_handle_t handle = handles_[static_cast<std::size_t>(j * matrix_.tiles_down() + i)])
-      starpu_mpi_cache_flush(communicator_, handle);
+  /// Drops a copy that has come from another rank: later tasks do not use it.
+  void forget(TileIndex tile) {
+    if (starpu_data_handle_t handle = handles_[index(tile)]) starpu_mpi_cache_flush(communicator_, handle);
   }
 
  private:
+  std::size_t index(TileIndex tile) const { return static_cast<std::size_t>(tile.j * matrix_.tiles_down() + tile.i); }
+
   TiledMatrix matrix_;
   std::int64_t first_tag_;
   int rank_;
@@ -158,62 +159,66 @@ class Tasks {
   Tasks(const ClusterState& cluster, const TiledGemm& product, const Operands& operands, std::int64_t tiles_in_run)
       : cluster_(cluster), product_(product), m_(operands), tiles_in_run_(tiles_in_run) {}
 
-  std::int64_t tiles_k() const noexcept { return along_columns_a(product_) ? m_.a.tiles_across() : m_.a.tiles_down(); }
+  std::int64_t tiles_k() const noexcept { return product_.op_a == Op::none ? m_.a.tiles_across() : m_.a.tiles_down(); }
   std::int64_t runs() const noexcept { return std::max<std::int64_t>(1, (tiles_k() + tiles_in_run_ - 1) / tiles_in_run_); }
-  std::int64_t first_tile(std::int64_t run) const noexcept { return run * tiles_in_run_; }
-  std::int64_t tiles(std::int64_t run) const noexcept { return std::min(tiles_in_run_, tiles_k() - run * tiles_in_run_); }
+  std::int64_t begin(std::int64_t run) const noexcept { return run * tiles_in_run_; }  ///< its first tile along k
+  std::int64_t end(std::int64_t run) const noexcept { return std::min(begin(run) + tiles_in_run_, tiles_k()); }
   /// Tile t along k of A's row i, and of B's column j, as they are stored.
-  std::pair<std::int64_t, std::int64_t> a_tile(std::int64_t i, std::int64_t t) const noexcept {
-    return along_columns_a(product_) ? std::pair(i, t) : std::pair(t, i);
+  TileIndex a_tile(std::int64_t i, std::int64_t t) const noexcept {
+    return product_.op_a == Op::none ? TileIndex{i, t} : TileIndex{t, i};
   }
-  std::pair<std::int64_t, std::int64_t> b_tile(std::int64_t t, std::int64_t j) const noexcept {
-    return along_columns_b(product_) ? std::pair(j, t) : std::pair(t, j);
+  TileIndex b_tile(std::int64_t t, std::int64_t j) const noexcept {
+    return product_.op_b == Op::none ? TileIndex{t, j} : TileIndex{j, t};
   }
-  bool mine(std::int64_t i, std::int64_t j) const noexcept { return m_.c.owner(i, j) == cluster_.rank; }
+  bool mine(const TiledMatrix& matrix, TileIndex tile) const noexcept { return matrix.owner(tile) == cluster_.rank; }
 
-  /// Whether this rank computes, or has something that is needed: A's tiles of row i, or B's of column j.
-  bool takes_part(std::int64_t run, std::int64_t i, std::int64_t j) const noexcept {
-    if (mine(i, j)) return true;
-    for (std::int64_t t = first_tile(run); t < first_tile(run) + tiles(run); ++t) {
-      const auto [ai, aj] = a_tile(i, t);
-      const auto [bi, bj] = b_tile(t, j);
-      if (m_.a.owner(ai, aj) == cluster_.rank || m_.b.owner(bi, bj) == cluster_.rank) return true;
-    }
+  /// Calls f for each tile of C.
+  template <class F>
+  void for_each_c(const F& f) const {
+    for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
+      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) f(TileIndex{i, j});
+  }
+
+  /// Whether this rank computes the tile of C, or has something that is needed for it: A's tiles of its row, or B's of its
+  /// column.
+  bool takes_part(std::int64_t run, TileIndex c) const noexcept {
+    if (mine(m_.c, c)) return true;
+    for (std::int64_t t = begin(run); t < end(run); ++t)
+      if (mine(m_.a, a_tile(c.i, t)) || mine(m_.b, b_tile(t, c.j))) return true;
     return false;
   }
 
   /// Bytes of other ranks' tiles that this rank needs for a run: each once.
   std::int64_t bytes_received(std::int64_t run) const {
     std::int64_t bytes = 0;
-    std::vector<bool> rows(static_cast<std::size_t>(m_.c.tiles_down())), columns(static_cast<std::size_t>(m_.c.tiles_across()));
-    for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
-      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i)
-        if (mine(i, j)) rows[static_cast<std::size_t>(i)] = columns[static_cast<std::size_t>(j)] = true;
-    const auto add = [&](const TiledMatrix& matrix, std::pair<std::int64_t, std::int64_t> tile) {
-      if (matrix.owner(tile.first, tile.second) != cluster_.rank) bytes += matrix.bytes_of(tile.first, tile.second);
+    std::set<std::int64_t> rows, columns;  // in which this rank computes tiles of C
+    for_each_c([&](TileIndex c) {
+      if (!mine(m_.c, c)) return;
+      rows.insert(c.i);
+      columns.insert(c.j);
+    });
+    const auto add = [&](const TiledMatrix& matrix, TileIndex tile) {
+      if (!mine(matrix, tile)) bytes += matrix.bytes_of(tile);
     };
-    for (std::int64_t t = first_tile(run); t < first_tile(run) + tiles(run); ++t) {
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        if (rows[i]) add(m_.a, a_tile(static_cast<std::int64_t>(i), t));
-      for (std::size_t j = 0; j < columns.size(); ++j)
-        if (columns[j]) add(m_.b, b_tile(t, static_cast<std::int64_t>(j)));
+    for (std::int64_t t = begin(run); t < end(run); ++t) {
+      for (const std::int64_t i : rows) add(m_.a, a_tile(i, t));
+      for (const std::int64_t j : columns) add(m_.b, b_tile(t, j));
     }
     return bytes;
   }
 
   std::int64_t count() const noexcept {
     std::int64_t own = 0;
-    for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
-      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) own += mine(i, j);
+    for_each_c([&](TileIndex c) { own += mine(m_.c, c); });
     return own * runs();
   }
 
   /// Hands all tasks over and waits for them. StarPU is given the tasks of two runs at a time, so that it has no more tiles to
   /// keep.
-  void submit(Run& run);
+  void submit(Shared& shared);
 
  private:
-  void submit_one(Run& shared, std::int64_t run, std::int64_t i, std::int64_t j, Handles& a, Handles& b, Handles& c);
+  void submit_one(Shared& shared, std::int64_t run, TileIndex tile, Handles& a, Handles& b, Handles& c);
 
   const ClusterState& cluster_;
   const TiledGemm& product_;
@@ -221,39 +226,32 @@ class Tasks {
   std::int64_t tiles_in_run_;
 };
 
-void Tasks::submit_one(Run& shared, std::int64_t run, std::int64_t i, std::int64_t j, Handles& a, Handles& b, Handles& c) {
+void Tasks::submit_one(Shared& shared, std::int64_t run, TileIndex tile, Handles& a, Handles& b, Handles& c) {
   static starpu_codelet codelet = make_codelet();
-  const TaskArguments arguments{&shared, tiles(run), run == 0};
-  std::vector<starpu_data_descr> data;
+  const TaskArguments arguments{&shared, end(run) - begin(run), run == 0};
   const bool reads_c = run > 0 || product_.beta != Scalar(0);
-  data.push_back({c.at(i, j), reads_c ? STARPU_RW : STARPU_W});
-  for (std::int64_t t = first_tile(run); t < first_tile(run) + tiles(run); ++t) {
-    const auto [ai, aj] = a_tile(i, t);
-    data.push_back({a.at(ai, aj), STARPU_R});
-  }
-  for (std::int64_t t = first_tile(run); t < first_tile(run) + tiles(run); ++t) {
-    const auto [bi, bj] = b_tile(t, j);
-    data.push_back({b.at(bi, bj), STARPU_R});
-  }
+  std::vector<starpu_data_descr> data{{c.at(tile), reads_c ? STARPU_RW : STARPU_W}};
+  for (std::int64_t t = begin(run); t < end(run); ++t) data.push_back({a.at(a_tile(tile.i, t)), STARPU_R});
+  for (std::int64_t t = begin(run); t < end(run); ++t) data.push_back({b.at(b_tile(t, tile.j)), STARPU_R});
   starpu_mpi_task_insert(cluster_.communicator.get(), &codelet, STARPU_VALUE, &arguments, sizeof(arguments),
                          STARPU_DATA_MODE_ARRAY, data.data(), static_cast<int>(data.size()), 0);
 }
 
-void Tasks::submit(Run& shared) {
+void Tasks::submit(Shared& shared) {
   const MPI_Comm all = cluster_.communicator.get();
-  const std::int64_t tags_a = m_.a.tiles_down() * m_.a.tiles_across(), tags_b = m_.b.tiles_down() * m_.b.tiles_across();
+  const std::int64_t tags_a = m_.a.tiles(), tags_b = m_.b.tiles();
   Handles a(m_.a, 0, cluster_.rank, all), b(m_.b, tags_a, cluster_.rank, all), c(m_.c, tags_a + tags_b, cluster_.rank, all);
   const auto own = static_cast<unsigned>(count() / runs());
   for (std::int64_t run = 0; run < runs(); ++run) {
-    const auto begin = Clock::now();
-    for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
-      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i)
-        if (takes_part(run, i, j)) submit_one(shared, run, i, j, a, b, c);
-    for (std::int64_t t = first_tile(run); t < first_tile(run) + tiles(run); ++t) {
-      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) a.forget(a_tile(i, t).first, a_tile(i, t).second);
-      for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j) b.forget(b_tile(t, j).first, b_tile(t, j).second);
+    const auto submit_begin = Clock::now();
+    for_each_c([&](TileIndex tile) {
+      if (takes_part(run, tile)) submit_one(shared, run, tile, a, b, c);
+    });
+    for (std::int64_t t = begin(run); t < end(run); ++t) {
+      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) a.forget(a_tile(i, t));
+      for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j) b.forget(b_tile(t, j));
     }
-    shared.submit_time += Clock::now() - begin;
+    shared.submit_time += Clock::now() - submit_begin;
     starpu_task_wait_for_n_submitted(own);
   }
   // Not starpu_mpi_wait_for_all(), whose barrier takes a core while it waits. What is still sent holds its handle.
@@ -282,38 +280,35 @@ std::int64_t tile_along(const TiledMatrix& matrix, bool rows) {
   return rows ? matrix.tile_rows : matrix.tile_columns;
 }
 
-void require_equal_tiles(const char* along, const char* first, std::int64_t size, const char* second, std::int64_t other) {
-  if (size != other)
-    throw std::invalid_argument("distributed multiply: along " + std::string(along) + " the tiles of " + first + " have " +
-                                std::to_string(size) + " elements and those of " + second + " " + std::to_string(other));
+template <class... Arguments>
+[[noreturn]] void refuse(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  throw std::invalid_argument("distributed multiply: " + fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
 Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptions& options) {
-  if (p.m < 0 || p.n < 0 || p.k < 0)
-    throw std::invalid_argument("distributed multiply: m, n and k are " + std::to_string(p.m) + ", " + std::to_string(p.n) +
-                                " and " + std::to_string(p.k));
+  if (p.m < 0 || p.n < 0 || p.k < 0) refuse("m, n and k are {}, {} and {}", p.m, p.n, p.k);
   if (options.run_k < 0 || options.memory_limit < 0)
-    throw std::invalid_argument("distributed multiply: run_k is " + std::to_string(options.run_k) + " and memory_limit " +
-                                std::to_string(options.memory_limit));
+    refuse("run_k is {} and memory_limit {}", options.run_k, options.memory_limit);
   const bool a_rows = p.op_a == Op::none, b_rows = p.op_b == Op::none;
-  Operands m;
-  m.a = tiled_matrix("A", p.a_descriptor, cluster.grid, cluster.rank, p.a, p.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m);
-  m.b = tiled_matrix("B", p.b_descriptor, cluster.grid, cluster.rank, p.b, p.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k);
-  m.c = tiled_matrix("C", p.c_descriptor, cluster.grid, cluster.rank, p.c, accumulator(p.type), p.m, p.n);
-  if (p.a_descriptor[descriptor_ctxt] != p.c_descriptor[descriptor_ctxt] ||
-      p.b_descriptor[descriptor_ctxt] != p.c_descriptor[descriptor_ctxt])
-    throw std::invalid_argument("distributed multiply: CTXT is " + std::to_string(p.a_descriptor[descriptor_ctxt]) + " for A, " +
-                                std::to_string(p.b_descriptor[descriptor_ctxt]) + " for B and " +
-                                std::to_string(p.c_descriptor[descriptor_ctxt]) + " for C");
-  require_equal_tiles("m", "op(A)", tile_along(m.a, a_rows), "C", m.c.tile_rows);
-  require_equal_tiles("n", "op(B)", tile_along(m.b, !b_rows), "C", m.c.tile_columns);
-  require_equal_tiles("k", "op(A)", tile_along(m.a, !a_rows), "op(B)", tile_along(m.b, b_rows));
+  const Operands m{
+      tiled_matrix("A", p.a_descriptor, cluster.grid, cluster.rank, p.a, p.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m),
+      tiled_matrix("B", p.b_descriptor, cluster.grid, cluster.rank, p.b, p.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k),
+      tiled_matrix("C", p.c_descriptor, cluster.grid, cluster.rank, p.c, accumulator(p.type), p.m, p.n)};
+  const int context_a = p.a_descriptor[descriptor_ctxt], context_b = p.b_descriptor[descriptor_ctxt],
+            context_c = p.c_descriptor[descriptor_ctxt];
+  if (context_a != context_c || context_b != context_c)
+    refuse("CTXT is {} for A, {} for B and {} for C", context_a, context_b, context_c);
+  const auto need_equal = [](const char* along, const char* first, std::int64_t size, const char* second, std::int64_t other) {
+    if (size != other) refuse("along {} the tiles of {} have {} elements and those of {} {}", along, first, size, second, other);
+  };
+  need_equal("m", "op(A)", tile_along(m.a, a_rows), "C", m.c.tile_rows);
+  need_equal("n", "op(B)", tile_along(m.b, !b_rows), "C", m.c.tile_columns);
+  need_equal("k", "op(A)", tile_along(m.a, !a_rows), "op(B)", tile_along(m.b, b_rows));
   // StarPU describes tiles to MPI in ints.
-  for (const TiledMatrix* matrix : {&m.a, &m.b, &m.c})
-    if (std::max(matrix->ld, matrix->tile_rows * matrix->tile_columns) > std::numeric_limits<int>::max() / matrix->element_bytes)
-      throw std::invalid_argument("distributed multiply: a tile of " + size_text(matrix->tile_rows, matrix->tile_columns) +
-                                  " elements of " + std::to_string(matrix->element_bytes) + " bytes with LLD " +
-                                  std::to_string(matrix->ld) + " has more than 2147483647 bytes");
+  for (const TiledMatrix* one : {&m.a, &m.b, &m.c})
+    if (std::max(one->ld, one->tile_rows * one->tile_columns) > std::numeric_limits<int>::max() / one->element_bytes)
+      refuse("a tile of {} elements of {} bytes with LLD {} has more than 2147483647 bytes",
+             size_text(one->tile_rows, one->tile_columns), one->element_bytes, one->ld);
   return m;
 }
 
@@ -328,12 +323,12 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
                      {"precision's number", static_cast<int>(options.plan.precision)}};
   for (const auto& [name, x] : {std::pair("alpha", p.alpha), std::pair("beta", p.beta)})
     for (const double part : {x.value.real(), x.value.imag()})
-      values.emplace_back(std::string("the double of ") + name + " with these bits", std::bit_cast<std::int64_t>(part));
+      values.emplace_back(fmt::format("the double of {} with these bits", name), std::bit_cast<std::int64_t>(part));
   constexpr std::array places{"DTYPE", "CTXT", "M", "N", "MB", "NB", "RSRC", "CSRC"};  // LLD is each rank's own
   for (const auto& [name, descriptor] :
        {std::pair("A", &p.a_descriptor), std::pair("B", &p.b_descriptor), std::pair("C", &p.c_descriptor)})
     for (std::size_t i = 0; i < places.size(); ++i)
-      if (i != descriptor_ctxt) values.emplace_back(std::string(places[i]) + " of " + name + "'s descriptor", (*descriptor)[i]);
+      if (i != descriptor_ctxt) values.emplace_back(fmt::format("{} of {}'s descriptor", places[i], name), (*descriptor)[i]);
   return values;
 }
 
@@ -342,9 +337,10 @@ void require_memory(const Tasks& tasks, std::int64_t run_k, std::int64_t limit) 
   for (std::int64_t run = 0; run < tasks.runs(); ++run)
     needed = std::max(needed, tasks.bytes_received(run) + (run > 0 ? tasks.bytes_received(run - 1) : 0));
   if (needed > limit)
-    throw std::invalid_argument("distributed multiply: the tiles of other ranks for two runs of k of " + std::to_string(run_k) +
-                                " elements have " + std::to_string(needed) + " bytes, and the rank may have " +
-                                std::to_string(limit) + ": a smaller run_k, smaller tiles or more ranks take less");
+    refuse(
+        "the tiles of other ranks for two runs of k of {} elements have {} bytes, and the rank may have {}: a smaller run_k, "
+        "smaller tiles or more ranks take less",
+        run_k, needed, limit);
 }
 
 }  // namespace
@@ -372,19 +368,19 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
     tasks = std::make_unique<Tasks>(cluster, product, operands, tiles);
     require_memory(*tasks, run_k, options.memory_limit > 0 ? options.memory_limit : available_memory() / sharers);
   });
-  Run run{product, options};
-  run.tasks = tasks->count();
-  if (product.m > 0 && product.n > 0) tasks->submit(run);
-  on_all_ranks(all, [&] { run.failures.rethrow(); });
+  Shared shared{product, options};
+  shared.tasks = tasks->count();
+  if (product.m > 0 && product.n > 0) tasks->submit(shared);
+  on_all_ranks(all, [&] { shared.failures.rethrow(); });
   if (!report) return;
   *report = {};
-  report->tasks = run.tasks;
+  report->tasks = shared.tasks;
   report->run_k = run_k;
-  for (std::int64_t r = 0; r < tasks->runs(); ++r) report->bytes_received += tasks->bytes_received(r);
-  report->submit_time = run.submit_time;
-  report->compute_time = std::chrono::nanoseconds(run.compute_ns);
-  report->kernel = run.kernel;
-  report->checksum_failures = run.checksum_failures;
+  for (std::int64_t run = 0; run < tasks->runs(); ++run) report->bytes_received += tasks->bytes_received(run);
+  report->submit_time = shared.submit_time;
+  report->compute_time = std::chrono::nanoseconds(shared.compute_ns);
+  report->kernel = shared.kernel;
+  report->checksum_failures = shared.checksum_failures;
   report->total_time = Clock::now() - begin;
 }
 

@@ -1,6 +1,8 @@
 // Matrices in block-cyclic tiles: see tiles.hpp.
 #include "distributed/tiles.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -24,54 +26,47 @@ std::int64_t TiledMatrix::columns_of(std::int64_t j) const noexcept {
   return std::min(tile_columns, columns - j * tile_columns);
 }
 
-int TiledMatrix::owner(std::int64_t i, std::int64_t j) const noexcept {
-  return grid.rank_at(static_cast<int>((i + row_source) % grid.rows), static_cast<int>((j + column_source) % grid.columns));
+int TiledMatrix::owner(TileIndex tile) const noexcept {
+  return grid.rank_at(static_cast<int>((tile.i + row_source) % grid.rows),
+                      static_cast<int>((tile.j + column_source) % grid.columns));
 }
 
-std::byte* TiledMatrix::at(std::int64_t i, std::int64_t j) const noexcept {
-  const std::int64_t row = i / grid.rows * tile_rows, column = j / grid.columns * tile_columns;
+std::byte* TiledMatrix::at(TileIndex tile) const noexcept {
+  const std::int64_t row = tile.i / grid.rows * tile_rows, column = tile.j / grid.columns * tile_columns;
   return data + (column * ld + row) * element_bytes;
 }
 
 TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descriptor, const ProcessGrid& grid, int rank,
                          const void* data, Type type, std::int64_t rows, std::int64_t columns) {
-  const auto refuse = [&](const std::string& what) {
-    throw std::invalid_argument("distributed multiply: the descriptor of " + name + ": " + what);
+  const auto [dtype, ctxt, m, n, mb, nb, rsrc, csrc, lld] = descriptor;
+  const auto require = [&name](bool is_right, const std::string& what) {
+    if (!is_right) throw std::invalid_argument(fmt::format("distributed multiply: the descriptor of {}: {}", name, what));
   };
-  const auto value = [&](std::size_t place) { return std::to_string(descriptor[place]); };
-  if (descriptor[descriptor_dtype] != 1) refuse("DTYPE is " + value(descriptor_dtype) + "; 1, a dense matrix, is what there is");
-  if (descriptor[descriptor_m] < 0 || descriptor[descriptor_n] < 0)
-    refuse("M x N is " + size_text(descriptor[descriptor_m], descriptor[descriptor_n]));
-  if (descriptor[descriptor_mb] < 1 || descriptor[descriptor_nb] < 1)
-    refuse("MB x NB, a tile, is " + size_text(descriptor[descriptor_mb], descriptor[descriptor_nb]));
-  if (descriptor[descriptor_rsrc] < 0 || descriptor[descriptor_rsrc] >= grid.rows || descriptor[descriptor_csrc] < 0 ||
-      descriptor[descriptor_csrc] >= grid.columns)
-    refuse("the first tile lies on process (RSRC, CSRC) = (" + value(descriptor_rsrc) + ", " + value(descriptor_csrc) +
-           ") of a grid of " + size_text(grid.rows, grid.columns));
-  const std::int64_t local_rows =
-      local_size(descriptor[descriptor_m], descriptor[descriptor_mb], grid.row_of(rank), descriptor[descriptor_rsrc], grid.rows);
-  if (descriptor[descriptor_lld] < std::max<std::int64_t>(1, local_rows))
-    refuse("LLD is " + value(descriptor_lld) + ", and the rank has " + std::to_string(local_rows) + " rows");
-  if (descriptor[descriptor_m] < rows || descriptor[descriptor_n] < columns)
-    refuse("M x N is " + size_text(descriptor[descriptor_m], descriptor[descriptor_n]) + ", and the product takes " +
-           size_text(rows, columns));
-  TiledMatrix matrix;
-  matrix.rows = rows;
-  matrix.columns = columns;
-  matrix.tile_rows = descriptor[descriptor_mb];
-  matrix.tile_columns = descriptor[descriptor_nb];
-  matrix.row_source = descriptor[descriptor_rsrc];
-  matrix.column_source = descriptor[descriptor_csrc];
-  matrix.ld = descriptor[descriptor_lld];
-  // StarPU takes one kind of pointer, and writes C's tiles alone.
-  matrix.data = static_cast<std::byte*>(const_cast<void*>(data));
-  matrix.element_bytes = element_bytes(type);
-  matrix.grid = grid;
-  const std::int64_t local_columns =
-      local_size(columns, matrix.tile_columns, grid.column_of(rank), matrix.column_source, grid.columns);
-  if (!data && local_size(rows, matrix.tile_rows, grid.row_of(rank), matrix.row_source, grid.rows) * local_columns > 0)
-    throw std::invalid_argument("distributed multiply: " + name + " is a null pointer, and the rank has tiles of it");
-  return matrix;
+  require(dtype == 1, fmt::format("DTYPE is {}; 1, a dense matrix, is what there is", dtype));
+  require(m >= 0 && n >= 0, fmt::format("M x N is {}", size_text(m, n)));
+  require(mb >= 1 && nb >= 1, fmt::format("MB x NB, a tile, is {}", size_text(mb, nb)));
+  require(rsrc >= 0 && rsrc < grid.rows && csrc >= 0 && csrc < grid.columns,
+          fmt::format("the first tile lies on process (RSRC, CSRC) = ({}, {}) of a grid of {}", rsrc, csrc,
+                      size_text(grid.rows, grid.columns)));
+  const std::int64_t local_rows = local_size(m, mb, grid.row_of(rank), rsrc, grid.rows);
+  require(lld >= std::max<std::int64_t>(1, local_rows), fmt::format("LLD is {}, and the rank has {} rows", lld, local_rows));
+  require(m >= rows && n >= columns,
+          fmt::format("M x N is {}, and the product takes {}", size_text(m, n), size_text(rows, columns)));
+  const std::int64_t own_rows = local_size(rows, mb, grid.row_of(rank), rsrc, grid.rows),
+                     own_columns = local_size(columns, nb, grid.column_of(rank), csrc, grid.columns);
+  if (!data && own_rows * own_columns > 0)
+    throw std::invalid_argument(fmt::format("distributed multiply: {} is a null pointer, and the rank has tiles of it", name));
+  return {.rows = rows,
+          .columns = columns,
+          .tile_rows = mb,
+          .tile_columns = nb,
+          .row_source = rsrc,
+          .column_source = csrc,
+          .ld = lld,
+          // StarPU takes one kind of pointer, and writes C's tiles alone.
+          .data = static_cast<std::byte*>(const_cast<void*>(data)),
+          .element_bytes = element_bytes(type),
+          .grid = grid};
 }
 
 ProcessGrid settle_grid(const ProcessGrid& grid, int ranks) {
@@ -83,8 +78,8 @@ ProcessGrid settle_grid(const ProcessGrid& grid, int ranks) {
     settled.columns = ranks / settled.rows;
   }
   if (settled.rows < 1 || settled.columns < 1 || std::int64_t{settled.rows} * settled.columns != ranks)
-    throw std::invalid_argument("distributed multiply: a grid of " + size_text(grid.rows, grid.columns) +
-                                " processes is none of " + std::to_string(ranks) + " ranks");
+    throw std::invalid_argument(fmt::format("distributed multiply: a grid of {} processes is none of {} ranks",
+                                            size_text(grid.rows, grid.columns), ranks));
   return settled;
 }
 

@@ -9,6 +9,11 @@
 
 namespace glgemm::distributed {
 
+/// Which tile of a matrix: the row of tiles and the column of tiles that it is in.
+struct TileIndex {
+  std::int64_t i, j;
+};
+
 /// A matrix of a product: its leading rows x columns as they are stored, and how they lie on the ranks.
 struct TiledMatrix {
   std::int64_t rows = 0;
@@ -24,12 +29,13 @@ struct TiledMatrix {
 
   std::int64_t tiles_down() const noexcept { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t tiles_across() const noexcept { return (columns + tile_columns - 1) / tile_columns; }
+  std::int64_t tiles() const noexcept { return tiles_down() * tiles_across(); }
   std::int64_t rows_of(std::int64_t i) const noexcept;     ///< of the tiles (i, any)
   std::int64_t columns_of(std::int64_t j) const noexcept;  ///< of the tiles (any, j)
-  std::int64_t bytes_of(std::int64_t i, std::int64_t j) const noexcept { return rows_of(i) * columns_of(j) * element_bytes; }
-  int owner(std::int64_t i, std::int64_t j) const noexcept;
+  std::int64_t bytes_of(TileIndex tile) const noexcept { return rows_of(tile.i) * columns_of(tile.j) * element_bytes; }
+  int owner(TileIndex tile) const noexcept;
   /// The first element of a tile in the array of the rank that owns it.
-  std::byte* at(std::int64_t i, std::int64_t j) const noexcept;
+  std::byte* at(TileIndex tile) const noexcept;
 };
 
 /// The matrix that a descriptor describes, of which `rows` x `columns` are used.

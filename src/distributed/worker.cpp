@@ -81,22 +81,22 @@ void end_worker() noexcept {
 
 StreamReport run_task(const Task& task, const PlanOptions& plan, bool checksums) {
   if (!accelerator) throw GlError("distributed multiply: a worker has no accelerator");
-  HostGemm product;
-  product.op_a = task.op_a;
-  product.op_b = task.op_b;
-  product.alpha = task.alpha;
-  product.beta = task.beta;
-  product.a = joined(task.a, task.op_a == Op::none, task.c.rows, task.type);
-  product.b = joined(task.b, task.op_b != Op::none, task.c.columns, task.type);
-  product.c = host_matrix(static_cast<void*>(task.c.data), task.c.rows, task.c.columns, accumulator(task.type), task.c.ld,
-                          Layout::column_major);
+  const Tile& c = task.c;
+  const HostGemm product{
+      .op_a = task.op_a,
+      .op_b = task.op_b,
+      .alpha = task.alpha,
+      .a = joined(task.a, task.op_a == Op::none, c.rows, task.type),
+      .b = joined(task.b, task.op_b != Op::none, c.columns, task.type),
+      .beta = task.beta,
+      .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, accumulator(task.type), c.ld, Layout::column_major)};
   StreamOptions options;
   options.plan = plan;
   options.checksums = checksums;
   // Not what the device has free now: the plan, and with it the bits, must not depend on it.
   const std::int64_t bytes =
       (product.a.rows * product.a.columns + product.b.rows * product.b.columns) * element_bytes(task.type) +
-      task.c.rows * task.c.columns * element_bytes(accumulator(task.type));
+      c.rows * c.columns * element_bytes(accumulator(task.type));
   options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
   StreamReport report;
   multiply(accelerator->engine, product, options, &report);

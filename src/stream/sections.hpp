@@ -32,6 +32,12 @@ inline Section stored_section(Role role, Op op, std::int64_t row, std::int64_t r
   return (role == Role::a) == (op == Op::none) ? Section{row, k0, rows, k} : Section{k0, row, k, rows};
 }
 
+/// The name that the plan has for an operand of the caller's, and the other way round.
+inline Role role_as_run(const Plan& plan, Role role) {
+  if (!plan.transposed) return role;
+  return role == Role::a ? Role::b : Role::a;
+}
+
 /// Reads a section as numbers of the accumulator's type, for which `room` has bytes.
 void read_wide(const HostMatrix& matrix, const Section& section, std::byte* room);
 

@@ -1,9 +1,10 @@
 // How a product is streamed: which pieces of C, which windows of k, in which order. No OpenGL.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <string>
 
 #include <glgemm/error.hpp>
 #include <glgemm/streaming.hpp>
@@ -11,6 +12,7 @@
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "stream/checksums.hpp"
+#include "stream/sections.hpp"
 
 namespace glgemm {
 namespace {
@@ -23,7 +25,7 @@ struct Prices {
 };
 constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9};
 
-/// A plan for a window may always need this much, so that there is a plan; whether it fits is checked then.
+/// Windows are planned with at least this much workspace; excess() enforces the limit later.
 constexpr std::int64_t min_workspace = std::int64_t{1} << 20;
 
 /// A cut: the sizes of a piece and a window.
@@ -55,7 +57,7 @@ class Cutter {
     options_.kernel = nominal.kernel;
     options_.split_k = std::max<std::int64_t>(1, nominal.parts);
     options_.transposed = nominal.transposed;
-    options_.workspace_bytes = std::max(limit, min_workspace);  // what it comes to is checked in excess()
+    options_.workspace_bytes = std::max(limit, min_workspace);
   }
 
   /// The best cut, as a plan; nothing if no piece is small enough.
@@ -79,7 +81,7 @@ class Cutter {
   }
 
  private:
-  static constexpr std::int64_t min_strip = 4096;  // a workgroup of pack.comp packs so many bytes
+  static constexpr std::int64_t min_strip = 4096;  // the bytes that a workgroup of pack.comp packs
   static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
   /// Whether all of k is on the device at the same time: the sums of a window of k would be rounded when C is written.
@@ -92,15 +94,11 @@ class Cutter {
   /// What a cut costs.
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
   int strips() const { return limits_.cpu ? 1 : 2; }
-  bool packs(Role role) const {
-    // `role` is the caller's name of the operand; a transposed plan has the other.
-    return nominal_.packs(nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role);
-  }
+  bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
   /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
   std::int64_t bytes_for_each_k(Role role, std::int64_t rows) const {
     if (!packs(role)) return rows * element_bytes(problem_.type);
-    const Role as_run = nominal_.transposed ? (role == Role::a ? Role::b : Role::a) : role;
-    return round_up(rows, kernels::panel_width(nominal_.kernel, as_run, problem_.type)) * acc_bytes();
+    return round_up(rows, kernels::panel_width(nominal_.kernel, role_as_run(nominal_, role), problem_.type)) * acc_bytes();
   }
   /// The most steps of k for which neither a window nor panels of that many rows and columns exceed a storage block. Then no part
   /// of A or B is brought twice because its window is cut. (C may be cut.)
@@ -158,12 +156,9 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   const double b_price = strides(problem_, Role::b).column == 1 ? prices.along : prices.across;
   const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
     const double a = a_bytes * a_times, b = b_bytes * b_times;
-    return {piece_m,
-            piece_n,
-            piece_k,
-            by_columns,
-            a + b + c_elements * static_cast<double>(element_bytes(problem_.c_type)),
-            a * a_price + b * b_price + c_elements * windows * prices.c_element};
+    const double moved = a + b + c_elements * static_cast<double>(element_bytes(problem_.c_type));
+    const double seconds = a * a_price + b * b_price + c_elements * windows * prices.c_element;
+    return {piece_m, piece_n, piece_k, by_columns, moved, seconds};
   };
   if (piece_k < k) return cut(columns, rows, false);
   const Cut a_stays = cut(1, rows, false), b_stays = cut(columns, 1, true);
@@ -213,11 +208,10 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
       add(piece_m, piece(n, j, block.columns));
   }
   if (cuts.empty()) return {};
-  const double min_moved =
-      std::min_element(cuts.begin(), cuts.end(), [](const Cut& x, const Cut& y) { return x.moved < y.moved; })->moved;
+  const double min_moved = std::ranges::min(cuts, {}, &Cut::moved).moved;
   const double max_moved = std::max(1.45 * bound_bytes, 1.02 * min_moved);
   std::erase_if(cuts, [&](const Cut& cut) { return cut.moved > max_moved; });
-  return *std::min_element(cuts.begin(), cuts.end(), [](const Cut& x, const Cut& y) { return x.seconds < y.seconds; });
+  return std::ranges::min(cuts, {}, &Cut::seconds);
 }
 
 StreamPlan Cutter::made(const Cut& cut) const {
@@ -267,8 +261,8 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
                             const StreamOptions& options) {
   validate(problem);
   if (options.device_memory_limit < 0 || options.memory_limit < 0)
-    throw std::invalid_argument("multiply: a limit of " +
-                                std::to_string(std::min(options.device_memory_limit, options.memory_limit)) + " bytes");
+    throw std::invalid_argument(
+        fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit, options.memory_limit)));
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
   if (options.checksums && problem.activation != ActivationKind::none)
     throw Unsupported("multiply: a product with an activation has no checksums: sums after it say nothing of those before");
@@ -303,28 +297,21 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   PlanOptions plan_options = options.plan;
   plan_options.workspace_bytes = limit / 2;
   std::int64_t min_bytes = std::numeric_limits<std::int64_t>::max();
-  std::vector<Kernel> kernels{};
-  if (options.plan.kernel) {
-    kernels.push_back(*options.plan.kernel);
-  } else {
+  std::vector<Kernel> kernels{options.plan.kernel.value_or(Kernel{})};
+  if (!options.plan.kernel) {
     try {
       const Kernel best = make_plan(square, limits, plan_options).kernel;
-      if (why_not(dense, best, limits).empty()) kernels.push_back(best);  // pieces may have a longer k than the square
+      if (why_not(dense, best, limits).empty()) kernels.insert(kernels.begin(), best);  // pieces may have a longer k
     } catch (const Unsupported&) {  // only the kernel that needs the least may fit so little memory
     }
-    kernels.push_back(Kernel{});
   }
   plan_options.workspace_bytes = std::max(limit, min_workspace);
   for (const Kernel& kernel : kernels) {
     plan_options.kernel = kernel;
     Plan nominal = make_plan(square, limits, plan_options);
     // Sums over parts of k have to be small beside what else is on the device.
-    if (nominal.parts > 1 && nominal.precision != Precision::standard) {
-      plan_options.split_k = 1;
-      nominal = make_plan(square, limits, plan_options);
-    }
-    if (nominal.parts > 1 &&
-        m * n * static_cast<double>(nominal.parts * element_bytes(square.c_type)) > static_cast<double>(limit) / 8) {
+    const double parts_bytes = m * n * static_cast<double>(nominal.parts * element_bytes(square.c_type));
+    if (nominal.parts > 1 && (nominal.precision != Precision::standard || parts_bytes > static_cast<double>(limit) / 8)) {
       plan_options.split_k = 1;
       nominal = make_plan(square, limits, plan_options);
     }
@@ -335,8 +322,8 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     }
     min_bytes = std::min(min_bytes, cutter.min_bytes());
   }
-  throw std::invalid_argument("multiply: a limit of " + std::to_string(limit) +
-                              " bytes is too small for any piece; the least is " + std::to_string(min_bytes));
+  throw std::invalid_argument(
+      fmt::format("multiply: a limit of {} bytes is too small for any piece; the least is {}", limit, min_bytes));
 }
 
 }  // namespace glgemm

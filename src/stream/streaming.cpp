@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "base/elements.hpp"
@@ -17,25 +18,19 @@
 namespace glgemm {
 namespace {
 
-template <class T>
-void add_scaled(std::byte* sum, const std::byte* x, T factor, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    T a, b;
-    std::memcpy(&a, sum + static_cast<std::int64_t>(sizeof(T)) * i, sizeof(T));
-    std::memcpy(&b, x + static_cast<std::int64_t>(sizeof(T)) * i, sizeof(T));
-    a += factor * b;
-    std::memcpy(sum + static_cast<std::int64_t>(sizeof(T)) * i, &a, sizeof(T));
-  }
-}
-
-/// Adds `factor` times the numbers at `x` to those at `sum`; all are of that accumulator's type. Integers wrap.
-void add_scaled(Type type, std::byte* sum, const std::byte* x, std::complex<double> factor, std::int64_t count) {
-  with_type(type, [&]<class T>(T) {
-    using Sum = accumulator_t<T>;
-    if constexpr (std::is_integral_v<Sum>)
-      add_scaled<std::make_unsigned_t<Sum>>(sum, x, to_element<std::make_unsigned_t<Sum>>(factor), count);
-    else
-      add_scaled<Sum>(sum, x, to_element<Sum>(factor), count);
+/// Adds `factor` times the numbers at `x` to those at `sum`; all are of the accumulator's type. Integers wrap.
+void add_scaled(Type accumulator, std::byte* sum, const std::byte* x, std::complex<double> factor, std::int64_t count) {
+  with_type(accumulator, [&]<class T>(T) {
+    using A = accumulator_t<T>;
+    using Sum = typename std::conditional_t<std::is_integral_v<A>, std::make_unsigned<A>, std::type_identity<A>>::type;
+    const Sum scale = to_element<Sum>(factor);
+    for (std::int64_t i = 0; i < count; ++i, sum += sizeof(Sum), x += sizeof(Sum)) {
+      Sum total, term;
+      std::memcpy(&total, sum, sizeof(Sum));
+      std::memcpy(&term, x, sizeof(Sum));
+      total += scale * term;
+      std::memcpy(sum, &total, sizeof(Sum));
+    }
   });
 }
 
@@ -53,18 +48,12 @@ std::uint64_t hash_of(const std::byte* bytes, std::int64_t count) {
 /// How often a piece is computed, or read, until the product fails.
 constexpr int max_tries = 3;
 
-/// What the plan calls an operand of the caller's, and the other way round.
-Role role_as_run(const Plan& plan, Role role) {
-  if (!plan.transposed) return role;
-  return role == Role::a ? Role::b : Role::a;
-}
-
 std::size_t index_of(Role role) {
   return static_cast<std::size_t>(role);
 }
 
-/// Whether all of an operand's window is on the device when the plan has run. Panels that pieces of the window have made one
-/// after the other in the same memory are not.
+/// Whether all of an operand's window is on the device when the plan has run. It is not if the plan cuts the window, and packs
+/// the panels of one cut after the other into the same memory.
 bool stays(const Plan& plan, Role as_run) {
   if (!plan.packs(as_run)) return true;
   const Problem& window = plan.problem;
@@ -193,15 +182,14 @@ void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::b
   report_.bytes_to_device += bytes;
 }
 
-void Streamer::bring_window(Role role, const ResidentPart& part) {
+void Streamer::bring(const HostMatrix& matrix, const Section& whole, Type type, unsigned target,
+                     const std::function<void(const Section&, std::byte*)>& read) {
   const gl::Api& api = state_.api;
-  const HostMatrix& matrix = operand(role);
-  const std::int64_t bytes = element_bytes(matrix.type);
-  const unsigned target = windows_[index_of(role)];
-  for_each_part(stored(role, part), matrix.layout, plan_.strip_bytes / bytes, [&](const Section& section, std::int64_t offset) {
+  const std::int64_t bytes = element_bytes(type);
+  for_each_part(whole, matrix.layout, plan_.strip_bytes / bytes, [&](const Section& section, std::int64_t offset) {
     const std::int64_t size = section.rows * section.columns * bytes;
     through_strip(
-        size, [&](std::byte* to) { matrix.read(section, to); },
+        size, [&](std::byte* to) { read(section, to); },
         [&](const StripBuffer& strip) {
           gl::copy_lines(api, {strip.buffer}, {target, offset * bytes}, size);
         });
@@ -209,25 +197,16 @@ void Streamer::bring_window(Role role, const ResidentPart& part) {
 }
 
 void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsigned target, const HostMatrix* add_beta_times) {
-  const gl::Api& api = state_.api;
   const Type wide = accumulator(plan_.problem.type);
-  const std::int64_t acc = element_bytes(wide);
-  for_each_part(whole, matrix.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
+  if (matrix.type == wide && !add_beta_times) return bring(matrix, whole, wide, target, matrix.read);
+  bring(matrix, whole, wide, target, [&](const Section& section, std::byte* to) {
     const std::int64_t count = section.rows * section.columns;
-    through_strip(
-        count * acc,
-        [&](std::byte* to) {
-          if (matrix.type == wide && !add_beta_times) return matrix.read(section, to);
-          read_wide(matrix, section, staging_.data());
-          if (add_beta_times) {
-            read_wide(*add_beta_times, section, added_.data());
-            add_scaled(wide, staging_.data(), added_.data(), product_.beta.value, count);
-          }
-          std::memcpy(to, staging_.data(), static_cast<std::size_t>(count * acc));
-        },
-        [&](const StripBuffer& strip) {
-          gl::copy_lines(api, {strip.buffer}, {target, offset * acc}, count * acc);
-        });
+    read_wide(matrix, section, staging_.data());
+    if (add_beta_times) {
+      read_wide(*add_beta_times, section, added_.data());
+      add_scaled(wide, staging_.data(), added_.data(), product_.beta.value, count);
+    }
+    std::memcpy(to, staging_.data(), static_cast<std::size_t>(count * element_bytes(wide)));
   });
 }
 
@@ -305,14 +284,13 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
     return BufferView{
         .buffer = buffer, .rows = section.rows, .columns = section.columns, .layout = matrix.layout, .type = matrix.type};
   };
-  Gemm product;
-  product.op_a = product_.op_a;
-  product.op_b = product_.op_b;
-  product.alpha = product_.alpha;
-  product.a = view(Role::a, windows_[0]);
-  product.b = view(Role::b, windows_[1]);
-  product.beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1);
-  product.c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c_type};
+  Gemm product{.op_a = product_.op_a,
+               .op_b = product_.op_b,
+               .alpha = product_.alpha,
+               .a = view(Role::a, windows_[0]),
+               .b = view(Role::b, windows_[1]),
+               .beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1),
+               .c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c_type}};
   if (window.bias == Bias::for_each_row) product.epilogue.bias = BiasView::for_each_row(bias_);
   if (window.bias == Bias::for_each_column) product.epilogue.bias = BiasView::for_each_column(bias_);
   if (window.activation != ActivationKind::none) product.epilogue.activation = product_.epilogue.activation;
@@ -320,24 +298,23 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
 }
 
 Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k) {
-  WindowParts result;
+  WindowParts parts;
   for (const Role role : {Role::a, Role::b}) {
     const Role as_run = role_as_run(plan, role);
     const bool packed = plan.packs(as_run);
     const std::int64_t offset = packed ? (as_run == Role::a ? plan.workspace.panels_a : plan.workspace.panels_b).offset_bytes : 0;
-    ResidentPart& part = result.parts[index_of(role)];
-    part = role == Role::a ? ResidentPart{piece.row, piece.rows, k0, k, offset}
-                           : ResidentPart{piece.column, piece.columns, k0, k, offset};
-    std::optional<ResidentPart>& resident = resident_[index_of(role)];
-    const bool there = resident == part && stays(plan, as_run);
-    result.there[index_of(role)] = there;
-    if (!there) resident.reset();
-    if (!there && !packed && k > 0) bring_window(role, part);
+    OperandPart& part = parts[index_of(role)];
+    part = role == Role::a ? OperandPart{piece.row, piece.rows, k0, k, offset}
+                           : OperandPart{piece.column, piece.columns, k0, k, offset};
+    std::optional<OperandPart>& resident = resident_[index_of(role)];
+    if (resident != part || !stays(plan, as_run)) resident.reset();
+    if (!resident && !packed && k > 0)
+      bring(operand(role), stored(role, part), operand(role).type, windows_[index_of(role)], operand(role).read);
   }
-  return result;
+  return parts;
 }
 
-void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const ResidentPart& part, Cursor& cursor) {
+void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const OperandPart& part, Cursor& cursor) {
   const Plan& plan = call.prepared->plan;
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
@@ -383,10 +360,10 @@ void Streamer::run_steps(Call& call, const WindowParts& parts) {
       continue;
     }
     const Role role = role_as_run(plan, next->stage == Stage::pack_a ? Role::a : Role::b);
-    if (parts.there[index_of(role)])
+    if (resident_[index_of(role)])
       next_slice(plan, cursor);
     else
-      pack_strip(enqueuer, call, role, parts.parts[index_of(role)], cursor);
+      pack_strip(enqueuer, call, role, parts[index_of(role)], cursor);
   }
 }
 
@@ -397,7 +374,7 @@ void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k)
   const WindowParts parts = bring_parts(plan, piece, k0, k);
   run_steps(call, parts);
   for (const Role role : {Role::a, Role::b})
-    if (stays(plan, role_as_run(plan, role))) resident_[index_of(role)] = parts.parts[index_of(role)];
+    if (stays(plan, role_as_run(plan, role))) resident_[index_of(role)] = parts[index_of(role)];
   ++report_.windows;
 }
 

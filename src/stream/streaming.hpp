@@ -66,21 +66,17 @@ class Streamer {
                                                         std::int64_t n, std::int64_t k, bool last);
 
  private:
-  /// The part of an operand that a buffer or the workspace has: rows (B: columns) and steps of k; and where its panels begin.
-  struct ResidentPart {
+  /// The part of an operand that a window needs: rows (B: columns) and steps of k; and where its panels begin in the workspace.
+  struct OperandPart {
     std::int64_t row, rows, k0, k;
     std::int64_t offset = 0;
-    friend bool operator==(const ResidentPart&, const ResidentPart&) = default;
+    friend bool operator==(const OperandPart&, const OperandPart&) = default;
   };
-  /// A's and B's part of a window, and whether they are there already.
-  struct WindowParts {
-    std::array<ResidentPart, 2> parts{};
-    std::array<bool, 2> there{};
-  };
-  /// Elements come to the device through it.
+  using WindowParts = std::array<OperandPart, 2>;  ///< A's and B's
+  /// A buffer through which elements come to the device.
   struct StripBuffer {
     unsigned buffer = 0;
-    std::byte* memory = nullptr;  ///< mapped; or that of `copy`, where the driver maps nothing for longer
+    std::byte* memory = nullptr;  ///< the buffer's, mapped; where the driver maps no buffer in use, that of `copy`
     std::vector<std::byte> copy;
     gl::Sync in_use;
   };
@@ -88,7 +84,7 @@ class Streamer {
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
   Op op(Role role) const { return role == Role::a ? product_.op_a : product_.op_b; }
   /// The section of the stored matrix that has these rows (B: columns) and steps of k.
-  Section stored(Role role, const ResidentPart& part) const {
+  Section stored(Role role, const OperandPart& part) const {
     return stored_section(role, op(role), part.row, part.rows, part.k0, part.k);
   }
 
@@ -96,30 +92,34 @@ class Streamer {
   void destroy() noexcept;
   /// Computes a piece of C on the device, and waits.
   void compute_on_device(const Section& piece, const std::function<void(double share)>& window_done);
-  /// The same, until it passes its checksums, and writes it.
+  /// Computes a piece of C until it passes its checksums, and writes it.
   void run_on_device(const Section& piece, const std::function<void(double share)>& window_done);
   /// Adds a window of k to the piece of C that is on the device.
   void run_window(const Section& piece, std::int64_t k0, std::int64_t k);
   /// The plan for a window of so many steps of k, its programs ready.
   std::shared_ptr<Prepared> prepare_window(const Section& piece, std::int64_t k, bool last);
-  /// The window's product on the buffers here.
+  /// The window's product on this object's buffers.
   Gemm window_product(const Problem& window, bool first) const;
-  /// Finds what of A and B is there from earlier windows, and brings what is read as it lies.
+  /// Sets which parts of A and B are on the device from earlier windows (`resident_`), and brings the others unless they are
+  /// packed.
   WindowParts bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k);
-  /// Enqueues the plan's steps. What a pack step reads comes through strips.
+  /// Enqueues the plan's steps. A pack step reads what it packs from strips.
   void run_steps(Call& call, const WindowParts& parts);
-  /// Brings a strip of an operand and packs it, and moves the cursor past that.
-  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const ResidentPart& part, Cursor& cursor);
-  /// Waits for a strip that the device no longer reads, calls fill() to put `bytes` into it, and then_use() to enqueue what reads
-  /// them.
+  /// Brings a strip of an operand and packs it, and moves the cursor past it.
+  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const OperandPart& part, Cursor& cursor);
+  /// Waits until the device no longer reads the next strip. Then calls fill() to put `bytes` into it, and then_use() to enqueue
+  /// what reads them.
   void through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
                      const std::function<void(const StripBuffer&)>& then_use);
-  void bring_window(Role role, const ResidentPart& part);
+  /// Brings a section, whose elements read() gives as elements of `type`, to the buffer `target`.
+  void bring(const HostMatrix& matrix, const Section& whole, Type type, unsigned target,
+             const std::function<void(const Section&, std::byte*)>& read);
   /// Brings a section of a matrix of C's type, converted to the accumulator's. If `add_beta_times` is given, beta times its
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
-  /// Calls f(section, bytes) for parts of the piece when they are in the band, until f returns false. Whether it never did.
+  /// Reads the piece part by part into `staging_` and calls f(section, bytes) for each, until f returns false. Whether f never
+  /// did.
   bool read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
   /// Whether the sums of the piece's columns are right.
   std::optional<ChecksumFailure> check_c(const Section& piece);
@@ -134,13 +134,13 @@ class Streamer {
   StreamReport& report_;
   WorkBuffers work_;
   unsigned c_ = 0;
-  std::array<unsigned, 2> windows_{};  ///< A's and B's, where they are not packed
-  std::array<std::optional<ResidentPart>, 2> resident_{};
+  std::array<unsigned, 2> windows_{};                     ///< A's and B's, where they are not packed
+  std::array<std::optional<OperandPart>, 2> resident_{};  ///< parts of A and B that are on the device
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   unsigned bias_ = 0;
   std::vector<std::byte> staging_;        ///< through which C comes back
-  std::vector<std::byte> added_;          ///< through which a C comes that D is added to
+  std::vector<std::byte> added_;          ///< through which C comes where beta C is added to D
   std::unique_ptr<Checksums> checksums_;  ///< if wanted
   std::vector<std::uint64_t> checked_;    ///< hashes of the parts of C that were checked
   bool lost_ = false;

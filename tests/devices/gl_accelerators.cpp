@@ -134,20 +134,13 @@ StreamOptions streaming(std::int64_t limit = 0) {
 struct Example {
   Op op_a, op_b;
   Matrix<float> a, b, c, wanted;
-  Example(std::int64_t m, std::int64_t n, std::int64_t k, Op a_op = Op::none, Op b_op = Op::none) : op_a(a_op), op_b(b_op) {
+  Example(std::int64_t m, std::int64_t n, std::int64_t k, Op a_op = Op::none, Op b_op = Op::none)
+      : op_a(a_op), op_b(b_op), c(random_integer_matrix(m, n, 5, 3)) {
     const Matrix<float> left = random_integer_matrix(m, k, 5, 1), right = random_integer_matrix(k, n, 5, 2);
-    c = random_integer_matrix(m, n, 5, 3);
     wanted = multiply_serial(left, right);
     for (std::int64_t i = 0; i < wanted.size(); ++i) wanted.data()[i] = 2 * wanted.data()[i] + 3 * c.data()[i];
-    const auto stored = [](const Matrix<float>& x, Op op) {
-      if (op == Op::none) return x;
-      Matrix<float> turned(x.columns(), x.rows());
-      for (std::int64_t i = 0; i < x.rows(); ++i)
-        for (std::int64_t j = 0; j < x.columns(); ++j) turned(j, i) = x(i, j);
-      return turned;
-    };
-    a = stored(left, op_a);
-    b = stored(right, op_b);
+    a = apply_op(op_a, left);
+    b = apply_op(op_b, right);
   }
   HostGemm product() {
     return {.op_a = op_a,
@@ -159,6 +152,27 @@ struct Example {
             .c = host_matrix(c)};
   }
 };
+
+/// A function that reads, and counts the elements that it gives.
+template <class Count>
+std::function<void(const Section&, void*)> counting(Count& count, std::function<void(const Section&, void*)> read) {
+  return [&count, read = std::move(read)](const Section& section, void* to) {
+    count += section.rows * section.columns;
+    read(section, to);
+  };
+}
+
+AcceleratorsReport run(Accelerators& accelerators, const HostGemm& product, const StreamOptions& stream = streaming()) {
+  AcceleratorsReport report;
+  accelerators.multiply(product, stream, &report);
+  return report;
+}
+
+Matrix<float> section_of(const Matrix<float>& whole, const Section& section) {
+  Matrix<float> part(section.rows, section.columns);
+  host_matrix(whole).read(section, part.data());
+  return part;
+}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -183,8 +197,7 @@ TEST_CASE("one to three accelerators: exact integers, with limits, ops, alpha an
         for (const Op op_b : {Op::none, Op::transpose}) {
           CAPTURE(limit);
           Example example(83, 97, 61, op_a, op_b);
-          AcceleratorsReport report;
-          accelerators.multiply(example.product(), streaming(limit), &report);
+          const AcceleratorsReport report = run(accelerators, example.product(), streaming(limit));
           CHECK(example.c == example.wanted);
           CHECK(elements(report) == 83 * 97);
           REQUIRE(report.accelerators.size() == static_cast<std::size_t>(count));
@@ -206,14 +219,10 @@ TEST_CASE("a panel of B that an accelerator holds is not sent to it again") {
   HostGemm product = example.product();
   product.beta = 0;
   std::atomic<std::int64_t> read{0};
-  product.b.read = [&read, inner = product.b.read](const Section& section, void* to) {
-    read += section.rows * section.columns;
-    inner(section, to);
-  };
-  AcceleratorsReport report;
-  for (int run = 0; run < 2; ++run) {
+  product.b.read = counting(read, product.b.read);
+  for (int times = 0; times < 2; ++times) {
     read = 0;
-    accelerators.multiply(product, streaming(), &report);
+    const AcceleratorsReport report = run(accelerators, product);
     std::int64_t took_part = 0, pieces = 0;
     for (const AcceleratorReport& one : report.accelerators) {
       took_part += one.stream.pieces > 0 ? 1 : 0;
@@ -230,16 +239,9 @@ TEST_CASE("panels that do not fit together are taken one after the other") {
   HostGemm product = example.product();
   product.beta = 0;
   std::int64_t read_a = 0, read_b = 0;
-  const auto counting = [](std::int64_t& count, std::function<void(const Section&, void*)> read) {
-    return [&count, read = std::move(read)](const Section& section, void* to) {
-      count += section.rows * section.columns;
-      read(section, to);
-    };
-  };
   product.a.read = counting(read_a, product.a.read);
   product.b.read = counting(read_b, product.b.read);
-  AcceleratorsReport report;
-  accelerators.multiply(product, streaming(16000), &report);
+  const AcceleratorsReport report = run(accelerators, product, streaming(16000));
   const StreamPlan& plan = report.accelerators[0].stream.plan;
   REQUIRE(plan.piece_k == 20);
   REQUIRE(plan.piece_m < 200);
@@ -254,8 +256,7 @@ TEST_CASE("an accelerator that cannot start is named, and the others do the work
   CHECK(accelerators.info()[1].failure == "no such thing");
   CHECK(accelerators.info()[0].failure.empty());
   Example example(40, 30, 20);
-  AcceleratorsReport report;
-  accelerators.multiply(example.product(), streaming(), &report);
+  const AcceleratorsReport report = run(accelerators, example.product());
   CHECK(example.c == example.wanted);
   CHECK(report.accelerators[1].failure == "no such thing");
   CHECK(report.accelerators[1].stream.pieces == 0);
@@ -277,9 +278,8 @@ TEST_CASE("a context that is lost on the way: a new one, or the others finish") 
     Example example(200, 50, 20);
     HostGemm product = example.product();
     product.a.read = waiting(product.a.read, [&] { return losses >= (comes_back ? 1 : 2); });
-    AcceleratorsReport report;
     dispatches_left = 1;
-    accelerators.multiply(product, streaming(60000), &report);
+    const AcceleratorsReport report = run(accelerators, product, streaming(60000));
     dispatches_left = -1;
     CHECK(example.c == example.wanted);
     CHECK(elements(report) == 200 * 50);
@@ -287,12 +287,9 @@ TEST_CASE("a context that is lost on the way: a new one, or the others finish") 
     CHECK(report.accelerators[1].stream.contexts_lost == (comes_back ? 1 : 2));
     CHECK(accelerators.usable() == (comes_back ? 2 : 1));
     CHECK(accelerators.info()[1].failure.empty() == comes_back);
-    if (comes_back) {
-      CHECK(report.accelerators[1].failure.empty());
-    } else {
-      CHECK(contains(report.accelerators[1].failure, "reset"));
-      CHECK(contains(accelerators.info()[1].failure, "reset"));
-    }
+    CHECK(report.accelerators[1].failure.empty() == comes_back);
+    CHECK(contains(report.accelerators[1].failure, "reset") != comes_back);
+    CHECK(contains(accelerators.info()[1].failure, "reset") != comes_back);
   }
   CHECK(contexts == 0);
   CHECK(wrong_thread == 0);
@@ -311,14 +308,13 @@ TEST_CASE("a context that is lost while C is written: once more, unless that wou
       if (++written == 1) lost = true;
     };
     const Matrix<float> before = example.c;
-    AcceleratorsReport report;
     if (beta == 0) {
-      accelerators.multiply(product, streaming(60000), &report);
+      const AcceleratorsReport report = run(accelerators, product, streaming(60000));
       for (std::int64_t i = 0; i < before.size(); ++i) example.wanted.data()[i] -= 3 * before.data()[i];
       CHECK(example.c == example.wanted);
       CHECK(report.accelerators[0].stream.contexts_lost == 1);
     } else {
-      CHECK_THROWS_AS(accelerators.multiply(product, streaming(60000), &report), DeviceLost);
+      CHECK_THROWS_AS(run(accelerators, product, streaming(60000)), DeviceLost);
     }
     CHECK(written > 1 - beta);
   }
@@ -334,9 +330,8 @@ TEST_CASE("too little memory on one: smaller pieces, and if there are none, the 
     HostGemm product = example.product();
     test::reset_calls();
     product.a.read = waiting(product.a.read, [] { return test::calls().count("glBufferData") > 0; });
-    AcceleratorsReport report;
     test::limit_buffers(bytes);
-    accelerators.multiply(product, streaming(), &report);
+    const AcceleratorsReport report = run(accelerators, product);
     test::limit_buffers(std::numeric_limits<std::int64_t>::max());
     CHECK(example.c == example.wanted);
     CHECK(elements(report) == 160 * 160);
@@ -347,8 +342,7 @@ TEST_CASE("too little memory on one: smaller pieces, and if there are none, the 
   }
   // It is given another chance in the next product.
   Example example(160, 160, 30);
-  AcceleratorsReport report;
-  accelerators.multiply(example.product(), streaming(), &report);
+  const AcceleratorsReport report = run(accelerators, example.product());
   CHECK(example.c == example.wanted);
   CHECK(report.accelerators[1].failure.empty());
 }
@@ -363,9 +357,7 @@ TEST_CASE("an accelerator whose pieces fail their checksums is named, and the ot
     product.a.read = waiting(product.a.read, [] { return test::reads() > 0; });
     StreamOptions with = streaming(60000);
     with.checksums = true;
-    AcceleratorsReport report;
-    accelerators.multiply(product, with, &report);
-    return report;
+    return run(accelerators, product, with);
   };
   Example example(160, 160, 30);
   test::flip_in_reads(0, std::numeric_limits<std::int64_t>::max(), 3 * 32 + 30);  // of the exponent of each part's fourth float
@@ -394,13 +386,11 @@ TEST_CASE("all fail: the product fails with every reason") {
   Example example(40, 30, 20);
   test::limit_buffers(10);
   dispatches_left = 0;
-  const std::string message = message_of<GlError>([&] { accelerators.multiply(example.product(), streaming()); });
+  const std::string message = message_of<GlError>([&] { run(accelerators, example.product()); });
   test::limit_buffers(std::numeric_limits<std::int64_t>::max());
   dispatches_left = -1;
-  CHECK(contains(message, "accelerator 0 (vanishing): "));
-  CHECK(contains(message, "reset"));
-  CHECK(contains(message, "accelerator 1 (poor): "));
-  CHECK(contains(message, "bytes"));
+  for (const char* part : {"accelerator 0 (vanishing): ", "reset", "accelerator 1 (poor): ", "bytes"})
+    CHECK(contains(message, part));
   CHECK(accelerators.usable() == 1);
   accelerators.multiply(example.product(), streaming());  // C may have been written to in part, but this goes
 }
@@ -453,10 +443,9 @@ TEST_CASE("the caller's functions: what they throw comes out, and what they are 
   CHECK(last == doctest::Approx(1));
   Example deep(60, 60, 400);
   int ends = 0;
-  StreamOptions counting = streaming(20000);
-  counting.progress = [&](double share) { ends += share > 0.9999 ? 1 : 0; };
-  AcceleratorsReport report;
-  accelerators.multiply(deep.product(), counting, &report);
+  StreamOptions ending = streaming(20000);
+  ending.progress = [&](double share) { ends += share > 0.9999 ? 1 : 0; };
+  const AcceleratorsReport report = run(accelerators, deep.product(), ending);
   CHECK(deep.c == deep.wanted);
   CHECK(report.accelerators[0].stream.plan.windows() > 1);
   CHECK(ends == 1);
@@ -516,28 +505,20 @@ TEST_CASE("distributed matrices: sections move, products do not") {
   for (float& x : three.elements()) x *= 3;
   CHECK(c.download() == three);
   accelerators.gemm({.op_a = Op::transpose, .a = &turned, .b = &right, .c = &c}, naive);
-  Matrix<float> left(31, 20);
-  const Matrix<float> lying = turned.download();
-  for (std::int64_t i = 0; i < 31; ++i)
-    for (std::int64_t j = 0; j < 20; ++j) left(i, j) = lying(j, i);
-  CHECK(c.download() == multiply_serial(left, b));
+  CHECK(c.download() == multiply_serial(transpose(turned.download()), b));
 
   // Only what is asked for moves.
   std::int64_t moved = accelerators.bytes_moved();
   const Matrix<float> part = c.download<float>({9, 3, 14, 5});
   CHECK(accelerators.bytes_moved() - moved == 14 * 5 * 4);
   const Matrix<float> whole = c.download();
-  bool same = true;
-  for (std::int64_t i = 0; i < 14; ++i)
-    for (std::int64_t j = 0; j < 5; ++j) same = same && part(i, j) == whole(9 + i, 3 + j);
-  CHECK(same);
-  Matrix<float> patched = whole;
+  CHECK(part == section_of(whole, {9, 3, 14, 5}));
   const Matrix<float> patch = random_integer_matrix(12, 2, 9, 8);
   moved = accelerators.bytes_moved();
   c.upload(patch, 8, 4);
   CHECK(accelerators.bytes_moved() - moved == 12 * 2 * 4);
-  for (std::int64_t i = 0; i < 12; ++i)
-    for (std::int64_t j = 0; j < 2; ++j) patched(8 + i, 4 + j) = patch(i, j);
+  Matrix<float> patched = whole;
+  host_matrix(patched).write({8, 4, 12, 2}, patch.data());
   CHECK(c.download() == patched);
 
   // A row of a neighbour; the same rows on the same accelerator, which stay there; and rows that become a replicated matrix.
@@ -659,15 +640,13 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
     read(section, to);
   };
   StreamOptions stream;
-  const auto run = [&](Accelerators& accelerators, const char* kernel, std::int64_t limit, Precision precision) {
+  const auto has_same_bits = [&](Accelerators& accelerators, const char* kernel, std::int64_t limit, Precision precision) {
     stream.plan.kernel = parse_kernel(kernel);
     stream.plan.precision = precision;
     stream.device_memory_limit = limit;
     c = c0;
-    AcceleratorsReport report;
-    accelerators.multiply(product, stream, &report);
-    CHECK(elements(report) == m * n);
-    CHECK_RESULT(same_bits(c, expected) == (precision == Precision::reproducible));
+    CHECK(elements(run(accelerators, product, stream)) == m * n);
+    return same_bits(c, expected);
   };
   stream.plan.precision = Precision::reproducible;
   multiply(test::engine(), product, stream);
@@ -681,12 +660,10 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
     Accelerators accelerators(std::move(sources), finely);
     for (const std::int64_t limit : {0, 200000})
       for (const char* kernel : {"naive", "tiled:tile=8"}) {
-        CAPTURE(names.size());
-        CAPTURE(limit);
-        CAPTURE(kernel);
-        run(accelerators, kernel, limit, Precision::reproducible);
+        INFO(names.size(), " accelerators with ", limit, " bytes and ", kernel);
+        CHECK_RESULT(has_same_bits(accelerators, kernel, limit, Precision::reproducible));
       }
-    run(accelerators, "naive", 0, Precision::standard);  // whose bits are others
+    CHECK_RESULT(!has_same_bits(accelerators, "naive", 0, Precision::standard));
 
     // What stays on the accelerators: distributed evenly, and by the rates that were measured above.
     for (int weights = 0; weights < 2; ++weights) {
@@ -706,10 +683,9 @@ TEST_CASE("lists of accelerators") {
   CHECK(headless_accelerators(index).size() == 1);
   CHECK(headless_accelerators(index + "," + index).size() == 2);
   CHECK(headless_accelerators("all").size() >= 1);
-  for (const std::string wrong : {",", "0,", "4711", "no such device", "0,no such device"}) {
-    CAPTURE(wrong);
-    CHECK(contains(message_of<std::invalid_argument>([&] { headless_accelerators(wrong); }), "no usable device is \""));
-  }
+  for (const std::string wrong : {",", "0,", "4711", "no such device", "0,no such device"})
+    CHECK_MESSAGE(contains(message_of<std::invalid_argument>([&] { headless_accelerators(wrong); }), "no usable device is \""),
+                  wrong);
   const std::vector<AcceleratorSource> all = headless_accelerators();
   REQUIRE_FALSE(all.empty());
   if (all.front().software) CHECK(all.size() == 1);

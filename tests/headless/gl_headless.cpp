@@ -15,6 +15,7 @@
 #include "support/context.hpp"
 #include "support/environment.hpp"
 #include "support/run_tool.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace glgemm;
 
@@ -73,12 +74,7 @@ std::string changed_case(std::string text) {
 /// What choosing this device throws, as T.
 template <class T>
 std::string refusal(const std::string& device) {
-  try {
-    const HeadlessContext context(on_device(device));
-  } catch (const T& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<T>([&] { HeadlessContext{on_device(device)}; });
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -147,8 +143,7 @@ TEST_CASE("the list is the same each time, and what was current stays current") 
 TEST_CASE("without a wish the first device that works is taken") {
   const Variable none("GLGEMM_DEVICE", "");
   const std::vector<HeadlessDevice> devices = headless_devices();
-  const auto first =
-      std::find_if(devices.begin(), devices.end(), [](const HeadlessDevice& device) { return device.failure.empty(); });
+  const auto first = std::ranges::find_if(devices, &std::string::empty, &HeadlessDevice::failure);
   REQUIRE(first != devices.end());
   const HeadlessContext context;
   CHECK(context.device().index == first->index);
@@ -236,11 +231,8 @@ TEST_CASE("no usable device at all: the message lists each and why") {
 
 TEST_CASE("functions are found by name") {
   test::context();
-  for (const char* name : {"glDispatchCompute", "glGetString", current_context_name}) {
-    CAPTURE(name);
-    const bool found = HeadlessContext::get_proc_address(name) != nullptr;
-    CHECK(found);
-  }
+  for (const char* name : {"glDispatchCompute", "glGetString", current_context_name})
+    CHECK_MESSAGE(bool(HeadlessContext::get_proc_address(name)), name);
 }
 
 TEST_CASE("two contexts on two threads multiply at once") {
@@ -258,18 +250,17 @@ TEST_CASE("two contexts on two threads multiply at once") {
 TEST_CASE("a context is current on one thread at a time, and moves to another") {
   HeadlessContext context;
   const auto elsewhere = [&] {
-    return std::async(std::launch::async,
-                      [&]() -> std::string {
-                        try {
-                          context.make_current();
-                          const bool right = multiplies();
-                          context.release_current();
-                          return right ? "right" : "wrong";
-                        } catch (const GlError& error) {
-                          return error.what();
-                        }
-                      })
-        .get();
+    const auto work = [&]() -> std::string {
+      try {
+        context.make_current();
+        const bool right = multiplies();
+        context.release_current();
+        return right ? "right" : "wrong";
+      } catch (const GlError& error) {
+        return error.what();
+      }
+    };
+    return std::async(std::launch::async, work).get();
   };
   CHECK(contains(elsewhere(), "cannot be made current"));
   context.release_current();
@@ -336,24 +327,19 @@ TEST_CASE("debug, robust, error-free and compatibility contexts multiply") {
   constexpr unsigned context_flags = 0x821E, profile_mask = 0x9126, reset_strategy = 0x8256;
   constexpr int core = 1, compatibility = 2, debug = 2, robust = 4, no_error = 8, lose_context = 0x8252;
   struct Kind {
-    std::string name;
+    const char* name;
     HeadlessOptions options;
     int flags;
   };
-  std::vector<Kind> kinds(7);
-  kinds[0] = {"plain", {}, 0};
-  kinds[1] = {"debug", {}, debug};
-  kinds[1].options.debug = true;
-  kinds[2] = {"robust", {}, robust};
-  kinds[2].options.robust = true;
-  kinds[3] = {"no_error", {}, no_error};
-  kinds[3].options.no_error = true;
-  kinds[4] = {"compatibility", {}, 0};
-  kinds[4].options.compatibility = true;
-  kinds[5] = {"debug and robust", {}, debug | robust};
-  kinds[5].options.debug = kinds[5].options.robust = true;
-  kinds[6] = {"compatibility without errors", {}, no_error};
-  kinds[6].options.compatibility = kinds[6].options.no_error = true;
+  const Kind kinds[] = {
+      {"plain", {}, 0},
+      {"debug", {.device = "", .debug = true}, debug},
+      {"robust", {.device = "", .robust = true}, robust},
+      {"no_error", {.device = "", .no_error = true}, no_error},
+      {"compatibility", {.device = "", .compatibility = true}, 0},
+      {"debug and robust", {.device = "", .debug = true, .robust = true}, debug | robust},
+      {"compatibility without errors", {.device = "", .no_error = true, .compatibility = true}, no_error},
+  };
   const bool es = contains(test::context().device().version, "OpenGL ES");
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
@@ -368,19 +354,15 @@ TEST_CASE("debug, robust, error-free and compatibility contexts multiply") {
       if (kind.options.robust) CHECK(gl_integer(reset_strategy) == lose_context);
       CHECK(multiplies());
     } catch (const Unsupported& error) {
-      MESSAGE("this driver has no such context: ", kind.name + ": " + error.what());
-      CHECK(kind.name != "plain");
+      MESSAGE("this driver has no such context: ", kind.name, ": ", error.what());
+      CHECK(&kind != &kinds[0]);
     }
   }
 }
 
 TEST_CASE("options that exclude each other") {
-  HeadlessOptions options;
-  options.no_error = options.debug = true;
-  CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
-  options.debug = false;
-  options.robust = true;
-  CHECK_THROWS_AS(HeadlessContext{options}, std::invalid_argument);
+  CHECK_THROWS_AS(HeadlessContext({.device = "", .debug = true, .no_error = true}), std::invalid_argument);
+  CHECK_THROWS_AS(HeadlessContext({.device = "", .robust = true, .no_error = true}), std::invalid_argument);
 }
 
 TEST_CASE("an API is asked for by an option, or else by a variable") {
@@ -397,12 +379,7 @@ TEST_CASE("an API is asked for by an option, or else by a variable") {
   }
   CHECK(contains(run_tool("inspect --shape 2,2,2 --api gles").err, "--api: 'gles' is not gl or es"));
   const Variable variable("GLGEMM_API", "vulkan");
-  try {
-    HeadlessContext context;
-    FAIL("made a context");
-  } catch (const std::invalid_argument& error) {
-    CHECK(contains(error.what(), "GLGEMM_API: \"vulkan\" is neither gl nor es nor any"));
-  }
+  CHECK(contains(refusal<std::invalid_argument>(""), "GLGEMM_API: \"vulkan\" is neither gl nor es nor any"));
 }
 
 TEST_CASE("glgemm devices prints what the library finds") {
@@ -416,23 +393,23 @@ TEST_CASE("glgemm devices prints what the library finds") {
   REQUIRE(list.size() == devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
     CAPTURE(i);
-    CHECK(contains(text.out, "\n" + std::to_string(i) + "  " + devices[i].renderer + "\n") == (i > 0));
-    CHECK(list[i].at("index") == devices[i].index);
-    CHECK(list[i].at("platform") == devices[i].platform);
-    CHECK(list[i].at("renderer") == devices[i].renderer);
-    CHECK(list[i].at("version") == devices[i].version);
-    CHECK(list[i].at("software") == devices[i].software);
-    CHECK(list[i].at("usable") == devices[i].failure.empty());
-    if (devices[i].failure.empty())
-      CHECK(contains(text.out, devices[i].version));
-    else
-      CHECK(contains(text.out, devices[i].failure));
+    const HeadlessDevice& device = devices[i];
+    CHECK(contains(text.out, "\n" + std::to_string(i) + "  " + device.renderer + "\n") == (i > 0));
+    const nlohmann::json& values = list[i];
+    CHECK(values.at("index") == device.index);
+    CHECK(values.at("platform") == device.platform);
+    CHECK(values.at("renderer") == device.renderer);
+    CHECK(values.at("version") == device.version);
+    CHECK(values.at("software") == device.software);
+    CHECK(values.at("usable") == device.failure.empty());
+    CHECK(contains(text.out, device.failure.empty() ? device.version : device.failure));
   }
   if (const char* lowered = std::getenv("GLGEMM_TEST_LIMITS"); lowered && *lowered) return;  // of this process alone
   const nlohmann::json& ours = list[static_cast<std::size_t>(test::context().device().index)].at("limits");
-  CHECK(ours.at("storage_block_bytes") == limits.storage_block_bytes);
-  CHECK(ours.at("storage_offset_alignment") == limits.storage_offset_alignment);
-  CHECK(ours.at("workgroup_invocations") == limits.workgroup_invocations);
-  CHECK(ours.at("shared_bytes") == limits.shared_bytes);
-  CHECK(ours.at("loop_iterations") == limits.loop_iterations);
+  for (const auto& [name, value] : {std::pair<const char*, std::int64_t>{"storage_block_bytes", limits.storage_block_bytes},
+                                    {"storage_offset_alignment", limits.storage_offset_alignment},
+                                    {"workgroup_invocations", limits.workgroup_invocations},
+                                    {"shared_bytes", limits.shared_bytes},
+                                    {"loop_iterations", limits.loop_iterations}})
+    CHECK_MESSAGE(ours.at(name) == value, name);
 }
