@@ -1,11 +1,11 @@
 // Whether a piece of C is right, by the sums of its columns.
 #include "stream/checksums.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <complex>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -114,8 +114,8 @@ class ColumnSums : public Checksums {
   // As the device multiplies by them. Not as Wide: GCC 12 at -O3 converts two doubles to float and back by doing nothing.
   E alpha_, beta_;
   Section piece_;
-  std::vector<Wide> row_, expected_, got_;  ///< of op(A)'s columns, of the piece's
-  std::vector<Real> row_size_, size_;       ///< the same of magnitudes
+  std::vector<Wide> row_, expected_, got_;  ///< sums of op(A)'s columns, and of the piece's
+  std::vector<Real> row_size_, size_;       ///< of magnitudes: for row_ and expected_
   Real max_a_ = 0, max_b_ = 0, max_element_ = 0;
 };
 
@@ -148,23 +148,19 @@ void ColumnSums<E>::expect_product(const Section& piece, std::int64_t k0, std::i
 
 template <class E>
 void ColumnSums<E>::expect_terms(const Section& piece) {
-  const auto column_of = [&](std::int64_t column) { return index(column - piece.column); };
-  if (product_.beta.value != 0.0)
-    read(product_.c, piece, [&](std::int64_t, std::int64_t column, Wide x) {
-      expect_term(column_of(column), beta() * x, size_of<Real>(beta()) * size_of<Real>(x));
+  const auto add_columns = [&](const HostMatrix& matrix, const Section& section, Wide factor) {
+    read(matrix, section, [&](std::int64_t, std::int64_t column, Wide x) {
+      expect_term(index(column - piece.column), factor * x, size_of<Real>(factor) * size_of<Real>(x));
     });
-  if (product_.epilogue.residual)
-    read(*product_.epilogue.residual, piece,
-         [&](std::int64_t, std::int64_t column, Wide x) { expect_term(column_of(column), x, size_of<Real>(x)); });
+  };
+  if (product_.beta.value != 0.0) add_columns(product_.c, piece, beta());
+  if (product_.epilogue.residual) add_columns(*product_.epilogue.residual, piece, Wide(1));
   const HostBias& bias = product_.epilogue.bias;
+  if (bias.kind() == Bias::for_each_column)
+    add_columns(bias.values(), {0, piece.column, 1, piece.columns}, static_cast<Wide>(static_cast<Real>(piece.rows)));
   if (bias.kind() == Bias::for_each_row)
     read(bias.values(), {piece.row, 0, piece.rows, 1}, [&](std::int64_t, std::int64_t, Wide x) {
       for (std::size_t j = 0; j < expected_.size(); ++j) expect_term(j, x, size_of<Real>(x));
-    });
-  if (bias.kind() == Bias::for_each_column)
-    read(bias.values(), {0, piece.column, 1, piece.columns}, [&](std::int64_t, std::int64_t column, Wide x) {
-      expect_term(column_of(column), static_cast<Wide>(static_cast<Real>(piece.rows)) * x,
-                  static_cast<Real>(piece.rows) * size_of<Real>(x));
     });
 }
 
@@ -276,14 +272,9 @@ std::unique_ptr<Checksums> make_checksums(const HostGemm& product, Precision pre
 }
 
 std::string to_string(const ChecksumFailure& failure) {
-  const auto number = [](double x, int digits) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.*g", digits, x);
-    return std::string(text.data());
-  };
-  return "the piece of " + section_text(failure.piece) + ": the sum of column " + std::to_string(failure.column) + " is " +
-         number(failure.got, 9) + ", expected " + number(failure.expected, 9) +
-         (failure.bound > 0 ? " within " + number(failure.bound, 3) : std::string(" exactly"));
+  return fmt::format("the piece of {}: the sum of column {} is {:.9g}, expected {:.9g}{}", section_text(failure.piece),
+                     failure.column, failure.got, failure.expected,
+                     failure.bound > 0 ? fmt::format(" within {:.3g}", failure.bound) : " exactly");
 }
 
 }  // namespace glgemm

@@ -186,34 +186,34 @@ class Findings {
       check_.median_ratio = static_cast<double>(*middle);
     }
     std::string& s = check_.summary;
-    const std::string count = std::to_string(check_.compared) + " of " + std::to_string(p_.m() * p_.n()) + " elements";
+    const std::string count = fmt::format("{}: {} of {} elements", check_.method, check_.compared, p_.m() * p_.n());
+    const bool has_place = check_.row >= 0 && check_.worst_ratio > 0;
     if (check_.passed && check_.method == "exact") {
-      s = "exact: " + count + " equal the reference";
+      s = count + " equal the reference";
     } else if (check_.passed && std::is_integral_v<R>) {
-      s = check_.method + ": " + count + " compared, all equal the reference";
+      s = count + " compared, all equal the reference";
     } else if (check_.passed) {
-      s = check_.method + ": " + count + " compared, the worst error is " + rounded(check_.worst_ratio) + " of its bound (" +
-          rounded(check_.worst_ratio_sqrt) + " of " + (p_.parts == 2 ? "2 sqrt(2k)" : "2 sqrt(k)") + " u |A||B|)" +
-          (check_.worst_ratio > 0 ? ", in " + place() : "") + ", and the median error " + rounded(check_.median_ratio);
+      s = fmt::format(
+          "{} compared, the worst error is {:.3g} of its bound ({:.3g} of {} u |A||B|){}{}, and the median error {:.3g}", count,
+          check_.worst_ratio, check_.worst_ratio_sqrt, p_.parts == 2 ? "2 sqrt(2k)" : "2 sqrt(k)", has_place ? ", in " : "",
+          has_place ? place() : "", check_.median_ratio);
     } else {
       s = check_.method + ": WRONG";
-      if (check_.row >= 0 && check_.worst_ratio > 0)
-        s += ": " + place() + " is " + number(check_.got) + ", expected " + number(check_.expected) +
+      if (has_place)
+        s += fmt::format(": {} is {:.9g}, expected {:.9g}", place(), check_.got, check_.expected) +
              (check_.bound == 0 ? " exactly"
-                                : " within " + rounded(check_.bound) + ", " + rounded(check_.worst_ratio) +
-                                      " times its bound; the median error is " + rounded(check_.median_ratio) + " of its bound");
+                                : fmt::format(" within {:.3g}, {:.3g} times its bound; the median error is {:.3g} of its bound",
+                                              check_.bound, check_.worst_ratio, check_.median_ratio));
       if (!reason_.empty()) s += ": " + reason_;
     }
     return check_;
   }
 
  private:
-  /// Where the worst error is.
+  /// The element that has the worst error.
   std::string place() const {
-    return std::string(p_.parts == 1 ? ""
-                       : part_ == 0  ? "the real part of "
-                                     : "the imaginary part of ") +
-           "element (" + std::to_string(check_.row) + ", " + std::to_string(check_.column) + ")";
+    const char* const part = p_.parts == 1 ? "" : part_ == 0 ? "the real part of " : "the imaginary part of ";
+    return fmt::format("{}element ({}, {})", part, check_.row, check_.column);
   }
   double shown(D x) const {
     if constexpr (std::is_integral_v<D>)

@@ -6,10 +6,11 @@
 
 #include <glgemm/verify.hpp>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -45,18 +46,6 @@ std::span<const T> row(const Matrix<T>& x, std::int64_t i) {
   return x.elements().subspan(index(i * x.columns()), index(x.columns()));
 }
 
-inline std::string number(double x) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.9g", x);
-  return text.data();
-}
-
-inline std::string rounded(double x) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", x);
-  return text.data();
-}
-
 struct Size {
   std::int64_t rows;
   std::int64_t columns;
@@ -68,16 +57,16 @@ Size size_of(const Matrix<T>& x, Op op) {
 }
 
 inline std::string operand_text(const char* name, Op op, const Size& size) {
-  return (op == Op::none ? std::string(name) : "op(" + std::string(name) + ")") + " is " + size_text(size.rows, size.columns);
+  const bool is_plain = op == Op::none;
+  return fmt::format("{}{}{} is {}", is_plain ? "" : "op(", name, is_plain ? "" : ")", size_text(size.rows, size.columns));
 }
 
 template <class T>
 void require_inner(const char* who, const Matrix<T>& a, Op op_a, const Matrix<T>& b, Op op_b) {
   const Size sa = size_of(a, op_a), sb = size_of(b, op_b);
   if (sa.columns != sb.rows)
-    throw std::invalid_argument(std::string(who) + ": " + operand_text("A", op_a, sa) + " and " + operand_text("B", op_b, sb) +
-                                ": the inner sizes " + std::to_string(sa.columns) + " and " + std::to_string(sb.rows) +
-                                " differ");
+    throw std::invalid_argument(fmt::format("{}: {} and {}: the inner sizes {} and {} differ", who, operand_text("A", op_a, sa),
+                                            operand_text("B", op_b, sb), sa.columns, sb.rows));
 }
 
 template <class T, class C>
@@ -86,13 +75,13 @@ void require_shapes(const char* who, const Matrix<T>& a, const Matrix<T>& b, con
   const Size sa = size_of(a, terms.op_a), sb = size_of(b, terms.op_b);
   const auto require = [&](const char* name, const Matrix<C>& x) {
     if (x.rows() != sa.rows || x.columns() != sb.columns)
-      throw std::invalid_argument(std::string(who) + ": " + operand_text("A", terms.op_a, sa) + ", " +
-                                  operand_text("B", terms.op_b, sb) + " and " + name + " is " + size_text(x.rows(), x.columns()) +
-                                  ": " + name + " must be " + size_text(sa.rows, sb.columns));
+      throw std::invalid_argument(fmt::format(
+          "{}: {}, {} and {}: {} must be {}", who, operand_text("A", terms.op_a, sa), operand_text("B", terms.op_b, sb),
+          operand_text(name, Op::none, size_of(x, Op::none)), name, size_text(sa.rows, sb.columns)));
   };
   if (c) require("C", *c);
   if (terms.beta == accumulator_t<T>(0)) return;
-  if (!terms.c0) throw std::invalid_argument(std::string(who) + ": beta is not 0, and there is no C0");
+  if (!terms.c0) throw std::invalid_argument(fmt::format("{}: beta is not 0, and there is no C0", who));
   require("C0", *terms.c0);
 }
 
@@ -109,13 +98,22 @@ class Given {
   Matrix<R> own_;
 };
 
-/// `a`: [Re, -Im; Im, Re], interleaved, for complex elements; else each part of an element in a row of its own.
+template <class R, class T>
+Given<R> converted(const Matrix<T>& x) {
+  if constexpr (std::is_same_v<T, R>) {
+    return Given<R>(x);
+  } else {
+    Matrix<R> values(x.rows(), x.columns());
+    std::ranges::transform(x.elements(), values.elements().begin(), [](T value) { return static_cast<R>(value); });
+    return Given<R>(std::move(values));
+  }
+}
+
+/// Complex elements have each part in a row of its own; those of `a` have [Re, -Im; Im, Re], interleaved.
 template <class T>
 Given<lowered_t<T>> lower(const Matrix<T>& x, bool a = false) {
   using R = lowered_t<T>;
-  if constexpr (std::is_same_v<T, R>) {
-    return Given<R>(x);
-  } else if constexpr (is_complex_v<T>) {
+  if constexpr (is_complex_v<T>) {
     Matrix<R> parts(2 * x.rows(), a ? 2 * x.columns() : x.columns());
     for (std::int64_t i = 0; i < x.rows(); ++i)
       for (std::int64_t j = 0; j < x.columns(); ++j) {
@@ -130,20 +128,16 @@ Given<lowered_t<T>> lower(const Matrix<T>& x, bool a = false) {
       }
     return Given<R>(std::move(parts));
   } else {
-    Matrix<R> values(x.rows(), x.columns());
-    std::transform(x.elements().begin(), x.elements().end(), values.elements().begin(),
-                   [](T value) { return static_cast<R>(value); });
-    return Given<R>(std::move(values));
+    return converted<R>(x);
   }
 }
 
 template <class T>
 Given<lowered_t<T>> lower(const Matrix<T>& x, Op op, bool a) {
-  using R = lowered_t<T>;
   if (op == Op::none) return lower(x, a);
   Matrix<T> applied = apply_op(op, x);
-  if constexpr (std::is_same_v<T, R>)
-    return Given<R>(std::move(applied));
+  if constexpr (std::is_same_v<T, lowered_t<T>>)
+    return Given<T>(std::move(applied));
   else
     return lower(applied, a);
 }
@@ -246,7 +240,7 @@ void add_scaled(Element<D>& sum, const std::array<R, 2>& scalar, const Element<D
   add(sum[1], imaginary, x[0]);
 }
 
-/// alpha * sum + beta * c0, c0 being that of some element or vector of them.
+/// alpha * sum + beta * c0, for an element or for a sum over some.
 template <class R, class D>
 Element<D> combine(const Lowered<R>& p, const Element<D>& sum, const Element<D>& c0) {
   Element<D> result{};

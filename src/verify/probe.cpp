@@ -195,7 +195,7 @@ Check probe(const Lowered<R>& p, std::uint64_t seed, std::int64_t samples) {
   }
   if (wrong >= 0) {
     judge_rows(p, wrong, wrong + 1, judge, findings);  // finds the element
-    findings.fail("C t differs from what it should be in row " + std::to_string(wrong) + " for a random vector t");
+    findings.fail(fmt::format("C t differs from what it should be in row {} for a random vector t", wrong));
   }
   return findings.finish();
 }

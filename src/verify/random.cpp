@@ -51,7 +51,7 @@ Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t s
 template <class T>
 Matrix<T> random_integer_matrix(std::int64_t rows, std::int64_t columns, int largest, std::uint64_t seed) {
   if (largest < 0)
-    throw std::invalid_argument("random_integer_matrix: the largest magnitude is " + std::to_string(largest) + ", below 0");
+    throw std::invalid_argument(fmt::format("random_integer_matrix: the largest magnitude is {}, below 0", largest));
   Matrix<T> x(rows, columns);
   Random random(seed);
   for (T& value : x.elements()) value = random_integer<T>(largest, random);

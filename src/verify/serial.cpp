@@ -9,20 +9,6 @@ using namespace verify;
 
 namespace {
 
-/// The type in which A and B are multiplied.
-template <class T>
-Given<accumulator_t<T>> widened(const Matrix<T>& x) {
-  using A = accumulator_t<T>;
-  if constexpr (std::is_same_v<A, T>) {
-    return Given<A>(x);
-  } else {
-    Matrix<A> values(x.rows(), x.columns());
-    std::transform(x.elements().begin(), x.elements().end(), values.elements().begin(),
-                   [](T value) { return static_cast<A>(value); });
-    return Given<A>(std::move(values));
-  }
-}
-
 template <class A>
 void multiply_add(A& sum, A x, A y) {
   if constexpr (is_complex_v<A>)  // the operator of std::complex looks for infinities, at several times the cost
@@ -51,10 +37,10 @@ Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a_given, const Matrix<
   require_inner("multiply_serial", a_given, Op::none, b_given, Op::none);
   if (last_row == -1) last_row = a_given.rows();
   if (first_row < 0 || first_row > last_row || last_row > a_given.rows())
-    throw std::invalid_argument("multiply_serial: rows " + std::to_string(first_row) + " to " + std::to_string(last_row) +
-                                " are not rows of C, which has " + std::to_string(a_given.rows()));
+    throw std::invalid_argument(
+        fmt::format("multiply_serial: rows {} to {} are not rows of C, which has {}", first_row, last_row, a_given.rows()));
   using A = accumulator_t<T>;
-  const Given<A> a_operand = widened(a_given), b_operand = widened(b_given);
+  const Given<A> a_operand = converted<A>(a_given), b_operand = converted<A>(b_given);
   const Matrix<A>&a = *a_operand, &b = *b_operand;
   Matrix<A> c(last_row - first_row, b.columns());
   for (std::int64_t i = first_row; i < last_row; ++i)
