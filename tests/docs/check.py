@@ -9,6 +9,7 @@
     page of docs/commands in that of its verb;
   - each link to a file, and to a heading of a page, leads somewhere;
   - README.md names each type of 'glgemm inspect --tables', and what docs/kernels.md says of the parameters of kernels is so;
+  - docs/adding-a-kernel.md names the members of a family that are to be written, and none that is not there;
   - README.md keeps to 150 lines and 1,200 words.
 
 Ends with 1 and a line for each fault.
@@ -167,6 +168,15 @@ for name, text in re.findall(r"^\| `(\w+)` \| (.*) \|$", page[page.index("| kern
     named = {word for word in re.findall(r"\w+", text) if word in kernels.get(name, []) or "_" in word}
     if named != set(kernels.get(name, [])):
         faults.append(f"docs/kernels.md: the parameters of {name} are {', '.join(kernels.get(name, []))}")
+
+# What docs/adding-a-kernel.md says of a family: there is each member that it names, and none without a default is left out.
+family = (root / "src/kernels/family.hpp").read_text()
+page = (root / "docs/adding-a-kernel.md").read_text()
+members = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", page[page.index("| member | what it says | default | `outer` |") :], flags=re.M))))
+written = set(re.findall(r"virtual [^;{]*?(\w+)\([^;{]*?\) const = 0;", family[family.index("class ProductFamily ") :]))
+known = set(re.findall(r"virtual [^;{]*?(\w+)\(", family))
+faults += [f"docs/adding-a-kernel.md: a family has no member {name}" for name in sorted(members - known)]
+faults += [f"docs/adding-a-kernel.md: the table of members lacks {name}" for name in sorted(written - members)]
 
 print("\n".join(faults) if faults else f"{len(pages)} pages, {len(examples)} examples")
 sys.exit(1 if faults else 0)

@@ -18,6 +18,8 @@ spoilt = {
     "an unknown verb": ("docs/index.md", None, "\n    glgemm nosuchverb\n", "is not a verb"),
     "a link to nowhere": ("docs/index.md", None, "\n[x](nowhere.md)\n", "leads nowhere"),
     "a heading that is not there": ("docs/index.md", None, "\n[x](guide.md#nowhere)\n", "has no heading"),
+    "a member that is not there": ("docs/adding-a-kernel.md", "| `block_of` |", "| `tile` |", "a family has no member tile"),
+    "a member left out": ("docs/adding-a-kernel.md", "| `block_of` |", "| |", "the table of members lacks block_of"),
     "a README too long": ("README.md", None, "word " * 1200, "words, at most"),
 }
 failed = 0
