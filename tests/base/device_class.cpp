@@ -23,10 +23,10 @@ struct Named {
 
 using enum DeviceClass;
 
-// What Mesa 26.2's drivers say of themselves.
-// NVK gives the chip's name where the kernel does; without it, any of its GPUs is one of the oldest generation that it is made
-// for.
-const Named of_mesa[] = {
+const Named devices[] = {
+    // What Mesa 26.2's drivers say of themselves. NVK gives the chip's name where the kernel does; without it, any of its GPUs is
+    // one
+    // of the oldest generation that it is made for.
     {"AMD", "AMD Radeon HD 7800 Series (radeonsi, pitcairn, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},
     {"AMD", "AMD Radeon R7 200 Series (radeonsi, bonaire, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},
     {"AMD", "AMD Radeon RX 580 Series (radeonsi, polaris10, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},
@@ -46,9 +46,6 @@ const Named of_mesa[] = {
     {"Mesa", "NV134", nvidia_pascal},
     {"Mesa", "NV140", nvidia_volta},
     {"Mesa", "zink Vulkan 1.3(NVK  (MESA_NVK))", nvidia_turing},
-    {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
-    {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
-    {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
     {"Mesa", "zink Vulkan 1.4(NVK  (MESA_NVK))", nvidia_turing},
     {"Mesa", "Apple M1 (G13G A0)", apple_m1},
     {"freedreno", "FD530", adreno_5xx},
@@ -80,9 +77,6 @@ const Named of_mesa[] = {
     {"Intel", "Mesa Intel(R) Graphics (MTL)", intel_xe_hpg},
     {"Intel", "Mesa Intel(R) Graphics (LNL)", intel_xe2},
     {"Intel", "Mesa Intel(R) Graphics (BMG G21)", intel_xe2},
-};
-
-const Named others[] = {
     // The makers' own drivers.
     {"NVIDIA Corporation", "NVIDIA GeForce RTX 3070/PCIe/SSE2", nvidia_ampere},
     {"NVIDIA Corporation", "NVIDIA GeForce RTX 4090 Laptop GPU/PCIe/SSE2", nvidia_ada},
@@ -158,14 +152,12 @@ const Named others[] = {
 }  // namespace
 
 TEST_CASE("device classes: names of devices, from Mesa, from the makers, and of no one") {
-  const auto check = [](const Named& device) {
+  for (const Named& device : devices) {
     CAPTURE(std::string(device.vendor));
     CAPTURE(std::string(device.renderer));
     CHECK(to_string(device_class_of(device.vendor, device.renderer, {})) == to_string(device.device_class));
     CHECK(device_class_of(device.vendor, device.renderer, {.cpu = true}) == cpu);
-  };
-  for (const Named& device : of_mesa) check(device);
-  for (const Named& device : others) check(device);
+  }
 }
 
 TEST_CASE("device classes: each has a name, traits that can be, and usual limits") {

@@ -6,7 +6,8 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
+
+#include <fmt/core.h>
 
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
@@ -48,49 +49,32 @@ TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
 TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms and flags") {
   // gemm.glsl and what it includes are part of every kernel's text.
   const std::string text(shaders::text("naive"));
+  using Numbers = std::map<std::string, int>;
   const auto found = [&](const char* pattern, std::size_t name, std::size_t number) {
-    std::map<std::string, int> result;
+    Numbers result;
     const std::regex expression(pattern);
     for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
       result[(*it)[name]] = std::stoi((*it)[number]);
     return result;
   };
   using namespace kernels;
-  using Numbers = std::map<std::string, int>;
-  CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) == Numbers{{"A", binding_a},
-                                                                  {"B", binding_b},
-                                                                  {"C", binding_c},
-                                                                  {"D", binding_d},
-                                                                  {"BIAS", binding_bias},
-                                                                  {"ITEMS", binding_items},
-                                                                  {"PARTIAL", binding_partial}});
-  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) == Numbers{{"x0", at_x0},
-                                                                                     {"y0", at_y0},
-                                                                                     {"z0", at_z0},
-                                                                                     {"size", at_size},
-                                                                                     {"a_at", at_a},
-                                                                                     {"b_at", at_b},
-                                                                                     {"c_at", at_c},
-                                                                                     {"alpha", at_alpha},
-                                                                                     {"beta", at_beta},
-                                                                                     {"flags", at_flags},
-                                                                                     {"d_at", at_d},
-                                                                                     {"bias_at", at_bias},
-                                                                                     {"activation", at_activation},
-                                                                                     {"act_low", at_low},
-                                                                                     {"act_high", at_high},
-                                                                                     {"panels_at", at_panels},
-                                                                                     {"parts", at_parts},
-                                                                                     {"sums_at", at_sums}});
+  const auto numbers = [](const std::vector<std::string>& names, const std::vector<int>& values) {
+    REQUIRE(names.size() == values.size());
+    Numbers result;
+    for (std::size_t i = 0; i < names.size(); ++i) result[names[i]] = values[i];
+    return result;
+  };
+  CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) ==
+        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL"},
+                {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial}));
+  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
+        numbers({"x0", "y0", "z0", "size", "a_at", "b_at", "c_at", "alpha", "beta", "flags", "d_at", "bias_at", "activation",
+                 "act_low", "act_high", "panels_at", "parts", "sums_at"},
+                {at_x0, at_y0, at_z0, at_size, at_a, at_b, at_c, at_alpha, at_beta, at_flags, at_d, at_bias, at_activation,
+                 at_low, at_high, at_panels, at_parts, at_sums}));
   CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) ==
-        Numbers{{"CONJUGATE_A", conjugate_a},
-                {"CONJUGATE_B", conjugate_b},
-                {"READ_C", read_c},
-                {"FIRST_K", first_k},
-                {"LAST_K", last_k},
-                {"ADD_D", add_d},
-                {"ADD_BIAS", add_bias},
-                {"PACKS_B", packs_b}});
+        numbers({"CONJUGATE_A", "CONJUGATE_B", "READ_C", "FIRST_K", "LAST_K", "ADD_D", "ADD_BIAS", "PACKS_B"},
+                {conjugate_a, conjugate_b, read_c, first_k, last_k, add_d, add_bias, packs_b}));
 }
 
 TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {
@@ -143,8 +127,7 @@ TEST_CASE("every parameter has a name, a meaning and legal values, among them it
   for (const Kernel& kernel : all_kernels()) {
     std::set<std::string_view> names;
     for (const KernelParameter& its : parameters(kernel)) {
-      CAPTURE(std::string(name(kernel)));
-      CAPTURE(std::string(its.name));
+      CAPTURE(fmt::format("{}: {}", name(kernel), its.name));
       CHECK(names.insert(its.name).second);
       CHECK(!its.meaning.empty());
       CHECK(!its.legal_text.empty());
@@ -156,9 +139,9 @@ TEST_CASE("every parameter has a name, a meaning and legal values, among them it
         const bool listed = std::count(its.legal.begin(), its.legal.end(), value) == 1;
         const std::string reason = kernels::family(kernel).malformed(with(kernel, its.name, value));
         if (!listed)
-          CHECK(reason == std::string(name(kernel)) + ": " + std::string(its.name) + "=" + std::to_string(value) + " is not " +
-                              its.legal_text);
-        if (listed) CHECK(reason.find(" is not " + its.legal_text) == std::string::npos);
+          CHECK(reason == fmt::format("{}: {}={} is not {}", name(kernel), its.name, value, its.legal_text));
+        else
+          CHECK(reason.find(" is not " + its.legal_text) == std::string::npos);
       }
     }
     CHECK(!names.empty());

@@ -8,7 +8,10 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "kernels/kernels.hpp"
 #include "support/plan_checks.hpp"
@@ -60,35 +63,17 @@ void run(const Plan& plan, const Step& step, const Host& host, std::vector<doubl
     }
 }
 
-/// Enumerates the plan with slices of about `work` and checks limits, coverage and the values.
+/// Checks the steps in slices of about `work`, and that they give the product.
 void check_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, double work) {
   const Plan plan = make_plan(problem, limits, options);
+  REQUIRE(test::wrong_steps(plan, limits, options, work) == "");
   const Host host(problem);
   std::vector<double> c = host.c;
   std::vector<int> writes(c.size(), 0);
   const double beta = 3;
-  PlanSize counted;
   Cursor cursor;
-  double work_done = 0;
-  while (const std::optional<Step> step = next_slice(plan, cursor, work)) {
-    ++counted.dispatches;
-    work_done += step->work;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      REQUIRE(step->groups[axis] >= 1);
-      REQUIRE(step->groups[axis] <= limits.groups[axis]);
-    }
-    REQUIRE(step->groups[0] <= options.slice_columns);
-    REQUIRE(step->groups[1] <= options.slice_rows);
-    REQUIRE(step->groups[0] * step->groups[1] * step->groups[2] <= limits.groups_product);
-    for (const Window& window : {step->a, step->b, step->c})
-      REQUIRE(window.size_bytes + limits.storage_offset_alignment - element_bytes(problem.type) <=
-              std::max(limits.storage_block_bytes, limits.storage_offset_alignment));
-    REQUIRE(test::keeps_to_bands(plan.problem, *step));
-    run(plan, *step, host, c, writes, beta);
-  }
+  while (const std::optional<Step> step = next_slice(plan, cursor, work)) run(plan, *step, host, c, writes, beta);
   CHECK_FALSE(next_slice(plan, cursor, work).has_value());
-  CHECK(work_done == doctest::Approx(size(plan).work[static_cast<std::size_t>(Stage::multiply)]));
-  if (work == std::numeric_limits<double>::infinity()) CHECK(counted.dispatches == size(plan).dispatches);
   const Strides sa = strides(problem, Role::a), sb = strides(problem, Role::b), sc = strides(problem, Role::c);
   const int windows_of_k = problem.k == 0 ? 1 : static_cast<int>((problem.k + plan.piece_k - 1) / plan.piece_k);
   for (std::int64_t i = 0; i < problem.m; ++i)
@@ -99,21 +84,27 @@ void check_plan(const Problem& problem, const Limits& limits, const PlanOptions&
         expected += host.a[static_cast<std::size_t>(i * sa.row + q * sa.column)] *
                     host.b[static_cast<std::size_t>(q * sb.row + j * sb.column)];
       REQUIRE(c[at] == expected);
-      REQUIRE(writes[at] == windows_of_k);
-      writes[at] = 0;
+      REQUIRE(std::exchange(writes[at], 0) == windows_of_k);
       c[at] = Host::gap;
     }
-  CHECK(
-      std::all_of(writes.begin(), writes.end(), [](int count) { return count == 0; }));  // nothing but elements of C was written
-  CHECK(std::all_of(c.begin(), c.end(), [](double value) { return value == Host::gap; }));
+  CHECK(std::ranges::count(writes, 0) == std::ssize(writes));  // nothing but elements of C was written
+  CHECK(std::ranges::count(c, Host::gap) == std::ssize(c));
+}
+
+/// What make_plan says of a problem that it refuses; empty if it has a plan.
+std::string refusal(const Problem& problem, const Limits& limits = {}, const PlanOptions& options = {}) {
+  try {
+    make_plan(problem, limits, options);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  } catch (const Unsupported& error) {
+    return std::string("Unsupported: ") + error.what();
+  }
+  return {};
 }
 
 Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  return problem;
+  return {.m = m, .n = n, .k = k};
 }
 
 }  // namespace
@@ -167,8 +158,7 @@ TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
 }
 
 TEST_CASE("windows of k stay within the loop budget, nested loops counted together") {
-  Limits limits;
-  limits.loop_iterations = 60000;
+  const Limits limits{.loop_iterations = 60000};
   const Plan tiled = make_plan(make_problem(8, 8, 131072), limits, {.kernel = parse_kernel("tiled:tile=32")});
   CHECK(tiled.piece_k <= 60000 * 32 / 33);
   CHECK(tiled.piece_k > 50000);
@@ -178,8 +168,7 @@ TEST_CASE("windows of k stay within the loop budget, nested loops counted togeth
 }
 
 TEST_CASE("how slices are cut leaves the pieces alone") {
-  Limits limits;
-  limits.loop_iterations = 100;
+  const Limits limits{.loop_iterations = 100};
   const Plan plan = make_plan(make_problem(100, 100, 1000), limits, {.kernel = parse_kernel("tiled")});
   for (const double work : {0.0, 1e4, 1e9}) {
     std::vector<std::int64_t> ks;
@@ -192,8 +181,7 @@ TEST_CASE("how slices are cut leaves the pieces alone") {
 }
 
 TEST_CASE("a barrier comes first, and between windows of k of one piece") {
-  Limits limits;
-  limits.loop_iterations = 40;
+  const Limits limits{.loop_iterations = 40};
   const Plan plan = make_plan(make_problem(5, 5, 100), limits, {.kernel = parse_kernel("naive")});
   std::vector<bool> barriers;
   Cursor cursor;
@@ -209,11 +197,8 @@ TEST_CASE("enormous products have small plans") {
 }
 
 TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windows that fit, offsets that need 64 bits") {
-  Problem problem = make_problem((std::int64_t{1} << 22) + 5, 3, 1 << 12);
-  problem.type = Type::i8;
-  problem.c_type = Type::i32;
-  Limits limits;
-  limits.storage_block_bytes = 128 << 20;
+  Problem problem{.m = (std::int64_t{1} << 22) + 5, .n = 3, .k = 1 << 12, .type = Type::i8, .c_type = Type::i32};
+  const Limits limits{.storage_block_bytes = 128 << 20};
   for (const std::int64_t band : {std::int64_t{0}, std::int64_t{1} << 21, std::int64_t{1} << 19, std::int64_t{1000003}}) {
     problem.a.band = band;
     const Plan plan = make_plan(problem, limits, {.kernel = parse_kernel("tiled:tile=16")});
@@ -247,46 +232,36 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
 }
 
 TEST_CASE("bad problems are refused with the numbers") {
-  const auto message = [](const Problem& problem, const PlanOptions& options = {}, const Limits& limits = {}) -> std::string {
-    try {
-      make_plan(problem, limits, options);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    } catch (const Unsupported& error) {
-      return std::string("Unsupported: ") + error.what();
-    }
-    return "";
-  };
-  CHECK(message(make_problem(-1, 2, 3)) == "gemm: m = -1, n = 2, k = 3: a size is negative");
+  CHECK(refusal(make_problem(-1, 2, 3)) == "gemm: m = -1, n = 2, k = 3: a size is negative");
   Problem narrow = make_problem(4, 5, 6);
   narrow.b.ld = 4;
-  CHECK(message(narrow) == "gemm: ld of B is 4, less than its width of 5");
+  CHECK(refusal(narrow) == "gemm: ld of B is 4, less than its width of 5");
   narrow.b = {Layout::row_major, 5, Op::transpose};
-  CHECK(message(narrow) == "gemm: ld of B is 5, less than its width of 6");
-  CHECK(message(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
+  CHECK(refusal(narrow) == "gemm: ld of B is 5, less than its width of 6");
+  CHECK(refusal(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
         std::string::npos);
   Problem banded = make_problem(4, 5, 6);
   banded.c.band = -3;
-  CHECK(message(banded) == "gemm: C lies in bands of -3 lines");
+  CHECK(refusal(banded) == "gemm: C lies in bands of -3 lines");
   banded.c.band = 2;
-  CHECK(message(banded).empty());
+  CHECK(refusal(banded).empty());
   banded.batch = 2;
   banded.c.batch_stride = 20;
-  CHECK(message(banded).find("C lies in bands of 2 lines, and there is a batch of 2 items") != std::string::npos);
-  CHECK(message(make_problem(1, 1, 1), {.kernel = {}, .slice_columns = -1, .slice_rows = 64}) ==
-        "make_plan: a slice of -1x64 workgroups");
-  CHECK(message(make_problem(1, 1, 1), {.split_k = -2}) == "make_plan: k in -2 parts");
-  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register"), .workspace_bytes = 1000},
-                {.image_buffer_bytes = 1 << 20})
+  CHECK(refusal(banded).find("C lies in bands of 2 lines, and there is a batch of 2 items") != std::string::npos);
+  CHECK(refusal(make_problem(1, 1, 1), {}, {.slice_columns = -1, .slice_rows = 64}) == "make_plan: a slice of -1x64 workgroups");
+  CHECK(refusal(make_problem(1, 1, 1), {}, {.split_k = -2}) == "make_plan: k in -2 parts");
+  CHECK(refusal(make_problem(64, 64, 64), {.image_buffer_bytes = 1 << 20},
+                {.kernel = parse_kernel("register"), .workspace_bytes = 1000})
             .find("needs a workspace of") != std::string::npos);
-  CHECK(message(make_problem(64, 64, 64), {.kernel = parse_kernel("register")}).find("no buffer textures") != std::string::npos);
-  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=7")}) == "tiled: tile=7 is not 2, 4, 8, 16 or 32");
+  CHECK(refusal(make_problem(64, 64, 64), {}, {.kernel = parse_kernel("register")}).find("no buffer textures") !=
+        std::string::npos);
+  CHECK(refusal(make_problem(1, 1, 1), {}, {.kernel = parse_kernel("tiled:tile=7")}) == "tiled: tile=7 is not 2, 4, 8, 16 or 32");
   Limits small;
   small.workgroup_invocations = 128;
-  CHECK(message(make_problem(1, 1, 1), {.kernel = parse_kernel("tiled:tile=32")}, small) ==
+  CHECK(refusal(make_problem(1, 1, 1), small, {.kernel = parse_kernel("tiled:tile=32")}) ==
         "Unsupported: tiled:tile=32 needs workgroups of 1024 invocations; the driver allows 128");
   small.storage_block_bytes = 255;
-  CHECK(message(make_problem(1, 1, 1), {}, small).find("no room for one element") != std::string::npos);
+  CHECK(refusal(make_problem(1, 1, 1), small).find("no room for one element") != std::string::npos);
 }
 
 TEST_CASE("kernels have names that read back") {
@@ -369,80 +344,63 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
 }
 
 TEST_CASE("problems that no device can run are refused with the reason") {
-  const auto message = [](const Problem& problem, const Limits& limits = {}) -> std::string {
-    try {
-      make_plan(problem, limits);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f16, .c_type = Type::bf16}) ==
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::f16, .c_type = Type::bf16}) ==
         "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) ==
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) ==
         "gemm: A and B are i8 and C is i8; it must be i32");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = ActivationKind::relu}) ==
-        "gemm: activations are for real floating-point types, and this is i32");
-  CHECK(message({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
-        "gemm: this driver has no doubles, and the product is c128");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = ActivationKind::relu}) ==
+        "Unsupported: gemm: activations are for real floating-point types, and this is i32");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
+        "Unsupported: gemm: this driver has no doubles, and the product is c128");
 }
 
 TEST_CASE("limits that no device can have are refused by name, each of them") {
-  const auto message = [](const Limits& limits, bool in_options) -> std::string {
-    try {
-      make_plan({.m = 70, .n = 70, .k = 70}, in_options ? Limits{} : limits,
-                in_options ? PlanOptions{.limits = limits} : PlanOptions{});
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    } catch (const Unsupported&) {
-    }
-    return "";
+  const auto message = [](const Limits& limits, bool in_options) {
+    const std::string reason = refusal({.m = 70, .n = 70, .k = 70}, in_options ? Limits{} : limits,
+                                       in_options ? PlanOptions{.limits = limits} : PlanOptions{});
+    return reason.starts_with("Unsupported") ? "" : reason;
   };
+  constexpr auto nothing = std::numeric_limits<std::int64_t>::min(), all = std::numeric_limits<std::int64_t>::max();
+  Limits limits;
   struct Field {
     std::string name;
     std::int64_t min;
-    std::int64_t& (*of)(Limits&);
+    std::int64_t& value;
   };
-  constexpr auto nothing = std::numeric_limits<std::int64_t>::min(), all = std::numeric_limits<std::int64_t>::max();
-  const Field fields[] = {
-      {"storage_block_bytes", 1, [](Limits& x) -> std::int64_t& { return x.storage_block_bytes; }},
-      {"storage_offset_alignment", 1, [](Limits& x) -> std::int64_t& { return x.storage_offset_alignment; }},
-      {"storage_blocks", 4, [](Limits& x) -> std::int64_t& { return x.storage_blocks; }},
-      {"groups[0]", 1, [](Limits& x) -> std::int64_t& { return x.groups[0]; }},
-      {"groups[1]", 1, [](Limits& x) -> std::int64_t& { return x.groups[1]; }},
-      {"groups[2]", 1, [](Limits& x) -> std::int64_t& { return x.groups[2]; }},
-      {"groups_product", 1, [](Limits& x) -> std::int64_t& { return x.groups_product; }},
-      {"workgroup_size[0]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[0]; }},
-      {"workgroup_size[1]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[1]; }},
-      {"workgroup_size[2]", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_size[2]; }},
-      {"workgroup_invocations", 1, [](Limits& x) -> std::int64_t& { return x.workgroup_invocations; }},
-      {"shared_bytes", 0, [](Limits& x) -> std::int64_t& { return x.shared_bytes; }},
-      {"loop_iterations", 0, [](Limits& x) -> std::int64_t& { return x.loop_iterations; }},
-      {"image_buffer_bytes", 0, [](Limits& x) -> std::int64_t& { return x.image_buffer_bytes; }},
-      {"concurrent_groups", 1, [](Limits& x) -> std::int64_t& { return x.concurrent_groups; }},
-  };
-  for (const auto& [name, min, of] : fields) {
+  std::vector<Field> fields{{"storage_block_bytes", 1, limits.storage_block_bytes},
+                            {"storage_offset_alignment", 1, limits.storage_offset_alignment},
+                            {"storage_blocks", 4, limits.storage_blocks},
+                            {"groups_product", 1, limits.groups_product},
+                            {"workgroup_invocations", 1, limits.workgroup_invocations},
+                            {"shared_bytes", 0, limits.shared_bytes},
+                            {"loop_iterations", 0, limits.loop_iterations},
+                            {"image_buffer_bytes", 0, limits.image_buffer_bytes},
+                            {"concurrent_groups", 1, limits.concurrent_groups}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    fields.push_back({fmt::format("groups[{}]", i), 1, limits.groups[i]});
+    fields.push_back({fmt::format("workgroup_size[{}]", i), 1, limits.workgroup_size[i]});
+  }
+  for (const auto& [name, min, field] : fields) {
     CAPTURE(name);
+    const std::int64_t usual = field;
     for (const bool in_options : {false, true}) {
       for (const std::int64_t value : {min - 1, nothing}) {
-        Limits limits;
-        of(limits) = value;
-        CHECK(message(limits, in_options).starts_with("limits: " + name + " is " + std::to_string(value) + "; it must be "));
+        field = value;
+        CHECK(message(limits, in_options).starts_with(fmt::format("limits: {} is {}; it must be ", name, value)));
       }
       for (const std::int64_t value :
            {min, std::int64_t{3} + min, std::int64_t{INT32_MAX}, all}) {  // a plan, or a reason; at once
-        Limits limits;
-        of(limits) = value;
+        field = value;
         const std::string reason = message(limits, in_options);
-        CHECK((reason.empty() || (value == all && reason == "limits: " + name + " is " + std::to_string(all) +
-                                                                "; it must be from " + std::to_string(min) + " to 2147483647")));
+        CHECK((reason.empty() ||
+               (value == all && reason == fmt::format("limits: {} is {}; it must be from {} to 2147483647", name, value, min))));
       }
     }
+    field = usual;
   }
-  Limits limits;
   limits.device_class = static_cast<DeviceClass>(-1);
   CHECK(message(limits, true).starts_with("limits: device_class is -1; it must be from 0 to "));
   limits = {};
@@ -451,18 +409,14 @@ TEST_CASE("limits that no device can have are refused by name, each of them") {
 }
 
 TEST_CASE("the cost model chooses by shape, device and what compiling costs; the runner-up and the reasons come along") {
-  Limits cpu;
-  cpu.cpu = true;
-  cpu.concurrent_groups = 2;
-  cpu.storage_block_bytes = 128 << 20;
-  cpu.image_buffer_bytes = std::int64_t{2} << 30;
-  cpu.loop_iterations = 60000;
-  const auto choice = [](const Problem& problem, const Limits& limits, const PlanOptions& options = {}) {
-    return make_plan(problem, limits, options);
-  };
+  const Limits cpu{.storage_block_bytes = 128 << 20,
+                   .loop_iterations = 60000,
+                   .image_buffer_bytes = std::int64_t{2} << 30,
+                   .cpu = true,
+                   .concurrent_groups = 2};
   Explanation why;
   const Plan square = make_plan(make_problem(1024, 1024, 1024), cpu, {}, &why);
-  CHECK(square == choice(make_problem(1024, 1024, 1024), cpu));  // asked why or not
+  CHECK(square == make_plan(make_problem(1024, 1024, 1024), cpu));  // asked why or not
   CHECK(name(square.kernel) == "register");
   CHECK(panels(square.kernel) == VectorReads::image);
   CHECK(why.chosen_by == Explanation::By::model);
@@ -470,8 +424,8 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   REQUIRE(!why.passed_over.empty());
   CHECK(why.passed_over.front().reason.find("by the cost model") != std::string::npos);
   CHECK(name(why.passed_over.back().kernel) != "register");
-  CHECK(name(choice(make_problem(5, 4, 3), cpu).kernel) == "naive");
-  const Plan tall = choice(make_problem(3072, 1, 1024), cpu), flat = choice(make_problem(1, 3072, 1024), cpu);
+  CHECK(name(make_plan(make_problem(5, 4, 3), cpu).kernel) == "naive");
+  const Plan tall = make_plan(make_problem(3072, 1, 1024), cpu), flat = make_plan(make_problem(1, 3072, 1024), cpu);
   CHECK(name(tall.kernel) == "gemv");
   CHECK_FALSE(tall.transposed);
   CHECK(name(flat.kernel) == "gemv");
@@ -479,39 +433,34 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   CHECK(flat.problem == transposed(make_problem(1, 3072, 1024)));
   CHECK(flat.problem.m == 3072);
   // A process that multiplies once does not wait for the compiler.
-  CHECK(name(choice(make_problem(48, 48, 48), cpu, {.runs = 1}).kernel) == "naive");
-  CHECK(name(choice(make_problem(48, 48, 48), cpu, {.runs = 1e6}).kernel) != "naive");
+  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1}).kernel) == "naive");
+  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1e6}).kernel) != "naive");
   // Few elements of C and a long k: in parts, and a reduction; never so where the caller forbids it.
-  const Plan deep = choice(make_problem(512, 4, 500000), cpu);
+  const Plan deep = make_plan(make_problem(512, 4, 500000), cpu);
   CHECK(deep.parts > 1);
   CHECK(deep.stages().back() == Stage::reduce);
-  CHECK(choice(make_problem(512, 4, 500000), cpu, {.split_k = 1}).parts == 1);
+  CHECK(make_plan(make_problem(512, 4, 500000), cpu, {.split_k = 1}).parts == 1);
   Problem batch = make_problem(4, 4, 4);
   batch.batch = 10000;
   batch.a.batch_stride = batch.b.batch_stride = batch.c.batch_stride = 16;
-  CHECK(name(choice(batch, cpu).kernel) == "small");
+  CHECK(name(make_plan(batch, cpu).kernel) == "small");
   // On a device that is no CPU nothing is chosen that only a CPU likes.
-  CHECK(name(choice(make_problem(1024, 1024, 1024), Limits{.image_buffer_bytes = 1 << 30}).kernel) != "register");
+  CHECK(name(make_plan(make_problem(1024, 1024, 1024), Limits{.image_buffer_bytes = 1 << 30}).kernel) != "register");
 }
 
 TEST_CASE("the cost model knows the class of a device: its registers, and what its memory and doubles cost") {
   const auto seconds = [](const char* kernel, const Limits& limits, Type type = Type::f32) {
-    Problem problem = make_problem(4096, 4096, 4096);
-    problem.type = problem.c_type = type;
+    const Problem problem{.m = 4096, .n = 4096, .k = 4096, .type = type, .c_type = type};
     Explanation why;
     make_plan(problem, limits, {.kernel = parse_kernel(kernel), .split_k = 1}, &why);
     return why.expected_seconds;
   };
-  Limits few, many;
-  few.device_class = DeviceClass::nvidia_kepler;
-  many.device_class = DeviceClass::nvidia_ampere;
-  few.concurrent_groups = many.concurrent_groups;
+  const Limits few{.device_class = DeviceClass::nvidia_kepler}, many{.device_class = DeviceClass::nvidia_ampere};
   const char* const large = "blocked:block_m=128,block_n=128,block_k=8,tile_m=8,tile_n=8";
   const char* const small = "blocked:block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4";
   CHECK(seconds(large, many) < seconds(small, many));
   CHECK(seconds(large, few) > seconds(small, few));
-  Limits doubles = many;
-  doubles.device_class = DeviceClass::nvidia_hopper;
+  const Limits doubles{.device_class = DeviceClass::nvidia_hopper};
   CHECK(seconds(large, many, Type::f64) / seconds(large, many) >
         2 * seconds(large, doubles, Type::f64) / seconds(large, doubles));
   // What a CPU's driver plans does not depend on the class.
@@ -529,10 +478,7 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
     for (const Type type : all_types)
       for (const auto& [m, n, k] :
            {std::array{4096, 4096, 4096}, std::array{4096, 1, 4096}, std::array{7, 5, 3}, std::array{16, 4096, 100000}}) {
-        Problem problem = make_problem(m, n, k);
-        problem.type = type;
-        problem.c_type = accumulator(type);
-        CHECK_NOTHROW(make_plan(problem, limits));
+        CHECK_NOTHROW(make_plan({.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)}, limits));
       }
   }
 }
@@ -544,9 +490,7 @@ TEST_CASE("where the driver emulates doubles, an invocation has one sum of them"
     for (const Type type : {Type::f64, Type::c128, Type::f32})
       for (const auto& [m, n, k, batch] : {std::array{4096, 4096, 4096, 1}, std::array{4096, 4, 4096, 1},
                                            std::array{4096, 4096, 4, 1}, std::array{16, 16, 16, 1000}}) {
-        Problem problem = make_problem(m, n, k);
-        problem.type = problem.c_type = type;
-        problem.batch = batch;
+        Problem problem{.m = m, .n = n, .k = k, .type = type, .c_type = type, .batch = batch};
         problem.a.batch_stride = m * k;
         problem.b.batch_stride = k * n;
         problem.c.batch_stride = m * n;
@@ -582,9 +526,7 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
 
 TEST_CASE("blocked reads A and B as images if it is told to, or where a driver splits loads and A is large") {
   const auto read_as = [](std::int64_t n, const char* kernel, bool splits, std::int64_t image_bytes = std::int64_t{1} << 27) {
-    Limits limits;
-    limits.splits_storage_loads = splits;
-    limits.image_buffer_bytes = image_bytes;
+    const Limits limits{.image_buffer_bytes = image_bytes, .splits_storage_loads = splits};
     return make_plan({.m = n, .n = n, .k = n}, limits, {.kernel = parse_kernel(kernel), .split_k = 1}).vector_reads;
   };
   for (const bool splits : {false, true}) {
