@@ -22,6 +22,7 @@ namespace {
 struct Stored {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::int64_t ld = 0;
 };
 
 /// Copies `columns` columns of `bytes` bytes.
@@ -62,7 +63,7 @@ class Work {
 
   void copy_to_c() const {
     for (std::size_t i = 0; i < items_.size(); ++i)
-      copy_columns(result(i), c_.rows * element_bytes(type_), items_[i].c, ldc_ * element_bytes(type_),
+      copy_columns(result(i), c_.rows * element_bytes(type_), items_[i].c, c_.ld * element_bytes(type_),
                    c_.rows * element_bytes(type_), c_.columns);
   }
 
@@ -74,12 +75,9 @@ class Work {
         // The BLAS defines C = beta C where k is 0, even where alpha is no number.
         alpha_(p.k == 0 ? Scalar(0) : scalar_at(p.type, p.alpha)),
         beta_(scalar_at(p.type, p.beta)),
-        a_(op_a_ == Op::none ? Stored{p.m, p.k} : Stored{p.k, p.m}),
-        b_(op_b_ == Op::none ? Stored{p.k, p.n} : Stored{p.n, p.k}),
-        c_{p.m, p.n},
-        lda_(p.lda),
-        ldb_(p.ldb),
-        ldc_(p.ldc),
+        a_(op_a_ == Op::none ? Stored{p.m, p.k, p.lda} : Stored{p.k, p.m, p.lda}),
+        b_(op_b_ == Op::none ? Stored{p.k, p.n, p.ldb} : Stored{p.n, p.k, p.ldb}),
+        c_{p.m, p.n, p.ldc},
         items_(count),
         item_bytes_(static_cast<std::size_t>(p.m * p.n * element_bytes(p.type))),
         results_(std::make_unique_for_overwrite<std::byte[]>(count * item_bytes_)) {}
@@ -95,54 +93,51 @@ class Work {
   }
 
   void stream(Engine& engine, std::size_t i) const {
-    const auto matrix = [&](auto* data, const Stored& size, std::int64_t ld) {
-      return host_matrix(data, size.rows, size.columns, type_, ld, Layout::column_major);
+    const auto matrix = [&](auto* data, const Stored& size) {
+      return host_matrix(data, size.rows, size.columns, type_, size.ld, Layout::column_major);
     };
-    HostGemm product;
-    product.op_a = op_a_;
-    product.op_b = op_b_;
-    product.alpha = alpha_;
-    product.beta = beta_;
-    product.a = matrix(items_[i].a, a_, lda_);
-    product.b = matrix(items_[i].b, b_, ldb_);
-    product.c = matrix(static_cast<const void*>(items_[i].c), c_, ldc_);
-    product.c.write = matrix(static_cast<void*>(result(i)), c_, 0).write;
+    const Product& item = items_[i];
+    HostGemm product{.op_a = op_a_,
+                     .op_b = op_b_,
+                     .alpha = alpha_,
+                     .a = matrix(item.a, a_),
+                     .b = matrix(item.b, b_),
+                     .beta = beta_,
+                     .c = matrix(static_cast<const void*>(item.c), c_)};
+    product.c.write = matrix(static_cast<void*>(result(i)), {c_.rows, c_.columns, 0}).write;
     glgemm::multiply(engine, product);
   }
 
   template <class T>
   void multiply_part(Engine& engine, std::size_t first, std::size_t count) const {
     const std::span items(items_.data() + first, count);
-    const DeviceMatrix a = bring<T>(engine, items, &Product::a, a_, lda_), b = bring<T>(engine, items, &Product::b, b_, ldb_);
+    const DeviceMatrix a = bring<T>(engine, items, &Product::a, a_), b = bring<T>(engine, items, &Product::b, b_);
     const DeviceMatrix c = beta_ == Scalar(0)
                                ? DeviceMatrix(engine, static_cast<std::int64_t>(count) * c_.columns, c_.rows, type_)
-                               : bring<T>(engine, items, &Product::c, c_, ldc_);
-    glgemm::Gemm product;
-    product.op_a = op_a_;
-    product.op_b = op_b_;
-    product.alpha = alpha_;
-    product.beta = beta_;
-    product.a = view(a, a_);
-    product.b = view(b, b_);
-    product.c = view(c, c_);
-    product.batch.count = static_cast<std::int64_t>(count);
-    product.batch.stride_a = a_.rows * a_.columns;
-    product.batch.stride_b = b_.rows * b_.columns;
-    product.batch.stride_c = c_.rows * c_.columns;
-    engine.gemm(product);
+                               : bring<T>(engine, items, &Product::c, c_);
+    engine.gemm({.op_a = op_a_,
+                 .op_b = op_b_,
+                 .alpha = alpha_,
+                 .a = view(a, a_),
+                 .b = view(b, b_),
+                 .beta = beta_,
+                 .c = view(c, c_),
+                 .batch = {.count = static_cast<std::int64_t>(count),
+                           .stride_a = a_.rows * a_.columns,
+                           .stride_b = b_.rows * b_.columns,
+                           .stride_c = c_.rows * c_.columns}});
     const Matrix<T> fetched = c.template download<T>();
     std::memcpy(result(first), fetched.data(), static_cast<std::size_t>(fetched.size()) * sizeof(T));
   }
 
   /// The items' matrices one below the other, their columns as rows.
   template <class T, class Pointer>
-  static DeviceMatrix bring(Engine& engine, std::span<const Product> items, Pointer Product::*member, const Stored& stored,
-                            std::int64_t ld) {
+  static DeviceMatrix bring(Engine& engine, std::span<const Product> items, Pointer Product::*member, const Stored& stored) {
     constexpr std::int64_t bytes = sizeof(T);
     Matrix<T> all(static_cast<std::int64_t>(items.size()) * stored.columns, stored.rows);
     T* to = all.data();
     for (const Product& item : items) {
-      copy_columns(item.*member, ld * bytes, to, stored.rows * bytes, stored.rows * bytes, stored.columns);
+      copy_columns(item.*member, stored.ld * bytes, to, stored.rows * bytes, stored.rows * bytes, stored.columns);
       to += stored.rows * stored.columns;
     }
     return DeviceMatrix(engine, all);
@@ -164,9 +159,6 @@ class Work {
   Stored a_;
   Stored b_;
   Stored c_;
-  std::int64_t lda_;
-  std::int64_t ldb_;
-  std::int64_t ldc_;
   std::vector<Product> items_;  ///< of which the matrices alone are used
   bool is_batch_ = false;
   std::size_t item_bytes_;

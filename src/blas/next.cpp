@@ -18,23 +18,16 @@
 namespace glgemm::blas {
 namespace {
 
-/// The handle of the library that GLGEMM_BLAS_NEXT names, or of the system's; null if it cannot be had.
-struct Library {
-  bool named = false;
-  void* handle = nullptr;
-};
-
-const Library& library() noexcept {
-  static const Library found = [] {
+/// The handle of the library that GLGEMM_BLAS_NEXT names; null without one.
+void* named_library() noexcept {
+  static void* const handle = []() -> void* {
     const char* path = ::secure_getenv("GLGEMM_BLAS_NEXT");
-    if (path && *path) {
-      void* handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
-      if (handle) return Library{true, handle};
-      say("GLGEMM_BLAS_NEXT={} can't be loaded, and is not used: {}", path, ::dlerror());
-    }
-    return Library{false, nullptr};
+    if (!path || !*path) return nullptr;
+    void* loaded = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded) say("GLGEMM_BLAS_NEXT={} can't be loaded, and is not used: {}", path, ::dlerror());
+    return loaded;
   }();
-  return found;
+  return handle;
 }
 
 void* system_library() noexcept {
@@ -63,34 +56,17 @@ std::array<AnyFunction, 4> find_all(const std::array<const char*, 4>& names) noe
   return found;
 }
 
-/// A parameter of CBLAS's gemm in the call with A and B exchanged: m and n, lda and ldb.
-constexpr int exchanged(int parameter) noexcept {
-  switch (parameter) {
-    case 4:
-      return 5;
-    case 5:
-      return 4;
-    case 9:
-      return 11;
-    case 11:
-      return 9;
-    default:
-      return parameter;
-  }
-}
+/// The number that a parameter of CBLAS's gemm has in the call with A and B exchanged: m and n, lda and ldb.
+constexpr std::array exchanged = {0, 1, 2, 3, 5, 4, 6, 7, 8, 11, 10, 9, 12, 13, 14, 15, 16};
 
 }  // namespace
 
 thread_local bool InsideNext::inside_ = false;
 
 AnyFunction find_next(const char* name) noexcept {
-  void* found = nullptr;
-  if (const Library& given = library(); given.named) {
-    found = foreign(::dlsym(given.handle, name));
-  } else {
-    found = foreign(::dlsym(RTLD_NEXT, name));
-    if (void* system = found ? nullptr : system_library()) found = foreign(::dlsym(system, name));
-  }
+  void* const named = named_library();
+  void* found = foreign(::dlsym(named ? named : RTLD_NEXT, name));
+  if (!found && !named && system_library()) found = foreign(::dlsym(system_library(), name));
   return reinterpret_cast<AnyFunction>(found);
 }
 
@@ -126,11 +102,13 @@ bool multiply_by_next(const Product& p) noexcept {
 }
 
 void report_to_xerbla(const char* routine, int parameter) {
-  // "sgemm_" and "sgemm_64_" are "SGEMM " there.
-  std::string name(routine, std::string_view(routine).starts_with("cblas") ? std::string_view(routine).size() : 5);
-  if (name.size() == 5) {
-    for (char& letter : name) letter = static_cast<char>(letter - 'a' + 'A');
-    name += ' ';
+  // "sgemm_" and "sgemm_64_" are "SGEMM " there. This takes no memory, which may be short.
+  std::array<char, 40> text{};
+  std::string_view name(text.data(), std::string_view(routine).copy(text.data(), text.size()));
+  if (!name.starts_with("cblas")) {
+    std::transform(text.begin(), text.begin() + 5, text.begin(), [](char x) { return static_cast<char>(x - 'a' + 'A'); });
+    text[5] = ' ';
+    name = name.substr(0, 6);
   }
   const std::int64_t number = parameter;
   void* function = ::dlsym(RTLD_DEFAULT, "xerbla_");
@@ -151,7 +129,7 @@ bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_maj
   // Reference CBLAS sets these two for the time of a call, and its cblas_xerbla exchanges what a row-major call has exchanged.
   int* const is_row_major = static_cast<int*>(::dlsym(RTLD_DEFAULT, "RowMajorStrg"));
   int* const is_from_c = static_cast<int*>(::dlsym(RTLD_DEFAULT, "CBLAS_CallFromC"));
-  if (row_major && !is_row_major) parameter = exchanged(parameter);
+  if (row_major && !is_row_major) parameter = exchanged.at(static_cast<std::size_t>(parameter));
   constexpr const char* forms[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
                                    "Illegal TransB setting, %d\n"};
   if (is_row_major) *is_row_major = row_major;

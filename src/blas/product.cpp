@@ -4,27 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <string_view>
 #include <type_traits>
 
 namespace glgemm::blas {
 
 Operation operation_of(char letter) noexcept {
-  switch (letter) {
-    case 'N':
-    case 'n':
-      return Operation::none;
-    case 'T':
-    case 't':
-      return Operation::transpose;
-    case 'C':
-    case 'c':
-      return Operation::conjugate_transpose;
-    case 'R':
-    case 'r':
-      return Operation::conjugate;
-    default:
-      return Operation::unknown;
-  }
+  const std::size_t place = std::string_view("NnTtCcRr").find(letter);
+  return place == std::string_view::npos ? Operation::unknown : static_cast<Operation>(place / 2);
 }
 
 Operation operation_of(int number) noexcept {

@@ -41,9 +41,10 @@ Activation to_activation(const Arguments& in, const glgemm_activation& given) {
   const ActivationKind kind = in.enumerator(given.kind, ActivationKind::clamp, "activation.kind");
   const int count = kind == ActivationKind::clamp ? 2 : kind == ActivationKind::leaky_relu ? 1 : 0;
   if (given.parameter_count != count)
-    in.refuse("activation.kind is " + std::to_string(given.kind) + ", which has " + std::to_string(count) +
-              " parameters, and activation.parameter_count is " + std::to_string(given.parameter_count) +
-              ": make it by glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...");
+    in.refuse(
+        fmt::format("activation.kind is {}, which has {} parameters, and activation.parameter_count is {}: make it by "
+                    "glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...",
+                    given.kind, count, given.parameter_count));
   return activation_of(kind, given.parameters[0], given.parameters[1]);
 }
 
@@ -54,8 +55,8 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
   switch (in.enumerator(bias.kind, Bias::for_each_column, "bias.kind")) {
     case Bias::none:
       if (bias.buffer != 0 || bias.offset_bytes != 0)
-        in.refuse("bias.buffer is " + std::to_string(bias.buffer) + " and bias.offset_bytes is " +
-                  std::to_string(bias.offset_bytes) + ", but bias.kind is GLGEMM_BIAS_NONE");
+        in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
+                              bias.offset_bytes));
       break;
     case Bias::for_each_row:
       result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
@@ -71,7 +72,7 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
 }  // namespace
 
 void check_callback(const Arguments& in, const std::string& name, std::int32_t failure) {
-  if (failure != 0) throw CallbackFailed(std::string(in.function()) + ": " + name + " failed with " + std::to_string(failure));
+  if (failure != 0) throw CallbackFailed(fmt::format("{}: {} failed with {}", in.function(), name, failure));
 }
 
 Type to_type(const Arguments& in, std::int32_t type, const std::string& name) {
@@ -160,46 +161,45 @@ Batch Products::batch(const glgemm_batch& given) {
           .betas = scalars(given.betas)};
 }
 
+namespace {
+
+/// Sets each number of the limits, of C's struct by C++'s or the other way round.
+template <class To, class From>
+void set_limits(To& to, const From& from) {
+  const auto set = [](auto& one, const auto& by) { one = static_cast<std::remove_reference_t<decltype(one)>>(by); };
+  set(to.storage_block_bytes, from.storage_block_bytes);
+  set(to.storage_offset_alignment, from.storage_offset_alignment);
+  set(to.storage_blocks, from.storage_blocks);
+  set(to.groups_product, from.groups_product);
+  for (std::size_t i = 0; i < 3; ++i) {
+    set(to.groups[i], from.groups[i]);
+    set(to.workgroup_size[i], from.workgroup_size[i]);
+  }
+  set(to.workgroup_invocations, from.workgroup_invocations);
+  set(to.shared_bytes, from.shared_bytes);
+  set(to.loop_iterations, from.loop_iterations);
+  set(to.f64, from.f64);
+  set(to.image_buffer_bytes, from.image_buffer_bytes);
+  set(to.unpacks_halves, from.unpacks_halves);
+  set(to.splits_storage_loads, from.splits_storage_loads);
+  set(to.cpu, from.cpu);
+  set(to.concurrent_groups, from.concurrent_groups);
+  set(to.language, from.language);
+}
+}  // namespace
+
 glgemm_limits from_limits(const Limits& limits) {
   glgemm_limits result{};
-  result.storage_block_bytes = limits.storage_block_bytes;
-  result.storage_offset_alignment = limits.storage_offset_alignment;
-  result.storage_blocks = limits.storage_blocks;
-  std::copy(limits.groups.begin(), limits.groups.end(), result.groups);
-  result.groups_product = limits.groups_product;
-  std::copy(limits.workgroup_size.begin(), limits.workgroup_size.end(), result.workgroup_size);
-  result.workgroup_invocations = limits.workgroup_invocations;
-  result.shared_bytes = limits.shared_bytes;
-  result.loop_iterations = limits.loop_iterations;
-  result.f64 = limits.f64;
-  result.image_buffer_bytes = limits.image_buffer_bytes;
-  result.unpacks_halves = limits.unpacks_halves;
-  result.splits_storage_loads = limits.splits_storage_loads;
-  result.cpu = limits.cpu;
-  result.concurrent_groups = limits.concurrent_groups;
+  set_limits(result, limits);
   result.device_class = to_string(limits.device_class).data();
-  result.language = static_cast<int32_t>(limits.language);
   return result;
 }
 
 Limits to_limits(const glgemm_limits& limits) {
-  return {.storage_block_bytes = limits.storage_block_bytes,
-          .storage_offset_alignment = limits.storage_offset_alignment,
-          .storage_blocks = limits.storage_blocks,
-          .groups = std::to_array(limits.groups),
-          .groups_product = limits.groups_product,
-          .workgroup_size = std::to_array(limits.workgroup_size),
-          .workgroup_invocations = limits.workgroup_invocations,
-          .shared_bytes = limits.shared_bytes,
-          .loop_iterations = limits.loop_iterations,
-          .f64 = limits.f64 != 0,
-          .image_buffer_bytes = limits.image_buffer_bytes,
-          .unpacks_halves = limits.unpacks_halves != 0,
-          .splits_storage_loads = limits.splits_storage_loads != 0,
-          .cpu = limits.cpu != 0,
-          .concurrent_groups = limits.concurrent_groups,
-          .device_class = limits.device_class ? parse_device_class(limits.device_class) : DeviceClass::unknown,
-          .language = static_cast<ShadingLanguage>(limits.language)};
+  Limits result;
+  set_limits(result, limits);
+  if (limits.device_class) result.device_class = parse_device_class(limits.device_class);
+  return result;
 }
 
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {
@@ -292,13 +292,13 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
     };
   result.use_ready_programs = options.use_ready_programs != 0;
   if (options.check_context < -1 || options.check_context > 1)
-    in.refuse("check_context is " + std::to_string(options.check_context) + " and must be one of -1, 0 and 1");
+    in.refuse(fmt::format("check_context is {} and must be one of -1, 0 and 1", options.check_context));
   if (options.check_context >= 0) result.check_context = options.check_context == 1;
   if (options.program_cache) result.program_cache = options.program_cache;
   if (options.tuning) result.tuning = options.tuning;
   result.self_check = options.self_check != 0;
   result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
-  if (options.max_buffer_bytes < 0) in.refuse("max_buffer_bytes is " + std::to_string(options.max_buffer_bytes));
+  if (options.max_buffer_bytes < 0) in.refuse(fmt::format("max_buffer_bytes is {}", options.max_buffer_bytes));
   if (options.max_buffer_bytes > 0) result.max_buffer_bytes = options.max_buffer_bytes;
   return result;
 }

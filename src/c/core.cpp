@@ -32,6 +32,27 @@ glgemm_status keep(glgemm_status status, const char* message) noexcept {
   return status;
 }
 
+glgemm_options from_options(const PlanOptions& plan) {
+  return {0,
+          nullptr,
+          plan.slice_columns,
+          plan.slice_rows,
+          plan.workspace_bytes,
+          plan.split_k,
+          plan.runs,
+          0,
+          nullptr,
+          static_cast<std::int32_t>(plan.precision)};
+}
+
+glgemm_engine_options from_engine_options(const EngineOptions& options) {
+  glgemm_engine_options result{};
+  result.check_context = -1;
+  result.self_check = options.self_check;
+  result.max_dispatch_ns = options.max_dispatch.count();
+  return result;
+}
+
 /// Whether a number is one of glgemm.h's types.
 bool is_type(std::int32_t type) {
   return type >= 0 && type <= static_cast<std::int32_t>(all_types.back());
@@ -71,14 +92,13 @@ namespace {
 template <class F>
 void convert_small_floats(const Arguments& in, std::int32_t type, std::int64_t count, const void* from, const void* to,
                           const F& convert) {
-  if (count < 0) in.refuse("count is " + std::to_string(count));
-  if (count > 0 && !from) in.refuse("from is null");
-  if (count > 0 && !to) in.refuse("to is null");
+  if (count < 0) in.refuse(fmt::format("count is {}", count));
+  if (count > 0) in.need(static_cast<const char*>(from), "from"), in.need(static_cast<const char*>(to), "to");
   with_type(to_type(in, type), [&]<class T>(T x) {
     if constexpr (SmallFloat<T>)
       for (std::int64_t i = 0; i < count; ++i) convert(x, i);
     else
-      in.refuse("type is " + std::string(to_string(type_of<T>())) + ", and floats of 16 and 8 bits are converted");
+      in.refuse(fmt::format("type is {}, and floats of 16 and 8 bits are converted", to_string(type_of<T>())));
   });
 }
 
@@ -162,69 +182,19 @@ glgemm_activation glgemm_activation_clamp(double low, double high) {
   return {GLGEMM_ACTIVATION_CLAMP, 2, {low, high}};
 }
 
-glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    glgemm_batch defaults{};
-    defaults.count = 1;
-    in.initialise(batch, size, defaults, "batch");
-  });
-}
-glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(epilogue, size, glgemm_epilogue{}, "epilogue"); });
-}
-glgemm_status glgemm_product_init(glgemm_product* product, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    glgemm_product defaults{};
-    defaults.alpha.re = 1;
-    in.initialise(product, size, defaults, "product");
-  });
-}
-glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(limits, size, from_limits({}), "limits"); });
-}
-glgemm_status glgemm_options_init(glgemm_options* options, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    const PlanOptions plan;
-    in.initialise(options, size,
-                  {0, nullptr, plan.slice_columns, plan.slice_rows, plan.workspace_bytes, plan.split_k, plan.runs, 0, nullptr,
-                   static_cast<std::int32_t>(plan.precision)},
-                  "options");
-  });
-}
-glgemm_status glgemm_report_init(glgemm_report* report, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(report, size, glgemm_report{}, "report"); });
-}
-glgemm_status glgemm_device_info_init(glgemm_device_info* info, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(info, size, {0, "", "", "", 0, ""}, "info"); });
-}
-glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    glgemm_engine_options defaults{};
-    defaults.check_context = -1;
-    defaults.self_check = 1;
-    defaults.max_dispatch_ns = EngineOptions().max_dispatch.count();
-    in.initialise(options, size, defaults, "options");
-  });
-}
-glgemm_status glgemm_job_info_init(glgemm_job_info* info, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(info, size, glgemm_job_info{}, "info"); });
-}
-glgemm_status glgemm_host_epilogue_init(glgemm_host_epilogue* epilogue, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(epilogue, size, glgemm_host_epilogue{}, "epilogue"); });
-}
-glgemm_status glgemm_host_product_init(glgemm_host_product* product, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    glgemm_host_product defaults{};
-    defaults.alpha.re = 1;
-    in.initialise(product, size, defaults, "product");
-  });
-}
-glgemm_status glgemm_stream_options_init(glgemm_stream_options* options, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(options, size, glgemm_stream_options{}, "options"); });
-}
-glgemm_status glgemm_stream_report_init(glgemm_stream_report* report, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(report, size, glgemm_stream_report{}, "report"); });
-}
+GLGEMM_C_INIT(glgemm_batch, batch, defaults.count = 1)
+GLGEMM_C_INIT(glgemm_epilogue, epilogue, )
+GLGEMM_C_INIT(glgemm_product, product, defaults.alpha.re = 1)
+GLGEMM_C_INIT(glgemm_limits, limits, defaults = from_limits({}))
+GLGEMM_C_INIT(glgemm_options, options, defaults = from_options({}))
+GLGEMM_C_INIT(glgemm_report, report, )
+GLGEMM_C_INIT(glgemm_device_info, info, defaults.vendor = defaults.renderer = defaults.version = defaults.processor = "")
+GLGEMM_C_INIT(glgemm_engine_options, options, defaults = from_engine_options({}))
+GLGEMM_C_INIT(glgemm_job_info, info, )
+GLGEMM_C_INIT(glgemm_host_epilogue, epilogue, )
+GLGEMM_C_INIT(glgemm_host_product, product, defaults.alpha.re = 1)
+GLGEMM_C_INIT(glgemm_stream_options, options, )
+GLGEMM_C_INIT(glgemm_stream_report, report, )
 
 glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                    glgemm_engine** engine) {

@@ -31,12 +31,12 @@ class Arguments {
 
   const char* function() const { return function_; }
 
-  [[noreturn]] void refuse(const std::string& what) const { throw std::invalid_argument(std::string(function_) + ": " + what); }
+  [[noreturn]] void refuse(const std::string& what) const { throw std::invalid_argument(fmt::format("{}: {}", function_, what)); }
 
   /// What the pointer points to, which must not be null.
   template <class T>
   T& need(T* pointer, const char* name) const {
-    if (!pointer) refuse(std::string(name) + " is null");
+    if (!pointer) refuse(fmt::format("{} is null", name));
     return *pointer;
   }
 
@@ -107,6 +107,16 @@ glgemm_status call(const char* function, Body&& body) noexcept {
     return current_exception();
   }
 }
+
+/// The _init function of a struct: all zeros, but for what the statement changes in `defaults`.
+#define GLGEMM_C_INIT(Struct, parameter, statement)                                \
+  glgemm_status Struct##_init(Struct* parameter, size_t size) {                    \
+    return glgemm::c_api::call(__func__, [&](const glgemm::c_api::Arguments& in) { \
+      Struct defaults{};                                                           \
+      statement;                                                                   \
+      in.initialise(parameter, size, defaults, #parameter);                        \
+    });                                                                            \
+  }
 
 /// A streamed product as C++ has it. What the C structs point to is not copied.
 struct Streamed {

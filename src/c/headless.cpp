@@ -29,9 +29,7 @@ struct glgemm_accelerators {
   AcceleratorsReport report{};
 };
 
-glgemm_status glgemm_headless_options_init(glgemm_headless_options* options, size_t size) {
-  return call(__func__, [&](const Arguments& in) { in.initialise(options, size, glgemm_headless_options{}, "options"); });
-}
+GLGEMM_C_INIT(glgemm_headless_options, options, )
 
 glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options, glgemm_headless_context** context) {
   return call(__func__, [&](const Arguments& in) {
@@ -64,18 +62,8 @@ glgemm_proc glgemm_headless_get_proc_address(const char* name) {
   return name ? HeadlessContext::get_proc_address(name) : nullptr;
 }
 
-glgemm_status glgemm_accelerators_options_init(glgemm_accelerators_options* options, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    in.initialise(options, size, {0, nullptr, AcceleratorsOptions().min_piece.count()}, "options");
-  });
-}
-glgemm_status glgemm_accelerator_info_init(glgemm_accelerator_info* info, size_t size) {
-  return call(__func__, [&](const Arguments& in) {
-    glgemm_accelerator_info defaults{};
-    defaults.name = defaults.failure = "";
-    in.initialise(info, size, defaults, "info");
-  });
-}
+GLGEMM_C_INIT(glgemm_accelerators_options, options, defaults.min_piece_ns = AcceleratorsOptions().min_piece.count())
+GLGEMM_C_INIT(glgemm_accelerator_info, info, defaults.name = defaults.failure = "")
 
 glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
                                          glgemm_accelerators** accelerators) {
@@ -118,7 +106,7 @@ glgemm_status glgemm_accelerators_info(const glgemm_accelerators* accelerators, 
   return call(__func__, [&](const Arguments& in) {
     const glgemm_accelerators& used = in.need(accelerators, "accelerators");
     if (index < 0 || index >= used.accelerators.size())
-      in.refuse("index is " + std::to_string(index) + " of " + std::to_string(used.accelerators.size()) + " accelerators");
+      in.refuse(fmt::format("index is {} of {} accelerators", index, used.accelerators.size()));
     const auto at = static_cast<std::size_t>(index);
     const AcceleratorInfo& known = used.info[at];
     static const AcceleratorReport nothing;

@@ -9,18 +9,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <csetjmp>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <locale>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "support/allocations.hpp"
 
 #ifdef GLGEMM_BLAS_INT64
 using Plain = std::int64_t;
@@ -225,7 +231,7 @@ void check_product(int way, char op_a, char op_b, Long m, Long n, Long k, T alph
     for (Long j = 0; j < n; ++j) {
       T sum = 0;
       for (Long l = 0; l < k; ++l) sum += a.at(op_a, i, l) * b.at(op_b, l, j);
-      expected.at(i, j) = alpha * sum + (beta == T(0) ? T(0) : beta * c.at(i, j));
+      expected.at(i, j) = (k == 0 ? T(0) : alpha * sum) + (beta == T(0) ? T(0) : beta * c.at(i, j));
       // With beta = 0, C is not read.
       if (beta == T(0)) c.at(i, j) = std::numeric_limits<float>::quiet_NaN();
     }
@@ -249,10 +255,13 @@ void check_products() {
       for (const char op_a : {'N', 'T', 'C'})
         for (const char op_b : {'N', 'T', 'C'}) {
           if (!is_small && op_a != 'N' && (op_b != 'N' || std::is_floating_point_v<T>)) continue;
-          for (const float alpha : {1.0f, 0.0f, -2.0f})
-            for (const float beta : {0.0f, 1.0f, 3.0f})
+          for (const float beta : {0.0f, 1.0f, 3.0f}) {
+            for (const float alpha : {1.0f, 0.0f, -2.0f})
               if (is_small || alpha * beta == -6 || (alpha == 1 && beta == 0))
                 check_product<T>(way, op_a, op_b, m, n, k, alpha, beta);
+            // C = beta C is all that there is without k, even where alpha is no number.
+            if (k == 0) check_product<T>(way, op_a, op_b, m, n, k, std::numeric_limits<float>::quiet_NaN(), beta);
+          }
         }
     }
 }
@@ -479,6 +488,69 @@ void check_forks() {
   multiply_some(2);
 }
 
+/// Callers that leave a product before it is done, by siglongjmp or cancelled. What the product used must live on.
+sigjmp_buf before_the_product;
+/// Puts nonsense where the product's stack was.
+[[gnu::noinline]] void overwrite_stack() {
+  volatile char bytes[200'000];
+  for (volatile char& one : bytes) one = 0x55;
+}
+void check_callers_that_leave() {
+  static const std::vector<float> a(600 * 600, 1.0f);
+  static const auto product = [](Long n) {
+    std::vector<float> c(static_cast<std::size_t>(n * n));
+    call<float>(fortran, 'N', 'N', n, n, n, 1.0f, a.data(), n, a.data(), n, 0.0f, c.data(), n);
+  };
+  static std::atomic<int> left = 0;
+  std::signal(SIGUSR1, [](int) { siglongjmp(before_the_product, 1); });
+  for (int i = 0; i < 10; ++i) {
+    std::thread first([] { product(600); });  // the other one waits in the queue meanwhile
+    usleep(3000);
+    pthread_t other;
+    const auto run = [](void*) -> void* {
+      if (sigsetjmp(before_the_product, 1) == 0) {
+        product(50);
+      } else {
+        overwrite_stack();
+        ++left;
+      }
+      return nullptr;
+    };
+    pthread_create(&other, nullptr, run, nullptr);
+    usleep(3000);
+    if (i % 2 == 0)
+      pthread_cancel(other);
+    else
+      pthread_kill(other, SIGUSR1);
+    void* result = nullptr;
+    pthread_join(other, &result);
+    if (result == PTHREAD_CANCELED) ++left;
+    first.join();
+    multiply_some(1);
+  }
+  CHECK(left >= 3, "%d callers have left", left.load());
+}
+
+/// Each allocation of the library fails in turn, or those from the `first` on, of a process that has not used it yet. All
+/// products are right: without memory they go to the next BLAS.
+void check_without_memory(std::int64_t first) {
+  const auto check = [first](auto&& product) {
+    bool has_failed = true;
+    for (std::int64_t number = std::max<std::int64_t>(1, first); has_failed; number += 1 + number / 10) {
+      glgemm::test::fail_allocation(number, "libglgemm_blas");
+      product();
+      has_failed = glgemm::test::end_failing();
+      if (first > 0) break;
+    }
+  };
+  check([] { check_product<float>(fortran, 'N', 'T', 40, 30, 20, 1, 0); });
+  if (first > 0) return;
+  check([] { check_product<c128>(row_major, 'N', 'C', 20, 30, 10, 2, 3); });
+  check([] { check_batch<float, Plain>(routines<float>().batch, false); });
+  check([] { check_strided<double, Long>(routines<double>().strided_64, true, 2.0); });
+  check([] { check_errors<float>('s'); });
+}
+
 /// From the first product on: the library's thread is made here, and must not inherit this.
 void check_environment() {
   feclearexcept(FE_ALL_EXCEPT);
@@ -581,6 +653,7 @@ int compare(const char* library, int count, char** sizes) {
 
 /// N x N x N products, for thresholds.
 void square(Long n, int times) {
+  std::locale::global(std::locale(""));
   std::vector<float> a(static_cast<std::size_t>(n * n), 1.0f), c = a;
   for (int i = 0; i < times; ++i) call<float>(fortran, 'N', 'N', n, n, n, 1.0f, a.data(), n, a.data(), n, 0.0f, c.data(), n);
 }
@@ -627,6 +700,10 @@ int main(int argc, char** argv) {
     check_threads();
   } else if (command == "forks") {
     check_forks();
+  } else if (command == "leave") {
+    check_callers_that_leave();
+  } else if (command == "memory") {
+    check_without_memory(argc > 2 ? std::atoll(argv[2]) : 0);
   } else if (command == "environment") {
     check_environment();
   } else if (command == "end" && argc > 2) {

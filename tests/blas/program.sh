@@ -1,10 +1,11 @@
 #!/bin/bash
 # The library from outside: its names, products, error exits, threads, forks, ends, faults, thresholds and log.
-# Usage: program.sh LIBRARY PROGRAM [SLOW_BLAS]   (without the last: some products, batches and error exits)
+# Usage: program.sh LIBRARY PROGRAM [SLOW_BLAS WRONG_SIZE]   (without the last two: some products, batches and error exits)
 . "$(dirname "$0")/blas.sh"
 library=$(realpath "$1")
 program=$(realpath "$2")
 slow=${3:+$(realpath "$3")}
+wrong_size=${4:+$(realpath "$4")}
 cd "$work" || exit 2
 GLGEMM_BLAS_MIN_FLOPS=0 GLGEMM_BLAS_LOG=1 "$program" some >out 2>&1 || fail "the first products: $(cat out)"
 grep -q 'OpenGL can.t be used' out && { cat out; missing "no OpenGL device"; }
@@ -35,6 +36,18 @@ for type in s d c z; do
   done
 done
 run environment
+run leave
+run memory
+for number in 1 2 3 5 8 13 21 34 55 89 144 233 377; do
+  run memory $number
+done
+
+# A wrong size goes to the xerbla_ of a program that has no cblas_xerbla, whichever BLAS is below. The program goes on.
+for next in "$openblas" "$reference"; do
+  [ -e "$next/libblas.so.3" ] || continue
+  LD_LIBRARY_PATH=$next${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} GLGEMM_BLAS_MIN_FLOPS=0 "$wrong_size" >out 2>&1 || fail "a wrong size, on $next: $? $(cat out)"
+done
+
 run threads
 [ -z "$(other_calls out '[a-z_]*')" ] || fail "not all of the threads' products went to OpenGL: $(cat out)"
 run forks
@@ -92,6 +105,28 @@ grep -q "^33554432.s.*$(basename "$slow")\$" kept/thresholds.txt || fail "kept: 
 # A process that comes later measures nothing.
 GLGEMM_BLAS_NEXT=$slow "$program" square 1600 7 >out 2>&1 || fail "later: $?"
 grep -q '(measured by a process before)' out || fail "later: $(cat out)"
+# In a locale with a decimal comma numbers are read and written as in any other.
+if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" 2>localedef; then
+  sed -i 's/^33554432/33554432.25/' kept/thresholds.txt
+  LOCPATH=$work LC_ALL=de_DE.UTF-8 GLGEMM_BLAS_NEXT=$slow "$program" square 1600 7 >out 2>&1 || fail "with a decimal comma: $?"
+  grep -q '(measured by a process before)' out || fail "with a decimal comma: $(cat out)"
+  sed -i '/\ts\t/d' kept/thresholds.txt
+  LOCPATH=$work LC_ALL=de_DE.UTF-8 GLGEMM_BLAS_NEXT=$slow "$program" square 1600 7 >out 2>&1 || fail "with a decimal comma: $?"
+  grep -q "^33554432.s" kept/thresholds.txt || fail "kept with a decimal comma: $(cat kept/thresholds.txt)"
+  LOCPATH=$work LC_ALL=de_DE.UTF-8 GLGEMM_BLAS_MIN_FLOPS=0.5 "$program" square 100 1 >out 2>&1 || fail "with a decimal comma: $?"
+  grep -q 'is not a number' out && fail "with a decimal comma: $(cat out)"
+else
+  echo "left out: a locale with a decimal comma (locales): $(cat localedef)"
+fi
+# What is no regular file is neither read nor replaced.
+mkfifo pipe
+echo "of another" >theirs
+ln -s theirs link
+for file in pipe link; do
+  GLGEMM_BLAS_THRESHOLDS=$work/$file GLGEMM_BLAS_NEXT=$slow timeout 60 "$program" square 1600 7 >out 2>&1 || fail "thresholds in a $file: $?"
+  grep -q '(measured)' out || fail "thresholds in a $file: $(cat out)"
+done
+[ -p pipe ] && [ -L link ] && [ "$(cat theirs)" = "of another" ] || fail "what is no regular file was replaced: $(ls -l pipe link theirs)"
 # A damaged file is as none, and another BLAS has a threshold of its own.
 printf 'x\n1e3\n-5\ts\n\0\n' >kept/thresholds.txt
 GLGEMM_BLAS_NEXT=$openblas/libblas.so.3 "$program" square 2048 6 >out 2>&1 || fail "OpenBLAS: $?"
