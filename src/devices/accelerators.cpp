@@ -87,25 +87,24 @@ void Accelerators::multiply(const HostGemm& product, const StreamOptions& option
   const Type type = product.a.type;
   result.accelerators.resize(state_->list.size());
   std::vector<SharedProduct::Worker> workers;
-  std::vector<std::pair<Accelerator*, AcceleratorReport*>> theirs;  // in the workers' order
+  std::vector<std::pair<Accelerator*, AcceleratorReport*>> of_workers;  // in the workers' order
   for (std::size_t i = 0; i < state_->list.size(); ++i) {
     Accelerator& one = *state_->list[i];
-    AcceleratorReport& its = result.accelerators[i];
-    its.name = one.source.name;
-    its.failure = one.failure;
+    AcceleratorReport& report_of_one = result.accelerators[i];
+    report_of_one.name = one.source.name;
+    report_of_one.failure = one.failure;
     if (!one.engine) continue;
-    theirs.emplace_back(&one, &its);
-    const auto restart = [&one, &its](const DeviceLost& lost) -> Engine& {
+    of_workers.emplace_back(&one, &report_of_one);
+    const auto restart = [&one, &stream = report_of_one.stream](const DeviceLost& lost) -> Engine& {
       one.fail(lost.what());
-      if (its.stream.contexts_lost > 1) throw lost;
+      if (stream.contexts_lost > 1) throw lost;
       one.start();
       one.failure.clear();
       return *one.engine;
     };
-    SharedProduct::Worker& worker =
-        workers.emplace_back(SharedProduct::Worker{.engine = &*one.engine, .report = &its.stream, .new_engine = restart});
+    workers.push_back({.engine = &*one.engine, .report = &report_of_one.stream, .new_engine = restart});
     if (const auto known = one.rates.find(type); known != one.rates.end())
-      worker.rate = {.value = known->second, .measured = true};
+      workers.back().rate = {.value = known->second, .measured = true};
   }
 
   SharedProduct shared(product, options, state_->options.min_piece, workers);
@@ -114,7 +113,7 @@ void Accelerators::multiply(const HostGemm& product, const StreamOptions& option
     shared.run([&](const auto& does) {
       std::vector<std::future<void>> ends;
       for (std::size_t i = 0; i < workers.size(); ++i)
-        ends.push_back(theirs[i].first->thread->post("multiply", [&does, &worker = workers[i]] { does(worker); }));
+        ends.push_back(of_workers[i].first->thread->post("multiply", [&does, &worker = workers[i]] { does(worker); }));
       for (std::future<void>& one : ends) one.get();
     });
   } catch (...) {
@@ -123,18 +122,17 @@ void Accelerators::multiply(const HostGemm& product, const StreamOptions& option
   result.total_time = Clock::now() - begin;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     const SharedProduct::Worker& worker = workers[i];
-    const auto& [one, its] = theirs[i];
-    its->elements = worker.elements;
-    its->waiting_time = worker.waiting_time;
-    its->rate = worker.rate.measured ? worker.rate.value : 0;
-    if (worker.failure) its->failure = reason_of(worker.failure);
-    if (one->engine && worker.rate.time > 0) one->rates[type] = one->rate = its->rate;
+    const auto& [one, report_of_one] = of_workers[i];
+    report_of_one->elements = worker.elements;
+    report_of_one->waiting_time = worker.waiting_time;
+    report_of_one->rate = worker.rate.measured ? worker.rate.value : 0;
+    if (worker.failure) report_of_one->failure = reason_of(worker.failure);
+    if (one->engine && worker.rate.time > 0) one->rates[type] = one->rate = report_of_one->rate;
   }
   std::string reasons;
   for (std::size_t i = 0; i < result.accelerators.size(); ++i) {
-    AcceleratorReport& its = result.accelerators[i];
-    its.stream.total_time = result.total_time;
-    reasons += (reasons.empty() ? "" : "; ") + state_->list[i]->label + ": " + its.failure;
+    result.accelerators[i].stream.total_time = result.total_time;
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", state_->list[i]->label, result.accelerators[i].failure);
   }
   if (ended) std::rethrow_exception(ended);
   if (!shared.complete()) throw GlError("multiply: every accelerator failed: " + reasons);

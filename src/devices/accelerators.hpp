@@ -1,7 +1,7 @@
 // An accelerator: a thread with a context and an engine. What products and matrices on several of them share.
 //
-// Threads rather than processes: all of them read and write the caller's matrices where they are. What keeps contexts of one
-// process apart on drivers that compute on the CPU is a display for each, which is their sources' business.
+// They are threads rather than processes, so that all of them read and write the caller's matrices in place. Drivers that compute
+// on the CPU run contexts of one display one after the other: the sources give each context a display of its own.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace glgemm {
 
-/// An engine in a context, on a thread. What is not the thread belongs to its task while one runs.
+/// A thread, and a context with an engine on it. While a task runs on the thread, the other members belong to the task.
 struct Accelerator {
   AcceleratorSource source;
   EngineOptions options;
@@ -53,7 +53,7 @@ struct Accelerator {
     }
     device = engine->device();
   }
-  /// Forgets those of a context that is lost.
+  /// Forgets the engine and the context, which is lost.
   void drop() noexcept {
     if (engine) engine->abandon();
     engine.reset();
@@ -114,7 +114,7 @@ struct GLGEMM_HIDDEN Accelerators::State {
     return static_cast<std::size_t>(std::ranges::count_if(list, [](const auto& one) { return one->engine.has_value(); }));
   }
 
-  /// Each with its reason, for messages.
+  /// The accelerators that failed, each with its reason, for messages.
   std::string failures() const {
     std::string text;
     for (const auto& one : list)

@@ -111,18 +111,6 @@ Communicator::~Communicator() {
   if (!ended && communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
 }
 
-int Communicator::rank() const {
-  int rank = 0;
-  MPI_Comm_rank(communicator_, &rank);
-  return rank;
-}
-
-int Communicator::size() const {
-  int size = 0;
-  MPI_Comm_size(communicator_, &size);
-  return size;
-}
-
 void require_agreement(MPI_Comm communicator, const NamedValues& values) {
   std::vector<std::int64_t> first;
   for (const auto& [name, value] : values) first.push_back(value);

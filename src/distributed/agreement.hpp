@@ -1,4 +1,4 @@
-// Values that must be equal on all ranks are compared.
+// Compares values that must be equal on all ranks.
 #pragma once
 
 #include <mpi.h>
@@ -19,8 +19,6 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   MPI_Comm get() const noexcept { return communicator_; }
-  int rank() const;
-  int size() const;
 
  private:
   MPI_Comm communicator_ = MPI_COMM_NULL;

@@ -13,7 +13,7 @@
 
 namespace glgemm::distributed {
 
-/// A folder of its own for what StarPU writes down, unless the user has named one: nothing of it is needed later.
+/// A temporary folder for the files that StarPU writes, unless the user has named one by STARPU_HOME. They are not needed later.
 class StarpuFolder {
  public:
   StarpuFolder();
@@ -54,15 +54,18 @@ class Workers {
 };
 
 struct ClusterState {
-  explicit ClusterState(MPI_Comm of) : communicator(of), rank(communicator.rank()), size(communicator.size()) {}
+  explicit ClusterState(MPI_Comm of) : communicator(of) {
+    MPI_Comm_rank(communicator.get(), &rank);
+    MPI_Comm_size(communicator.get(), &size);
+  }
 
   Communicator communicator;
-  int rank;
-  int size;
+  int rank = 0;
+  int size = 1;
   ProcessGrid grid{};
   std::vector<AcceleratorSource> sources{};
   std::unique_ptr<Starpu> starpu{};
-  std::unique_ptr<Workers> workers{};  ///< end before StarPU
+  std::unique_ptr<Workers> workers{};  ///< declared last: they end before StarPU
 };
 
 }  // namespace glgemm::distributed

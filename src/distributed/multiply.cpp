@@ -41,7 +41,7 @@ struct TaskArguments {
   bool first;          ///< of C's tile: with beta, not with 1
 };
 
-/// What all tasks of a product on this rank share.
+/// Shared by all tasks of a product on this rank.
 struct Shared {
   const TiledGemm& product;
   const TiledOptions& options;
@@ -65,21 +65,16 @@ void compute(void* buffers[], const TaskArguments& arguments) {
   Shared& shared = *arguments.shared;
   const TiledGemm& product = shared.product;
   const auto begin = Clock::now();
-  Task task{.op_a = product.op_a,
-            .op_b = product.op_b,
-            .alpha = product.alpha,
-            .beta = arguments.first ? product.beta : Scalar(1),
-            .type = product.type,
-            .c = tile_of(buffers[0])};
+  TaskTiles tiles{.c = tile_of(buffers[0])};
   for (std::int64_t t = 0; t < arguments.tiles; ++t) {
-    task.a.push_back(tile_of(buffers[1 + t]));
-    task.b.push_back(tile_of(buffers[1 + arguments.tiles + t]));
+    tiles.a.push_back(tile_of(buffers[1 + t]));
+    tiles.b.push_back(tile_of(buffers[1 + arguments.tiles + t]));
   }
-  const StreamReport report = run_task(task, shared.options.plan, shared.options.checksums);
+  const StreamReport report = run_task(product, tiles, arguments.first ? product.beta : Scalar(1), shared.options);
   shared.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
   const std::lock_guard lock(shared.mutex);
   shared.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
-  if (const std::int64_t size = task.c.rows * task.c.columns; size > shared.largest) {
+  if (const std::int64_t size = tiles.c.rows * tiles.c.columns; size > shared.largest) {
     shared.largest = size;
     shared.kernel = to_string(report.plan.window.kernel);
   }
@@ -213,8 +208,7 @@ class Tasks {
     return own * runs();
   }
 
-  /// Hands all tasks over and waits for them. StarPU is given the tasks of two runs at a time, so that it has no more tiles to
-  /// keep.
+  /// Hands all tasks to StarPU and waits for them. StarPU has the tasks, and with them the tiles, of two runs at a time.
   void submit(Shared& shared);
 
  private:
@@ -258,7 +252,7 @@ void Tasks::submit(Shared& shared) {
   starpu_task_wait_for_all();
 }
 
-/// Bytes of main memory that are to be had now.
+/// The bytes of main memory that are available now.
 std::int64_t available_memory() {
   std::ifstream info("/proc/meminfo");
   std::string name;

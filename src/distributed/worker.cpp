@@ -12,7 +12,7 @@
 namespace glgemm::distributed {
 namespace {
 
-/// What a worker's thread holds. The context is made before the engine and goes after it.
+/// The context and the engine of a worker's thread. The context is made before the engine and ends after it.
 struct Accelerator {
   Accelerator(std::shared_ptr<void> made, const AcceleratorSource& source, EngineOptions options)
       : context(std::move(made)), engine(source.get_proc_address, std::move(options)) {}
@@ -79,27 +79,26 @@ void end_worker() noexcept {
   accelerator.reset();
 }
 
-StreamReport run_task(const Task& task, const PlanOptions& plan, bool checksums) {
+StreamReport run_task(const TiledGemm& product, const TaskTiles& tiles, Scalar beta, const TiledOptions& with) {
   if (!accelerator) throw GlError("distributed multiply: a worker has no accelerator");
-  const Tile& c = task.c;
-  const HostGemm product{
-      .op_a = task.op_a,
-      .op_b = task.op_b,
-      .alpha = task.alpha,
-      .a = joined(task.a, task.op_a == Op::none, c.rows, task.type),
-      .b = joined(task.b, task.op_b != Op::none, c.columns, task.type),
-      .beta = task.beta,
-      .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, accumulator(task.type), c.ld, Layout::column_major)};
+  const Tile& c = tiles.c;
+  const Type type = product.type, c_type = accumulator(type);
+  const HostGemm local{.op_a = product.op_a,
+                       .op_b = product.op_b,
+                       .alpha = product.alpha,
+                       .a = joined(tiles.a, product.op_a == Op::none, c.rows, type),
+                       .b = joined(tiles.b, product.op_b != Op::none, c.columns, type),
+                       .beta = beta,
+                       .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, c_type, c.ld, Layout::column_major)};
   StreamOptions options;
-  options.plan = plan;
-  options.checksums = checksums;
+  options.plan = with.plan;
+  options.checksums = with.checksums;
   // Not what the device has free now: the plan, and with it the bits, must not depend on it.
-  const std::int64_t bytes =
-      (product.a.rows * product.a.columns + product.b.rows * product.b.columns) * element_bytes(task.type) +
-      c.rows * c.columns * element_bytes(accumulator(task.type));
+  const std::int64_t bytes = (local.a.rows * local.a.columns + local.b.rows * local.b.columns) * element_bytes(type) +
+                             c.rows * c.columns * element_bytes(c_type);
   options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
   StreamReport report;
-  multiply(accelerator->engine, product, options, &report);
+  multiply(accelerator->engine, local, options, &report);
   return report;
 }
 

@@ -1,11 +1,8 @@
 // An accelerator of a rank: the OpenGL context and the engine of a worker's thread, and what a task computes there.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <glgemm/accelerators.hpp>
@@ -13,7 +10,7 @@
 
 namespace glgemm::distributed {
 
-/// What goes wrong on workers' threads, where nothing may be thrown: the first of it, to be thrown later.
+/// The first exception of workers' threads, which may throw none: it is thrown later.
 class Failures {
  public:
   void keep(std::exception_ptr failure);
@@ -38,21 +35,16 @@ struct Tile {
   std::int64_t columns = 0;
 };
 
-/// C = alpha op(A) op(B) + beta C for one tile of C and a run of k, for which A and B are tiles side by side: along their columns
-/// or along their rows, as the op has it.
-struct Task {
-  Op op_a = Op::none;
-  Op op_b = Op::none;
-  Scalar alpha = 1;
-  Scalar beta = 0;
-  Type type = Type::f32;
+/// What a task multiplies: a tile of C, and tiles of A and B side by side, along their columns or along their rows, as the op has
+/// it.
+struct TaskTiles {
+  Tile c{};
   std::vector<Tile> a{};
   std::vector<Tile> b{};
-  Tile c{};
 };
 
-/// Computes a task on this thread's engine and waits for it.
+/// Computes C = alpha op(A) op(B) + beta C of a product's tiles on this thread's engine and waits for it.
 /// @throws  as glgemm::multiply(Engine&, ...)
-StreamReport run_task(const Task& task, const PlanOptions& plan, bool checksums);
+StreamReport run_task(const TiledGemm& product, const TaskTiles& tiles, Scalar beta, const TiledOptions& with);
 
 }  // namespace glgemm::distributed

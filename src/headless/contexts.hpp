@@ -1,4 +1,4 @@
-// Contexts without a window: what EGL's side and WGL's give, and how a device is chosen among it.
+// Contexts without a window: what EGL and WGL each implement, for headless.cpp to choose a device from.
 #pragma once
 
 #include <fmt/core.h>
@@ -29,14 +29,14 @@ class Context {
   ContextApi api_;
 };
 
-/// A way to a device, and what is known of that.
+/// A way to a device, and what is known of the device.
 struct DevicePath {
   HeadlessDevice device{};
   /// Makes a context, which is not current yet, and shares objects with `share` if that is not null.
   std::function<std::unique_ptr<Context>(ContextApi api, const HeadlessOptions& options, const Context* share)> make{};
 };
 
-/// Makes current again what was current on this thread, unless it is told to keep what is then.
+/// At its end makes current again the context that was current on this thread, unless keep() was called.
 class CurrentGuard {
  public:
   CurrentGuard();
@@ -51,10 +51,10 @@ class CurrentGuard {
   bool keep_ = false;
 };
 
-/// All ways, in the order in which they are tried, which is that of their indices.
+/// All ways, in the order of their indices, in which they are tried.
 std::vector<DevicePath> ways();
 
-/// Ways for accelerators on the devices with these indices, each apart from the others as far as the system knows them apart.
+/// Ways to the devices with these indices for accelerators, each with a display of its own as far as the system has several.
 std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, const std::vector<HeadlessDevice>& devices);
 
 /// The context that make(major, minor) gives for the API's newest version that there is.

@@ -49,7 +49,7 @@ Function egl_function(const char* name) {
   return reinterpret_cast<Function>(eglGetProcAddress(name));
 }
 
-/// While it lives, EGL's calls mean OpenGL, or OpenGL ES, on this thread.
+/// While it lives, EGL's calls on this thread are about OpenGL, or about OpenGL ES.
 class CurrentApi {
  public:
   explicit CurrentApi(ContextApi api) : before_(eglQueryAPI()) {
@@ -77,14 +77,20 @@ struct Candidate {
 std::string name_of(EGLDeviceEXT device, PFNEGLQUERYDEVICESTRINGEXTPROC query, const char* extensions) {
   const std::pair<const char*, EGLint> strings[] = {{"EGL_EXT_device_query_name", EGL_RENDERER_EXT},
                                                     {"EGL_EXT_device_drm", EGL_DRM_DEVICE_FILE_EXT}};
-  for (const auto& [extension, what] : strings)
-    if (const char* name = has(extensions, extension) ? query(device, what) : nullptr) return name;
+  for (const auto& [extension, string] : strings)
+    if (const char* name = has(extensions, extension) ? query(device, string) : nullptr) return name;
   return has(extensions, "EGL_MESA_device_software") ? "software device" : "unnamed device";
 }
 
 /// In the order of their indices.
 std::vector<Candidate> candidates() {
   std::vector<Candidate> list;
+  const auto add = [&](const char* platform, const std::string& name, EGLenum type, void* native = nullptr) -> HeadlessDevice& {
+    Candidate& candidate = list.emplace_back(Candidate{{}, type, native});
+    candidate.device.platform = platform;
+    candidate.device.renderer = name;
+    return candidate.device;
+  };
   const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
   const bool enumerates =
       has(client, "EGL_EXT_device_base") || (has(client, "EGL_EXT_device_enumeration") && has(client, "EGL_EXT_device_query"));
@@ -100,22 +106,13 @@ std::vector<Candidate> candidates() {
     }
     for (EGLDeviceEXT device : devices) {
       const char* extensions = query_string(device, EGL_EXTENSIONS);
-      Candidate candidate{{}, EGL_PLATFORM_DEVICE_EXT, device};
-      candidate.device.platform = "device";
-      candidate.device.renderer = name_of(device, query_string, extensions);
-      candidate.device.software = has(extensions, "EGL_MESA_device_software");
-      list.push_back(std::move(candidate));
+      add("device", name_of(device, query_string, extensions), EGL_PLATFORM_DEVICE_EXT, device).software =
+          has(extensions, "EGL_MESA_device_software");
     }
     std::stable_partition(list.begin(), list.end(), [](const Candidate& candidate) { return !candidate.device.software; });
   }
-  if (has(client, "EGL_MESA_platform_surfaceless")) {
-    list.push_back({{}, EGL_PLATFORM_SURFACELESS_MESA, nullptr});
-    list.back().device.platform = "surfaceless";
-    list.back().device.renderer = "surfaceless platform";
-  }
-  list.push_back({});
-  list.back().device.platform = "default";
-  list.back().device.renderer = "default display";
+  if (has(client, "EGL_MESA_platform_surfaceless")) add("surfaceless", "surfaceless platform", EGL_PLATFORM_SURFACELESS_MESA);
+  add("default", "default display", EGL_NONE);
   for (std::size_t i = 0; i < list.size(); ++i) list[i].device.index = static_cast<int>(i);
   return list;
 }
@@ -232,29 +229,24 @@ DevicePath way_of(const Candidate& candidate) {
 /// Ways to the device of `wanted`, whose trial is `device`, each to an EGLDisplay of its own as far as EGL knows them apart.
 std::vector<Candidate> displays_of(const Candidate& wanted, const HeadlessDevice& device, const std::vector<Candidate>& all,
                                    const std::vector<HeadlessDevice>& devices) {
-  std::vector<Candidate> ways{wanted};
+  std::vector<Candidate> displays{wanted};
   const char* client = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-  const auto add = [&](const Candidate& way, std::vector<EGLAttrib> attributes) {
-    ways.push_back(way);
-    ways.back().device = wanted.device;
-    ways.back().attributes = std::move(attributes);
+  const auto add = [&](Candidate candidate, std::vector<EGLAttrib> attributes) {
+    candidate.device = wanted.device;
+    candidate.attributes = std::move(attributes);
+    displays.push_back(std::move(candidate));
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     // Several GPUs may have one name, but a driver that computes on the CPU is the same by whatever way.
-    const bool same =
-        &all[i] == &wanted || (device.software && devices[i].failure.empty() && devices[i].renderer == device.renderer);
-    if (!same) continue;
-    if (&all[i] != &wanted) add(all[i], {});
+    const bool is_wanted = &all[i] == &wanted;
+    if (!is_wanted && !(device.software && devices[i].failure.empty() && devices[i].renderer == device.renderer)) continue;
+    if (!is_wanted) add(all[i], {});
     if (has(client, "EGL_KHR_display_reference")) add(all[i], {EGL_TRACK_REFERENCES_KHR, EGL_TRUE, EGL_NONE});
     if (all[i].platform == EGL_PLATFORM_DEVICE_EXT && has(client, "EGL_EXT_explicit_device") &&
-        has(client, "EGL_MESA_platform_surfaceless")) {
-      Candidate surfaceless = all[i];
-      surfaceless.platform = EGL_PLATFORM_SURFACELESS_MESA;
-      surfaceless.native = nullptr;
-      add(surfaceless, {EGL_DEVICE_EXT, reinterpret_cast<EGLAttrib>(all[i].native), EGL_NONE});
-    }
+        has(client, "EGL_MESA_platform_surfaceless"))
+      add({{}, EGL_PLATFORM_SURFACELESS_MESA, nullptr}, {EGL_DEVICE_EXT, reinterpret_cast<EGLAttrib>(all[i].native), EGL_NONE});
   }
-  return ways;
+  return displays;
 }
 
 }  // namespace
@@ -262,7 +254,7 @@ std::vector<Candidate> displays_of(const Candidate& wanted, const HeadlessDevice
 namespace headless {
 
 struct CurrentGuard::Current {
-  CurrentApi api{ContextApi::gl};  // an API's context is the other's too: a thread has one of both
+  CurrentApi api{ContextApi::gl};  // EGL has one current context of OpenGL and OpenGL ES together
   EGLDisplay display = eglGetCurrentDisplay();
   EGLSurface draw = eglGetCurrentSurface(EGL_DRAW), read = eglGetCurrentSurface(EGL_READ);
   EGLContext context = eglGetCurrentContext();

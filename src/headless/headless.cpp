@@ -62,7 +62,7 @@ ContextApi wanted_api(ContextApi asked) {
   }
 }
 
-/// What a message begins with that goes on with describe().
+/// A message's beginning; describe() is its end.
 constexpr const char* no_usable = "no device gives a usable context of OpenGL 4.3, OpenGL ES 3.1 or newer; tried ";
 
 /// Devices and what became of them.
@@ -74,7 +74,7 @@ std::string describe(const std::vector<HeadlessDevice>& devices) {
   return text;
 }
 
-/// What the caller asks for, or else the variable GLGEMM_DEVICE: an index or a part of a name, or nothing.
+/// The device that is asked for: an index, or a part of a name, or any.
 class Wish {
  public:
   explicit Wish(std::string text) : text_(std::move(text)) {
@@ -86,7 +86,7 @@ class Wish {
   bool fits(const HeadlessDevice& device) const {
     return index_ ? device.index == *index_ : contains_ignoring_case(device.renderer, text_);
   }
-  /// Only what has that index. A name is known only once a device was tried, an index at once.
+  /// The device with the index that is asked for; else all, since a device's name is known only once it was tried.
   std::vector<DevicePath> narrow(std::vector<DevicePath> list) const {
     if (!index_ || *index_ < 0 || static_cast<std::size_t>(*index_) >= list.size()) return list;
     return {list[static_cast<std::size_t>(*index_)]};
@@ -143,7 +143,7 @@ struct Trial {
   std::unique_ptr<Context> context{};
 };
 
-/// With a context of that API.
+/// Tries a way with a context of that API.
 Trial attempt_api(const DevicePath& way, ContextApi api, const HeadlessOptions& options, const Context* share) {
   Trial trial{way};
   try {
@@ -157,7 +157,7 @@ Trial attempt_api(const DevicePath& way, ContextApi api, const HeadlessOptions& 
   return trial;
 }
 
-/// With OpenGL, or else OpenGL ES, unless one of them is asked for.
+/// Tries a way with OpenGL, or else with OpenGL ES, unless one of them is asked for.
 Trial attempt(const DevicePath& way, const HeadlessOptions& options, const Context* share = nullptr) {
   const ContextApi api = wanted_api(options.api);
   if (api != ContextApi::any) return attempt_api(way, api, options, share);

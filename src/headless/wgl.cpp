@@ -119,7 +119,7 @@ class WindowThread {
   HWND manager_ = nullptr;
 };
 
-/// A hidden window whose pixels OpenGL could draw, and its device context, which any thread may use.
+/// A hidden window that OpenGL could draw to, and its device context, which any thread may use.
 class Window {
  public:
   Window() : thread_(WindowThread::get()), window_(thread_->make()) {
@@ -277,7 +277,7 @@ std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, cons
 
 void (*HeadlessContext::get_proc_address(const char* name))() {
   const auto found = wgl_function<Procedure>(name);
-  // Some drivers say so that there is none.
+  // These are the numbers by which some drivers say that there is none.
   const auto number = reinterpret_cast<std::intptr_t>(found);
   return number >= -1 && number <= 3 ? own_function(name) : found;
 }

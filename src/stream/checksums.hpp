@@ -20,17 +20,17 @@ class Checksums {
   virtual void expect(const Section& piece) = 0;
   /// Adds elements of the piece: those of `section`, dense in C's layout, of the accumulator's type.
   virtual void add(const Section& section, const std::byte* elements) = 0;
-  /// Once all elements were added: the first column beyond its first bound, or where there is one, beyond the second. Adds to the
-  /// report what there is to say of columns. The elements may then be added anew.
+  /// To be called when all elements were added: the first column that exceeds its second bound; or if none does, the first that
+  /// exceeds its first one. Adds the columns to the report. The elements may then be added anew.
   virtual std::optional<ChecksumFailure> check(ChecksumReport& report) = 0;
 };
 
-/// The bytes that sums of pieces of so many columns take, beside a `room` of room_bytes, for A and B of that type: some for each
-/// column, and as many as the room at most.
+/// The bytes that Checksums take beside a room of `room_bytes`, for pieces of so many columns and for A and B of that type: some
+/// for each column, and at most as many as the room for sums of A's columns.
 std::int64_t checksum_bytes(Type type, std::int64_t columns, std::int64_t room_bytes);
 
-/// For a product without an activation. `product` and `room`, in which parts of the matrices are read, outlive the result, which
-/// uses the room in expect() only.
+/// For a product without an activation. Parts of the matrices are read into `room`, by expect() only. `product` and `room`
+/// outlive the result.
 std::unique_ptr<Checksums> make_checksums(const HostGemm& product, Precision precision, std::span<std::byte> room);
 
 }  // namespace glgemm

@@ -17,7 +17,7 @@ namespace {
 /// The product has ended: a function of the caller's threw, called by this worker or by another. The exception is kept.
 struct Stopped {};
 
-/// A worker gets this part of its share of what is left, so that the rest evens out what the rates did not foresee.
+/// The part of its share of what is left that a worker gets: what then remains evens out where the rates were wrong.
 constexpr double part_measured = 0.75, part_unmeasured = 0.25;
 /// No worker whose rate is not measured gets more than it is expected to compute in this time.
 constexpr double seconds_unmeasured = 0.1;
@@ -28,8 +28,8 @@ double size(const Section& piece) {
 
 /// @throws std::invalid_argument  a matrix lacks a function that the product needs
 void check_functions(const HostGemm& product) {
-  const auto needs = [](bool has, const char* name, const char* what) {
-    if (!has) throw std::invalid_argument(fmt::format("multiply: {} has no function to {} it", name, what));
+  const auto needs = [](bool has, const char* name, const char* verb) {
+    if (!has) throw std::invalid_argument(fmt::format("multiply: {} has no function to {} it", name, verb));
   };
   const bool reads = product.alpha.value != 0.0;
   const HostEpilogue& epilogue = product.epilogue;
@@ -93,28 +93,24 @@ void SharedProduct::plan_within(Worker& one, std::int64_t device_memory) {
 }
 
 void SharedProduct::begin() {
-  const Worker* first = nullptr;
   for (Worker& one : workers_) {
-    if (one.failure) continue;
-    if (!first) first = &one;
-    one.works = true;
-    ++working_;
+    one.works = !one.failure;
+    working_ += one.works;
   }
-  if (!first) std::rethrow_exception(workers_.front().failure);
+  if (working_ == 0) std::rethrow_exception(workers_.front().failure);
   if (problem_.m == 0 || problem_.n == 0) return;
-  // Where it makes no difference to one engine, the longer side is cut: each engine then needs all of the smaller operand only.
-  by_columns_ = first->plan.pieces() > 1 ? first->plan.by_columns : problem_.n <= problem_.m;
+  // Where one piece would do for an engine, the longer side is cut: each engine then needs all of the smaller operand only.
+  const StreamPlan& first = std::ranges::find(workers_, true, &Worker::works)->plan;
+  by_columns_ = first.pieces() > 1 ? first.by_columns : problem_.n <= problem_.m;
   std::int64_t panel = by_columns_ ? problem_.n : problem_.m;
   for (Worker& one : workers_) {
     if (!one.works) continue;
     panel = std::min(panel, across(one.plan));
     if (one.rate.measured) continue;
-    const Problem& window = one.plan.window.problem;
-    const double work =
-        static_cast<double>(window.m) * static_cast<double>(window.n) * static_cast<double>(std::max<std::int64_t>(1, window.k));
-    const Limits& limits = one.engine->limits();
-    one.rate.value =
-        work / std::max(1e-6, expected_seconds(one.plan.window, options_.plan.limits.value_or(limits), options_.plan.runs));
+    const Plan& window = one.plan.window;
+    const double expected = expected_seconds(window, options_.plan.limits.value_or(one.engine->limits()), options_.plan.runs);
+    one.rate.value = static_cast<double>(window.problem.m) * static_cast<double>(window.problem.n) *
+                     static_cast<double>(std::max<std::int64_t>(1, window.problem.k)) / std::max(1e-6, expected);
   }
   max_length_ = by_columns_ ? problem_.m : problem_.n;
   if (working_ > 1) max_length_ = static_cast<std::int64_t>(part_measured / working_ * static_cast<double>(max_length_)) + 1;
@@ -150,10 +146,7 @@ void SharedProduct::work(Worker& one) noexcept {
   try {
     compute_pieces(one);
   } catch (...) {  // the queue itself ran out of memory
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
-    ended_ = true;
-    changed_.notify_all();
+    stop(std::current_exception());
   }
 }
 
@@ -203,24 +196,21 @@ void SharedProduct::compute_pieces(Worker& one) {
 
 void SharedProduct::recover(Worker& one, const std::exception_ptr& error) {
   const std::int64_t bytes = one.plan.device_bytes;
-  const auto plan_smaller = [&] {
-    try {
-      plan_within(one, std::max<std::int64_t>(1, bytes / 2));
-    } catch (const std::invalid_argument&) {
-      std::rethrow_exception(error);
-    }
-    ++one.report->out_of_memory;
-  };
   try {
     std::rethrow_exception(error);
   } catch (const DeviceLost& lost) {
     renew_engine(one, lost);
     plan_within(one, bytes);  // an equal plan, unless it is another device
+    return;
   } catch (const OutOfMemory&) {
-    plan_smaller();
   } catch (const std::bad_alloc&) {
-    plan_smaller();
   }
+  try {
+    plan_within(one, std::max<std::int64_t>(1, bytes / 2));
+  } catch (const std::invalid_argument&) {  // no piece is that small
+    std::rethrow_exception(error);
+  }
+  ++one.report->out_of_memory;
 }
 
 void SharedProduct::renew_engine(Worker& one, const DeviceLost& lost) {
@@ -329,11 +319,15 @@ void SharedProduct::call(const F& function) {
   }
 }
 
-void SharedProduct::end(const std::exception_ptr& error) {
+void SharedProduct::stop(const std::exception_ptr& error) {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = error;
   ended_ = true;
   changed_.notify_all();
+}
+
+void SharedProduct::end(const std::exception_ptr& error) {
+  stop(error);
   throw Stopped();
 }
 
@@ -347,12 +341,11 @@ HostGemm SharedProduct::with_calls(HostGemm product) {
       };
     return matrix;
   };
-  for (HostMatrix* matrix : {&product.a, &product.b, &product.c}) *matrix = wrapped(std::move(*matrix));
+  for (HostMatrix* matrix : {&product.a, &product.b, &product.c}) *matrix = wrapped(*matrix);
   HostEpilogue& epilogue = product.epilogue;
-  if (epilogue.residual) epilogue.residual = wrapped(std::move(*epilogue.residual));
-  const auto wrapped_values = [&] { return wrapped(epilogue.bias.values()); };
-  if (epilogue.bias.kind() == Bias::for_each_row) epilogue.bias = HostBias::for_each_row(wrapped_values());
-  if (epilogue.bias.kind() == Bias::for_each_column) epilogue.bias = HostBias::for_each_column(wrapped_values());
+  if (epilogue.residual) epilogue.residual = wrapped(*epilogue.residual);
+  if (epilogue.bias.kind() == Bias::for_each_row) epilogue.bias = HostBias::for_each_row(wrapped(epilogue.bias.values()));
+  if (epilogue.bias.kind() == Bias::for_each_column) epilogue.bias = HostBias::for_each_column(wrapped(epilogue.bias.values()));
   return product;
 }
 

@@ -27,7 +27,7 @@ class SharedProduct {
     /// Called when the context was lost: gives an engine in a new one. Without it the worker ends.
     std::function<Engine&(const DeviceLost&)> new_engine{};
     Rate rate{};
-    StreamPlan plan{};  ///< by which it streams now
+    StreamPlan plan{};  ///< the plan by which it streams now
     std::int64_t elements = 0;
     std::chrono::nanoseconds waiting_time{};  ///< while others had the last pieces
     std::exception_ptr failure{};             ///< why it gave up
@@ -80,11 +80,13 @@ class SharedProduct {
   /// Calls the caller's `progress`.
   void tell();
 
-  /// Calls a function of the caller's. What it throws ends the product, whatever its type: even an OutOfMemory is not ours to
-  /// handle.
+  /// Calls a function of the caller's. What it throws ends the product, whatever its type: an OutOfMemory of the caller's is none
+  /// of the driver's.
   template <class F>
   void call(const F& function);
-  /// Ends the product with that exception.
+  /// Ends the product with that exception, for all workers.
+  void stop(const std::exception_ptr& error);
+  /// Ends it, and the piece that this worker computes.
   [[noreturn]] void end(const std::exception_ptr& error);
   /// The product with its functions called by call().
   HostGemm with_calls(HostGemm product);

@@ -62,7 +62,7 @@ class Cutter {
 
   /// The best cut, as a plan; nothing if no piece is small enough.
   std::optional<StreamPlan> best(double bound_bytes) const {
-    // A plan's workspace is known exactly only once the plan is made. What is too much is then taken from the room.
+    // The workspace of a plan is known once the plan is made. If it is too large, the next cut gets so much less room.
     for (std::int64_t spare = 0, tries = 0; tries < 16; ++tries) {
       const std::optional<Cut> cut = choose(bound_bytes, spare);
       StreamPlan plan = made(cut.value_or(smallest()));
@@ -91,7 +91,7 @@ class Cutter {
     cut.by_columns = false;
     return cut;
   }
-  /// What a cut costs.
+  /// A cut of these sizes, with what it costs.
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
   int strips() const { return limits_.cpu ? 1 : 2; }
   bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
@@ -113,7 +113,7 @@ class Cutter {
     if (from != VectorReads::none && a + b > 0) result = std::min(result, both / (a + b));
     return std::max<std::int64_t>(0, result);
   }
-  /// On the host, beside strips.
+  /// The bytes of checksums on the host.
   std::int64_t sums_bytes(std::int64_t columns) const {
     return checksums_ ? checksum_bytes(problem_.type, columns, strip_bytes_) : 0;
   }
@@ -122,7 +122,7 @@ class Cutter {
     const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
     return std::max(plan.device_bytes - device_limit_, both);
   }
-  /// What is left for a piece of C, windows and the workspace.
+  /// The bytes that a piece of C, its windows and the workspace may have together.
   std::int64_t room() const {
     const std::int64_t staging = strips() * strip_bytes_;
     const std::int64_t by_both = both_limit_ > 0

@@ -121,7 +121,7 @@ class Streamer {
   /// Reads the piece part by part into `staging_` and calls f(section, bytes) for each, until f returns false. Whether f never
   /// did.
   bool read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
-  /// Whether the sums of the piece's columns are right.
+  /// Checks the sums of the piece's columns. Nothing if they are right.
   std::optional<ChecksumFailure> check_c(const Section& piece);
   /// Writes the piece; false if it is not what was checked.
   bool fetch_c(const Section& piece);
@@ -139,8 +139,8 @@ class Streamer {
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   unsigned bias_ = 0;
-  std::vector<std::byte> staging_;        ///< through which C comes back
-  std::vector<std::byte> added_;          ///< through which C comes where beta C is added to D
+  std::vector<std::byte> staging_;        ///< a part of C on its way
+  std::vector<std::byte> added_;          ///< a part of C that is added to D
   std::unique_ptr<Checksums> checksums_;  ///< if wanted
   std::vector<std::uint64_t> checked_;    ///< hashes of the parts of C that were checked
   bool lost_ = false;

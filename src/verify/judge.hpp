@@ -1,14 +1,15 @@
-// Holds elements of C against their references and collects what was found.
+// Judges elements of C by their references, and collects the verdicts.
 #pragma once
 
 #include "verify/lowered.hpp"
 
 namespace glgemm::verify {
 
+/// What the bounds depend on, of some numbers.
 struct Scan {
-  double largest = 0;  // of the finite magnitudes
+  double largest = 0;  ///< of the finite magnitudes
   bool subnormal = false;
-  bool integers = true;  // false if any element is infinite or NaN
+  bool integers = true;  ///< false if any number is infinite or NaN
 };
 
 template <class R>
@@ -31,7 +32,7 @@ struct Verdict {
   int part = 0;
 };
 
-/// Holds one element of C against its reference, as the header describes.
+/// Judges one element of C by its reference, as verify.hpp describes.
 template <class R>
 class Judge {
   static_assert(std::is_floating_point_v<R>);
@@ -132,7 +133,7 @@ class Judge {
   double flushed_ = 0;
 };
 
-/// Integers wrap, and are equal or not.
+/// Integers wrap, and must be equal.
 template <>
 class Judge<std::uint32_t> {
  public:
@@ -173,7 +174,7 @@ class Findings {
     part_ = verdict.part;
   }
 
-  /// Something other than a single element is wrong.
+  /// The check has failed for another reason than a single element.
   void fail(const std::string& reason) {
     check_.passed = false;
     reason_ = reason;

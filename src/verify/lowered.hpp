@@ -26,13 +26,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-/// What T is lowered to.
+/// The type of the numbers that elements of T are lowered to.
 template <class T>
 using lowered_t =
     std::conditional_t<std::is_integral_v<T>, std::uint32_t,
                        std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>, double, float>>;
 
-/// What references are computed in.
+/// The type in which references of R's are computed.
 template <class R>
 using reference_t =
     std::conditional_t<std::is_same_v<R, float>, double, std::conditional_t<std::is_same_v<R, double>, long double, R>>;
@@ -150,11 +150,11 @@ std::array<lowered_t<A>, 2> lower(A scalar) {
     return {static_cast<lowered_t<A>>(scalar), 0};
 }
 
-/// What a type that C is rounded to once more adds: nothing, if C is of the accumulator's type.
+/// How a C of fewer bits than the accumulator is rounded once more, and what that adds to the bound. Else nothing.
 struct Narrow {
   double roundoff = 0;
-  double least = 0;             ///< half the distance of its subnormal numbers
-  double overflows = infinity;  ///< what rounds to infinity
+  double least = 0;             ///< half the distance between its subnormal numbers
+  double overflows = infinity;  ///< the least number that rounds to infinity
   float (*round)(float) = nullptr;
 };
 

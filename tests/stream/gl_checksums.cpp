@@ -33,11 +33,16 @@ struct Checked {
     options.plan.kernel = parse_kernel("naive");
     options.checksums = true;
   }
+  StreamReport run(Engine& engine = test::engine()) {
+    StreamReport report;
+    multiply(engine, product, options, &report);
+    return report;
+  }
   /// C without checksums.
   std::vector<C> expected(Engine& engine) {
     const std::vector<C> before = c;
     options.checksums = false;
-    multiply(engine, product, options);
+    run(engine);
     options.checksums = true;
     std::vector<C> result = c;
     c = before;
@@ -50,25 +55,10 @@ struct Checked {
   StreamOptions options;
 };
 
-/// An engine whose reads of buffers may be disturbed.
-class CountedEngine {
- public:
-  CountedEngine() {
-    test::context();
-    EngineOptions options;
-    options.self_check = false;
-    engine_.emplace(test::counting_loader, options);
-  }
-  ~CountedEngine() {
-    test::flip_in_reads(0, 0, 0);
-    engine_->release();
-  }
-  CountedEngine(const CountedEngine&) = delete;
-  CountedEngine& operator=(const CountedEngine&) = delete;
-  Engine& operator*() { return *engine_; }
-
- private:
-  std::optional<Engine> engine_;
+/// An engine whose reads of buffers may be disturbed, while this lives.
+struct DisturbedEngine {
+  ~DisturbedEngine() { test::flip_in_reads(0, 0, 0); }
+  Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
 };
 
 template <class T, class C = accumulator_t<T>>
@@ -78,8 +68,7 @@ void right_products_pass(const char* name) {
     Checked<T, C> x(-1, true, layout);
     if (std::is_same_v<T, double> && !test::engine().limits().f64) return;
     const std::vector<C> expected = x.expected(test::engine());
-    StreamReport report;
-    multiply(test::engine(), x.product, x.options, &report);
+    const StreamReport report = x.run();
     CHECK(x.c == expected);
     CHECK(report.pieces >= 1);
     CHECK(report.checksums.failures.empty());
@@ -118,18 +107,18 @@ TEST_CASE("checksums of right products on the device raise no alarm, and change 
 }
 
 TEST_CASE("checksums: a piece that is wrong once is found, named and computed again") {
-  CountedEngine engine;
+  DisturbedEngine disturbed;
+  Engine& engine = disturbed.engine;
   for (const bool reads_c : {false, true}) {
     CAPTURE(reads_c);
     Checked<float> x(reads_c ? 1 : 0, reads_c);
-    const std::vector<float> expected = x.expected(*engine);
+    const std::vector<float> expected = x.expected(engine);
     std::vector<Section> pieces;
     x.options.piece_done = [&](const Section& piece) {
       pieces.push_back(piece);
       if (pieces.size() == 1) test::flip_in_reads(0, 1, high_bit);  // in the second one
     };
-    StreamReport report;
-    multiply(*engine, x.product, x.options, &report);
+    const StreamReport report = x.run(engine);
     CHECK(x.c == expected);
     REQUIRE(report.checksums.failures.size() == 1);
     const ChecksumFailure& failure = report.checksums.failures[0];
@@ -142,13 +131,13 @@ TEST_CASE("checksums: a piece that is wrong once is found, named and computed ag
 }
 
 TEST_CASE("checksums: what was checked is what is written") {
-  CountedEngine engine;
+  DisturbedEngine disturbed;
+  Engine& engine = disturbed.engine;
   Checked<float> x(1, false, Layout::row_major, 20);
   x.options.device_memory_limit = 24 << 10;
-  const std::vector<float> before = x.c, expected = x.expected(*engine);
+  const std::vector<float> before = x.c, expected = x.expected(engine);
   test::reset_calls();
-  StreamReport report;
-  multiply(*engine, x.product, x.options, &report);
+  StreamReport report = x.run(engine);
   CHECK(x.c == expected);
   const std::int64_t reads = test::reads();
   CHECK(reads >= 4 * report.pieces);  // each part twice, and a piece has more than one
@@ -158,39 +147,40 @@ TEST_CASE("checksums: what was checked is what is written") {
   // from then on, when a part has been written and the C that was is no more.
   x.c = before;
   test::flip_in_reads(reads - 1, 1, 40);
-  multiply(*engine, x.product, x.options, &report);
+  report = x.run(engine);
   CHECK(x.c == expected);
   CHECK(report.checksums.read_again == 1);
   CHECK(report.checksums.failures.empty());
   x.c = before;
   test::flip_in_reads(reads - 1, 1000, high_bit);
-  CHECK_THROWS_WITH_AS(multiply(*engine, x.product, x.options, &report),
+  CHECK_THROWS_WITH_AS(multiply(engine, x.product, x.options, &report),
                        doctest::Contains("C fails its checksums in the piece of "), GlError);
   CHECK(report.checksums.read_again == 1);
 
   // An error that the sums do not see, in what is checked alone.
   x.c = before;
   test::flip_in_reads(0, 1, 40);
-  multiply(*engine, x.product, x.options, &report);
+  report = x.run(engine);
   CHECK(x.c == expected);
   CHECK(report.checksums.read_again == 1);
   CHECK(report.checksums.failures.empty());
 }
 
 TEST_CASE("checksums: a piece that is wrong again and again ends the product, and is not written") {
-  CountedEngine engine;
+  DisturbedEngine disturbed;
+  Engine& engine = disturbed.engine;
   Checked<float> x(1);
   const std::vector<float> before = x.c;
   test::flip_in_reads(0, 1 << 30, high_bit);
   StreamReport report;
-  CHECK_THROWS_WITH_AS(multiply(*engine, x.product, x.options, &report),
+  CHECK_THROWS_WITH_AS(multiply(engine, x.product, x.options, &report),
                        doctest::Contains("multiply: computed again, C fails its checksums in the piece of "), GlError);
   CHECK(report.checksums.failures.size() == 3);
   CHECK(report.pieces == 0);
   CHECK(x.c == before);
   test::flip_in_reads(0, 0, 0);
-  const std::vector<float> expected = x.expected(*engine);
-  multiply(*engine, x.product, x.options, &report);  // the engine lives on
+  const std::vector<float> expected = x.expected(engine);
+  x.run(engine);  // the engine lives on
   CHECK(x.c == expected);
 }
 
@@ -206,8 +196,7 @@ TEST_CASE("checksums: elements of A and B that come otherwise once are found, an
       read(section, to);
       if (++reads == 1) static_cast<float*>(to)[5] = 1e6f;
     };
-    StreamReport report;
-    multiply(test::engine(), x.product, x.options, &report);
+    const StreamReport report = x.run();
     CHECK(x.c == expected);
     CHECK(report.checksums.failures.size() == 1);
   }
@@ -232,7 +221,6 @@ TEST_CASE("checksums: with an activation they are refused before anything is wri
   Checked<float> x;
   const std::vector<float> before = x.c;
   x.product.epilogue.activation = Activation::relu();
-  CHECK_THROWS_WITH_AS(multiply(test::engine(), x.product, x.options), doctest::Contains("with an activation has no checksums"),
-                       Unsupported);
+  CHECK_THROWS_WITH_AS(x.run(), doctest::Contains("with an activation has no checksums"), Unsupported);
   CHECK(x.c == before);
 }

@@ -1,6 +1,7 @@
 // The queue of pieces of C: every element once, whoever takes what and in which order.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <glgemm/matrix.hpp>
 #include <optional>
 #include <random>
@@ -18,10 +19,8 @@ void count(Matrix<int>& times, const Section& piece) {
     for (std::int64_t j = 0; j < piece.columns; ++j) ++times(piece.row + i, piece.column + j);
 }
 
-bool all(const Matrix<int>& times, int wanted) {
-  bool same = true;
-  for (const int value : times.elements()) same = same && value == wanted;
-  return same;
+bool all_once(const Matrix<int>& times) {
+  return std::ranges::all_of(times.elements(), [](int count) { return count == 1; });
 }
 
 }  // namespace
@@ -32,11 +31,7 @@ TEST_CASE("every element is taken once") {
       for (const std::int64_t n : {1, 10, 33})
         for (const std::int64_t panel : {1, 4, 100})
           for (const std::int64_t length : {1, 5, 64}) {
-            CAPTURE(by_columns);
-            CAPTURE(m);
-            CAPTURE(n);
-            CAPTURE(panel);
-            CAPTURE(length);
+            INFO(m, "x", n, by_columns ? " by columns" : " by rows", ", panels of ", panel, ", pieces of ", length);
             PieceQueue queue(m, n, panel, by_columns);
             CHECK(queue.left() == m * n);
             Matrix<int> times(m, n);
@@ -48,7 +43,7 @@ TEST_CASE("every element is taken once") {
               CHECK((by_columns ? piece->rows : piece->columns) <= length);
               CHECK((by_columns ? piece->columns : piece->rows) <= panel);
             }
-            CHECK(all(times, 1));
+            CHECK(all_once(times));
             CHECK_FALSE(queue.take(length));
           }
 }
@@ -107,7 +102,7 @@ TEST_CASE("pieces come back, panels get narrower, and every element is still tak
       }
       in_flight.erase(which);
     }
-    CHECK(all(times, 1));
+    CHECK(all_once(times));
     CHECK(queue.left() == 0);
     CHECK(queue.panel() <= panel);
   }
