@@ -1,6 +1,8 @@
 // Matrices as text: CSV, and the Matrix Market's format. Any text is an .npy file that can be read, or a FileError.
 #include "files/text_matrix.hpp"
 
+#include <regex>
+
 #include "fuzz/target.hpp"
 
 using namespace glgemm;
@@ -11,18 +13,8 @@ namespace {
 /// Whether a number has 4 to 11 digits. A few bytes of Matrix Market may rightly ask for a matrix of so many rows, with gigabytes
 /// of zeros; greater numbers have to be refused.
 bool may_take_gigabytes(std::string_view text) {
-  std::size_t digits = 0;
-  bool found = false;
-  for (const char c : text) {
-    const bool counts = c >= '1' || (c == '0' && digits > 0);  // without the zeros in front
-    if (c < '0' || c > '9') {
-      found = found || (digits > 3 && digits < 12);
-      digits = 0;
-    } else if (counts) {
-      ++digits;
-    }
-  }
-  return found || (digits > 3 && digits < 12);
+  static const std::regex number("(^|[^0-9])0*[1-9][0-9]{3,10}([^0-9]|$)");
+  return std::regex_search(text.begin(), text.end(), number);
 }
 
 }  // namespace

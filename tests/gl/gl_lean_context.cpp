@@ -45,8 +45,7 @@ TEST_CASE("a context without what OpenGL ES leaves to extensions: right products
   const Matrix<float> a = random_integer_matrix(90, 70, 9, 1), b = random_integer_matrix(70, 80, 9, 2), c = multiply_serial(a, b);
   {
     const DeviceMatrix on_a(engine, a), on_b(engine, b), on_c(engine, 90, 80);
-    PlanOptions naive;
-    naive.kernel = parse_kernel("naive:workgroup_x=4,workgroup_y=2");
+    const PlanOptions naive{.kernel = parse_kernel("naive:workgroup_x=4,workgroup_y=2")};
     for (int i = 0; i < 3; ++i) {
       Report report;
       engine.gemm({.a = on_a.view(), .b = on_b.view(), .c = on_c.view()}, naive, &report);

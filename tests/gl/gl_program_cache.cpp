@@ -14,6 +14,7 @@
 
 #include <glgemm/glgemm.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/verify.hpp>
 
 #include "base/hash.hpp"
 #include "engine/state.hpp"
@@ -60,22 +61,23 @@ EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
 Outcome multiply_all(const std::string& folder) {
   Outcome outcome;
   Engine engine(test::get_proc_address, with_cache(folder, outcome));
-  Matrix<float> a(5, 7), b(7, 6), c(5, 6);
-  for (int i = 0; i < 5; ++i)
-    for (int j = 0; j < 6; ++j)
-      for (int l = 0; l < 7; ++l) {
-        a(i, l) = static_cast<float>(i - 2 * l);
-        b(l, j) = static_cast<float>(3 * l - j);
-        c(i, j) += a(i, l) * b(l, j);
-      }
+  const Matrix<float> a = random_integer_matrix(5, 7, 9, 1), b = random_integer_matrix(7, 6, 9, 2), c = multiply_serial(a, b);
   for (const Kernel& kernel : two_kernels) {
     CAPTURE(to_string(kernel));
-    PlanOptions options;
-    options.kernel = kernel;
-    CHECK_RESULT(engine.multiply(a, b, options) == c);
+    CHECK_RESULT(engine.multiply(a, b, PlanOptions{.kernel = kernel}) == c);
   }
   engine.release();
   return outcome;
+}
+
+/// What an engine in the current context has, without the engine.
+Engine::State make_state(const std::string& folder, Outcome& outcome) {
+  Engine::State state;
+  state.api = gl::load(HeadlessContext::get_proc_address);
+  state.device = gl::device_info(state.api);
+  state.limits = gl::query_limits(state.api, state.device);
+  state.options = with_cache(folder, outcome);
+  return state;
 }
 
 /// Whether the driver of the current context gives programs' binaries; says so if not.
@@ -136,9 +138,8 @@ TEST_CASE("program cache: the variable says where where the application does not
       return source.replace(source.rfind("column, sum)"), 12, "column, sum + " + std::to_string(plus) + ")");
     };
     Engine engine(test::get_proc_address, options);
-    PlanOptions naive;
-    naive.kernel = two_kernels[0];
-    CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{6 + plus}});
+    CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, PlanOptions{.kernel = two_kernels[0]}) ==
+                 Matrix<float>{{6 + plus}});
     engine.release();
   }
   setenv("GLGEMM_PROGRAM_CACHE", "", 1);
@@ -222,11 +223,7 @@ TEST_CASE("program cache: the planned program from the cache is ready at once, a
   const ProgramKey key{.kernel = two_kernels[0]};
   Outcome outcome;
   const auto with_state = [&](auto use) {
-    Engine::State state;
-    state.api = gl::load(HeadlessContext::get_proc_address);
-    state.device = gl::device_info(state.api);
-    state.limits = gl::query_limits(state.api, state.device);
-    state.options = with_cache(folder.file(""), outcome);
+    Engine::State state = make_state(folder.file(""), outcome);
     state.begin_program(key);
     use(state);
     for (auto& [name, entry] : state.programs) entry.program.destroy(state.api);
@@ -263,22 +260,16 @@ struct Timed {
 Timed programs_in_a_process(const std::string& folder) {
   // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
   // elsewhere.
-#if defined(_WIN32)
-  const glgemm::tools::ScratchFolder scratch;
-  const glgemm::tools::ProgramResult ended =
+  const tools::ScratchFolder scratch;
+  const tools::ProgramResult ended =
       run_program({"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program
-                  {{"MESA_SHADER_CACHE_DISABLE", "true"}, {"__GL_SHADER_DISK_CACHE", "0"}, {timed_folder, folder}}, 0, scratch);
+                  {{"ASAN_OPTIONS", "detect_leaks=0"},
+                   {"MESA_SHADER_CACHE_DISABLE", "true"},
+                   {"__GL_SHADER_DISK_CACHE", "0"},
+                   {timed_folder, folder}},
+                  0, scratch);
   CHECK(ended.status == 0);
-  const std::string said = ended.out;
-#else
-  const std::string out = folder + ".out";
-  const std::string command =
-      std::string("ASAN_OPTIONS=detect_leaks=0 MESA_SHADER_CACHE_DISABLE=true __GL_SHADER_DISK_CACHE=0 ") + timed_folder + "='" +
-      folder + "' '" + fs::read_symlink("/proc/self/exe").string() + "' --no-skip --test-case='programs timed' >'" + out +
-      "' 2>&1 </dev/null";
-  CHECK(std::system(command.c_str()) == 0);
-  const std::string said = TemporaryFolder::contents(out);
-#endif
+  const std::string& said = ended.out;
   const auto number = [&](std::string_view name) {
     const std::size_t at = said.find(name);
     return at == std::string::npos ? -1 : std::stod(said.substr(at + name.size()));
@@ -299,11 +290,7 @@ TEST_CASE("programs timed" * doctest::skip()) {
   if (!folder) return;
   test::context();
   Outcome outcome;
-  Engine::State state;
-  state.api = gl::load(HeadlessContext::get_proc_address);
-  state.device = gl::device_info(state.api);
-  state.limits = gl::query_limits(state.api, state.device);
-  state.options = with_cache(folder, outcome);
+  Engine::State state = make_state(folder, outcome);
   const gl::Api& api = state.api;
   GLuint buffer = gl::create_buffer(api, 256, nullptr);
   for (GLuint i = 0; i < gl::storage_bindings; ++i) api.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffer);
@@ -317,9 +304,8 @@ TEST_CASE("programs timed" * doctest::skip()) {
     for (const Kernel& kernel : kernel_table())
       for (const Bias bias : {Bias::none, Bias::for_each_row}) {
         problem.bias = bias;
-        PlanOptions options;
-        options.kernel = kernel;
-        if (why_not(problem, kernel, state.limits).empty()) state.program(make_plan(problem, state.limits, options).program());
+        if (why_not(problem, kernel, state.limits).empty())
+          state.program(make_plan(problem, state.limits, {.kernel = kernel}).program());
       }
   });
   const double dispatched = timed([&] {

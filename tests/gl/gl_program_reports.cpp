@@ -105,9 +105,8 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
   Engine engine = talking_engine();
   at_link = "";
   at_dispatch = spilling + " \n";
-  PlanOptions options;
-  options.kernel = parse_kernel("blocked:panels=1,block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4");
-  options.split_k = 2;
+  const PlanOptions options{.kernel = parse_kernel("blocked:panels=1,block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4"),
+                            .split_k = 2};
   const Plan plan = engine.plan({.m = 64, .n = 64, .k = 512}, options);
   REQUIRE(plan.stages().size() == 4);
   const Snapshot before = take_snapshot();
@@ -134,8 +133,7 @@ TEST_CASE("program reports: a program that was made before is listened to as wel
   test::engine();
   at_link = at_dispatch = "";
   Engine engine = talking_engine();
-  PlanOptions options;
-  options.kernel = parse_kernel("naive");
+  const PlanOptions options{.kernel = parse_kernel("naive")};
   CHECK(engine.multiply(ones(8, 9), ones(9, 7), options)(7, 6) == 9);
   at_link = spilling;
   const std::vector<ProgramReport> reports = engine.compile(engine.plan({.m = 8, .n = 7, .k = 9}, options));
@@ -151,8 +149,7 @@ TEST_CASE("program reports: the log names a program that spills, once; without a
   at_link = spilling;
   at_dispatch = "";
   std::vector<std::string> log;
-  PlanOptions options;
-  options.kernel = parse_kernel("naive");
+  PlanOptions options{.kernel = parse_kernel("naive")};
   Engine engine = talking_engine(&log);
   for (int i = 0; i < 2; ++i) engine.multiply(ones(8, 9), ones(9, 7), options);
   CHECK(count(log,

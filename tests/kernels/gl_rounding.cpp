@@ -64,22 +64,15 @@ TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel
     values.push_back(x);
   const auto count = static_cast<std::int64_t>(values.size());
   const std::vector<Scalar> alphas(values.begin(), values.end());
-  const DeviceMatrix one(engine, [] {
-    Matrix<T> m(1, 1);
-    m(0, 0) = T(1.0f);
-    return m;
-  }());
+  const DeviceMatrix one(engine, Matrix<T>(1, 1, {T(1.0f)}));
   for (const char* kernel : {"naive", "tiled:tile=2", "small"}) {
     const DeviceMatrix results(engine, 1, count, type_of<T>());
-    BufferView c = results.view();
-    c.columns = 1;
-    Gemm gemm{.a = one.view(), .b = one.view(), .c = c};
+    Gemm gemm{.a = one.view(), .b = one.view(), .c = results.view()};
+    gemm.c.columns = 1;
     gemm.batch.count = count;
     gemm.batch.stride_c = 1;
     gemm.batch.alphas = alphas;
-    PlanOptions options;
-    options.kernel = parse_kernel(kernel);
-    engine.gemm(gemm, options);
+    engine.gemm(gemm, {.kernel = parse_kernel(kernel)});
     const Matrix<T> got = results.template download<T>();
     for (std::int64_t i = 0; i < count; ++i) {
       const float x = values[static_cast<std::size_t>(i)];
@@ -115,11 +108,7 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
               REQUIRE(got.data()[i] == x);
           }
         };
-        const auto with = [](const char* kernel) {
-          PlanOptions options;
-          options.kernel = parse_kernel(kernel);
-          return options;
-        };
+        const auto with = [](const char* kernel) { return PlanOptions{.kernel = parse_kernel(kernel)}; };
         check(engine.multiply(all, one, with("naive")), "A as it lies");
         check(engine.multiply(one, transpose(all), with("naive")), "B as it lies");
         check(engine.multiply(all, one, with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")), "A from panels");
@@ -151,31 +140,19 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
   const bool flushes = test::flushes_subnormals(type);
   MESSAGE(to_string(type), ": subnormal numbers ", flushes ? "become 0" : "are kept", " here");
   using Limits = std::numeric_limits<T>;
-  const T root = std::sqrt(Limits::min());
-  const T values[] = {0,
-                      1,
-                      -3,
-                      Limits::denorm_min(),
-                      -Limits::min() / 4,
-                      Limits::min() * T(0.7),
-                      Limits::min(),
-                      root / 16,
-                      -root / 3,
-                      root,
-                      1 / root,
-                      std::ldexp(T(1), Limits::max_exponent / 2)};
-  constexpr auto count = static_cast<std::int64_t>(std::size(values));
-  const Matrix<T> b(1, count, {std::begin(values), std::end(values)}), a = transpose(b);
+  const T least = Limits::min(), root = std::sqrt(least), large = std::ldexp(T(1), Limits::max_exponent / 2);
+  const std::vector<T> values{0,    1,        -3,   Limits::denorm_min(), -least / 4, least * T(0.7), least, root / 16, -root / 3,
+                              root, 1 / root, large};
+  const std::int64_t count = std::ssize(values);
+  const Matrix<T> b(1, count, values), a = transpose(b);
   for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
     const Problem problem{.m = count, .n = count, .k = 1, .type = type, .c_type = type};
     if (!why_not(problem, kernel, engine.limits()).empty()) continue;
     CAPTURE(to_string(kernel));
-    PlanOptions options;
-    options.kernel = kernel;
-    const Matrix<T> c = engine.multiply(a, b, options);
+    const Matrix<T> c = engine.multiply(a, b, PlanOptions{.kernel = kernel});
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t j = 0; j < count; ++j) {
-        const T x = values[i], y = values[j], exact = x * y;
+        const T x = b(0, i), y = b(0, j), exact = x * y;
         CAPTURE(x);
         CAPTURE(y);
         const bool normal = std::isnormal(exact) && std::isnormal(x) && std::isnormal(y);

@@ -29,6 +29,7 @@
 
 #include <sys/time.h>
 
+#include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
@@ -108,10 +109,8 @@ std::vector<Product> space(Type type, const Limits& limits) {
       const std::vector<Kernel> kernels = kernel_space(problem_of(type, "nn", m, n, k), limits);
       for (const std::string ops : {"nn", "nt", "tn", "tt"})
         for (const Kernel& kernel : kernels)
-          products.push_back({.name = std::string(to_string(type)) + ' ' + ops + ' ' + std::to_string(m) + ' ' +
-                                      std::to_string(n) + ' ' + std::to_string(k) + " kernel=" + to_string(kernel),
-                              .problem = problem_of(type, ops, m, n, k),
-                              .options = {.kernel = kernel}});
+          products.push_back(
+              parse_product(fmt::format("{} {} {} {} {} kernel={}", to_string(type), ops, m, n, k, to_string(kernel))));
     }
   return products;
 }

@@ -132,11 +132,6 @@ TEST_CASE("a plan's steps give the product, whatever the limits and the slices")
     options.kernel = parse_kernel(random() % 2 ? "naive:workgroup_x=4,workgroup_y=2" : "tiled:tile=4");
     const auto work = static_cast<double>(pick({0, 100, 1000, 1 << 30}));
     CAPTURE(round);
-    CAPTURE(problem.m);
-    CAPTURE(problem.n);
-    CAPTURE(problem.k);
-    CAPTURE(limits.storage_block_bytes);
-    CAPTURE(limits.loop_iterations);
     CAPTURE(to_string(*options.kernel));
     check_plan(problem, limits, options, work);
     check_plan(problem, limits, options, std::numeric_limits<double>::infinity());

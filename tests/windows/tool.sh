@@ -2,49 +2,30 @@
 # The tool for Windows from outside, under Wine: products, names that are not ASCII, long paths, files that others hold open, and a
 # tuner whose candidates hang and crash; Ctrl-C; a report.
 # Usage: tool.sh GLGEMM.EXE   (with a display, mingw-w64, and WINEPREFIX as it shall be)
-set -u
+. "$(dirname "$0")/../support/cli.sh"
 export LC_ALL=C.UTF-8
-exe=$(realpath -e "$1") || exit 2
-here=$(realpath "$(dirname "$0")")
-work=$(mktemp -d) || exit 2
+exe=$glgemm
 holder=
 trap 'kill $holder 2>/dev/null; rm -rf "$work"' EXIT
-cd "$work" || exit 2
-failures=0
-fail() {
-  echo "FAILED: $*"
-  failures=$((failures + 1))
-}
 glgemm() { wine "$exe" "$@"; }
-
-# npy FILE SHAPE DATA: float32; DATA has printf's escapes.
-npy() {
-  local header="{'descr': '<f4', 'fortran_order': False, 'shape': $2, }"
-  {
-    printf '\223NUMPY\001\000'
-    printf "\\$(printf %03o $((${#header} % 256)))\\$(printf %03o $((${#header} / 256)))"
-    printf '%s' "$header"
-    printf "$3"
-  } >"$1"
-}
-elements() { od -An -v -tx1 -j$((10 + $(od -An -tu2 -j8 -N2 "$1"))) "$1" | tr -d ' \n'; }
+bytes() { elements "$1" x1 | tr -d ' '; }
 
 # {{1, 2}, {3, 4}} squared is {{7, 10}, {15, 22}}.
-npy A.npy '(2, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
+npy A.npy '<f4' '(2, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
 square=0000e04000002041000070410000b041
 glgemm multiply A.npy A.npy -o C.npy --check full >stdout 2>stderr || fail "multiply: status $?: $(cat stderr)"
-[ "$(elements C.npy)" = $square ] || fail "multiply: $(elements C.npy)"
+[ "$(bytes C.npy)" = $square ] || fail "multiply: $(bytes C.npy)"
 grep -q $'\r' stdout && fail 'lines end with CR'
 glgemm multiply A.npy A.npy -o - <A.npy >piped.npy 2>stderr || fail "to a pipe: status $?: $(cat stderr)"
-[ "$(elements piped.npy)" = $square ] || fail "to a pipe: $(elements piped.npy)"
-glgemm multiply - A.npy -o C.npy <A.npy >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "from a pipe: $(cat stderr)"
-glgemm multiply A.npy A.npy -o C.npy --memory-limit 1M >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "streamed: $(cat stderr)"
-glgemm multiply A.npy A.npy -o C.npy >stdout 2>stderr && [ "$(elements C.npy)" = $square ] || fail "replacing: $(cat stderr)"
+[ "$(bytes piped.npy)" = $square ] || fail "to a pipe: $(bytes piped.npy)"
+glgemm multiply - A.npy -o C.npy <A.npy >stdout 2>stderr && [ "$(bytes C.npy)" = $square ] || fail "from a pipe: $(cat stderr)"
+glgemm multiply A.npy A.npy -o C.npy --memory-limit 1M >stdout 2>stderr && [ "$(bytes C.npy)" = $square ] || fail "streamed: $(cat stderr)"
+glgemm multiply A.npy A.npy -o C.npy >stdout 2>stderr && [ "$(bytes C.npy)" = $square ] || fail "replacing: $(cat stderr)"
 
 # Names that are not ASCII, in arguments, in messages, and in a variable; and a path of over 260 characters.
 cp A.npy 'Матрица ü 行列.npy'
 glgemm multiply 'Матрица ü 行列.npy' A.npy -o 'Ergebnis ß 積.npy' >stdout 2>stderr || fail "names: status $?: $(cat stderr)"
-[ -e 'Ergebnis ß 積.npy' ] && [ "$(elements 'Ergebnis ß 積.npy')" = $square ] || fail "names: there is $(ls)"
+[ -e 'Ergebnis ß 積.npy' ] && [ "$(bytes 'Ergebnis ß 積.npy')" = $square ] || fail "names: there is $(ls)"
 grep -q 'Ergebnis ß 積.npy' stdout || fail "names: it says $(cat stdout)"
 glgemm multiply 'fehlt ü.npy' A.npy -o C.npy >stdout 2>stderr
 [ $? -eq 2 ] && grep -qF "cannot read 'fehlt ü.npy': No such file or directory" stderr || fail "a missing name: $(cat stderr)"
@@ -57,11 +38,11 @@ long=$(printf 'folder-%093d/%0100d/%0100d' 0 0 0)
 mkdir -p "$long"
 cp A.npy "$long/A.npy"
 glgemm multiply "$long/A.npy" A.npy -o "$long/C.npy" >stdout 2>stderr || fail "a long path: status $?: $(cat stderr)"
-[ -e "$long/C.npy" ] && [ "$(elements "$long/C.npy")" = $square ] || fail 'a long path: there is no product'
+[ -e "$long/C.npy" ] && [ "$(bytes "$long/C.npy")" = $square ] || fail 'a long path: there is no product'
 
 # A file that another program holds open is not replaced, and not harmed.
 cp A.npy held.npy
-x86_64-w64-mingw32-gcc-posix "$here/hold.c" -o hold.exe || exit 2
+x86_64-w64-mingw32-gcc-posix "$tests/windows/hold.c" -o hold.exe || exit 2
 mkfifo hold
 wine hold.exe held.npy <hold >holds &
 holder=$!
@@ -79,12 +60,12 @@ cmp -s A.npy held.npy || fail 'a held file has changed'
 exec 3>&-
 wait $holder
 holder=
-glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr && [ "$(elements held.npy)" = $square ] || fail "it is free again: $(cat stderr)"
+glgemm multiply A.npy A.npy -o held.npy >stdout 2>stderr && [ "$(bytes held.npy)" = $square ] || fail "it is free again: $(cat stderr)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
 
 # Ctrl-C: the temporary file of an output goes; what is done of a streamed product stays, and is gone on with.
-x86_64-w64-mingw32-gcc-posix "$here/interrupt.c" -o interrupt.exe || exit 2
-npy large.npy '(600, 600)' ''
+x86_64-w64-mingw32-gcc-posix "$tests/windows/interrupt.c" -o interrupt.exe || exit 2
+npy large.npy '<f4' '(600, 600)' ''
 head -c $((600 * 600 * 4)) /dev/zero >>large.npy
 interrupt() { # interrupt FILE ARGUMENTS...
   timeout 120 wine interrupt.exe "$1" "$exe" multiply large.npy large.npy -o C.npy --type f64 --kernel naive "${@:2}" >stdout 2>stderr
@@ -128,5 +109,4 @@ done
 glgemm tune --check-table table.json >stdout 2>stderr && grep -qF '1 valid entry' stdout || fail "the table: $(cat stdout stderr)"
 [ -e table.json.journal ] && fail 'the journal is left'
 
-[ $failures -eq 0 ] && echo 'the tool: all passed'
-exit $((failures > 0))
+finish
