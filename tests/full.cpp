@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <glgemm/verify.hpp>
 #include <iostream>
 #include <new>
 #include <random>
@@ -18,6 +19,7 @@
 #include "soak.hpp"
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/random.hpp"
 
 using namespace glgemm;
 
@@ -34,26 +36,24 @@ class RandomTiles {
   }
 
   Kernel next() {
-    if (below(2) == 0) return space_[below(space_.size())];
-    const Kernel& family = kernel_table()[below(kernel_table().size())];
+    if (!random_.coin()) return random_.one_of(space_);
+    const Kernel& family = random_.one_of(kernel_table());
     for (int tries = 0; tries < 10000; ++tries)
       if (const Kernel kernel = random_of(family); why_not(test::problem_within(kernel, 64), kernel, limits_).empty())
         return kernel;
-    return space_[below(space_.size())];  // the driver can run none of the family
+    return random_.one_of(space_);  // the driver can run none of the family
   }
 
  private:
-  std::size_t below(std::size_t end) { return static_cast<std::size_t>(random_() % end); }
-
   /// The kernel with other legal values, but for one parameter in four.
   Kernel random_of(Kernel kernel) {
-    for (const KernelParameter& its : parameters(kernel))
-      if (below(4) != 0) kernel = with(kernel, its.name, its.legal[below(its.legal.size())]);
+    for (const KernelParameter& parameter : parameters(kernel))
+      if (random_.below(4) != 0) kernel = with(kernel, parameter.name, random_.one_of(parameter.legal));
     return kernel;
   }
 
   const Limits& limits_;
-  std::mt19937_64 random_;
+  test::Random random_;
   std::vector<Kernel> space_;
 };
 
@@ -65,31 +65,22 @@ std::int64_t check_large(Engine& engine, std::int64_t rows) {
   DeviceMatrix a(engine, rows, width, Type::i8);
   std::cout << (rows + a.band_rows() - 1) / a.band_rows() << " buffers" << std::endl;
   DeviceMatrix c(engine, rows, 1, Type::i32);
-  Matrix<std::int8_t> b(width, 1), some(few, width);
-  std::mt19937_64 random(1);
-  const auto fill = [&](Matrix<std::int8_t>& x) {
-    for (std::int8_t& each : x.elements()) each = static_cast<std::int8_t>(random());
-  };
-  fill(b);
+  const Matrix<std::int8_t> b = random_integer_matrix<std::int8_t>(width, 1, 127, 1);
   const DeviceMatrix device_b(engine, b);
   std::vector<std::pair<std::int64_t, Matrix<std::int8_t>>> uploaded;
   for (const std::int64_t row : {std::int64_t{0}, rows / 2 - 2, a.band_rows() < rows ? a.band_rows() - few : 7, rows - few}) {
-    fill(some);
-    a.upload(some, row, 0);
-    uploaded.emplace_back(row, some);
+    uploaded.emplace_back(row, random_integer_matrix<std::int8_t>(few, width, 127, 2 + static_cast<std::uint64_t>(row)));
+    a.upload(uploaded.back().second, row, 0);
   }
   engine.gemm({.a = a.view(), .b = device_b.view(), .c = c.view()});
   std::int64_t wrong = 0;
   for (const auto& [row, host] : uploaded) {
     if (a.download<std::int8_t>(row, 0, few, width) != host) ++wrong;
-    const Matrix<std::int32_t> got = c.download<std::int32_t>(row, 0, few, 1);
+    const Matrix<std::int32_t> got = c.download<std::int32_t>(row, 0, few, 1), expected = multiply_serial(host, b);
     for (std::int64_t i = 0; i < few; ++i) {
-      std::int32_t sum = 0;
-      for (std::int64_t p = 0; p < width; ++p) sum += host(i, p) * b(p, 0);
-      if (got(i, 0) != sum) {
-        std::cout << "FAILED row " << row + i << " of C is " << got(i, 0) << " and not " << sum << std::endl;
-        ++wrong;
-      }
+      if (got(i, 0) == expected(i, 0)) continue;
+      std::cout << "FAILED row " << row + i << " of C is " << got(i, 0) << " and not " << expected(i, 0) << std::endl;
+      ++wrong;
     }
   }
   return wrong;
@@ -120,15 +111,12 @@ struct Outcome {
 /// The programs number `share`, `share` + jobs, ...; whatever jobs are, a program gets the same cases. Returns the exit status
 /// but for what failed.
 int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
-  EngineOptions options;
-  options.self_check = false;  // the cases are checks themselves, of every program
-  test::context();
-  Engine engine(HeadlessContext::get_proc_address, options);
+  const EngineOptions options = test::unchecked_options();  // the cases are checks themselves, of every program
+  Engine engine = test::own_engine(options);
   if (x.walls) {
     const std::int64_t wrong = check_walls(engine);
     std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << std::endl;
     outcome.failed = wrong;
-    engine.release();
     return 0;
   }
   test::Way way;
@@ -191,7 +179,6 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
     }
     if (digests.is_open()) digests << to_string(program) + ": " + std::to_string(digest) + '\n' << std::flush;
   }
-  engine.release();
   return 0;
 }
 
@@ -296,15 +283,7 @@ int main(int argc, char** argv) {
   const int status = x.jobs == 1 ? run(x, 0, outcome) : run_jobs(x, outcome);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (status == 2) return status;
-  const test::Seen& seen = outcome.seen;
-  if (!x.walls)
-    std::cout << "of these " << seen.packed << " packed, " << seen.split << " in parts of k, " << seen.transposed
-              << " transposed, " << seen.vector_reads << " by 16 bytes and " << seen.narrow << " not after all, " << seen.pieces
-              << " in pieces, " << seen.bands << " on bands, " << seen.advances << " advances of jobs, " << seen.streamed_pieces
-              << " pieces streamed, " << seen.raised << " with a higher limit, " << seen.reproducible
-              << " with reproducible bits, " << seen.extended << " with extended sums, " << seen.workspace
-              << " in a workspace of the caller's\n"
-              << outcome.done - outcome.failed << " passed, ";
+  if (!x.walls) std::cout << "of these " << text(outcome.seen) << '\n' << outcome.done - outcome.failed << " passed, ";
   std::cout << outcome.failed << " failed, " << seconds.count() << " s" << std::endl;
   return outcome.failed > 0 ? 1 : status;
 }

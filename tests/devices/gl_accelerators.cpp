@@ -23,7 +23,7 @@
 
 #include "support/context.hpp"
 #include "support/counting_loader.hpp"
-#include "support/precise.hpp"
+#include "support/gl_test.hpp"
 #include "support/run_tool.hpp"
 
 using namespace glgemm;
@@ -172,10 +172,6 @@ Matrix<float> section_of(const Matrix<float>& whole, const Section& section) {
   Matrix<float> part(section.rows, section.columns);
   host_matrix(whole).read(section, part.data());
   return part;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::int64_t elements(const AcceleratorsReport& report) {

@@ -1,27 +1,28 @@
 // Wrong arguments of every function: refused with the numbers, nothing enqueued, no state changed, and the next correct call
 // works.
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
-#include <limits>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "support/application.hpp"
-#include "support/buffers.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
-#include "support/snapshot.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using test::gl_functions;
 
 namespace {
+
+std::vector<std::byte> filled(std::size_t count) {
+  return std::vector<std::byte>(count, std::byte{0x11});
+}
+
+/// A product whose sums in windows of k need a workspace of 4 x 4 floats, with the options for it.
+struct Windows {
+  explicit Windows(const Engine& engine) : short_k(test::with_short_loops(engine, test::with_kernel("naive"))) {}
+  test::Buffer a{filled(4 * 300 * 2)}, b{filled(300 * 4 * 2)}, c{filled(4 * 4 * 2)};
+  Gemm gemm{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
+            .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
+            .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
+  PlanOptions short_k;
+};
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
@@ -54,16 +55,7 @@ std::string refusal(const Call& call) {
   return result;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::vector<std::byte> bytes(std::size_t count) {
-  return std::vector<std::byte>(count, std::byte{0x11});
-}
-
 struct Wrong {
-  const char* what;
   std::function<void(Gemm&)> change;
   const char* message;
 };
@@ -72,11 +64,6 @@ struct Wrong {
 /// elements.
 class ProductWithEpilogue {
  protected:
-  static EngineOptions options() {
-    EngineOptions result = test::unchecked_options();  // the self-check's dispatches would be counted
-    result.check_context = false;
-    return result;
-  }
   static void type_all(Gemm& g, Type type) {
     g.a.type = g.b.type = g.c.type = type;
     g.epilogue = {};
@@ -99,7 +86,7 @@ class ProductWithEpilogue {
     const std::vector<std::byte> right = c.read();
     CHECK_RESULT(right != before);
     for (const Wrong& one : wrong) {
-      CAPTURE(one.what);
+      CAPTURE(one.message);
       Gemm gemm = good;
       one.change(gemm);
       const std::string message = refusal([&] { engine.gemm(gemm); });
@@ -114,7 +101,7 @@ class ProductWithEpilogue {
                                    ? std::string(one.message).substr(std::string(one.message).find("gemm: "))
                                    : one.message));
     }
-    const test::Buffer fresh(bytes(80));
+    const test::Buffer fresh(filled(80));
     Gemm next = good;
     next.c.buffer = fresh.name();
     engine.gemm(next);
@@ -125,14 +112,28 @@ class ProductWithEpilogue {
 
   HeadlessContext& context = test::context();
   const test::Application application;
-  Engine engine = test::own_engine(options(), test::counting_loader);
-  const test::Buffer a{bytes(48)}, b{bytes(60)}, c{bytes(80)}, d{bytes(80)}, bias{bytes(20)}, large{bytes(4096)}, odd{bytes(30)};
+  Engine engine =
+      test::own_engine(test::unchecked_options(), test::counting_loader);  // the self-check's dispatches would be counted
+  const test::Buffer a{filled(48)}, b{filled(60)}, c{filled(80)}, d{filled(80)}, bias{filled(20)}, large{filled(4096)},
+      odd{filled(30)};
   const Gemm good{.a = {.buffer = a.name(), .rows = 4, .columns = 3},
                   .b = {.buffer = b.name(), .rows = 3, .columns = 5},
                   .c = {.buffer = c.name(), .rows = 4, .columns = 5},
                   .epilogue = {BufferView{.buffer = d.name(), .rows = 4, .columns = 5}, BiasView::for_each_column(bias.name())}};
-  std::vector<std::int64_t> offsets;
-  std::vector<Scalar> scalars;
+
+  /// For products' spans.
+  template <class... Values>
+  std::span<const std::int64_t> offsets(Values... values) {
+    return offsets_ = {std::int64_t{values}...};
+  }
+  template <class... Values>
+  std::span<const Scalar> scalars(Values... values) {
+    return scalars_ = {Scalar(values)...};
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::vector<Scalar> scalars_;
 };
 
 }  // namespace
@@ -140,156 +141,114 @@ class ProductWithEpilogue {
 TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong shapes, types and scalars") {
   const Wrong wrong[] = {
       // Shapes and types.
-      {"inner sizes", [](Gemm& g) { g.op_a = Op::transpose; },
-       "invalid: gemm: op(A) is 3x4 and op(B) is 3x5: the inner sizes 4 and 3 differ"},
-      {"rows of C", [](Gemm& g) { g.c.rows = 3; }, "invalid: gemm: op(A) op(B) is 4x5 and C is 3x5"},
-      {"columns of C", [](Gemm& g) { g.c.columns = 6; }, "C is 4x6"},
-      {"rows of D", [](Gemm& g) { g.epilogue.residual->rows = 5; }, "C is 4x5 and D is 5x5"},
-      {"type of B", [](Gemm& g) { g.b.type = Type::i32; }, "invalid: gemm: A is f32 and B is i32"},
-      {"type of C", [&](Gemm& g) { type_all(g, Type::f32), g.c.type = Type::f16; },
-       "A and B are f32 and C is f16; it must be f32"},
-      {"type of D", [](Gemm& g) { g.epilogue.residual->type = Type::u32; }, "C is f32 and D is u32"},
-      {"C of i8", [&](Gemm& g) { type_all(g, Type::i8); }, "A and B are i8 and C is i8; it must be i32"},
-      {"C of bf16 for f16", [&](Gemm& g) { type_all(g, Type::f16), g.c.type = Type::bf16; }, "it must be f32 or f16"},
-      {"C real for complex", [&](Gemm& g) { type_all(g, Type::c64), g.c.type = Type::f32; }, "it must be c64"},
-      {"negative rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = -4; },
-       "m = -4, n = 5, k = 3: a size is negative"},
-      {"negative k", [](Gemm& g) { g.a.columns = g.b.rows = -1; }, "k = -1: a size is negative"},
-      {"huge rows", [](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = most / 2; }, "more bytes than 64 bits count"},
-      {"ld of A", [](Gemm& g) { g.a.ld = 2; }, "invalid: gemm: ld of A is 2, less than its width of 3"},
-      {"ld of B", [](Gemm& g) { g.b.ld = 4; }, "ld of B is 4, less than its width of 5"},
-      {"ld of C", [](Gemm& g) { g.c.ld = 3, g.c.layout = Layout::column_major; }, "ld of C is 3, less than its width of 4"},
-      {"ld of D", [](Gemm& g) { g.epilogue.residual->ld = -1; }, "ld of D is -1"},
-      {"huge ld", [](Gemm& g) { g.b.ld = most / 4; }, "more bytes than 64 bits count"},
-      {"activation of integers", [&](Gemm& g) { type_all(g, Type::i32), g.epilogue.activation = Activation::relu(); },
-       "unsupported: gemm: activations"},
-      {"activation of complex", [&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); },
-       "unsupported: gemm: activations"},
+      {[](Gemm& g) { g.op_a = Op::transpose; }, "invalid: gemm: op(A) is 3x4 and op(B) is 3x5: the inner sizes 4 and 3 differ"},
+      {[](Gemm& g) { g.op_b = Op::transpose; }, "invalid: gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ"},
+      {[](Gemm& g) { g.c.rows = 3; }, "invalid: gemm: op(A) op(B) is 4x5 and C is 3x5"},
+      {[](Gemm& g) { g.c.columns = 6; }, "C is 4x6"},
+      {[](Gemm& g) { g.epilogue.residual->rows = 5; }, "C is 4x5 and D is 5x5"},
+      {[](Gemm& g) { g.b.type = Type::i32; }, "invalid: gemm: A is f32 and B is i32"},
+      {[&](Gemm& g) { type_all(g, Type::f32), g.c.type = Type::f16; }, "A and B are f32 and C is f16; it must be f32"},
+      {[](Gemm& g) { g.epilogue.residual->type = Type::u32; }, "C is f32 and D is u32"},
+      {[&](Gemm& g) { type_all(g, Type::i8); }, "A and B are i8 and C is i8; it must be i32"},
+      {[&](Gemm& g) { type_all(g, Type::f16), g.c.type = Type::bf16; }, "it must be f32 or f16"},
+      {[&](Gemm& g) { type_all(g, Type::c64), g.c.type = Type::f32; }, "it must be c64"},
+      {[](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = -4; }, "m = -4, n = 5, k = 3: a size is negative"},
+      {[](Gemm& g) { g.a.columns = g.b.rows = -1; }, "k = -1: a size is negative"},
+      {[](Gemm& g) { g.a.rows = g.c.rows = g.epilogue.residual->rows = most / 2; }, "more bytes than 64 bits count"},
+      {[](Gemm& g) { g.a.ld = 2; }, "invalid: gemm: ld of A is 2, less than its width of 3"},
+      {[](Gemm& g) { g.b.ld = 4; }, "ld of B is 4, less than its width of 5"},
+      {[](Gemm& g) { g.c.ld = 3, g.c.layout = Layout::column_major; }, "ld of C is 3, less than its width of 4"},
+      {[](Gemm& g) { g.epilogue.residual->ld = -1; }, "ld of D is -1"},
+      {[](Gemm& g) { g.b.ld = most / 4; }, "more bytes than 64 bits count"},
+      {[](Gemm& g) { g.a.ld = most / 4; }, "more bytes than 64 bits count"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.epilogue.activation = Activation::relu(); }, "unsupported: gemm: activations"},
+      {[&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); }, "unsupported: gemm: activations"},
       // Scalars.
-      {"complex alpha", [](Gemm& g) { g.alpha = std::complex<double>(1, 2); },
+      {[](Gemm& g) { g.alpha = std::complex<double>(1, 2); },
        "alpha is 1.000000 + 2.000000i, and the product is of the real type f32"},
-      {"beta past a float", [](Gemm& g) { g.beta = 1e300; }, "can hold"},
-      {"fractional alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; },
-       "alpha is 1.500000, which is no value of the type i32"},
-      {"negative beta", [&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
-      {"large alpha", [&](Gemm& g) { type_all(g, Type::i32), g.alpha = 2147483648.0; }, "no value of the type i32"},
-      {"NaN beta", [&](Gemm& g) { type_all(g, Type::i32), g.beta = std::numeric_limits<double>::quiet_NaN(); },
-       "no value of the type i32"}};
+      {[](Gemm& g) { g.beta = 1e300; }, "can hold"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; }, "alpha is 1.500000, which is no value of the type i32"},
+      {[&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 2147483648.0; }, "no value of the type i32"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.beta = std::numeric_limits<double>::quiet_NaN(); }, "no value of the type i32"}};
   check(wrong);
 }
 
 TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong buffers") {
   const Wrong wrong[] = {
       // Buffers.
-      {"A no buffer", [](Gemm& g) { g.a.buffer = 0; }, "invalid: gemm: A of 4x3 with ld 3: 0 is not the name of a buffer object"},
-      {"B no buffer", [](Gemm& g) { g.b.buffer = 987654; }, "987654 is not the name of a buffer object"},
-      {"C no buffer", [](Gemm& g) { g.c.buffer = 987654; }, "gemm: C of 4x5 with ld 5: 987654"},
-      {"D no buffer", [](Gemm& g) { g.epilogue.residual->buffer = 987654; }, "gemm: D of 4x5 with ld 5: 987654"},
-      {"bias no buffer", [](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(0); }, "the bias of 1x5 with ld 5: 0 is not"},
-      {"A one element too far", [](Gemm& g) { g.a.offset_bytes = 4; },
-       "A of 4x3 with ld 3 needs 48 bytes from byte 4 on and leaves its buffer of 48"},
-      {"B one element too long", [](Gemm& g) { g.b.ld = 6; },
-       "B of 3x5 with ld 6 needs 68 bytes from byte 0 on and leaves its buffer of 60"},
-      {"C one element too far", [](Gemm& g) { g.c.offset_bytes = 4; },
-       "needs 80 bytes from byte 4 on and leaves its buffer of 80"},
-      {"D one element too far", [](Gemm& g) { g.epilogue.residual->offset_bytes = 4; },
-       "gemm: D of 4x5 with ld 5 needs 80 bytes from byte 4"},
-      {"bias one element too far", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 4); },
+      {[](Gemm& g) { g.a.buffer = 0; }, "invalid: gemm: A of 4x3 with ld 3: 0 is not the name of a buffer object"},
+      {[](Gemm& g) { g.b.buffer = 987654; }, "987654 is not the name of a buffer object"},
+      {[](Gemm& g) { g.c.buffer = 0; }, "gemm: C of 4x5 with ld 5: 0 is not the name of a buffer object"},
+      {[](Gemm& g) { g.c.buffer = 987654; }, "gemm: C of 4x5 with ld 5: 987654"},
+      {[](Gemm& g) { g.epilogue.residual->buffer = 987654; }, "gemm: D of 4x5 with ld 5: 987654"},
+      {[](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(0); }, "the bias of 1x5 with ld 5: 0 is not"},
+      {[](Gemm& g) { g.a.offset_bytes = 4; }, "A of 4x3 with ld 3 needs 48 bytes from byte 4 on and leaves its buffer of 48"},
+      {[](Gemm& g) { g.a.ld = 4; }, "A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48"},
+      {[](Gemm& g) { g.b.offset_bytes = 4; }, "B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60"},
+      {[](Gemm& g) { g.b.offset_bytes = most - 3; }, "leaves its buffer of 60"},
+      {[](Gemm& g) { g.b.offset_bytes = 2; }, "B starts at byte 2"},
+      {[](Gemm& g) { g.b.ld = 6; }, "B of 3x5 with ld 6 needs 68 bytes from byte 0 on and leaves its buffer of 60"},
+      {[](Gemm& g) { g.c.offset_bytes = 4; }, "needs 80 bytes from byte 4 on and leaves its buffer of 80"},
+      {[](Gemm& g) { g.epilogue.residual->offset_bytes = 4; }, "gemm: D of 4x5 with ld 5 needs 80 bytes from byte 4"},
+      {[&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 4); },
        "the bias of 1x5 with ld 5 needs 20 bytes from byte 4"},
-      {"A past 64 bits", [](Gemm& g) { g.a.offset_bytes = most - 3; }, "leaves its buffer of 48"},
-      {"C past 64 bits", [](Gemm& g) { g.c.offset_bytes = most - 3; }, "leaves its buffer of 80"},
-      {"D past 64 bits", [](Gemm& g) { g.epilogue.residual->offset_bytes = most - 3; }, "leaves its buffer of 80"},
-      {"bias past 64 bits", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), most - 3); },
-       "leaves its buffer of 20"},
-      {"A misaligned", [](Gemm& g) { g.a.offset_bytes = 2; },
-       "A starts at byte 2, which is no multiple of its element's 4 bytes"},
-      {"B before its buffer", [](Gemm& g) { g.b.offset_bytes = -4; }, "B starts at byte -4"},
-      {"C misaligned", [](Gemm& g) { g.c.offset_bytes = 1; }, "C starts at byte 1"},
-      {"D misaligned", [](Gemm& g) { g.epilogue.residual->offset_bytes = 3; }, "D starts at byte 3"},
-      {"bias misaligned", [&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 1); },
-       "the bias starts at byte 1"},
-      {"a complex element's half", [&](Gemm& g) { type_all(g, Type::c64), g.a.buffer = large.name(), g.a.offset_bytes = 4; },
+      {[](Gemm& g) { g.a.offset_bytes = most - 3; }, "leaves its buffer of 48"},
+      {[](Gemm& g) { g.c.offset_bytes = most - 3; }, "leaves its buffer of 80"},
+      {[](Gemm& g) { g.epilogue.residual->offset_bytes = most - 3; }, "leaves its buffer of 80"},
+      {[&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), most - 3); }, "leaves its buffer of 20"},
+      {[](Gemm& g) { g.a.offset_bytes = 2; }, "A starts at byte 2, which is no multiple of its element's 4 bytes"},
+      {[](Gemm& g) { g.b.offset_bytes = -4; }, "B starts at byte -4"},
+      {[](Gemm& g) { g.c.offset_bytes = 1; }, "C starts at byte 1"},
+      {[](Gemm& g) { g.epilogue.residual->offset_bytes = 3; }, "D starts at byte 3"},
+      {[&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 1); }, "the bias starts at byte 1"},
+      {[&](Gemm& g) { type_all(g, Type::c64), g.a.buffer = large.name(), g.a.offset_bytes = 4; },
        "no multiple of its element's 8 bytes"},
-      {"16 bits in a buffer of odd size", [&](Gemm& g) { type_all(g, Type::f16), g.a.buffer = odd.name(), g.c.type = Type::f32; },
+      {[&](Gemm& g) { type_all(g, Type::f16), g.a.buffer = odd.name(), g.c.type = Type::f32; },
        "elements of 2 bytes in a buffer of 30 bytes, which is no multiple of 4"},
-      {"8 bits in a buffer of odd size", [&](Gemm& g) { type_all(g, Type::i8), g.b.buffer = odd.name(), g.c.type = Type::i32; },
+      {[&](Gemm& g) { type_all(g, Type::i8), g.b.buffer = odd.name(), g.c.type = Type::i32; },
        "elements of 1 bytes in a buffer of 30"}};
   check(wrong);
 }
 
 TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: overlap and wrong batches") {
   const Wrong wrong[] = {
-      // Overlap.
-      {"C is A", [&](Gemm& g) { squares(g, 0, 512, 0); }, "C overlaps A in buffer"},
-      {"C meets A's last element", [&](Gemm& g) { squares(g, 0, 512, 12); }, "C overlaps A in buffer"},
-      {"C meets B's first element", [&](Gemm& g) { squares(g, 0, 512, 500); }, "C overlaps B in buffer"},
-      {"C meets D, and is not it",
-       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->offset_bytes += 4; },
+      // Overlap. Squares have 16 bytes.
+      {[&](Gemm& g) { squares(g, 0, 512, 0); }, "C overlaps A in buffer"},
+      {[&](Gemm& g) { squares(g, 0, 512, 12); }, "C overlaps A in buffer"},
+      {[&](Gemm& g) { squares(g, 0, 512, 500); }, "C overlaps B in buffer"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->offset_bytes += 4; },
        "C overlaps D in buffer"},
-      {"C is D transposed",
-       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->layout = Layout::column_major; },
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.residual = g.c, g.epilogue.residual->layout = Layout::column_major; },
        "C overlaps D"},
-      {"C meets the bias",
-       [&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.bias = BiasView::for_each_row(large.name(), 1036); },
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.bias = BiasView::for_each_row(large.name(), 1036); },
        "C overlaps the bias in buffer"},
-      {"items of C overlap", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_c = 3}; },
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_c = 3}; }, "items of the batch overlap in C"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .offsets_c = offsets(8, 0, 5)}; },
        "items of the batch overlap in C"},
-      {"items of C by offsets overlap",
-       [&](Gemm& g) {
-         squares(g, 0, 512, 1024), offsets = {8, 0, 5}, g.batch = {.count = 3, .offsets_c = offsets};
-       },
-       "items of the batch overlap in C"},
-      {"all items write one C", [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch.count = 2; },
-       "all 2 items would write the same C"},
-      {"a later item of A meets C",
-       [&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_c = 4}; }, "C overlaps A"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch.count = 2; }, "all 2 items would write the same C"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_c = 4}; }, "C overlaps A"},
       // Batches.
-      {"negative batch", [](Gemm& g) { g.batch.count = -1; }, "invalid: gemm: a batch of -1 items"},
-      {"huge batch", [](Gemm& g) { g.batch.count = most, g.batch.stride_c = 20; }, "more bytes than 64 bits count"},
-      {"huge batch in 64 bits", [](Gemm& g) { g.batch.count = std::int64_t{1} << 50, g.batch.stride_c = 20; },
-       "leaves its buffer of 80"},
-      {"huge batch in one buffer",
-       [&](Gemm& g) {
+      {[](Gemm& g) { g.batch.count = -1; }, "invalid: gemm: a batch of -1 items"},
+      {[](Gemm& g) { g.batch.count = most, g.batch.stride_c = 20; }, "more bytes than 64 bits count"},
+      {[](Gemm& g) { g.batch.count = std::int64_t{1} << 50, g.batch.stride_c = 20; }, "leaves its buffer of 80"},
+      {[&](Gemm& g) {
          squares(g, 0, 512, 1024), g.batch = {.count = std::int64_t{1} << 40, .stride_a = 4, .stride_b = 4, .stride_c = 4};
        },
        "leaves its buffer of 4096"},
-      {"negative stride", [](Gemm& g) { g.batch.count = 2, g.batch.stride_a = -1, g.batch.stride_c = 20; },
+      {[](Gemm& g) { g.batch.count = 2, g.batch.stride_a = -1, g.batch.stride_c = 20; }, "a stride is not negative"},
+      {[&](Gemm& g) { g.batch = {.count = 2, .stride_b = -most, .stride_c = 20, .alphas = scalars(1, 1)}; },
        "a stride is not negative"},
-      {"negative stride beside alphas",
-       [&](Gemm& g) {
-         scalars = {1, 1}, g.batch = {.count = 2, .stride_b = -most, .stride_c = 20, .alphas = scalars};
-       },
-       "a stride is not negative"},
-      {"huge stride beside alphas",
-       [&](Gemm& g) {
-         scalars = {1, 1, 1}, g.batch = {.count = 3, .stride_b = most, .stride_c = 20, .alphas = scalars};
-       },
+      {[&](Gemm& g) { g.batch = {.count = 3, .stride_b = most, .stride_c = 20, .alphas = scalars(1, 1, 1)}; },
        "more bytes than 64 bits count"},
-      {"an item past the buffer", [](Gemm& g) { g.batch = {.count = 2, .stride_c = 20}; },
-       "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
-      {"an offset past the buffer", [&](Gemm& g) { offsets = {1}, g.batch.offsets_b = offsets; },
-       "B of 3x5 with ld 5 needs 64 bytes"},
-      {"an offset past 64 bits", [&](Gemm& g) { offsets = {most}, g.batch.offsets_a = offsets; },
-       "more bytes than 64 bits count"},
-      {"a negative offset",
-       [&](Gemm& g) {
-         squares(g, 0, 512, 1024), offsets = {4, -4}, g.batch = {.count = 2, .offsets_c = offsets};
-       },
-       "offset of C is -4"},
-      {"too few offsets",
-       [&](Gemm& g) {
-         offsets = {0, 20}, g.batch = {.count = 3, .offsets_d = offsets};
-       },
-       "2 offsets of D for a batch of 3"},
-      {"too many alphas",
-       [&](Gemm& g) {
-         scalars = {1, 2}, g.batch.alphas = scalars;
-       },
-       "2 alphas for a batch of 1"},
-      {"too few betas", [&](Gemm& g) { scalars = {1}, g.batch = {.count = 2, .stride_c = 20, .betas = scalars}; },
-       "1 betas for a batch of 2"},
-      {"an alpha of one item", [&](Gemm& g) { type_all(g, Type::i32), scalars = {0.5}, g.batch.alphas = scalars; },
-       "alpha is 0.500000"}};
+      {[](Gemm& g) { g.batch = {.count = 2, .stride_c = 20}; }, "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
+      {[&](Gemm& g) { g.batch.offsets_b = offsets(1); }, "B of 3x5 with ld 5 needs 64 bytes"},
+      {[&](Gemm& g) { g.batch.offsets_a = offsets(most); }, "more bytes than 64 bits count"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .offsets_c = offsets(4, -4)}; }, "offset of C is -4"},
+      {[&](Gemm& g) { g.batch = {.count = 3, .offsets_d = offsets(0, 20)}; }, "2 offsets of D for a batch of 3"},
+      {[&](Gemm& g) { g.batch.alphas = scalars(1, 2); }, "2 alphas for a batch of 1"},
+      {[&](Gemm& g) { g.batch = {.count = 2, .stride_c = 20, .betas = scalars(1)}; }, "1 betas for a batch of 2"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.batch.alphas = scalars(0.5); }, "alpha is 0.500000"}};
   check(wrong);
 }
 
@@ -297,15 +256,10 @@ TEST_CASE("gemm: wrong options and workspaces") {
   test::context();
   const test::Application application;
   Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
-  // Windows of k whose sums need a workspace of 4 x 4 floats.
-  const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), bias(bytes(64)), memory(bytes(128));
-  Gemm good{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
-            .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
-            .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
-  PlanOptions short_k;
-  short_k.kernel = parse_kernel("naive");
-  short_k.limits = engine.limits();
-  short_k.limits->loop_iterations = 100;
+  Windows windows(engine);
+  const test::Buffer &a = windows.a, &b = windows.b, &c = windows.c, memory(filled(128));
+  Gemm& good = windows.gemm;
+  const PlanOptions& short_k = windows.short_k;
   REQUIRE(engine.workspace_bytes(good, short_k) == 64);
   good.workspace = {memory.name(), 16, 112};
   const std::vector<std::byte> before = c.read();
@@ -391,55 +345,61 @@ TEST_CASE("every other function: wrong arguments") {
     CHECK(contains(found, message));
   };
   // multiply and what plans.
-  invalid("multiply: A is 3x4 and B is 5x6", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)); });
-  PlanOptions options;
-  options.kernel = parse_kernel("tiled:tile=5");
-  invalid("5", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(4, 6), options); });
-  options.kernel = parse_kernel("small");
-  CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), options); }), "unsupported: "));
-  Problem negative;
-  negative.m = -1;
-  const Problem problems[] = {{.m = 2, .n = 2, .k = 2}, negative};
+  invalid("multiply: A is 3x4 and B is 5x6: the inner sizes 4 and 5 differ",
+          [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)); });
+  invalid("5", [&] { engine.multiply(Matrix<float>(3, 4), Matrix<float>(4, 6), test::with_kernel("tiled:tile=5")); });
+  CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), test::with_kernel("small")); }),
+                 "unsupported: "));
+  const Problem problems[] = {{.m = 2, .n = 2, .k = 2}, {.m = -1}};
   invalid("m = -1", [&] { engine.prepare(problems); });
   invalid("inner sizes 8 and 6 differ", [&] { Engine::problem({.a = a.view(), .b = b.view(), .c = a.view()}); });
   invalid("inner sizes 8 and 6 differ", [&] { engine.workspace_bytes({.a = a.view(), .b = b.view(), .c = a.view()}); });
   // prepack.
-  const auto prepack = [&](const auto& change) {
-    return [&, change] {
-      BufferView view = a.view();
-      change(view);
-      engine.prepack(view);
-    };
+  const auto prepack = [&](const char* message, const auto& change) {
+    BufferView view = a.view();
+    change(view);
+    invalid(message, [&] { engine.prepack(view); });
   };
-  invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = 4; }));
-  invalid("leaves its buffer", prepack([](BufferView& v) { v.ld = 9; }));
-  invalid("leaves its buffer", prepack([](BufferView& v) { v.offset_bytes = most - 3; }));
-  invalid("no multiple of its element's", prepack([](BufferView& v) { v.offset_bytes = 1; }));
-  invalid("less than its width of 8", prepack([](BufferView& v) { v.ld = 7; }));
-  invalid("not the name of a buffer", prepack([](BufferView& v) { v.buffer = 99999; }));
-  invalid("negative", prepack([](BufferView& v) { v.rows = -1; }));
-  invalid("64 bits", prepack([](BufferView& v) { v.rows = most; }));
+  prepack("leaves its buffer", [](BufferView& v) { v.offset_bytes = 4; });
+  prepack("leaves its buffer", [](BufferView& v) { v.ld = 9; });
+  prepack("leaves its buffer", [](BufferView& v) { v.offset_bytes = most - 3; });
+  prepack("no multiple of its element's", [](BufferView& v) { v.offset_bytes = 1; });
+  prepack("less than its width of 8", [](BufferView& v) { v.ld = 7; });
+  prepack("not the name of a buffer", [](BufferView& v) { v.buffer = 99999; });
+  prepack("negative", [](BufferView& v) { v.rows = -1; });
+  prepack("64 bits", [](BufferView& v) { v.rows = most; });
   // DeviceMatrix.
   invalid("negative", [&] { DeviceMatrix(engine, -1, 2); });
   invalid("negative", [&] { DeviceMatrix(engine, 2, -1); });
   invalid("64 bits", [&] { DeviceMatrix(engine, most, most); });
-  invalid("the matrix is f32 and not i32", [&] { a.upload(Matrix<std::int32_t>(1, 1)); });
+  invalid("DeviceMatrix::upload: the matrix is f32 and not i32", [&] { a.upload(Matrix<std::int32_t>(1, 1)); });
   invalid("the matrix is f32 and not f64", [&] { a.download<double>(); });
   invalid("the section of 6x8 at (0, 1) leaves the matrix of 6x8", [&] { a.upload(host, 0, 1); });
   invalid("at (-1, 0)", [&] { a.upload(host, -1, 0); });
+  invalid("DeviceMatrix::upload: the section of 2x2 at (5, 0) leaves the matrix of 6x8",
+          [&] { a.upload(Matrix<float>(2, 2), 5, 0); });
   invalid("leaves", [&] { a.upload(Matrix<float>(1, 1), most, most); });
+  invalid("leaves", [&] { a.download(-1, 0, 1, 1); });
+  invalid("leaves", [&] { a.download(0, 0, most, 1); });
   invalid("leaves", [&] { a.download(0, 0, 7, 1); });
   invalid("leaves", [&] { a.download(0, 8, 1, 1); });
   invalid("leaves", [&] { a.download(1, 1, most, most); });
   invalid("leaves", [&] { a.download(0, 0, -1, 1); });
   invalid("leaves", [&] { static_cast<void>(a.view(0, 4, 1, 5)); });
   invalid("leaves", [&] { static_cast<void>(a.view(most, 0, 1, 1)); });
-  invalid("leaves", [&] { a.copy(b, 0, 0, 7, 1); });
-  invalid("leaves", [&] { a.copy(b, 0, 0, 2, 2, 5, 0); });
-  invalid("from is f32 of 6x8 and to is i32 of 6x8: nothing is converted", [&] { integers.copy(a, 0, 0, 1, 1); });
+  invalid("DeviceMatrix::copy: from: the section of 7x1 at (0, 0) leaves the matrix of 6x8", [&] { a.copy(b, 0, 0, 7, 1); });
+  invalid("DeviceMatrix::copy: to: the section of 2x2 at (5, 0) leaves the matrix of 6x8", [&] { a.copy(b, 0, 0, 2, 2, 5, 0); });
+  invalid("DeviceMatrix::copy: from is f32 of 6x8 and to is i32 of 6x8: nothing is converted",
+          [&] { integers.copy(a, 0, 0, 1, 1); });
   invalid("overlap", [&] { a.copy(a, 0, 0, 2, 2, 1, 1); });
-  CHECK(contains(refusal([&] { DeviceMatrix(engine, std::int64_t{1} << 22, std::int64_t{1} << 22); }),
-                 "memory: the driver cannot give a buffer of 70368744177664 bytes"));
+  try {
+    const std::string message = refusal([&] { DeviceMatrix(engine, std::int64_t{1} << 22, std::int64_t{1} << 22); });
+    CHECK(contains(message, "memory: the driver cannot give a buffer of 70368744177664 bytes"));
+    DeviceMatrix(engine, std::int64_t{1} << 22, std::int64_t{1} << 22);
+    FAIL("a buffer of 64 TiB was made");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.bytes() == std::int64_t{1} << 46);
+  }
   {
     const Scope scope = engine.scope();
     invalid("alive already", [&] { const Scope second = engine.scope(); });
@@ -452,18 +412,11 @@ TEST_CASE("every other function: wrong arguments") {
 
 TEST_CASE("memory that the driver refuses: the engine's own buffers, with the bytes, all or nothing") {
   Engine engine = test::own_engine(test::unchecked_options(), test::counting_loader);
-  const test::Buffer a(bytes(4 * 300 * 2)), b(bytes(300 * 4 * 2)), c(bytes(4 * 4 * 2)), x(bytes(1024)), y(bytes(2048));
-  const Gemm windows{.a = {.buffer = a.name(), .rows = 4, .columns = 300, .type = Type::f16},
-                     .b = {.buffer = b.name(), .rows = 300, .columns = 4, .type = Type::f16},
-                     .c = {.buffer = c.name(), .rows = 4, .columns = 4, .type = Type::f16}};
-  PlanOptions short_k;
-  short_k.kernel = parse_kernel("naive");
-  short_k.limits = engine.limits();
-  short_k.limits->loop_iterations = 100;
-  PlanOptions packed;
-  packed.kernel = with(parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4"), "panels",
-                       engine.limits().image_buffer_bytes > 0 ? 2 : 1);
-  packed.split_k = 2;
+  const Windows made(engine);
+  const Gemm& windows = made.gemm;
+  const test::Buffer &c = made.c, x(filled(1024)), y(filled(2048));
+  const PlanOptions& short_k = made.short_k;
+  const PlanOptions packed = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", 2);
   const std::vector<std::int64_t> offsets{0, 4, 8};
   const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},
                    .b = {.buffer = x.name(), .rows = 2, .columns = 2, .offset_bytes = 512},

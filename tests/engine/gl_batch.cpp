@@ -1,36 +1,31 @@
 // Batches past a dispatch's limits, groups of products, programs ready and not, workspace, fences.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <chrono>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
 #include <set>
 
 #include "kernels/kernels.hpp"
-#include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
 namespace {
 
-/// Item i of the batch, times the next: all items in one matrix, one below the other.
-Matrix<float> serial(const Matrix<float>& a, const Matrix<float>& b, std::int64_t count) {
-  const std::int64_t m = a.rows() / count, k = a.columns(), n = b.columns();
-  Matrix<float> c(count * m, n);
-  for (std::int64_t z = 0; z < count; ++z)
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j)
-        for (std::int64_t p = 0; p < k; ++p) c(z * m + i, j) += a(z * m + i, p) * b(z * k + p, j);
-  return c;
+/// A batch of products of m x k by k x n, whose matrices hold all items, one below the other.
+Gemm batch_of(std::int64_t count, const DeviceMatrix& a, const DeviceMatrix& b, const DeviceMatrix& c) {
+  Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
+  for (BufferView* const view : {&gemm.a, &gemm.b, &gemm.c}) view->rows /= count;
+  const auto elements = [](const BufferView& view) { return view.rows * view.columns; };
+  gemm.batch = {.count = count, .stride_a = elements(gemm.a), .stride_b = elements(gemm.b), .stride_c = elements(gemm.c)};
+  return gemm;
 }
 
-BufferView item(const DeviceMatrix& all, std::int64_t rows) {
-  BufferView view = all.view();
-  view.rows = rows;
-  return view;
+/// An engine in the shared context whose lines for developers go to `lines`.
+Engine telling_engine(std::vector<std::string>& lines, bool use_ready_programs) {
+  EngineOptions options = test::engine_options();
+  options.use_ready_programs = use_ready_programs;
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  return test::own_engine(options);
 }
 
 }  // namespace
@@ -40,17 +35,14 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
   const std::int64_t count = 70001, m = 2, n = 3, k = 2;
   const Matrix<float> a = random_integer_matrix(count * m, k, 9, 1), b = random_integer_matrix(count * k, n, 9, 2);
   const DeviceMatrix device_a(engine, a), device_b(engine, b);
-  const Matrix<float> expected = serial(a, b, count);
+  Matrix<float> expected(count * m, n);
+  for (std::int64_t z = 0; z < count; ++z)
+    test::put(multiply_serial(test::part(a, z * m, 0, m, k), test::part(b, z * k, 0, k, n)), expected, z * m, 0);
   for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
     CAPTURE(to_string(kernel));
     const DeviceMatrix c(engine, Matrix<float>(count * m, n));
-    Gemm gemm{.a = item(device_a, m), .b = item(device_b, k), .c = item(c, m)};
-    gemm.batch = {.count = count, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n};
-    PlanOptions options;
-    options.kernel = kernel;
-    options.split_k = 1;
     Report report;
-    engine.gemm(gemm, options, &report);
+    engine.gemm(batch_of(count, device_a, device_b, c), {.kernel = kernel, .split_k = 1}, &report);
     CHECK(c.download() == expected);
     const auto stages = static_cast<std::int64_t>(report.plan->stages().size());
     CHECK(size(*report.plan).dispatches == (kernels::product_family(kernel).packs_items() ? 1 : 2 * stages));
@@ -59,9 +51,8 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
 
 TEST_CASE("a batch takes the small kernel by itself, one product does not") {
   Engine& engine = test::engine();
-  const DeviceMatrix a(engine, 64, 4), b(engine, 64, 4), c(engine, 64, 4);
-  Gemm gemm{.a = item(a, 4), .b = item(b, 4), .c = item(c, 4)};
-  gemm.batch = {.count = 10000, .stride_a = 16, .stride_b = 16, .stride_c = 16};
+  const DeviceMatrix a(engine, 40000, 4), b(engine, 40000, 4), c(engine, 40000, 4);
+  Gemm gemm = batch_of(10000, a, b, c);
   CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "small");
   gemm.batch.count = 1;
   CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) != "small");
@@ -96,20 +87,17 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   const Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
   double expected = 0;
   for (std::int64_t p = 0; p < k; ++p) expected += double(float(ones(0, p))) * double(float(quarters(p, 0)));
-  PlanOptions options;
-  options.kernel = parse_kernel("naive");
-  Limits limits = engine.limits();
-  limits.loop_iterations = 1000;  // many windows on every driver
-  options.limits = limits;
+  PlanOptions options = test::with_short_loops(engine, test::with_kernel("naive"), 1000);  // many windows on every driver
   CHECK(engine.workspace_bytes(gemm, options) == 4);
-  engine.gemm(gemm, options);
-  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
-
+  const auto check = [&](const Gemm& product, const PlanOptions& planned) {
+    engine.gemm(product, planned);
+    CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  };
+  check(gemm, options);
   const DeviceMatrix space(engine, 1, 16);
   Gemm with_space = gemm;
   with_space.workspace = Workspace{space.view().buffer, 16, 4};
-  engine.gemm(with_space, options);
-  CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
+  check(with_space, options);
   with_space.workspace = Workspace{space.view().buffer, 16, 3};
   CHECK_THROWS_WITH_AS(engine.gemm(with_space, options), "gemm: the workspace has 3 bytes, and 4 are needed",
                        std::invalid_argument);
@@ -117,22 +105,13 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   CHECK_THROWS_AS(engine.gemm(gemm, options), Unsupported);
 
   // Whatever the planner takes by itself, and parts of k: the sums are float all the same.
-  for (const std::int64_t parts : {0, 1, 7}) {
-    PlanOptions split;
-    split.split_k = parts;
-    split.limits = limits;
-    engine.gemm(gemm, split);
-    CHECK(float(c.download<half>()(0, 0)) == float(half(static_cast<float>(expected))));
-  }
+  for (const std::int64_t parts : {0, 1, 7}) check(gemm, {.split_k = parts, .limits = options.limits});
 }
 
 TEST_CASE("a workspace limit cuts C into pieces that fit it") {
-  Limits limits;
-  limits.loop_iterations = 50;
-  PlanOptions options;
-  options.workspace_bytes = 1000;
+  const Limits limits{.loop_iterations = 50};
+  const PlanOptions options{.kernel = parse_kernel("naive"), .workspace_bytes = 1000};
   Problem problem{.m = 100, .n = 90, .k = 400, .type = Type::f16, .c_type = Type::f16};
-  options.kernel = parse_kernel("naive");
   const Plan plan = make_plan(problem, limits, options);
   CHECK(plan.workspace.size_bytes <= 1000);
   CHECK(plan.workspace.size_bytes == plan.piece_m * plan.piece_n * 4);
@@ -141,43 +120,30 @@ TEST_CASE("a workspace limit cuts C into pieces that fit it") {
 }
 
 TEST_CASE("prepare compiles, and a ready program may step in for one that is not") {
-  test::engine();
   std::vector<std::string> lines;
-  EngineOptions options;
-  options.use_ready_programs = true;
-  options.log = [&](std::string_view line) { lines.emplace_back(line); };
-  Engine engine(HeadlessContext::get_proc_address, options);
+  Engine engine = telling_engine(lines, true);
   const Problem problem{.m = 40, .n = 40, .k = 40};
-  PlanOptions naive;
-  naive.kernel = parse_kernel("naive");
-  engine.prepare(std::span(&problem, 1), naive);
+  engine.prepare(std::span(&problem, 1), test::with_kernel("naive"));
   REQUIRE(lines.size() == 1);
-  CHECK(lines[0].find("compiled naive:") == 0);
-  {
-    const DeviceMatrix a(engine, random_integer_matrix(40, 40, 5, 1)), c(engine, 40, 40);
-    Report report;
-    const auto run = [&] { engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, {}, &report); };
-    run();
-    const bool background = name(report.plan->kernel) != "naive";  // it may have been compiled in the background already
-    if (!background) CHECK(lines.size() == 1);
-    engine.prepare(std::span(&problem, 1));
-    run();
-    const Plan best = engine.plan(problem);
-    CHECK(report.plan->kernel == best.kernel);
-    CHECK(c.download() == multiply_serial(a.download(), a.download()));
-    std::set<ProgramKey> programs;
-    for (const Stage stage : best.stages()) programs.insert(best.program(stage));
-    CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
-  }
-  engine.release();
+  CHECK(lines[0].starts_with("compiled naive:"));
+  const test::DeviceProduct product(engine, 40, 40, 40);
+  Report report;
+  engine.gemm(product.gemm, {}, &report);
+  const bool background = name(report.plan->kernel) != "naive";  // it may have been compiled in the background already
+  if (!background) CHECK(lines.size() == 1);
+  engine.prepare(std::span(&problem, 1));
+  engine.gemm(product.gemm, {}, &report);
+  const Plan best = engine.plan(problem);
+  CHECK(report.plan->kernel == best.kernel);
+  CHECK(product.right());
+  std::set<ProgramKey> programs;
+  for (const Stage stage : best.stages()) programs.insert(best.program(stage));
+  CHECK(lines.size() == 1 + programs.size());  // nothing was compiled twice
 }
 
 TEST_CASE("prepare takes products, whose buffers need not exist") {
-  test::engine();
   std::vector<std::string> lines;
-  EngineOptions options;
-  options.log = [&](std::string_view line) { lines.emplace_back(line); };
-  Engine engine(HeadlessContext::get_proc_address, options);
+  Engine engine = telling_engine(lines, false);
   Gemm products[2] = {{.a = {.rows = 7, .columns = 9}, .b = {.rows = 9, .columns = 11}, .c = {.rows = 7, .columns = 11}}, {}};
   products[0].epilogue = {.bias = BiasView::for_each_row(0), .activation = Activation::clamp(-3, 4)};
   products[1] = products[0];
@@ -193,7 +159,6 @@ TEST_CASE("prepare takes products, whose buffers need not exist") {
   product.epilogue = {.bias = BiasView::for_each_row(bias.view().buffer), .activation = Activation::clamp(-3, 4)};
   engine.gemm(product);
   CHECK(lines.size() == compiled);
-  engine.release();
 }
 
 TEST_CASE("a fence tells when the products before it are done") {
@@ -229,11 +194,8 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
                     .offsets_c = offsets_c,
                     .alphas = alphas,
                     .betas = betas};
-      PlanOptions options;
-      options.kernel = kernel;
-      Limits limits = engine.limits();
-      limits.storage_block_bytes = block;
-      options.limits = limits;
+      PlanOptions options{.kernel = kernel, .limits = engine.limits()};
+      options.limits->storage_block_bytes = block;
       Report report;
       engine.gemm(gemm, options, &report);
       CHECK(report.plan->items_in_buffer == (block > 2000));
@@ -258,8 +220,7 @@ TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
                       host_b = random_integer_matrix(count * size, size, 9, 2);
   const DeviceMatrix a(engine, host_a), b(engine, host_b), together(engine, count * size, size),
       apart(engine, count * size, size);
-  Gemm batch{.a = item(a, size), .b = item(b, size), .c = item(together, size)};
-  batch.batch = {.count = count, .stride_a = size * size, .stride_b = size * size, .stride_c = size * size};
+  const Gemm batch = batch_of(count, a, b, together);
   const auto seconds = [&](const auto& call) {
     const auto begin = std::chrono::steady_clock::now();
     call();
@@ -268,7 +229,8 @@ TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
   };
   const auto batched = [&] { engine.gemm(batch); };
   const auto one_by_one = [&] {
-    Gemm one{.a = item(a, size), .b = item(b, size), .c = item(apart, size)};
+    Gemm one = batch_of(count, a, b, apart);
+    one.batch = {};
     for (std::int64_t z = 0; z < count; ++z) {
       one.a.offset_bytes = one.b.offset_bytes = one.c.offset_bytes = z * size * size * 4;
       engine.gemm(one);

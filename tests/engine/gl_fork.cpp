@@ -1,6 +1,5 @@
 // A process that fork() made of one with an engine: it gets errors, and ends.
 #ifndef _WIN32
-#include <doctest/doctest.h>
 #include <glgemm/glgemm.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,16 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <glgemm/accelerators.hpp>
-#include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 #include <initializer_list>
 #include <iostream>
-#include <optional>
-#include <string>
 
-#include "support/context.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
@@ -54,14 +49,11 @@ Child run_child(const std::function<std::string()>& work) {
   return result;
 }
 
-/// The message of the GlError that `call` throws.
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const GlError& error) {
-    return error.what() + std::string("\n");
-  }
-  return "no error\n";
+/// The messages of the GlErrors that the calls throw.
+std::string errors_of(std::initializer_list<std::function<void()>> calls) {
+  std::string text;
+  for (const auto& call : calls) text += message_of<GlError>(call) + '\n';
+  return text;
 }
 
 /// The message of a call of C.
@@ -100,13 +92,11 @@ TEST_CASE("a forked child's products are refused, and it ends") {
   const HostGemm streamed{.a = host_matrix(two), .b = host_matrix(three), .c = host_matrix(result)};
 
   const Child child = run_child([&] {
-    std::string text = error_of([&] { engine.multiply(two, three); });
-    text += error_of([&] { engine.gemm({.a = held->view(), .b = held->view(), .c = held->view()}); });
-    text += error_of([&] { multiply(engine, streamed); });
-    text += error_of([&] { static_cast<void>(engine.start({.a = held->view(), .b = held->view(), .c = held->view()})); });
-    text += error_of([&] { fence->wait(std::chrono::seconds(1)); });
-    text += error_of([&] { watch->start(); });
-    text += error_of([&] { Engine(test::get_proc_address, test::engine_options()); });
+    const Gemm product{.a = held->view(), .b = held->view(), .c = held->view()};
+    std::string text =
+        errors_of({[&] { engine.multiply(two, three); }, [&] { engine.gemm(product); }, [&] { multiply(engine, streamed); },
+                   [&] { static_cast<void>(engine.start(product)); }, [&] { fence->wait(std::chrono::seconds(1)); },
+                   [&] { watch->start(); }, [&] { Engine(test::get_proc_address, test::engine_options()); }});
     const float a = 2, b = 3;
     float c = 0;
     text += error_in_c(glgemm_multiply(from_c, GLGEMM_F32, 1, 1, 1, &a, &b, &c, nullptr, nullptr));
@@ -139,9 +129,8 @@ TEST_CASE("a forked child's products on its parent's accelerators are refused") 
   const DistributedMatrix a(accelerators, two), b(accelerators, three, Distribution::replicated);
   DistributedMatrix sum(accelerators, 1, 1);
   const Child child = run_child([&] {
-    return error_of([&] { accelerators.multiply(product); }) +
-           error_of([&] { accelerators.gemm({.a = &a, .b = &b, .c = &sum}); }) + error_of([&] { accelerators.finish(); }) +
-           error_of([&] { sum.upload(two); }) + error_of([&] { DistributedMatrix(accelerators, 1, 1); });
+    return errors_of({[&] { accelerators.multiply(product); }, [&] { accelerators.gemm({.a = &a, .b = &b, .c = &sum}); },
+                      [&] { accelerators.finish(); }, [&] { sum.upload(two); }, [&] { DistributedMatrix(accelerators, 1, 1); }});
   });
   CHECK(child.text == refused({"multiply", "gemm", "finish", "upload", "DistributedMatrix"}));
   CHECK(child.status == 7);
@@ -153,8 +142,8 @@ TEST_CASE("a forked child gets no context, and its parent's are left alone") {
   test::engine();
   std::optional<HeadlessContext> context(std::in_place);
   const Child child = run_child([&] {
-    const std::string text = error_of([&] { context->make_current(); }) + error_of([] { HeadlessContext(); }) +
-                             error_of([] { headless_devices(); }) + error_of([] { headless_accelerators(); });
+    const std::string text = errors_of({[&] { context->make_current(); }, [] { HeadlessContext(); }, [] { headless_devices(); },
+                                        [] { headless_accelerators(); }});
     context.reset();
     return text;
   });

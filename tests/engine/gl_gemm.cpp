@@ -1,16 +1,10 @@
 // Products on a device: every kernel, forced by name, against exact integers and error bounds.
-#include <doctest/doctest.h>
-
 #include <cmath>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
-#include <limits>
 #include <numeric>
 
 #include "kernels/kernels.hpp"
-#include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
@@ -25,8 +19,7 @@ std::vector<std::string> all_kernels() {
 
 /// Multiplies with the kernel, and proves that it is the one that ran.
 Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
-  PlanOptions options;
-  options.kernel = parse_kernel(kernel);
+  const PlanOptions options = test::with_kernel(kernel);
   Report report;
   Matrix<float> c = test::engine().multiply(a, b, options, &report);
   REQUIRE(report.plan->kernel == options.kernel);
@@ -36,12 +29,7 @@ Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const std
 
 void check(const Matrix<float>& a, const Matrix<float>& b, const std::string& kernel) {
   const Check result = check_full(a, b, multiply(a, b, kernel));
-  CAPTURE(kernel);
-  CAPTURE(a.rows());
-  CAPTURE(b.columns());
-  CAPTURE(a.columns());
-  CAPTURE(result.summary);
-  CHECK(result.passed);
+  CHECK_MESSAGE(result.passed, kernel, ", ", a.rows(), "x", b.columns(), "x", a.columns(), ": ", result.summary);
 }
 
 }  // namespace
@@ -104,9 +92,7 @@ TEST_CASE("matrices past a storage block") {
   const auto check_large = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel) {
     const Matrix<float> a = random_integer_matrix(m, k, 3, 5), b = random_integer_matrix(k, n, 3, 6);
     const Check result = check_probe(a, b, multiply(a, b, kernel));
-    CAPTURE(kernel);
-    CAPTURE(result.summary);
-    CHECK(result.passed);
+    CHECK_MESSAGE(result.passed, kernel, ": ", result.summary);
   };
   check_large(elements / 1000, 3, 1000, "naive");
   check_large(elements / 1000, 3, 1000, "tiled:tile=4");
@@ -119,11 +105,8 @@ TEST_CASE("matrices past a storage block") {
 TEST_CASE("limits made small on a real driver: many pieces, many slices") {
   Engine& engine = test::engine();
   const Matrix<float> a = random_integer_matrix(70, 90, 9, 1), b = random_integer_matrix(90, 130, 9, 2);
-  PlanOptions options;
-  options.slice_columns = 2;
-  options.slice_rows = 1;
   for (const char* kernel : {"tiled:tile=8", "naive"}) {
-    options.kernel = parse_kernel(kernel);
+    const PlanOptions options{.kernel = parse_kernel(kernel), .slice_columns = 2, .slice_rows = 1};
     Report report;
     const Check result = check_full(a, b, engine.multiply(a, b, options, &report));
     CHECK_MESSAGE(result.passed, result.summary);
@@ -133,51 +116,42 @@ TEST_CASE("limits made small on a real driver: many pieces, many slices") {
 
 TEST_CASE("A and B as images, where a driver splits loads from storage buffers, give the same bits however they lie") {
   Engine& engine = test::engine();
-  PlanOptions options;
-  options.kernel = parse_kernel("blocked:block_m=64,block_n=16,block_k=8,tile_m=8,tile_n=4,step_k=4");
-  constexpr std::int64_t m = 4096, n = 20, k = 68;  // A has more than a MiB
+  PlanOptions options = test::with_kernel("blocked:block_m=64,block_n=16,block_k=8,tile_m=8,tile_n=4,step_k=4");
+  const Matrix<float> a = random_integer_matrix(4096, 68, 9, 1),
+                      b = random_integer_matrix(68, 20, 9, 2);  // A has more than a MiB
   for (const Op op_a : {Op::none, Op::transpose})
     for (const Op op_b : {Op::none, Op::transpose}) {
       CAPTURE(op_a == Op::none);
       CAPTURE(op_b == Op::none);
-      const auto given = [&](Op op, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-        return DeviceMatrix(engine, op == Op::none ? random_integer_matrix(rows, columns, 9, seed)
-                                                   : random_integer_matrix(columns, rows, 9, seed));
-      };
-      const DeviceMatrix a = given(op_a, m, k, 1), b = given(op_b, k, n, 2);
+      const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b));
       std::vector<Matrix<float>> results;
       for (const bool splits : {false, true}) {
         options.limits = engine.limits();
         options.limits->splits_storage_loads = splits;
-        const DeviceMatrix c(engine, m, n);
-        const Gemm product{.op_a = op_a, .op_b = op_b, .a = a.view(), .b = b.view(), .c = c.view()};
+        const DeviceMatrix c(engine, a.rows(), b.columns());
+        const Gemm product{.op_a = op_a, .op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()};
         CHECK(make_plan(Engine::problem(product), engine.limits(), options).vector_reads ==
               (splits && engine.limits().image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage));
         engine.gemm(product, options);
         results.push_back(c.download());
       }
       CHECK(results[0] == results[1]);
-      const auto as_multiplied = [](const DeviceMatrix& x, Op op) {
-        return op == Op::none ? x.download() : transpose(x.download());
-      };
-      CHECK(check_full(as_multiplied(a, op_a), as_multiplied(b, op_b), results[1]).passed);
+      CHECK(check_full(a, b, results[1]).passed);
     }
 }
 
 TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a vector at a time, however A and B lie", T, half, bfloat16, float8_e4m3fn,
                    float8_e5m2, std::int8_t) {
   Engine& engine = test::engine();
-  PlanOptions options;
-  options.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=4");
-  constexpr std::int64_t m = 48, n = 32, k = 80;
-  const Matrix<T> a = random_integer_matrix<T>(m, k, 3, 1), b = random_integer_matrix<T>(k, n, 3, 2);
+  const PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=4");
+  const Matrix<T> a = random_integer_matrix<T>(48, 80, 3, 1), b = random_integer_matrix<T>(80, 32, 3, 2);
   for (const Op op_a : {Op::none, Op::transpose})
     for (const Op op_b : {Op::none, Op::transpose}) {
       CAPTURE(op_a == Op::none);
       CAPTURE(op_b == Op::none);
-      const DeviceMatrix lies_a(engine, op_a == Op::none ? a : transpose(a)), lies_b(engine, op_b == Op::none ? b : transpose(b)),
-          c(engine, m, n, type_of<accumulator_t<T>>());
-      const Gemm product{.op_a = op_a, .op_b = op_b, .a = lies_a.view(), .b = lies_b.view(), .c = c.view()};
+      const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b)),
+          c(engine, a.rows(), b.columns(), type_of<accumulator_t<T>>());
+      const Gemm product{.op_a = op_a, .op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()};
       CHECK(make_plan(Engine::problem(product), engine.limits(), options).vector_reads == VectorReads::storage);
       engine.gemm(product, options);
       const Check check = check_full(a, b, c.template download<accumulator_t<T>>());
@@ -215,14 +189,13 @@ TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
               return BufferView{memory.view().buffer, rows,  columns, (layout == Layout::row_major ? columns : rows) + 3,
                                 offset * 4,           layout};
             };
-            Gemm gemm;
-            gemm.op_a = op_a;
-            gemm.op_b = op_b;
-            gemm.alpha = alpha;
-            gemm.beta = beta;
-            gemm.a = op_a == Op::none ? view(m, k, 1) : view(k, m, 1);
-            gemm.b = op_b == Op::none ? view(k, n, 3333) : view(n, k, 3333);
-            gemm.c = view(m, n, 7001);
+            const Gemm gemm{.op_a = op_a,
+                            .op_b = op_b,
+                            .alpha = alpha,
+                            .a = op_a == Op::none ? view(m, k, 1) : view(k, m, 1),
+                            .b = op_b == Op::none ? view(k, n, 3333) : view(n, k, 3333),
+                            .beta = beta,
+                            .c = view(m, n, 7001)};
             const auto at = [](const BufferView& v, std::int64_t i, std::int64_t j) {
               return v.offset_bytes / 4 + (v.layout == Layout::row_major ? i * v.ld + j : j * v.ld + i);
             };
@@ -231,9 +204,7 @@ TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
                 for (std::int64_t j = 0; j < n; ++j) host(0, at(gemm.c, i, j)) = std::numeric_limits<float>::quiet_NaN();
             if (alpha == 0) host(0, at(gemm.a, 0, 0)) = std::numeric_limits<float>::quiet_NaN();
             memory.upload(host);
-            PlanOptions options;
-            options.kernel = parse_kernel(kernel);
-            engine.gemm(gemm, options);
+            engine.gemm(gemm, test::with_kernel(kernel));
             Matrix<float> expected = host;
             for (std::int64_t i = 0; i < m; ++i)
               for (std::int64_t j = 0; j < n; ++j) {
@@ -248,47 +219,6 @@ TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
             if (alpha == 0) got(0, at(gemm.a, 0, 0)) = expected(0, at(gemm.a, 0, 0)) = 0;
             CHECK(got == expected);  // all of the buffer: gaps and what lies around the matrices included
           }
-}
-
-TEST_CASE("bad products are refused with the numbers, nothing is changed, and the next one works") {
-  Engine& engine = test::engine();
-  const DeviceMatrix a(engine, random_matrix(4, 3, 1)), b(engine, random_matrix(3, 5, 2)), c(engine, random_matrix(4, 5, 3));
-  const Matrix<float> before = c.download();
-  const Gemm good{.a = a.view(), .b = b.view(), .c = c.view()};
-  const auto message = [&](auto change) -> std::string {
-    Gemm gemm = good;
-    change(gemm);
-    try {
-      engine.gemm(gemm);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(message([](Gemm& g) { g.op_b = Op::transpose; }) ==
-        "gemm: op(A) is 4x3 and op(B) is 5x3: the inner sizes 3 and 5 differ");
-  CHECK(message([](Gemm& g) { g.c.rows = 3; }) == "gemm: op(A) op(B) is 4x5 and C is 3x5");
-  CHECK(message([](Gemm& g) { g.a.ld = 2; }) == "gemm: ld of A is 2, less than its width of 3");
-  CHECK(message([](Gemm& g) { g.a.ld = 4; }) ==
-        "gemm: A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48");
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = 4; }) ==
-        "gemm: B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60");
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = 2; }).find("no multiple") != std::string::npos);
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = -4; }).find("-4") != std::string::npos);
-  CHECK(message([](Gemm& g) { g.b.offset_bytes = std::numeric_limits<std::int64_t>::max() / 4 * 4; }).find("leaves") !=
-        std::string::npos);
-  CHECK(message([](Gemm& g) { g.a.ld = std::int64_t{1} << 61; }).find("more bytes than 64 bits count") != std::string::npos);
-  CHECK(message([](Gemm& g) { g.c.buffer = 0; }) == "gemm: C of 4x5 with ld 5: 0 is not the name of a buffer object");
-  CHECK(message([](Gemm& g) { g.c.buffer = 987654; }) == "gemm: C of 4x5 with ld 5: 987654 is not the name of a buffer object");
-  CHECK(message([](Gemm& g) {
-          g.a.rows = -4;
-          g.c.rows = -4;
-        }).find("negative") != std::string::npos);
-  const DeviceMatrix square(engine, random_matrix(4, 4, 1));
-  CHECK(message([&](Gemm& g) { g.a = g.b = g.c = square.view(); }).find("C overlaps A") != std::string::npos);
-  CHECK(c.download() == before);
-  CHECK(message([](Gemm&) {}).empty());
-  CHECK_FALSE(c.download() == before);
 }
 
 TEST_CASE("interleaved blocks of one buffer are apart, shared elements are not") {
@@ -309,37 +239,18 @@ TEST_CASE("interleaved blocks of one buffer are apart, shared elements are not")
   CHECK_THROWS_AS(engine.gemm({.a = a, .b = b, .c = c}), std::invalid_argument);
 }
 
-TEST_CASE("what is too large for the driver is an OutOfMemory with the bytes, and the engine lives on") {
-  Engine& engine = test::engine();
-  const std::int64_t rows = std::int64_t{1} << 22;
-  try {
-    const DeviceMatrix huge(engine, rows, rows);
-    FAIL("a buffer of 64 TiB was made");
-  } catch (const OutOfMemory& error) {
-    CHECK(error.bytes() == rows * rows * 4);
-    CHECK(std::string(error.what()).find(std::to_string(rows * rows * 4)) != std::string::npos);
-  }
-  CHECK(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}) == Matrix<float>{{6}});
-}
-
-TEST_CASE("host matrices whose inner sizes differ") {
-  CHECK_THROWS_WITH_AS(test::engine().multiply(Matrix<float>(3, 4), Matrix<float>(5, 6)),
-                       "multiply: A is 3x4 and B is 5x6: the inner sizes 4 and 5 differ", std::invalid_argument);
-}
-
 TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the driver's log") {
   const auto replace = [](std::string source, const std::string& by) {
     const std::size_t at = source.rfind("finish(z, row, column, sum)");
     REQUIRE(at != std::string::npos);
     return source.replace(at, 27, by);
   };
-  EngineOptions options;
-  options.self_check = false;
+  EngineOptions options = test::unchecked_options();
   options.rewrite_source = [&](const ProgramKey&, std::string source) {
     return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
   };
-  const PlanOptions naive{.kernel = parse_kernel("naive")};
-  Engine changed(HeadlessContext::get_proc_address, options);
+  const PlanOptions naive = test::with_kernel("naive");
+  Engine changed = test::own_engine(options);
   CHECK(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive) == Matrix<float>{{7}});
   changed.release();
   CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
@@ -348,7 +259,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
   options.rewrite_source = [&](const ProgramKey&, std::string source) {
     return text = replace(std::move(source), "finish(alphabet)");
   };
-  Engine broken(HeadlessContext::get_proc_address, options);
+  Engine broken = test::own_engine(options);
   try {
     broken.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, naive);
     FAIL("compiled");
@@ -357,8 +268,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
     const std::size_t at = text.find("alphabet"), directive = text.rfind("#line ", at), after = text.find('\n', directive) + 1;
     const auto line = std::stoi(text.substr(directive + 6)) + std::count(text.begin() + static_cast<std::ptrdiff_t>(after),
                                                                          text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    CHECK(std::string(error.what()).find("0:" + std::to_string(line)) != std::string::npos);
-    CHECK(std::string(error.what()).find("alphabet") != std::string::npos);
+    CHECK(contains(error.what(), "0:" + std::to_string(line)));
+    CHECK(contains(error.what(), "alphabet"));
   }
-  broken.release();
 }

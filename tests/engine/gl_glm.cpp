@@ -1,18 +1,13 @@
 // Products of glm's matrices on a device against glm's own.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <glgemm/glm.hpp>
-#include <glgemm/plan.hpp>
-#include <limits>
 #include <random>
 #include <span>
-#include <vector>
 
-#include "support/buffers.hpp"
-#include "support/context.hpp"
+#include "support/functions.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 

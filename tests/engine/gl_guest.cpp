@@ -1,28 +1,15 @@
 // A guest in an application's context: whatever state the application has set is the same after each call, and so is its pending
 // error.
-#include <doctest/doctest.h>
-
 #include <cstring>
-#include <functional>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/verify.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "support/application.hpp"
-#include "support/buffers.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
-#include "support/snapshot.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using test::Enums;
 using test::gl_functions;
 
 namespace {
-
-const Matrix<float> two{{2}}, three{{3}};
 
 /// What a debug context says while `listening`.
 struct Messages {
@@ -61,13 +48,21 @@ void leaves_alone(const std::string& what, GLenum pending, Messages& messages, c
   messages.complaints.clear();
 }
 
-/// A kernel that reads panels as an image where the driver can, and adds up parts of k.
-PlanOptions from_image(const Limits& limits) {
-  PlanOptions options;
-  options.kernel =
-      with(parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4"), "panels", limits.image_buffer_bytes > 0 ? 2 : 1);
-  options.split_k = 2;
-  return options;
+/// Panels are read as an image where the driver can, and parts of k are added up.
+PlanOptions from_image() {
+  return test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", 2);
+}
+
+/// What OpenGL says of a number of its state.
+GLint state(GLenum name) {
+  GLint value = -1;
+  gl_functions().GetIntegerv(name, &value);
+  return value;
+}
+GLint state(GLenum name, GLuint index) {
+  GLint value = -1;
+  gl_functions().GetIntegeri_v(name, index, &value);
+  return value;
 }
 
 /// Every public function that calls OpenGL, each between two snapshots.
@@ -90,7 +85,7 @@ void visit(GLenum pending, Messages& messages) {
     space.emplace(engine, 1, 8192);
   });
   const Gemm plain{.a = a->view(), .b = b->view(), .c = c->view()};
-  Problem problem = Engine::problem(plain);
+  const Problem problem = Engine::problem(plain);
   alone("prepare", [&] { engine.prepare({&problem, 1}); });
   alone("gemm", [&] { engine.gemm(plain); });
   alone("download", [&] { CHECK_RESULT(c->download() == host_c); });
@@ -101,46 +96,40 @@ void visit(GLenum pending, Messages& messages) {
   alone("multiply", [&] { CHECK_RESULT(engine.multiply(host_a, host_b) == host_c); });
   Report report;
   alone("gemm with a report", [&] { engine.gemm(plain, {}, &report); });
-  Gemm epilogue = plain;
+  Gemm epilogue = plain, activation = plain, nothing = plain, in_space = plain;
   epilogue.alpha = 2;
   epilogue.beta = 3;
   epilogue.epilogue = {c->view(), BiasView::for_each_row(bias->view().buffer), Activation::relu()};
-  alone("gemm with an epilogue", [&] { engine.gemm(epilogue); });
-  Gemm activation = plain;
   activation.epilogue.activation = Activation::tanh();
-  alone("gemm with an activation alone", [&] { engine.gemm(activation); });
-  Gemm nothing = plain;
   nothing.alpha = 0;
-  alone("gemm that reads nothing", [&] { engine.gemm(nothing); });
-  Gemm batch{.a = a->view(0, 0, 4, 4), .b = b->view(0, 0, 4, 4), .c = c->view(0, 0, 4, 4), .batch = {.count = 3, .stride_c = 40}};
-  alone("gemm of a batch", [&] { engine.gemm(batch); });
+  in_space.workspace = Workspace{space->view().buffer, 48, 4 * 8192 - 48};
+  const Gemm batch{
+      .a = a->view(0, 0, 4, 4), .b = b->view(0, 0, 4, 4), .c = c->view(0, 0, 4, 4), .batch = {.count = 3, .stride_c = 40}};
   const std::vector<std::int64_t> offsets{80, 0, 40};
   const std::vector<Scalar> alphas{1, 2, 3};
-  batch.batch.offsets_c = offsets;
-  batch.batch.alphas = alphas;
-  alone("gemm of a batch with items", [&] { engine.gemm(batch); });
-  alone("gemm of a batch with items, again", [&] { engine.gemm(batch); });
-  Gemm windows{.a = a16->view(), .b = b16->view(), .c = c16->view()};
-  PlanOptions short_k;
-  short_k.limits = engine.limits();
-  short_k.limits->loop_iterations = 8;
-  short_k.kernel = parse_kernel("naive");
+  Gemm items = batch;
+  items.batch.offsets_c = offsets;
+  items.batch.alphas = alphas;
+  const Gemm windows{.a = a16->view(), .b = b16->view(), .c = c16->view()};
+  const PlanOptions short_k = test::with_short_loops(engine, test::with_kernel("naive"), 8), packed = from_image();
   REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
-  alone("gemm with a workspace", [&] { engine.gemm(windows, short_k); });
-  const PlanOptions packed = from_image(engine.limits());
-  Gemm in_space = plain;
-  in_space.workspace = Workspace{space->view().buffer, 48, 4 * 8192 - 48};
-  problem = Engine::problem(plain);
   alone("prepare for panels", [&] { engine.prepare({&problem, 1}, packed); });
-  alone("gemm from panels", [&] { engine.gemm(plain, packed); });
-  alone("gemm from panels, again", [&] { engine.gemm(plain, packed); });
-  alone("gemm from panels in a workspace of the caller's", [&] { engine.gemm(in_space, packed); });
+  struct Kind {
+    const char* name;
+    Gemm product;
+    PlanOptions options{};
+  };
+  for (const Kind& kind : {Kind{"an epilogue", epilogue}, Kind{"an activation alone", activation}, Kind{"nothing read", nothing},
+                           Kind{"a batch", batch}, Kind{"items", items}, Kind{"items, again", items},
+                           Kind{"a workspace", windows, short_k}, Kind{"panels", plain, packed},
+                           Kind{"panels, again", plain, packed}, Kind{"panels in a workspace of the caller's", in_space, packed}})
+    alone("gemm with " + std::string(kind.name), [&] { engine.gemm(kind.product, kind.options); });
   alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
   alone("its download", [&] { CHECK_RESULT(c->download() == host_c); });
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
-  const Gemm group[] = {plain, batch, epilogue};
+  const Gemm group[] = {plain, items, epilogue};
   alone("grouped gemm", [&] { engine.gemm(group); });
   const Gemm bad_group[] = {plain, bad};
   alone("grouped gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad_group), std::invalid_argument); });
@@ -152,7 +141,7 @@ void visit(GLenum pending, Messages& messages) {
   alone("scope", [&] {
     const Scope scope = engine.scope();
     engine.gemm(plain);
-    engine.gemm(batch);
+    engine.gemm(items);
     engine.gemm(epilogue);
     engine.gemm(windows, short_k);
     engine.gemm(plain, packed);
@@ -245,8 +234,7 @@ TEST_CASE("a buffer that the driver refuses: its error is cleared, one of the ap
 TEST_CASE("a full stack of debug groups is left alone") {
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
-  GLint most = 0;
-  api.GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &most);
+  const GLint most = state(GL_MAX_DEBUG_GROUP_STACK_DEPTH);
   for (GLint depth = 1; depth < most; ++depth) api.PushDebugGroup(GL_DEBUG_SOURCE_APPLICATION, 0, -1, "deep");
   Messages messages;
   leaves_alone("multiply", GL_NO_ERROR, messages, [&] { CHECK_RESULT(engine.multiply({{2}}, {{3}}) == Matrix<float>{{6}}); });
@@ -257,19 +245,18 @@ TEST_CASE("a full stack of debug groups is left alone") {
 TEST_CASE("what cannot be bound again: a program flagged for deletion leaves none bound and no error") {
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
-  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+  const test::DeviceProduct product(engine);
   const GLuint program = test::make_program();
   api.UseProgram(program);
   api.DeleteProgram(program);
-  CHECK_THROWS_AS(engine.gemm({.a = a.view(), .b = b.view(), .c = b.view()}), std::invalid_argument);
-  GLint current = 0;
-  api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
-  CHECK(static_cast<GLuint>(current) == program);  // nothing was bound in its place
-  engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()});
-  api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
-  CHECK(current == 0);
+  Gemm wrong = product.gemm;
+  wrong.c = wrong.b;
+  CHECK_THROWS_AS(engine.gemm(wrong), std::invalid_argument);
+  CHECK(static_cast<GLuint>(state(GL_CURRENT_PROGRAM)) == program);  // nothing was bound in its place
+  engine.gemm(product.gemm);
+  CHECK(state(GL_CURRENT_PROGRAM) == 0);
   CHECK(api.GetError() == GL_NO_ERROR);
-  CHECK_RESULT(c.download() == Matrix<float>{{6}});
+  CHECK_RESULT(product.right());
 }
 
 TEST_CASE("what cannot be bound again: buffers that a sharing context deleted leave their bindings empty and no error") {
@@ -278,7 +265,7 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
   HeadlessContext second({.device = "", .share = &first});
   first.make_current();
   Engine& engine = test::engine();
-  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
+  const test::DeviceProduct product(engine);
   GLuint gone = 0;
   api.GenBuffers(1, &gone);
   api.BindBuffer(GL_SHADER_STORAGE_BUFFER, gone);
@@ -290,20 +277,12 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
   second.make_current();
   api.DeleteBuffers(1, &gone);
   first.make_current();
-  engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()});
-  CHECK_RESULT(c.download() == Matrix<float>{{6}});
+  engine.gemm(product.gemm);
+  CHECK_RESULT(product.right());
   CHECK(api.GetError() == GL_NO_ERROR);
-  for (const GLenum binding :
-       Enums{GL_SHADER_STORAGE_BUFFER_BINDING, GL_COPY_READ_BUFFER_BINDING, GL_COPY_WRITE_BUFFER_BINDING}) {
-    GLint bound = -1;
-    api.GetIntegerv(binding, &bound);
-    CHECK(bound == 0);
-  }
-  for (const GLuint index : {0u, 2u}) {
-    GLint bound = -1;
-    api.GetIntegeri_v(GL_SHADER_STORAGE_BUFFER_BINDING, index, &bound);
-    CHECK(bound == 0);
-  }
+  for (const GLenum binding : Enums{GL_SHADER_STORAGE_BUFFER_BINDING, GL_COPY_READ_BUFFER_BINDING, GL_COPY_WRITE_BUFFER_BINDING})
+    CHECK(state(binding) == 0);
+  for (const GLuint index : {0u, 2u}) CHECK(state(GL_SHADER_STORAGE_BUFFER_BINDING, index) == 0);
 }
 
 TEST_CASE("what cannot be bound again: textures that were deleted while they were bound") {
@@ -313,23 +292,18 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
   first.make_current();
   Engine& engine = test::engine();
   if (engine.limits().image_buffer_bytes == 0) return;  // then textures are left alone
-  const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1), space(engine, 1, 1024);
-  Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
-  const PlanOptions packed = from_image(engine.limits());
-  const auto in_image_unit = [&] {
-    GLint bound = -1;
-    api.GetIntegeri_v(GL_IMAGE_BINDING_NAME, 0, &bound);
-    return bound;
-  };
+  test::DeviceProduct product(engine);
+  const DeviceMatrix space(engine, 1, 1024);
+  const PlanOptions packed = from_image();
   for (const bool own_workspace : {false, true})
     for (const bool by_another : {true, false}) {
       CAPTURE(own_workspace);
       CAPTURE(by_another);
-      if (own_workspace) product.workspace = Workspace{space.view().buffer, 16, 4080};
+      if (own_workspace) product.gemm.workspace = Workspace{space.view().buffer, 16, 4080};
       GLuint gone[2] = {};
       api.GenTextures(2, gone);
       api.BindTexture(GL_TEXTURE_BUFFER, gone[0]);
-      api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32F, a.view().buffer);
+      api.TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32F, product.gemm.a.buffer);
       api.BindTexture(GL_TEXTURE_2D, gone[1]);
       api.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA8, 16, 16);
       api.BindImageTexture(0, gone[1], 0, GL_FALSE, 0, GL_READ_WRITE, GL_RGBA8);
@@ -339,35 +313,31 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
         api.DeleteTextures(2, gone);
         api.Finish();
         first.make_current();
-        engine.gemm(product, packed);
+        engine.gemm(product.gemm, packed);
       } else {
         const Scope scope = engine.scope();
-        engine.gemm(product, packed);
+        engine.gemm(product.gemm, packed);
         api.DeleteTextures(2, gone);
-        engine.gemm(product, packed);
+        engine.gemm(product.gemm, packed);
       }
       CHECK(api.GetError() == GL_NO_ERROR);
-      CHECK(in_image_unit() == 0);
-      GLint bound = -1;
-      api.GetIntegerv(GL_TEXTURE_BINDING_BUFFER, &bound);
-      if (!by_another || own_workspace) CHECK(bound == 0);
+      CHECK(state(GL_IMAGE_BINDING_NAME, 0) == 0);
+      if (!by_another || own_workspace) CHECK(state(GL_TEXTURE_BINDING_BUFFER) == 0);
       api.BindTexture(GL_TEXTURE_BUFFER, 0);
       CHECK(api.GetError() == GL_NO_ERROR);
-      CHECK_RESULT(c.download() == Matrix<float>{{6}});
+      CHECK_RESULT(product.right());
     }
 }
 
 TEST_CASE("in a scope: matrices come and go, and may have the names of those before") {
   Engine& engine = test::engine();
   const Scope scope = engine.scope();
-  PlanOptions options;
   for (const char* kernel : {"naive", "gemv:tile_m=1,tile_n=1", "register:tile_m=4,tile_n=4,workgroup=4,panels=1"}) {
     CAPTURE(kernel);
-    options.kernel = parse_kernel(kernel);
     for (std::int64_t m = 1; m < 40; m += 6) {
       const Matrix<float> a = random_integer_matrix(m, 64, 5, static_cast<std::uint64_t>(m)),
                           b = random_integer_matrix(64, 1, 5, 7);
-      CHECK_RESULT(engine.multiply(a, b, options) == multiply_serial(a, b));
+      CHECK_RESULT(engine.multiply(a, b, test::with_kernel(kernel)) == multiply_serial(a, b));
     }
   }
 }
@@ -375,8 +345,8 @@ TEST_CASE("in a scope: matrices come and go, and may have the names of those bef
 TEST_CASE("no texture keeps a workspace of the caller's alive") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  Engine engine(test::get_proc_address, test::engine_options());
-  const PlanOptions packed = from_image(engine.limits());
+  Engine engine = test::engine_here();
+  const PlanOptions packed = from_image();
   const auto shown = [&] {  // the buffers behind buffer textures
     std::vector<GLuint> buffers;
     for (GLuint name = 1; name < 100; ++name) {
@@ -390,9 +360,8 @@ TEST_CASE("no texture keeps a workspace of the caller's alive") {
     return buffers;
   };
   {
-    const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
-    Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
-    engine.gemm(product, packed);
+    test::DeviceProduct product(engine);
+    engine.gemm(product.gemm, packed);
     const bool image = panels(*packed.kernel) == VectorReads::image;
     CHECK(shown().size() == (image ? 1 : 0));  // the engine's own workspace
     for (const bool scoped : {false, true}) {
@@ -401,18 +370,18 @@ TEST_CASE("no texture keeps a workspace of the caller's alive") {
       api.GenBuffers(1, &space);
       api.BindBuffer(GL_ARRAY_BUFFER, space);
       api.BufferData(GL_ARRAY_BUFFER, 4096, nullptr, GL_STATIC_DRAW);
-      product.workspace = Workspace{space, 16, 4080};
+      product.gemm.workspace = Workspace{space, 16, 4080};
       std::optional<Scope> scope;
       if (scoped) scope.emplace(engine.scope());
-      engine.gemm(product, packed);
+      engine.gemm(product.gemm, packed);
       CHECK(shown().empty());
       api.DeleteBuffers(1, &space);
       CHECK_FALSE(api.IsBuffer(space));
-      product.workspace.reset();
-      engine.gemm(product, packed);
+      product.gemm.workspace.reset();
+      engine.gemm(product.gemm, packed);
       scope.reset();
       CHECK(shown().size() == (image ? 1 : 0));
-      CHECK_RESULT(c.download() == Matrix<float>{{6}});
+      CHECK_RESULT(product.right());
     }
   }
   engine.release();
@@ -423,9 +392,8 @@ TEST_CASE("no texture keeps a workspace of the caller's alive") {
 TEST_CASE("active transform feedback: products are refused, all else works; paused, products work and it can be resumed") {
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
-  const DeviceMatrix a(engine, two), b(engine, three);
-  DeviceMatrix c(engine, Matrix<float>{{-1}});
-  const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  test::DeviceProduct made(engine);
+  const Gemm& product = made.gemm;
   const GLuint program = test::make_program();
   GLuint array = 0, captured = 0, framebuffer = 0;
   api.GenFramebuffers(1, &framebuffer);
@@ -449,22 +417,19 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   alone("scope", [&] { CHECK_THROWS_AS(engine.scope(), Unsupported); });
   alone("prepare", [&] { CHECK_THROWS_AS(engine.prepare({&problem, 1}), Unsupported); });
   alone("transfers", [&] {
-    CHECK_RESULT(c.download() == Matrix<float>{{-1}});  // nothing was enqueued
-    c.upload(Matrix<float>{{-2}});
-    c.copy(a, 0, 0, 1, 1);
+    CHECK_RESULT(made.c.download() == made.before);  // nothing was enqueued
+    made.c.upload(Matrix<float>{{-2}});
+    made.c.copy(made.a, 0, 0, 1, 1);
     DeviceMatrix other(engine, 3, 3);
     other.upload(Matrix<float>(2, 2), 1, 1);
     CHECK_RESULT(other.download(1, 1, 2, 2) == Matrix<float>(2, 2));
     CHECK(engine.fence().wait());
   });
-  alone("Engine", [&] {
-    Engine other(test::get_proc_address, test::engine_options());
-    other.release();
-  });
+  alone("Engine", [&] { test::engine_here(); });
   api.PauseTransformFeedback();
   alone("gemm while paused", [&] {
     engine.gemm(product);
-    CHECK_RESULT(c.download() == Matrix<float>{{6}});
+    CHECK_RESULT(made.right());
   });
   api.ResumeTransformFeedback();
   CHECK(api.GetError() == GL_NO_ERROR);
@@ -487,19 +452,18 @@ TEST_CASE("conditional rendering drops a product's dispatches without a word, as
   if (gl_functions().es) return;  // which has none
   Engine& engine = test::engine();
   const gl::Api& api = gl_functions();
-  const DeviceMatrix a(engine, two), b(engine, three), c(engine, Matrix<float>{{-1}});
-  const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+  const test::DeviceProduct product(engine);
   GLuint query = 0;
   api.GenQueries(1, &query);
   api.BeginQuery(GL_SAMPLES_PASSED, query);
   api.EndQuery(GL_SAMPLES_PASSED);  // nothing was drawn: none passed
   api.BeginConditionalRender(query, GL_QUERY_WAIT);
   Messages messages;
-  leaves_alone("gemm", GL_NO_ERROR, messages, [&] { engine.gemm(product); });
+  leaves_alone("gemm", GL_NO_ERROR, messages, [&] { engine.gemm(product.gemm); });
   api.EndConditionalRender();
-  CHECK_RESULT(c.download() == Matrix<float>{{-1}});
-  engine.gemm(product);
-  CHECK_RESULT(c.download() == Matrix<float>{{6}});
+  CHECK_RESULT(product.c.download() == product.before);
+  engine.gemm(product.gemm);
+  CHECK_RESULT(product.right());
   api.DeleteQueries(1, &query);
 }
 
@@ -516,11 +480,10 @@ TEST_CASE("objects have labels for debuggers") {
   CHECK(label(GL_BUFFER, a.view().buffer) == "glgemm 3x4 f32");
   bool staging = !api.BufferStorage, program = false, engine_mark = false;
   for (GLuint name = 1; name < 4000; ++name) {
-    if (api.IsBuffer(name) && label(GL_BUFFER, name) == "glgemm staging") staging = true;
-    if (api.IsProgram(name) && label(GL_PROGRAM, name).starts_with("glgemm ") &&
-        label(GL_PROGRAM, name).find(" f32") != std::string::npos)
-      program = true;
-    if (api.IsProgramPipeline(name) && label(GL_PROGRAM_PIPELINE, name).starts_with("glgemm engine ")) engine_mark = true;
+    staging |= api.IsBuffer(name) && label(GL_BUFFER, name) == "glgemm staging";
+    engine_mark |= api.IsProgramPipeline(name) && label(GL_PROGRAM_PIPELINE, name).starts_with("glgemm engine ");
+    const std::string of_program = api.IsProgram(name) ? label(GL_PROGRAM, name) : "";
+    program |= of_program.starts_with("glgemm ") && contains(of_program, " f32");
   }
   CHECK(staging);
   CHECK(program);
@@ -536,114 +499,93 @@ using test::text;
 
 /// The list in Engine::gemm's comment, for a product of one dispatch on three operands: in a scope,
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
-/// and on top of that outside, where nothing is bound.
-const CallCounts outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
-                               {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
-                               {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
-                               {"glUseProgram", 1},     {"glBindBufferBase", 3}};
-/// The same where a program and a range of a buffer at each binding are bound.
-const CallCounts outside_scope_bound{{"glIsBuffer", 9},       {"glBindBuffer", 6},    {"glGetBufferParameteri64v", 3},
-                                     {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1}, {"glGetBooleanv", 1},
-                                     {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3}, {"glGetInteger64i_v", 6},
-                                     {"glIsProgram", 1},      {"glUseProgram", 1},    {"glBindBufferRange", 3}};
+/// on top of that outside, whatever is bound,
+const CallCounts outside_scope{
+    {"glIsBuffer", 3},    {"glBindBuffer", 6},  {"glGetBufferParameteri64v", 3}, {"glPushDebugGroup", 1},  {"glPopDebugGroup", 1},
+    {"glGetBooleanv", 1}, {"glGetIntegerv", 5}, {"glGetIntegeri_v", 3},          {"glGetInteger64i_v", 6}, {"glUseProgram", 1}};
+/// where nothing is bound,
+const CallCounts nothing_bound{{"glBindBufferBase", 3}};
+/// and where a program and a range of a buffer at each binding are bound.
+const CallCounts all_bound{{"glIsBuffer", 6}, {"glIsProgram", 1}, {"glBindBufferRange", 3}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
 /// what is sent as uniforms.
 const CallCounts packed_in_scope{
     {"glUseProgram", 2}, {"glBindBufferRange", 5}, {"glBindImageTexture", 1}, {"glMemoryBarrier", 2}, {"glDispatchCompute", 3}};
 const CallCounts packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
 
-CallCounts times(std::int64_t count, CallCounts calls) {
-  for (auto& [name, n] : calls) n *= count;
-  return calls;
-}
-
-CallCounts sum(CallCounts a, const CallCounts& b) {
-  for (const auto& [name, n] : b) a[name] += n;
-  return a;
+CallCounts sum(std::initializer_list<CallCounts> all, std::int64_t times = 1) {
+  CallCounts result;
+  for (const CallCounts& calls : all)
+    for (const auto& [name, count] : calls) result[name] += times * count;
+  return result;
 }
 
 }  // namespace
 
 TEST_CASE("a repeated product makes the declared calls and no other") {
   test::context();
-  EngineOptions options = test::engine_options();
-  options.check_context = false;  // which adds two calls
-  Engine engine(test::counting_loader, options);
-  {
-    const DeviceMatrix a(engine, random_matrix(40, 50, 1)), b(engine, random_matrix(50, 30, 2)), c(engine, 40, 30);
-    const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), d(engine, random_matrix(40, 30, 4));
-    const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
-    PlanOptions tiled, packed;
-    tiled.kernel = parse_kernel("tiled:tile=8");
-    engine.gemm(product, tiled);
+  Engine engine = test::counting_engine();
+  const test::DeviceProduct made(engine, 40, 30, 50);
+  const Gemm& product = made.gemm;
+  const PlanOptions tiled = test::with_kernel("tiled:tile=8");
+  const auto ten = [&](const PlanOptions& options) {
     test::reset_calls();
-    for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
-    CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope))));
-    if (engine.limits().image_buffer_bytes > 0) {
-      packed.kernel = parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2");
-      packed.split_k = 1;
-      engine.gemm(product, packed);
-      test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(product, packed);
-      CallCounts called = test::calls();
-      for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
-      CHECK(text(called) == text(times(10, sum(packed_in_scope, sum(outside_scope, packed_outside_scope)))));
-    }
-    {
-      const test::Application application;
-      test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
-      CHECK(text(test::calls()) == text(times(10, sum(in_scope, outside_scope_bound))));
-    }
-    {
-      const Scope scope = engine.scope();
-      engine.gemm(product, tiled);  // asks for the buffers' sizes once
-      test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(product, tiled);
-      CHECK(text(test::calls()) == text(times(10, in_scope)));
-      // Other offsets, sizes and scalars are sent as uniforms, and nothing else changes.
-      Gemm other = product;
-      other.alpha = 3;
-      other.a = a.view(8, 0, 20, 50);
-      other.c = c.view(0, 0, 20, 30);
-      test::reset_calls();
-      engine.gemm(other, tiled);
-      CallCounts called = test::calls();
-      CHECK(called.erase("glProgramUniform4i") + called.erase("glProgramUniform1f") == 2);
-      CHECK(text(called) == text(in_scope));
-    }
-    // Whatever the product, once repeated: no allocation, no compiling, no error asked for.
-    Gemm epilogue = product;
-    epilogue.beta = 1;
-    epilogue.epilogue = {d.view(), BiasView::for_each_column(bias.view().buffer), Activation::gelu_erf()};
-    const std::vector<std::int64_t> offsets{0, 600};
-    const Gemm items{
-        .a = a.view(0, 0, 20, 50), .b = b.view(), .c = {c.view().buffer, 20, 30}, .batch = {.count = 2, .offsets_c = offsets}};
-    const DeviceMatrix a16(engine, 20, 300, Type::f16), b16(engine, 300, 10, Type::f16), c16(engine, 20, 10, Type::f16);
-    const Gemm windows{.a = a16.view(), .b = b16.view(), .c = c16.view()};
-    PlanOptions short_k;
-    short_k.limits = engine.limits();
-    short_k.limits->loop_iterations = 100;
-    REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
-    const Gemm group[] = {epilogue, items};
-    const auto all = [&] {
-      engine.gemm(group);
-      engine.gemm(windows, short_k);
-    };
-    all();
-    test::reset_calls();
-    all();
-    all();
-    CallCounts called = test::calls();
-    for (const auto& declared : sum(in_scope, outside_scope)) {
-      const std::string& name = declared.first;
-      CAPTURE(name);
-      CHECK(called.erase(name) == 1);
-    }
-    for (const char* name : {"glProgramUniform1i", "glProgramUniform3i", "glProgramUniform4i", "glProgramUniform1f",
-                             "glInvalidateBufferData", "glBufferSubData", "glBindImageTexture"})
-      called.erase(name);
-    CHECK(text(called).empty());
+    for (int i = 0; i < 10; ++i) engine.gemm(product, options);
+    return test::calls();
+  };
+  engine.gemm(product, tiled);
+  CHECK(text(ten(tiled)) == text(sum({in_scope, outside_scope, nothing_bound}, 10)));
+  if (engine.limits().image_buffer_bytes > 0) {
+    const PlanOptions packed = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", 1);
+    engine.gemm(product, packed);
+    CallCounts called = ten(packed);
+    for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
+    CHECK(text(called) == text(sum({packed_in_scope, outside_scope, nothing_bound, packed_outside_scope}, 10)));
   }
-  engine.release();
+  {
+    const test::Application application;
+    CHECK(text(ten(tiled)) == text(sum({in_scope, outside_scope, all_bound}, 10)));
+  }
+  {
+    const Scope scope = engine.scope();
+    engine.gemm(product, tiled);  // asks for the buffers' sizes once
+    CHECK(text(ten(tiled)) == text(sum({in_scope}, 10)));
+    // Other offsets, sizes and scalars are sent as uniforms, and nothing else changes.
+    Gemm other = product;
+    other.alpha = 3;
+    other.a = made.a.view(8, 0, 20, 50);
+    other.c = made.c.view(0, 0, 20, 30);
+    test::reset_calls();
+    engine.gemm(other, tiled);
+    CallCounts called = test::calls();
+    CHECK(called.erase("glProgramUniform4i") + called.erase("glProgramUniform1f") == 2);
+    CHECK(text(called) == text(in_scope));
+  }
+  // Whatever the product, once repeated: no allocation, no compiling, no error asked for.
+  const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), d(engine, random_matrix(40, 30, 4));
+  Gemm epilogue = product;
+  epilogue.beta = 1;
+  epilogue.epilogue = {d.view(), BiasView::for_each_column(bias.view().buffer), Activation::gelu_erf()};
+  const std::vector<std::int64_t> offsets{0, 600};
+  const Gemm items{.a = made.a.view(0, 0, 20, 50),
+                   .b = product.b,
+                   .c = {product.c.buffer, 20, 30},
+                   .batch = {.count = 2, .offsets_c = offsets}};
+  const DeviceMatrix a16(engine, 20, 300, Type::f16), b16(engine, 300, 10, Type::f16), c16(engine, 20, 10, Type::f16);
+  const Gemm windows{.a = a16.view(), .b = b16.view(), .c = c16.view()};
+  const PlanOptions short_k = test::with_short_loops(engine);
+  REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
+  const Gemm group[] = {epilogue, items};
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) test::reset_calls();
+    engine.gemm(group);
+    engine.gemm(windows, short_k);
+  }
+  CallCounts called = test::calls();
+  for (const auto& declared : sum({in_scope, outside_scope, nothing_bound}))
+    CHECK_MESSAGE(called.erase(declared.first) == 1, declared.first);
+  for (const char* name : {"glProgramUniform1i", "glProgramUniform3i", "glProgramUniform4i", "glProgramUniform1f",
+                           "glInvalidateBufferData", "glBufferSubData", "glBindImageTexture"})
+    called.erase(name);
+  CHECK(text(called).empty());
 }

@@ -1,16 +1,8 @@
 // What a repeated product costs: its OpenGL calls in a scope, and its allocations, of which there are none.
-#include <doctest/doctest.h>
-
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
 #include <map>
-#include <optional>
-#include <string>
 
 #include "support/allocations.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
@@ -20,36 +12,15 @@ using test::allocations;
 using test::CallCounts;
 using test::text;
 
-/// A product with all that is its own: matrices on the device, and the kernel that is asked for.
-struct Repeated {
+/// A product that is run again and again, with the kernel that is asked for.
+struct Repeated : test::DeviceProduct {
   std::string name;
-  DeviceMatrix a, b, c;
-  Gemm product;
   PlanOptions options;
 
-  Repeated(const char* what, Engine& engine, std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel = nullptr,
+  Repeated(const char* called, Engine& engine, std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel = nullptr,
            std::int64_t split_k = 0)
-      : name(what),
-        a(engine, random_matrix(m, k, 1)),
-        b(engine, random_matrix(k, n, 2)),
-        c(engine, m, n),
-        product{.a = a.view(), .b = b.view(), .c = c.view()} {
-    if (kernel) options.kernel = test::kernel_here(kernel);
-    options.split_k = split_k;
-  }
+      : DeviceProduct(engine, m, n, k), name(called), options(kernel ? test::with_kernel(kernel, split_k) : PlanOptions()) {}
 };
-
-Engine counting_test_engine() {
-  EngineOptions options = test::engine_options();
-  options.check_context = false;
-  return Engine(test::counting_loader, options);
-}
-
-std::int64_t count_of(const CallCounts& calls) {
-  std::int64_t result = 0;
-  for (const auto& [name, count] : calls) result += count;
-  return result;
-}
 
 /// The calls that a dispatch written by hand needs where no uniform changes: the program, its buffers (and images), a barrier,
 /// the dispatch.
@@ -68,78 +39,71 @@ std::int64_t by_hand(const Plan& plan) {
 
 TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, barriers and dispatches are OpenGL's to do") {
   test::context();
-  Engine engine = counting_test_engine();
-  {
-    const Repeated products[] = {
-        {"naive", engine, 40, 30, 50, "naive"},
-        {"tiled", engine, 40, 30, 50, "tiled:tile=8"},
-        {"small", engine, 40, 30, 50, "small"},
-        {"gemv", engine, 100, 1, 64, "gemv"},
-        {"gemv of a row", engine, 1, 100, 64, "gemv:tile_m=2,panels=1", 1},
-        {"gemv in parts", engine, 100, 2, 64, "gemv:tile_n=2,panels=2", 2},
-        {"register from the operands", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=0", 1},
-        {"register from panels", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=1", 1},
-        {"register from an image", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 1},
-        {"register in parts", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 3},
-        {"the planner's own", engine, 40, 30, 50},
-    };
-    for (const Repeated& repeated : products) {
-      CAPTURE(repeated.name);
-      const Scope scope = engine.scope();
-      Report report;
-      engine.gemm(repeated.product, repeated.options, &report);
-      engine.gemm(repeated.product, repeated.options);
-      test::reset_calls();
-      for (int i = 0; i < 10; ++i) engine.gemm(repeated.product, repeated.options);
-      const CallCounts called = test::calls();
-      for (const auto& entry : called) {
-        const std::string& name = entry.first;
-        CAPTURE(name);
-        const bool declared = name == "glUseProgram" || name == "glBindBufferRange" || name == "glBindImageTexture" ||
-                              name.starts_with("glProgramUniform") || name == "glMemoryBarrier" || name == "glDispatchCompute";
-        CHECK(declared);
-      }
-      CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
-      const double ratio = static_cast<double>(count_of(called)) / 10 / static_cast<double>(by_hand(*report.plan));
-      MESSAGE("ratio: GL calls of a repeated product in a scope over a dispatch by hand, ", repeated.name, ": ", ratio, " (",
-              text(called), "for 10)");
-      CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
+  Engine engine = test::counting_engine();
+  const Repeated products[] = {
+      {"naive", engine, 40, 30, 50, "naive"},
+      {"tiled", engine, 40, 30, 50, "tiled:tile=8"},
+      {"small", engine, 40, 30, 50, "small"},
+      {"gemv", engine, 100, 1, 64, "gemv"},
+      {"gemv of a row", engine, 1, 100, 64, "gemv:tile_m=2,panels=1", 1},
+      {"gemv in parts", engine, 100, 2, 64, "gemv:tile_n=2,panels=2", 2},
+      {"register from the operands", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=0", 1},
+      {"register from panels", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=1", 1},
+      {"register from an image", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 1},
+      {"register in parts", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 3},
+      {"the planner's own", engine, 40, 30, 50},
+  };
+  for (const Repeated& repeated : products) {
+    CAPTURE(repeated.name);
+    const Scope scope = engine.scope();
+    Report report;
+    engine.gemm(repeated.gemm, repeated.options, &report);
+    engine.gemm(repeated.gemm, repeated.options);
+    test::reset_calls();
+    for (int i = 0; i < 10; ++i) engine.gemm(repeated.gemm, repeated.options);
+    const CallCounts called = test::calls();
+    for (const auto& entry : called) {
+      const std::string& name = entry.first;
+      const bool declared = name == "glUseProgram" || name == "glBindBufferRange" || name == "glBindImageTexture" ||
+                            name.starts_with("glProgramUniform") || name == "glMemoryBarrier" || name == "glDispatchCompute";
+      CHECK_MESSAGE(declared, name);
     }
+    CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
+    const double ratio = static_cast<double>(test::all_calls()) / 10 / static_cast<double>(by_hand(*report.plan));
+    MESSAGE("ratio: GL calls of a repeated product in a scope over a dispatch by hand, ", repeated.name, ": ", ratio, " (",
+            text(called), "for 10)");
+    CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
   }
-  engine.release();
 }
 
 TEST_CASE("enqueueing a repeated product allocates nothing") {
   test::context();
-  Engine engine = counting_test_engine();
-  {
-    const Repeated naive("naive", engine, 40, 30, 50, "naive");
-    const Repeated packed("register in parts", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 3);
-    const Repeated row("gemv of a row", engine, 1, 100, 64, "gemv");
-    const Repeated own("the planner's own", engine, 40, 30, 50);
-    Repeated epilogue("an epilogue", engine, 40, 30, 50, "tiled:tile=8");
-    const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), residual(engine, random_matrix(40, 30, 4));
-    epilogue.product.beta = 2;
-    epilogue.product.epilogue = {residual.view(), BiasView::for_each_column(bias.view().buffer), Activation::relu()};
-    Repeated batch("a batch", engine, 40, 30, 50, "small");
-    batch.product.a.rows = batch.product.c.rows = 4;
-    batch.product.batch = {.count = 10, .stride_a = 200, .stride_c = 120};
-    for (const bool scoped : {true, false})
-      for (const Repeated* repeated : std::initializer_list<const Repeated*>{&naive, &packed, &row, &own, &epilogue, &batch}) {
-        CAPTURE(repeated->name);
-        CAPTURE(scoped);
-        std::optional<Scope> scope;
-        if (scoped) scope.emplace(engine.scope());
-        for (int i = 0; i < 3; ++i) engine.gemm(repeated->product, repeated->options);
-        allocations = {};
-        allocations.armed = true;
-        for (int i = 0; i < 10; ++i) engine.gemm(repeated->product, repeated->options);
-        allocations.armed = false;
-        const auto found = allocations;
-        std::string sizes;
-        for (std::int64_t i = 0; i < found.count && i < 8; ++i) sizes += std::to_string(found.sizes[i]) + " ";
-        CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
-      }
-  }
-  engine.release();
+  Engine engine = test::counting_engine();
+  const Repeated naive("naive", engine, 40, 30, 50, "naive");
+  const Repeated packed("register in parts", engine, 40, 30, 50, "register:tile_m=4,tile_n=4,workgroup=4,panels=2", 3);
+  const Repeated row("gemv of a row", engine, 1, 100, 64, "gemv");
+  const Repeated own("the planner's own", engine, 40, 30, 50);
+  Repeated epilogue("an epilogue", engine, 40, 30, 50, "tiled:tile=8");
+  const DeviceMatrix bias(engine, random_matrix(1, 30, 3)), residual(engine, random_matrix(40, 30, 4));
+  epilogue.gemm.beta = 2;
+  epilogue.gemm.epilogue = {residual.view(), BiasView::for_each_column(bias.view().buffer), Activation::relu()};
+  Repeated batch("a batch", engine, 40, 30, 50, "small");
+  batch.gemm.a.rows = batch.gemm.c.rows = 4;
+  batch.gemm.batch = {.count = 10, .stride_a = 200, .stride_c = 120};
+  for (const bool scoped : {true, false})
+    for (const Repeated* repeated : std::initializer_list<const Repeated*>{&naive, &packed, &row, &own, &epilogue, &batch}) {
+      CAPTURE(repeated->name);
+      CAPTURE(scoped);
+      std::optional<Scope> scope;
+      if (scoped) scope.emplace(engine.scope());
+      for (int i = 0; i < 3; ++i) engine.gemm(repeated->gemm, repeated->options);
+      allocations = {};
+      allocations.armed = true;
+      for (int i = 0; i < 10; ++i) engine.gemm(repeated->gemm, repeated->options);
+      allocations.armed = false;
+      const auto found = allocations;
+      std::string sizes;
+      for (std::int64_t i = 0; i < found.count && i < 8; ++i) sizes += std::to_string(found.sizes[i]) + " ";
+      CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
+    }
 }

@@ -1,67 +1,46 @@
 // Jobs, and long products in slices: the bits are gemm's, budgets are kept, and nothing is lost or left behind.
-#include <doctest/doctest.h>
-
 #include <chrono>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "support/application.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
-#include "support/snapshot.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using namespace std::chrono_literals;
+using test::with_kernel;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-PlanOptions with_kernel(const char* kernel, std::int64_t split_k = 0) {
-  PlanOptions options;
-  options.kernel = test::kernel_here(kernel);
-  options.split_k = split_k;
-  return options;
-}
 
 /// To its end. On a driver that is still busy with the last slices it enqueues nothing.
 void finish(Job& job, std::chrono::nanoseconds budget = 1s) {
   while (!job.advance(budget)) std::this_thread::yield();
 }
 
-/// A product on random matrices, and the C that gemm() makes of it.
-struct Sample {
-  Matrix<float> before;
-  DeviceMatrix a, b, c;
-  Gemm product;
+/// A product on random matrices, of which no sum is exact, and the C that gemm() makes of it.
+struct Sample : test::DeviceProduct {
   PlanOptions options;
 
-  Sample(Engine& engine, std::int64_t m, std::int64_t n, std::int64_t k, const PlanOptions& how)
-      : before(random_matrix(m, n, 3)),
-        a(engine, random_matrix(m, k, 1)),
-        b(engine, random_matrix(k, n, 2)),
-        c(engine, before),
-        product{.a = a.view(), .b = b.view(), .beta = 0.5, .c = c.view()},
-        options(how) {}
+  Sample(Engine& engine, std::int64_t m, std::int64_t n, std::int64_t k, const PlanOptions& chosen)
+      : DeviceProduct(engine, random_matrix(m, k, 1), random_matrix(k, n, 2), Op::none, Op::none, 0.5), options(chosen) {
+    before = random_matrix(m, n, 3);
+    c.upload(before);
+  }
   Matrix<float> by_gemm(Engine& engine) {
-    engine.gemm(product, options);
+    engine.gemm(gemm, options);
     Matrix<float> result = c.download();
     c.upload(before);
     return result;
   }
 };
 
-Engine counting_engine(std::chrono::nanoseconds longest = 100ms, bool self_check = true) {
-  EngineOptions options;
-  options.check_context = false;
+/// Its dispatches are planned to take so long at most.
+Engine engine_of_short_dispatches(std::chrono::nanoseconds longest, bool self_check = true) {
+  EngineOptions options = test::counting_options();
   options.self_check = self_check;
   options.max_dispatch = longest;
-  return Engine(test::counting_loader, options);
+  return test::counting_engine(options);
 }
 
 std::int64_t called(const char* name) {
@@ -90,41 +69,41 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
   pieces.limits->loop_iterations = 30;  // windows of k
   small_workspace.workspace_bytes = 6000;
   const DeviceMatrix residual(engine, random_matrix(60, 50, 4)), bias(engine, random_matrix(1, 60, 5));
-  const auto offsets = std::make_unique<std::vector<std::int64_t>>(std::vector<std::int64_t>{2000, 0, 1000});
-  const auto alphas = std::make_unique<std::vector<Scalar>>(std::vector<Scalar>{1, -2, 0.5});
+  const std::vector<std::int64_t> offsets{2000, 0, 1000};
+  const std::vector<Scalar> alphas{1, -2, 0.5};
   const auto batch = [](Sample& sample) {  // of three
-    sample.product.a.rows = sample.product.c.rows = 20;
-    sample.product.batch = {.count = 3, .stride_a = 20 * 70, .stride_c = 20 * 50};
+    sample.gemm.a.rows = sample.gemm.c.rows = 20;
+    sample.gemm.batch = {.count = 3, .stride_a = 20 * 70, .stride_c = 20 * 50};
   };
   struct Case {
     std::string name;
     PlanOptions options;
-    std::function<void(Sample&)> change;
+    std::function<void(Sample&)> change = [](Sample&) {};
     bool has_pieces = false;
   };
   const Case cases[] = {
-      {"naive", with_kernel("naive"), [](Sample&) {}},
-      {"pieces", pieces, [](Sample&) {}, true},
+      {"naive", with_kernel("naive")},
+      {.name = "pieces", .options = pieces, .has_pieces = true},
       {"epilogue", with_kernel("naive"),
        [&](Sample& sample) {
-         sample.product.epilogue = {residual.view(), BiasView::for_each_row(bias.view().buffer), Activation::leaky_relu(0.1)};
+         sample.gemm.epilogue = {residual.view(), BiasView::for_each_row(bias.view().buffer), Activation::leaky_relu(0.1)};
        }},
       {"batch", with_kernel("tiled:tile=8"), batch},
       {"items", with_kernel("tiled:tile=8"),
        [&](Sample& sample) {
          batch(sample);
-         sample.product.batch.offsets_c = *offsets;
-         sample.product.batch.alphas = *alphas;
+         sample.gemm.batch.offsets_c = offsets;
+         sample.gemm.batch.alphas = alphas;
        }},
       {"items of a small kernel", with_kernel("small"), batch},
-      {"panels", small_workspace, [](Sample&) {}, true},
+      {.name = "panels", .options = small_workspace, .has_pieces = true},
       {"parts of k, transposed", with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=1", 3),
        [](Sample& sample) {
-         sample.product.op_a = Op::transpose;
-         sample.product.a.layout = sample.product.c.layout = Layout::column_major;
-         std::swap(sample.product.a.rows, sample.product.a.columns);
+         sample.gemm.op_a = Op::transpose;
+         sample.gemm.a.layout = sample.gemm.c.layout = Layout::column_major;
+         std::swap(sample.gemm.a.rows, sample.gemm.a.columns);
        }},
-      {"panels of B", with_kernel("gemv:panels=1"), [](Sample&) {}},
+      {"panels of B", with_kernel("gemv:panels=1")},
   };
   const std::chrono::nanoseconds budgets[] = {1ns, 20us, 100us};
   for (const Case& test : cases) {
@@ -132,7 +111,7 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
     Sample sample(engine, 60, 50, 70, test.options);
     test.change(sample);
     const Matrix<float> expected = sample.by_gemm(engine);
-    std::optional<Gemm> product(sample.product);
+    std::optional<Gemm> product(sample.gemm);
     Job job = engine.start(*product, sample.options);
     product.reset();
     const PlanSize whole = size(job.plan());
@@ -157,10 +136,10 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
   // Spans may go before the job is done, though each item is a piece of its own.
   Sample sample(engine, 60, 50, 70, pieces);
   batch(sample);
-  auto own = std::make_unique<std::vector<std::int64_t>>(*offsets);
-  sample.product.batch.offsets_c = *own;
+  auto own = std::make_unique<std::vector<std::int64_t>>(offsets);
+  sample.gemm.batch.offsets_c = *own;
   const Matrix<float> expected = sample.by_gemm(engine);
-  Job job = engine.start(sample.product, sample.options);
+  Job job = engine.start(sample.gemm, sample.options);
   CHECK(!job.plan().items_in_buffer);
   std::fill(own->begin(), own->end(), 0);
   own.reset();
@@ -175,32 +154,32 @@ TEST_CASE("other products and jobs may run between the advances of a job") {
       items(engine, 20, 30, 40, with_kernel("tiled:tile=8")), other_items(engine, 20, 30, 40, with_kernel("tiled:tile=8"));
   const std::vector<std::int64_t> offsets{0};
   const std::vector<Scalar> two{2}, three{3};
-  items.product.batch.offsets_c = other_items.product.batch.offsets_c = offsets;
-  items.product.batch.alphas = two;
-  other_items.product.batch.alphas = three;
+  items.gemm.batch.offsets_c = other_items.gemm.batch.offsets_c = offsets;
+  items.gemm.batch.alphas = two;
+  other_items.gemm.batch.alphas = three;
   Sample* const samples[] = {&first, &second, &items, &other_items};
   std::vector<Matrix<float>> expected;
   for (Sample* sample : samples) expected.push_back(sample->by_gemm(engine));
   const Matrix<float> expected_between = between.by_gemm(engine);
   std::vector<Job> jobs;
-  for (Sample* sample : samples) jobs.push_back(engine.start(sample->product, sample->options));
+  for (Sample* sample : samples) jobs.push_back(engine.start(sample->gemm, sample->options));
   for (bool more = true; more;) {
     more = false;
     for (Job& job : jobs) more |= !job.advance(1ns);
     between.c.upload(between.before);
-    engine.gemm(between.product, between.options);
+    engine.gemm(between.gemm, between.options);
     CHECK(between.c.download() == expected_between);
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) CHECK(samples[i]->c.download() == expected[i]);
 
   // A workspace of the caller's.
-  const std::int64_t bytes = engine.workspace_bytes(first.product, packed);
+  const std::int64_t bytes = engine.workspace_bytes(first.gemm, packed);
   const DeviceMatrix workspace(engine, bytes / 4 + 64, 1);
-  first.product.workspace = Workspace{workspace.view().buffer, 256, bytes};
+  first.gemm.workspace = Workspace{workspace.view().buffer, 256, bytes};
   first.c.upload(first.before);
-  Job job = engine.start(first.product, packed);
+  Job job = engine.start(first.gemm, packed);
   CHECK(!job.advance(1ns));
-  engine.gemm(between.product, between.options);
+  engine.gemm(between.gemm, between.options);
   finish(job);
   CHECK(first.c.download() == expected[0]);
 }
@@ -216,7 +195,7 @@ TEST_CASE("a job keeps its budget") {
     const Clock::time_point begin = Clock::now();
     CHECK(sample.by_gemm(engine) == expected);
     const std::chrono::duration<double> plain = Clock::now() - begin;
-    Job job = engine.start(sample.product, sample.options);
+    Job job = engine.start(sample.gemm, sample.options);
     std::int64_t late = 0, known = 0;
     while (!job.done()) {
       const JobReport before = job.report();
@@ -238,63 +217,57 @@ TEST_CASE("a job keeps its budget") {
 
 TEST_CASE("once the rate is known, a slice is worth at most a fifth of the budget, and all at most one slice more than it") {
   test::context();
-  Engine engine = counting_engine();
+  Engine engine = test::counting_engine();
+  const Pretence pretence;
+  Sample sample(engine, 200, 200, 200, with_kernel("naive"));
   {
-    const Pretence pretence;
-    Sample sample(engine, 200, 200, 200, with_kernel("naive"));
-    {
-      Job first = engine.start(sample.product, sample.options);
-      while (first.report().rate == 0 || first.progress() < 0.2) first.advance(1ms);
-    }
-    constexpr double all = 200 * 200 * 200, workgroup = 64 * 200;  // as large as a slice may always be
-    for (const auto budget : {300us, 1000us, 3000us}) {
-      Job job = engine.start(sample.product, sample.options);
-      const double expected = job.report().rate * std::chrono::duration<double>(budget).count();
-      test::pretend_busy(true);  // so that nothing is learnt meanwhile, but from slices that take too long
-      job.advance(budget);
-      test::pretend_busy(false);
-      const double work = job.progress() * all, slice = std::max(0.2001 * expected, workgroup);
-      CHECK(work > 0);
-      CHECK(work <= expected + slice);
-      CHECK(work <= slice * static_cast<double>(job.report().slices));
-    }
+    Job first = engine.start(sample.gemm, sample.options);
+    while (first.report().rate == 0 || first.progress() < 0.2) first.advance(1ms);
   }
-  engine.release();
+  constexpr double all = 200 * 200 * 200, workgroup = 64 * 200;  // as large as a slice may always be
+  for (const auto budget : {300us, 1000us, 3000us}) {
+    Job job = engine.start(sample.gemm, sample.options);
+    const double expected = job.report().rate * std::chrono::duration<double>(budget).count();
+    test::pretend_busy(true);  // so that nothing is learnt meanwhile, but from slices that take too long
+    job.advance(budget);
+    test::pretend_busy(false);
+    const double work = job.progress() * all, slice = std::max(0.2001 * expected, workgroup);
+    CHECK(work > 0);
+    CHECK(work <= expected + slice);
+    CHECK(work <= slice * static_cast<double>(job.report().slices));
+  }
 }
 
 TEST_CASE("work does not pile up on a device that is busy, and what it says later is learnt") {
   test::context();
-  Engine engine = counting_engine();
-  {
-    const Pretence pretence;
-    Sample sample(engine, 64, 64, 64, with_kernel("naive"));  // 64 workgroups
-    const Matrix<float> expected = sample.by_gemm(engine);
-    Job job = engine.start(sample.product, sample.options);
-    test::pretend_busy(true);
-    for (int i = 0; i < 5; ++i) CHECK(!job.advance(1ns));
-    CHECK(job.report().advances == 2);
-    CHECK(job.report().rate == 0);
-    test::reset_calls();
-    CHECK(!job.advance(1h));
-    CHECK(called("glDispatchCompute") == 0);
-    CHECK(called("glUseProgram") == 0);
-    test::pretend_busy(false);
-    sample.c.download();  // waits
-    CHECK(!job.advance(1ns));
-    CHECK(job.report().advances == 3);
-    CHECK(job.report().rate > 0);
-    finish(job);
-    CHECK(sample.c.download() == expected);
-    CHECK(engine.start(sample.product, sample.options).report().rate > 0);  // the engine remembers
-  }
-  engine.release();
+  Engine engine = test::counting_engine();
+  const Pretence pretence;
+  Sample sample(engine, 64, 64, 64, with_kernel("naive"));  // 64 workgroups
+  const Matrix<float> expected = sample.by_gemm(engine);
+  Job job = engine.start(sample.gemm, sample.options);
+  test::pretend_busy(true);
+  for (int i = 0; i < 5; ++i) CHECK(!job.advance(1ns));
+  CHECK(job.report().advances == 2);
+  CHECK(job.report().rate == 0);
+  test::reset_calls();
+  CHECK(!job.advance(1h));
+  CHECK(called("glDispatchCompute") == 0);
+  CHECK(called("glUseProgram") == 0);
+  test::pretend_busy(false);
+  sample.c.download();  // waits
+  CHECK(!job.advance(1ns));
+  CHECK(job.report().advances == 3);
+  CHECK(job.report().rate > 0);
+  finish(job);
+  CHECK(sample.c.download() == expected);
+  CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);  // the engine remembers
 }
 
 TEST_CASE("a cancelled job writes no more") {
   Engine& engine = test::engine();
   Sample sample(engine, 64, 64, 64, with_kernel("naive"));
   const Matrix<float> expected = sample.by_gemm(engine);
-  Job job = engine.start(sample.product, sample.options);
+  Job job = engine.start(sample.gemm, sample.options);
   CHECK(!job.advance(1ns));
   const double progress = job.progress();
   CHECK(progress > 0);
@@ -307,9 +280,8 @@ TEST_CASE("a cancelled job writes no more") {
   CHECK(sample.c.download() == in_part);
   std::int64_t written = 0, kept = 0;
   for (std::int64_t i = 0; i < in_part.size(); ++i) {
-    const std::size_t at = static_cast<std::size_t>(i);
-    written += in_part.elements()[at] == expected.elements()[at];
-    kept += in_part.elements()[at] == sample.before.elements()[at];
+    written += in_part.data()[i] == expected.data()[i];
+    kept += in_part.data()[i] == sample.before.data()[i];
   }
   CHECK(written > 0);
   CHECK(kept > 0);
@@ -319,7 +291,7 @@ TEST_CASE("a cancelled job writes no more") {
 TEST_CASE("a job without work is done when it starts, and bad input is refused") {
   Engine& engine = test::engine();
   Sample sample(engine, 20, 20, 20, with_kernel("naive"));
-  Gemm empty = sample.product;
+  Gemm empty = sample.gemm;
   empty.a.rows = empty.c.rows = 0;
   Job none = engine.start(empty);
   CHECK(none.done());
@@ -327,17 +299,17 @@ TEST_CASE("a job without work is done when it starts, and bad input is refused")
   CHECK(none.advance(1ns));
   CHECK(none.report().slices == 0);
 
-  Job job = engine.start(sample.product, sample.options);
+  Job job = engine.start(sample.gemm, sample.options);
   CHECK_THROWS_WITH_AS(job.advance(0ns), "Job::advance: a budget of 0 ns", std::invalid_argument);
   CHECK_THROWS_WITH_AS(job.advance(-3ns), "Job::advance: a budget of -3 ns", std::invalid_argument);
-  Gemm wrong = sample.product;
+  Gemm wrong = sample.gemm;
   wrong.b.rows = 10;
   CHECK_THROWS_AS(engine.start(wrong), std::invalid_argument);
-  wrong = sample.product;
+  wrong = sample.gemm;
   wrong.c.offset_bytes = 4;  // its end leaves the buffer
   CHECK_THROWS_AS(engine.start(wrong), std::invalid_argument);
-  CHECK_THROWS_AS(engine.start(sample.product, with_kernel("small:tile_m=9")), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(counting_engine(0ns), "Engine: max_dispatch is 0 ns", std::invalid_argument);
+  CHECK_THROWS_AS(engine.start(sample.gemm, with_kernel("small:tile_m=9")), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(engine_of_short_dispatches(0ns), "Engine: max_dispatch is 0 ns", std::invalid_argument);
   finish(job);
 }
 
@@ -349,16 +321,16 @@ TEST_CASE("jobs end as matrices do: with their objects, or without a call where 
   for (const bool abandoned : {false, true}) {
     CAPTURE(abandoned);
     const Pretence pretence;
-    std::optional<Engine> engine(counting_engine());
+    std::optional<Engine> engine(std::in_place, test::counting_loader, test::counting_options());
     std::optional<Sample> sample(std::in_place, *engine, 60, 50, 70, packed);
     std::optional<Job> job;
     test::limit_buffers(10000);  // less than the workspace
-    CHECK_THROWS_AS(engine->start(sample->product, sample->options), OutOfMemory);
+    CHECK_THROWS_AS(engine->start(sample->gemm, sample->options), OutOfMemory);
     test::limit_buffers(std::numeric_limits<std::int64_t>::max());
     {
-      Gemm items = sample->product;
+      Gemm items = sample->gemm;
       items.batch.offsets_c = offsets;
-      Job first = engine->start(items, with_kernel("naive")), second = engine->start(sample->product, sample->options);
+      Job first = engine->start(items, with_kernel("naive")), second = engine->start(sample->gemm, sample->options);
       first = std::move(second);  // the first one's objects go
       CHECK(!first.advance(1ns));
       job.emplace(std::move(first));
@@ -379,10 +351,7 @@ TEST_CASE("jobs end as matrices do: with their objects, or without a call where 
     job.reset();
     sample.reset();
     engine.reset();
-    if (abandoned)
-      CHECK(test::all_calls() == 0);
-    else
-      CHECK(test::count_objects() == before);
+    CHECK((abandoned ? test::all_calls() == 0 : test::count_objects() == before));
   }
 }
 
@@ -392,7 +361,7 @@ TEST_CASE("a job leaves the application's state as it was") {
   Sample sample(engine, 60, 50, 70, packed);
   const std::vector<std::int64_t> offsets{0};
   for (const bool items : {false, true}) {
-    Gemm product = sample.product;
+    Gemm product = sample.gemm;
     if (items) product.batch.offsets_c = offsets;
     const test::Application application;
     const test::Snapshot before = test::take_snapshot();
@@ -412,85 +381,73 @@ TEST_CASE("no dispatch is longer than it may be") {
   test::context();
   Matrix<float> expected;
   {
-    Engine engine = counting_engine();
-    {
-      Sample sample(engine, 64, 64, 64, with_kernel("naive"));
-      expected = sample.by_gemm(engine);
-      test::reset_calls();
-      engine.gemm(sample.product, sample.options);
-      CHECK(called("glDispatchCompute") == 1);
-      CHECK(called("glFlush") == 0);
-    }
-    engine.release();
+    Engine engine = test::counting_engine();
+    Sample sample(engine, 64, 64, 64, with_kernel("naive"));
+    expected = sample.by_gemm(engine);
+    test::reset_calls();
+    engine.gemm(sample.gemm, sample.options);
+    CHECK(called("glDispatchCompute") == 1);
+    CHECK(called("glFlush") == 0);
   }
   {
-    Engine engine = counting_engine(1ns);  // less than a workgroup takes
-    {
-      Sample sample(engine, 64, 64, 64, with_kernel("naive"));
-      for (int i = 0; i < 2; ++i) {
-        sample.c.upload(sample.before);
-        Report report;
-        if (i == 0) engine.prepare(std::vector{Engine::problem(sample.product)}, sample.options);
-        test::reset_calls();
-        engine.gemm(sample.product, sample.options, i == 0 ? nullptr : &report);
-        CHECK(called("glDispatchCompute") == 64);
-        CHECK(called("glFlush") == 64);
-        CHECK(called("glQueryCounter") >= 2 * 32);  // no more are under way at a time
-        CHECK(report.dispatches == 64 * i);
-        CHECK(sample.c.download() == expected);
-      }
-      Job job = engine.start(sample.product, sample.options);
-      job.advance(1h);
-      CHECK(job.report().slices == 64);
+    Engine engine = engine_of_short_dispatches(1ns);  // less than a workgroup takes
+    Sample sample(engine, 64, 64, 64, with_kernel("naive"));
+    for (int i = 0; i < 2; ++i) {
+      sample.c.upload(sample.before);
+      Report report;
+      if (i == 0) engine.prepare(std::vector{Engine::problem(sample.gemm)}, sample.options);
+      test::reset_calls();
+      engine.gemm(sample.gemm, sample.options, i == 0 ? nullptr : &report);
+      CHECK(called("glDispatchCompute") == 64);
+      CHECK(called("glFlush") == 64);
+      CHECK(called("glQueryCounter") >= 2 * 32);  // no more are under way at a time
+      CHECK(report.dispatches == 64 * i);
+      CHECK(sample.c.download() == expected);
     }
-    engine.release();
+    Job job = engine.start(sample.gemm, sample.options);
+    job.advance(1h);
+    CHECK(job.report().slices == 64);
   }
   constexpr auto longest = 2ms;
-  Engine engine = counting_engine(longest);
+  Engine engine = engine_of_short_dispatches(longest);
+  Sample sample(engine, 256, 256, 256, with_kernel("naive"));
+  CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
   {
-    Sample sample(engine, 256, 256, 256, with_kernel("naive"));
-    CHECK(engine.start(sample.product, sample.options).report().rate == 0);
-    {
-      const Pretence pretence;
-      test::pretend_busy(true);
-      engine.gemm(sample.product, sample.options);  // waits for its first slices
-      CHECK(engine.start(sample.product, sample.options).report().rate > 0);
-    }
-    // A product is cut by the rate of the last one, which is another where other programs took the processor: one of a few has to
-    // fit.
-    const auto cut_by_rate = [&] {
-      Report report;
-      engine.gemm(sample.product, sample.options, &report);
-      const auto slices = static_cast<double>(report.slices);
-      const double enough =
-          std::chrono::duration<double>(report.kernel_time).count() / std::chrono::duration<double>(longest).count();
-      return slices > enough / 4 && slices < 4 * enough + 4;
-    };
-    bool right = false;
-    for (int i = 0; i < 8 && !right; ++i) right = cut_by_rate();
-    CHECK(right);
+    const Pretence pretence;
+    test::pretend_busy(true);
+    engine.gemm(sample.gemm, sample.options);  // waits for its first slices
+    CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);
   }
-  engine.release();
+  // A product is cut by the rate of the last one, which is another where other programs took the processor: one of a few has to
+  // fit.
+  const auto cut_by_rate = [&] {
+    Report report;
+    engine.gemm(sample.gemm, sample.options, &report);
+    const auto slices = static_cast<double>(report.slices);
+    const double enough =
+        std::chrono::duration<double>(report.kernel_time).count() / std::chrono::duration<double>(longest).count();
+    return slices > enough / 4 && slices < 4 * enough + 4;
+  };
+  bool right = false;
+  for (int i = 0; i < 8 && !right; ++i) right = cut_by_rate();
+  CHECK(right);
 }
 
 TEST_CASE("a context that was reset is a DeviceLost") {
   test::context();
-  Engine engine = counting_engine(1ns, false);
-  {
-    const Pretence pretence;
-    Sample sample(engine, 64, 64, 64, with_kernel("naive")), other(engine, 64, 64, 64, with_kernel("tiled:tile=8"));
-    Job job = engine.start(sample.product, sample.options);
-    CHECK(!job.advance(1ns));
-    const Fence fence = job.fence();
-    test::pretend_reset(GL_GUILTY_CONTEXT_RESET);
-    CHECK_THROWS_AS(job.advance(1ns), DeviceLost);
-    CHECK_THROWS_AS(fence.wait(), DeviceLost);
-    CHECK_THROWS_AS(fence.poll(), DeviceLost);
-    CHECK_THROWS_AS(engine.gemm(other.product, other.options), DeviceLost);  // waits for its first slice
-    CHECK_THROWS_AS(engine.multiply(sample.before, random_matrix(64, 3, 1)), DeviceLost);
-    test::pretend_reset(GL_NO_ERROR);
-    CHECK(fence.wait());
-    CHECK_NOTHROW(finish(job));
-  }
-  engine.release();
+  Engine engine = engine_of_short_dispatches(1ns, false);
+  const Pretence pretence;
+  Sample sample(engine, 64, 64, 64, with_kernel("naive")), other(engine, 64, 64, 64, with_kernel("tiled:tile=8"));
+  Job job = engine.start(sample.gemm, sample.options);
+  CHECK(!job.advance(1ns));
+  const Fence fence = job.fence();
+  test::pretend_reset(GL_GUILTY_CONTEXT_RESET);
+  CHECK_THROWS_AS(job.advance(1ns), DeviceLost);
+  CHECK_THROWS_AS(fence.wait(), DeviceLost);
+  CHECK_THROWS_AS(fence.poll(), DeviceLost);
+  CHECK_THROWS_AS(engine.gemm(other.gemm, other.options), DeviceLost);  // waits for its first slice
+  CHECK_THROWS_AS(engine.multiply(sample.before, random_matrix(64, 3, 1)), DeviceLost);
+  test::pretend_reset(GL_NO_ERROR);
+  CHECK(fence.wait());
+  CHECK_NOTHROW(finish(job));
 }

@@ -1,16 +1,9 @@
 // How an engine's objects end: release, abandon and the destructor; threads and contexts; and that nothing grows meanwhile.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <exception>
 #include <fstream>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/verify.hpp>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
@@ -22,8 +15,7 @@
 #endif
 
 #include "support/application.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using test::gl_functions;
@@ -56,21 +48,41 @@ struct Everything {
     items.batch.offsets_c = offsets;
     engine->gemm(items);
     const DeviceMatrix half_a(*engine, 2, 200, Type::f16), half_b(*engine, 200, 2, Type::f16), half_c(*engine, 2, 2, Type::f16);
-    PlanOptions short_k;
-    short_k.limits = engine->limits();
-    short_k.limits->loop_iterations = 100;
+    const PlanOptions short_k = test::with_short_loops(*engine);
     const Gemm windows{.a = half_a.view(), .b = half_b.view(), .c = half_c.view()};
     REQUIRE(engine->workspace_bytes(windows, short_k) > 0);
     engine->gemm(windows, short_k);
-    PlanOptions packed;  // through the engine's texture
-    packed.kernel = with(parse_kernel("register:tile_m=4,tile_n=4,step_k=1,workgroup=4"), "panels",
-                         engine->limits().image_buffer_bytes > 0 ? 2 : 1);
-    engine->gemm(product, packed);
+    // Through the engine's texture.
+    engine->gemm(product, test::with_kernel("register:tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=2"));
     fence.emplace(engine->fence());
   }
   Everything(const Everything&) = delete;
   Everything& operator=(const Everything&) = delete;
   Gemm product() const { return {.a = a->view(), .b = b->view(), .c = c->view()}; }
+  /// All that need the engine are refused.
+  void check_refused() {
+    const Gemm product = this->product();
+    const Problem problem = Engine::problem(product);
+    const std::function<void()> calls[] = {[&] { engine->gemm(product); },
+                                           [&] { engine->gemm(std::span(&product, 1)); },
+                                           [&] { engine->multiply(two, three); },
+                                           [&] {
+                                             engine->prepare({&problem, 1});
+                                           },
+                                           [&] { engine->prepare(std::span<const Gemm>()); },
+                                           [&] { engine->prepack(b->view()); },
+                                           [&] { engine->fence(); },
+                                           [&] { engine->scope(); },
+                                           [&] { DeviceMatrix(*engine, 1, 1); },
+                                           [&] { Stopwatch watch(*engine); }};
+    for (const auto& call : calls) CHECK_THROWS_AS(call(), std::invalid_argument);
+  }
+  /// Nor do matrices move anything.
+  void check_transfers_refused() {
+    CHECK_THROWS_AS(c->download(), std::invalid_argument);
+    CHECK_THROWS_AS(c->upload(two), std::invalid_argument);
+    CHECK_THROWS_AS(c->copy(*a, 0, 0, 1, 1), std::invalid_argument);
+  }
   /// The programs that the engine said it compiled.
   std::size_t compiled() const {
     return static_cast<std::size_t>(
@@ -99,14 +111,7 @@ TEST_CASE("release with the context current leaves no object behind; the rest ma
     Everything all;
     CHECK(test::count_objects() != before);
     all.engine->release();
-    CHECK_THROWS_AS(all.engine->gemm(all.product()), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->fence(), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->scope(), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->prepare(std::span<const Gemm>()), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->multiply(two, three), std::invalid_argument);
-    CHECK_THROWS_AS(DeviceMatrix(*all.engine, 1, 1), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->prepack(all.b->view()), std::invalid_argument);
-    CHECK_THROWS_AS(Stopwatch(*all.engine), std::invalid_argument);
+    all.check_refused();
     test::reset_calls();
     all.engine->release();  // a second time there is nothing to do
     CHECK(test::all_calls() == 0);
@@ -144,7 +149,7 @@ TEST_CASE("the destructor without release calls nothing and says what it leaves;
     CHECK_RESULT(all.c->download() == three);
     test::reset_calls();
     all.c.reset();
-    CHECK(test::calls() == std::map<std::string, std::int64_t>{{"glDeleteBuffers", 1}});
+    CHECK(test::calls() == test::CallCounts{{"glDeleteBuffers", 1}});
   }
 }
 
@@ -206,10 +211,8 @@ TEST_CASE("abandon calls nothing, nor does what the engine's things do afterward
     test::reset_calls();
     all.engine->abandon();
     all.engine->abandon();
-    CHECK_THROWS_AS(all.engine->gemm(all.product()), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->download(), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->upload(two), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->copy(*all.a, 0, 0, 1, 1), std::invalid_argument);
+    all.check_refused();
+    all.check_transfers_refused();
     CHECK_THROWS_AS(all.fence->poll(), std::invalid_argument);
     CHECK_NOTHROW(all.engine->release());
     scope.reset();
@@ -228,8 +231,8 @@ TEST_CASE("the context is gone: the destructor calls nothing, release is refused
   auto all = std::make_unique<Everything>();
   context.reset();
   CHECK_THROWS_AS(all->engine->release(), std::invalid_argument);
-  CHECK_THROWS_AS(all->engine->gemm(all->product()), std::invalid_argument);
-  CHECK_THROWS_AS(all->c->download(), std::invalid_argument);
+  all->check_refused();
+  all->check_transfers_refused();
   all->engine->abandon();
   test::reset_calls();
   all.reset();
@@ -247,7 +250,7 @@ TEST_CASE("moved engines and matrices") {
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
   {
-    Engine first(test::get_proc_address, test::engine_options());
+    Engine first = test::engine_here();
     DeviceMatrix a(first, two);
     Engine second(std::move(first));
     DeviceMatrix b(std::move(a));
@@ -257,7 +260,6 @@ TEST_CASE("moved engines and matrices") {
     CHECK_RESULT(a.download() == two);
     CHECK_RESULT(b.download() == three);
     first = std::move(second);
-    first.release();
   }
   CHECK(test::count_objects() == before);
 }
@@ -276,23 +278,12 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
     else
       relative.release_current();
     test::reset_calls();
-    const Gemm product = all.product();
-    const Problem problem = Engine::problem(product);
-    CHECK_THROWS_WITH_AS(all.engine->gemm(product), "gemm: the engine's context is not current on this thread",
+    CHECK_THROWS_WITH_AS(all.engine->gemm(all.product()), "gemm: the engine's context is not current on this thread",
                          std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->gemm(std::span(&product, 1)), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->multiply(two, three), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->prepare({&problem, 1}), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->prepack(all.b->view()), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->fence(), std::invalid_argument);
-    CHECK_THROWS_AS(all.engine->scope(), std::invalid_argument);
     CHECK_THROWS_AS(all.engine->release(), std::invalid_argument);
-    CHECK_THROWS_AS(DeviceMatrix(*all.engine, 1, 1), std::invalid_argument);
-    CHECK_THROWS_AS(Stopwatch(*all.engine), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->upload(two), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->download(), std::invalid_argument);
-    CHECK_THROWS_AS(all.c->copy(*all.a, 0, 0, 1, 1), std::invalid_argument);
-    std::map<std::string, std::int64_t> called = test::calls();
+    all.check_refused();
+    all.check_transfers_refused();
+    test::CallCounts called = test::calls();
     called.erase("glIsProgramPipeline");
     called.erase("glGetObjectLabel");
     CHECK(called.empty());
@@ -329,7 +320,7 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
       try {
         context.make_current();
         {
-          Engine engine(test::get_proc_address, test::engine_options());
+          Engine engine = test::engine_here();
           std::optional<DeviceMatrix> own;
           if (!shared) own.emplace(engine, host_b);
           const BufferView b = shared ? common.view() : own->view();
@@ -342,7 +333,6 @@ TEST_CASE("two engines on two threads at once, in contexts apart and in one shar
               failure = "product " + std::to_string(i) + " of host matrices is wrong";
           }
           if (gl_functions().GetError() != GL_NO_ERROR) failure += "; a GL error";
-          engine.release();
         }
         context.release_current();
       } catch (const std::exception& error) {
@@ -375,8 +365,7 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
   for (int i = 0; i < 20; ++i) {
     Engine& engine = i % 2 == 0 ? one : other;
     (i % 2 == 0 ? first : second).make_current();
-    const Gemm product{.a = x->view(), .b = f.view(), .c = y->view()};
-    engine.gemm(product);
+    engine.gemm({.a = x->view(), .b = f.view(), .c = y->view()});
     CHECK(engine.fence().wait());
     expected = multiply_serial(expected, factor);
     std::swap(x, y);
@@ -392,56 +381,45 @@ TEST_CASE("what one context of a share group computes, another's engine takes on
 TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory more") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  EngineOptions options = test::engine_options();
-  options.check_context = false;
-  Engine engine(test::counting_loader, options);
-  {
-    const DeviceMatrix a(engine, two), b(engine, three), c(engine, 1, 1);
-    const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
-    PlanOptions plain;
-    plain.kernel = parse_kernel("naive:workgroup_x=1,workgroup_y=1");  // the least work for a software driver
-    const auto run = [&](int count) {
-      const Scope scope = engine.scope();
-      for (int i = 1; i <= count; ++i) {
-        engine.gemm(product, plain);
-        if (i % 1000 == 0) api.Finish();
-      }
-    };
-    run(10'000);
-    const std::vector<std::int64_t> objects = test::count_objects();
-    const std::int64_t memory = resident_bytes();
-    test::reset_calls();
-    for (int i = 0; i < 1000; ++i) engine.gemm(product, plain);  // each with its own save and restore
-    run(89'000);
-    const std::map<std::string, std::int64_t> called = test::calls();
-    CHECK(called.at("glDispatchCompute") == 90'000);
-    for (const auto& call : called) {
-      const std::string& name = call.first;
-      CAPTURE(name);
-      const bool allocates = name.starts_with("glGen") || name.starts_with("glCreate") || name.starts_with("glBuffer") ||
-                             name.starts_with("glFence");
-      const bool transfers = name.starts_with("glCopy") || name.starts_with("glMap") || name.starts_with("glGetBufferSub");
-      CHECK_FALSE(allocates);
-      CHECK_FALSE(transfers);
-      CHECK(name != "glGetError");
-      CHECK(name.find("unknown") == std::string::npos);
+  Engine engine = test::counting_engine();
+  const test::DeviceProduct product(engine);
+  const PlanOptions plain = test::with_kernel("naive:workgroup_x=1,workgroup_y=1");  // the least work for a software driver
+  const auto run = [&](int count) {
+    const Scope scope = engine.scope();
+    for (int i = 1; i <= count; ++i) {
+      engine.gemm(product.gemm, plain);
+      if (i % 1000 == 0) api.Finish();
     }
-    CHECK(test::count_objects() == objects);
-    const std::int64_t grown = resident_bytes() - memory;
-#if !defined(GLGEMM_UNDER_ASAN)  // which keeps what was freed for a while, and looks for leaks itself
-    CHECK_RESULT(grown < 4 << 20);  // on a shim the device's memory counts as well
+  };
+  run(10'000);
+  const std::vector<std::int64_t> objects = test::count_objects();
+  const std::int64_t memory = resident_bytes();
+  test::reset_calls();
+  for (int i = 0; i < 1000; ++i) engine.gemm(product.gemm, plain);  // each with its own save and restore
+  run(89'000);
+  const test::CallCounts called = test::calls();
+  CHECK(called.at("glDispatchCompute") == 90'000);
+  for (const auto& call : called)
+    for (const char* const allocation_or_transfer :
+         {"glGen", "glCreate", "glBuffer", "glFence", "glCopy", "glMap", "glGetBufferSub", "glGetError"}) {
+      CAPTURE(allocation_or_transfer);
+      CHECK_FALSE(call.first.starts_with(allocation_or_transfer));
+      CHECK_FALSE(contains(call.first, "unknown"));
+    }
+  CHECK(test::count_objects() == objects);
+  const std::int64_t grown = resident_bytes() - memory;
+#if !defined(GLGEMM_UNDER_ASAN)   // which keeps what was freed for a while, and looks for leaks itself
+  CHECK_RESULT(grown < 4 << 20);  // on a shim the device's memory counts as well
 #else
-    MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
+  MESSAGE("under AddressSanitizer the resident set is no measure; it grew by ", grown >> 20, " MiB");
 #endif
-    CHECK_RESULT(c.download() == six);
-  }
-  engine.release();
+  CHECK_RESULT(product.right());
 }
 
 TEST_CASE("engines, matrices and fences made and freed again and again leave nothing") {
   HeadlessContext context;
   const auto round = [] {
-    Engine engine(test::get_proc_address, test::engine_options());
+    Engine engine = test::engine_here();
     CHECK_RESULT(engine.multiply(two, three) == six);
     for (int i = 0; i < 20; ++i) {
       const DeviceMatrix matrix(engine, Matrix<float>(100, 100));
@@ -449,7 +427,6 @@ TEST_CASE("engines, matrices and fences made and freed again and again leave not
       engine.fence().wait();
       Stopwatch watch(engine);
     }
-    engine.release();
   };
   for (int i = 0; i < 3; ++i) round();
   const std::vector<std::int64_t> objects = test::count_objects();
@@ -460,7 +437,7 @@ TEST_CASE("engines, matrices and fences made and freed again and again leave not
 TEST_CASE("a staging buffer that the driver refuses is an OutOfMemory, and the engine lives on") {
   HeadlessContext context;
   const gl::Api& api = gl_functions();
-  Engine engine(test::counting_loader, test::engine_options());
+  Engine engine = test::engine_here(test::engine_options(), test::counting_loader);
   if (api.BufferStorage) {
     test::limit_buffers(1 << 20);
     CHECK_THROWS_AS(engine.multiply(two, three), OutOfMemory);
@@ -468,5 +445,4 @@ TEST_CASE("a staging buffer that the driver refuses is an OutOfMemory, and the e
   }
   test::limit_buffers(std::int64_t{1} << 62);
   CHECK_RESULT(engine.multiply(two, three) == six);
-  engine.release();
 }

@@ -1,20 +1,14 @@
 // Precision: the bits that are promised, and the bound that is kept, whatever the kernel, the pieces and the order.
 //
 // Elements are such that nothing is subnormal on the way: random_matrix gives multiples of 2^-24, and those of f16 are floats.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <complex>
 #include <cstring>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
-#include <glgemm/verify.hpp>
 #include <random>
 
-#include "support/context.hpp"
 #include "support/gemm_cases.hpp"
-#include "support/precise.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
@@ -36,10 +30,14 @@ Matrix<C> run(Engine& engine, const Matrix<T>& a, const Matrix<T>& b, const Term
   const std::int64_t m = terms.op_a == Op::none ? a.rows() : a.columns(), n = terms.op_b == Op::none ? b.columns() : b.rows();
   DeviceMatrix dc(engine, m, n, type_of<C>());
   if (terms.c0) dc.upload(*terms.c0);
-  Gemm product{.op_a = terms.op_a, .op_b = terms.op_b, .a = da.view(), .b = db.view(), .c = dc.view()};
-  product.alpha = terms.alpha;
-  product.beta = terms.beta;
-  engine.gemm(product, options);
+  engine.gemm({.op_a = terms.op_a,
+               .op_b = terms.op_b,
+               .alpha = terms.alpha,
+               .a = da.view(),
+               .b = db.view(),
+               .beta = terms.beta,
+               .c = dc.view()},
+              options);
   return dc.template download<C>();
 }
 
@@ -53,9 +51,8 @@ PlanOptions any_options(std::mt19937& random, const Limits& limits) {
   if (random() % 2 == 0) options.transposed = random() % 2 == 0;
   if (random() % 2 == 0) options.workspace_bytes = 500 << 10;
   if (random() % 2 == 0) {
-    Limits less = limits;
-    less.storage_block_bytes = 400 << 10;
-    options.limits = less;
+    options.limits = limits;
+    options.limits->storage_block_bytes = 400 << 10;
   }
   return options;
 }
@@ -72,8 +69,8 @@ void check_bits(unsigned seed) {
     Terms<T, C> terms;
     terms.op_a = random() % 2 == 0 ? Op::none : Op::conjugate_transpose;
     terms.op_b = random() % 2 == 0 ? Op::none : Op::transpose;
-    const auto a = terms.op_a == Op::none ? random_matrix<T>(m, k, seed + 1) : random_matrix<T>(k, m, seed + 1);
-    const auto b = terms.op_b == Op::none ? random_matrix<T>(k, n, seed + 2) : random_matrix<T>(n, k, seed + 2);
+    const auto a = apply_op(terms.op_a, random_matrix<T>(m, k, seed + 1)),
+               b = apply_op(terms.op_b, random_matrix<T>(k, n, seed + 2));
     const auto c0 = random_matrix<C>(m, n, seed + 3);
     using A = accumulator_t<T>;
     if (random() % 2 == 0) terms.alpha = A(0.7f);
@@ -85,11 +82,7 @@ void check_bits(unsigned seed) {
     for (int i = 0; i < 3; ++i) {
       PlanOptions options = any_options(random, engine.limits());
       options.kernel = kernel;
-      CAPTURE(name);
-      CAPTURE(m);
-      CAPTURE(n);
-      CAPTURE(k);
-      CAPTURE(options.split_k);
+      INFO(name, ", ", m, "x", n, "x", k, ", split_k ", options.split_k);
       CHECK_RESULT(same_bits(run(engine, a, b, terms, options), expected));
     }
   }
@@ -137,20 +130,12 @@ TEST_CASE("reproducible: a streamed product has the same bits, and so has one wi
   if (!test::has_precise()) return;
   Engine& engine = test::engine();
   const auto a = random_matrix<float>(150, 1100, 1), b = random_matrix<float>(1100, 90, 2), c0 = random_matrix<float>(150, 90, 3);
-  Terms<float, float> terms;
-  terms.alpha = 0.7f;
-  terms.beta = -1.3f;
-  terms.c0 = &c0;
+  const Terms<float, float> terms{.alpha = 0.7f, .beta = -1.3f, .c0 = &c0};
   Matrix<float> expected = canonical_product(a, b, terms), c = c0;
   const auto bias = random_matrix<float>(1, 90, 4);
   for (std::int64_t i = 0; i < 150; ++i)
     for (std::int64_t j = 0; j < 90; ++j) expected(i, j) = std::max(0.0f, expected(i, j) + bias(0, j));
-  HostGemm product;
-  product.alpha = 0.7f;
-  product.beta = -1.3f;
-  product.a = host_matrix(a);
-  product.b = host_matrix(b);
-  product.c = host_matrix(c);
+  HostGemm product{.alpha = 0.7f, .a = host_matrix(a), .b = host_matrix(b), .beta = -1.3f, .c = host_matrix(c)};
   product.epilogue.bias = HostBias::for_each_column(host_matrix(bias));
   product.epilogue.activation = Activation::relu();
   StreamOptions options;
@@ -170,37 +155,30 @@ TEST_CASE("reproducible: a streamed product has the same bits, and so has one wi
 
 TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same matrices exceeds") {
   if (!test::has_precise()) return;
-  test::engine();
   const std::int64_t k = 131072;
   const auto a = cancelling(3, k, 1);
   auto b = growing(k, 3, 2);
   for (std::int64_t p = 0; p < k / 2; ++p)
     for (std::int64_t j = 0; j < 2; ++j) b(k / 2 + p, j) = b(p, j);  // the third column of C does not cancel
-  Terms<float, float> terms;
-  terms.precision = Precision::extended;
+  const Terms<float, float> terms{.precision = Precision::extended};
   for (const bool doubles : {true, false}) {
     EngineOptions engine_options = test::engine_options();
     engine_options.adjust_limits = [&](Limits& limits) { limits.f64 = limits.f64 && doubles; };
-    engine_options.release_on_destruction = true;
-    Engine engine(test::get_proc_address, engine_options);
+    Engine engine = test::own_engine(engine_options);
     for (const char* const name : kernels) {
       CAPTURE(name);
       CAPTURE(doubles);
-      PlanOptions options;
+      PlanOptions options = test::with_kernel(name);
       options.precision = Precision::extended;
-      options.kernel = test::kernel_here(name);
       CHECK(make_plan(Problem{.m = 3, .n = 3, .k = k}, engine.limits(), options).doubles == engine.limits().f64);
       const Check check = check_full(a, b, run(engine, a, b, terms, options), terms);
       CAPTURE(check.summary);
       CHECK_RESULT(check.passed);
       const Matrix<half> narrow_a(3, 2, std::vector<half>(6, half(0.1f))), narrow_b(2, 2, std::vector<half>(4, half(0.3f)));
-      Terms<half, half> narrow_terms;
-      narrow_terms.precision = Precision::extended;
+      const Terms<half, half> narrow_terms{.precision = Precision::extended};
       CHECK_RESULT(check_full(narrow_a, narrow_b, run(engine, narrow_a, narrow_b, narrow_terms, options), narrow_terms).passed);
     }
-    PlanOptions standard;
-    standard.kernel = parse_kernel("naive");
-    CHECK_RESULT(!check_full(a, b, run(engine, a, b, terms, standard), terms).passed);
+    CHECK_RESULT(!check_full(a, b, run(engine, a, b, terms, test::with_kernel("naive")), terms).passed);
   }
 }
 

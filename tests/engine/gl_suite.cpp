@@ -1,17 +1,12 @@
 // The suite: every program on products of every kind, see gemm_cases.hpp.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <vector>
 
 #include "kernels/kernels.hpp"
-#include "support/context.hpp"
 #include "support/gemm_case.hpp"
+#include "support/gl_test.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;
@@ -36,10 +31,9 @@ Part part() {
 
 /// Runs cases with each program; stops at a program's first failure, which says enough.
 test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t& seed, const test::Way& way = {}) {
-  test::context();
   EngineOptions options;
   options.self_check = false;  // the cases are checks themselves, of every program
-  Engine engine(HeadlessContext::get_proc_address, options);
+  Engine engine = test::own_engine(options, HeadlessContext::get_proc_address);
   test::Seen seen;
   const Part taken = part();
   for (std::size_t at = 0; at < programs.size(); ++at) {
@@ -50,7 +44,6 @@ test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t
       if (!wrong.empty()) break;
     }
   }
-  engine.release();
   return seen;
 }
 
@@ -129,10 +122,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
 }
 
 TEST_CASE("the comparison finds one wrong element of C, and one byte beside it") {
-  test::context();
-  EngineOptions options;
-  options.self_check = false;
-  Engine engine(test::get_proc_address, options);
+  Engine engine = test::own_engine(test::unchecked_options());
   const auto wrong = [&](const ProgramKey& program, std::uint64_t seed, auto spoil) {
     bool spoilt = false;
     test::Way way;
@@ -140,8 +130,7 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
     way.spoil = [&](const test::Case& x, std::vector<test::Bytes>& memory) { spoilt = spoil(x, memory[x.c.memory]); };
     const std::string message = test::run_case(engine, program, seed, nullptr, way);
     CAPTURE(message);
-    const bool found = message.find("C(") != std::string::npos || message.find("bytes that are no elements") != std::string::npos;
-    CHECK(found == spoilt);
+    CHECK((contains(message, "C(") || contains(message, "bytes that are no elements")) == spoilt);
     return spoilt;
   };
   int elements = 0, bits = 0, gaps = 0;
@@ -176,5 +165,4 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
     CHECK(bits > 10);
     CHECK(gaps > 70);
   }
-  engine.release();
 }

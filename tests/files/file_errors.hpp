@@ -8,9 +8,6 @@
 
 namespace glgemm::tools {
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 /// What OutputFile and InputFile say of a path that they cannot open.
 inline std::string output_error(const std::string& path) {
   return message_of<FileError>([&] { OutputFile file(path); });

@@ -14,8 +14,7 @@
 #include <glgemm/program_report.hpp>
 
 #include "support/context.hpp"
-#include "support/functions.hpp"
-#include "support/snapshot.hpp"
+#include "support/application.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;

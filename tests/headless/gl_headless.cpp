@@ -77,10 +77,6 @@ std::string refusal(const std::string& device) {
   return message_of<T>([&] { HeadlessContext{on_device(device)}; });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("every device is listed, with what it is or why it cannot be used") {

@@ -1,7 +1,8 @@
-// An application in whose context glgemm is a guest: it has bound and set everything.
+// An application in whose context glgemm is a guest: it has bound and set everything, and sees what has changed.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,15 @@ void make_error(GLenum error);
 /// How many buffers, programs, shaders, queries, pipelines, framebuffers and textures of the current context have names below
 /// some thousands.
 std::vector<std::int64_t> count_objects();
+
+/// OpenGL's state as far as it can be asked for: the values of each piece of state of the current context, by its name.
+using Snapshot = std::map<std::string, std::vector<double>>;
+
+/// Asks for bindings of every kind, with their ranges; the fixed-function state; active queries; the debug group's depth. Makes
+/// no error of its own and leaves a pending one pending.
+Snapshot take_snapshot();
+
+/// What differs, one line each; empty if nothing does.
+std::string difference(const Snapshot& before, const Snapshot& after);
 
 }  // namespace glgemm::test

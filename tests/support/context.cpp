@@ -80,16 +80,17 @@ std::unique_ptr<Shared> make() {
 
 Shared& shared() {
   static const std::unique_ptr<Shared> made = make();
-  made->context.make_current();
   return *made;
 }
 
 }  // namespace
 
 HeadlessContext& context() {
+  shared().context.make_current();
   return shared().context;
 }
 Engine& engine() {
+  context();
   return shared().engine;
 }
 
@@ -131,15 +132,32 @@ EngineOptions unchecked_options() {
   return options;
 }
 
-Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
-  context();
+Engine engine_here(EngineOptions options, GetProcAddress get_proc_address) {
   options.release_on_destruction = true;
   return Engine(get_proc_address, std::move(options));
+}
+Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
+  context();
+  return engine_here(std::move(options), get_proc_address);
 }
 
 Kernel kernel_here(const std::string& name) {
   const Kernel kernel = parse_kernel(name);
-  return panels(kernel) == VectorReads::image && engine().limits().image_buffer_bytes == 0 ? with(kernel, "panels", 1) : kernel;
+  const bool lacks_images = shared().engine.limits().image_buffer_bytes == 0;
+  return panels(kernel) == VectorReads::image && lacks_images ? with(kernel, "panels", 1) : kernel;
+}
+
+PlanOptions with_kernel(const std::string& name, std::int64_t split_k) {
+  PlanOptions options;
+  options.kernel = kernel_here(name);
+  options.split_k = split_k;
+  return options;
+}
+
+PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int64_t iterations) {
+  options.limits = engine.limits();
+  options.limits->loop_iterations = iterations;
+  return options;
 }
 
 bool has_type(Type type) {

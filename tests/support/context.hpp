@@ -6,6 +6,8 @@
 #include <glgemm/plan.hpp>
 #include <string>
 
+#include "support/messages.hpp"
+
 namespace glgemm::test {
 
 /// The shared context, current on this thread. The first call makes it; where no context can be had, that ends the program: with
@@ -26,9 +28,11 @@ void (*get_proc_address(const char* name))();
 
 /// The defaults. Where nothing is computed: without the self-check, which no program passes.
 EngineOptions engine_options();
-/// The same without the self-check: for tests that count calls, or that check every program themselves.
+/// The defaults without the self-check: for tests that count calls, or that check every program themselves.
 EngineOptions unchecked_options();
 
+/// An engine of a test's own in the context that is current. It is released at its end.
+Engine engine_here(EngineOptions options = engine_options(), GetProcAddress get_proc_address = test::get_proc_address);
 /// An engine of a test's own in the shared context, which is made current. It is released at its end.
 Engine own_engine(EngineOptions options = engine_options(), GetProcAddress get_proc_address = test::get_proc_address);
 
@@ -37,8 +41,12 @@ Engine own_engine(EngineOptions options = engine_options(), GetProcAddress get_p
 bool accept(bool right);
 
 /// The kernel of that name; with panels from a storage buffer where it has them from an image and the device has no such images.
-/// Makes the shared context current.
 Kernel kernel_here(const std::string& name);
+/// Options that name the kernel, as kernel_here() has it, and so many parts of k.
+PlanOptions with_kernel(const std::string& name, std::int64_t split_k = 0);
+
+/// The options with loops of at most so many iterations. Where k is longer, sums of types of 16 bits need a workspace.
+PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std::int64_t iterations = 100);
 
 /// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that
 /// the type was left out.

@@ -141,6 +141,16 @@ void (*counting_loader(const char* name))() {
   return functions[unknown_names.size() - 1];
 }
 
+EngineOptions counting_options() {
+  EngineOptions options = engine_options();
+  options.check_context = false;
+  return options;
+}
+
+Engine counting_engine(const EngineOptions& options) {
+  return engine_here(options, counting_loader);
+}
+
 CallCounts calls() {
   CallCounts result;
   const auto add = [&](std::size_t index, const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <glgemm/engine.hpp>
 #include <map>
 #include <string>
 
@@ -10,10 +11,15 @@ namespace glgemm::test {
 /// For Engine: HeadlessContext's functions behind wrappers. All engines of the program that use it count together, on any thread.
 void (*counting_loader(const char* name))();
 
+/// Options for counting calls: the context is not asked for, which would be two calls more.
+EngineOptions counting_options();
+/// An engine of a test's own in the context that is current, with counting_loader. It is released at its end.
+Engine counting_engine(const EngineOptions& options = counting_options());
+
 /// How often each function was called.
 using CallCounts = std::map<std::string, std::int64_t>;
-/// Those since reset_calls(), without functions that were not called. A function that the wrappers' list does not have does nothing
-/// but count, with " (unknown)" behind its name.
+/// Those since reset_calls(), without functions that were not called. A function that the wrappers' list does not have does
+/// nothing but count, with " (unknown)" behind its name.
 CallCounts calls();
 /// For messages: a line each.
 std::string text(const CallCounts& calls);

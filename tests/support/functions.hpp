@@ -1,9 +1,11 @@
-// OpenGL's functions for what tests do themselves.
+// OpenGL's functions and buffer objects for what tests do themselves, as an application would.
 #pragma once
 
+#include <cstddef>
 #include <glgemm/headless.hpp>
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
 #include "gl/api.hpp"
 #include "gl/gl.hpp"
@@ -22,5 +24,20 @@ inline std::string_view without_extension(std::string_view name) {
 
 /// The functions of the context that was current at the first call; all contexts of a test run have the same.
 const gl::Api& gl_functions();
+
+/// A buffer object that holds these bytes. Made, used and destroyed with a context current.
+class Buffer {
+ public:
+  explicit Buffer(const std::vector<std::byte>& bytes);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&&) = delete;
+  unsigned name() const { return name_; }
+  std::vector<std::byte> read() const;
+
+ private:
+  unsigned name_ = 0;
+  std::size_t size_ = 0;
+};
 
 }  // namespace glgemm::test

@@ -71,6 +71,7 @@ struct Seen {
 
   Seen& operator+=(const Seen& other) noexcept;
 };
+std::string text(const Seen& seen);
 
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,
 /// offsets, scalars, an epilogue, limits and a workspace drawn from the seed, on buffers whose every other byte must stay as it

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kernels/kernels.hpp"
-#include "support/buffers.hpp"
 #include "support/context.hpp"
+#include "support/functions.hpp"
 #include "support/gemm_case.hpp"
 
 namespace glgemm::test {

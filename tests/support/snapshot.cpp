@@ -1,13 +1,14 @@
 // The lists of what can be asked.
-#include "support/snapshot.hpp"
+#include "support/application.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <sstream>
-#include <utility>
+#include <string_view>
 
-#include "support/application.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
@@ -15,98 +16,53 @@ namespace {
 
 struct Name {
   GLenum value;
-  const char* text;
-  int count = 1;
+  std::string text;
 };
-#define NAME(x) \
-  Name {        \
-    x, #x       \
+
+std::vector<Name> named(std::initializer_list<GLenum> values, std::string_view texts) {
+  std::vector<Name> result;
+  for (const GLenum value : values) {
+    result.push_back({value, std::string(texts.substr(0, texts.find(',')))});
+    texts.remove_prefix(std::min(texts.size(), result.back().text.size() + 2));
   }
-#define NAMES(x, count) \
-  Name {                \
-    x, #x, count        \
-  }
+  return result;
+}
+#define NAMES(...) named({__VA_ARGS__}, #__VA_ARGS__)
 
-const Name plain[] = {
-    NAME(GL_CURRENT_PROGRAM), NAME(GL_PROGRAM_PIPELINE_BINDING), NAME(GL_SHADER_STORAGE_BUFFER_BINDING),
-    NAME(GL_UNIFORM_BUFFER_BINDING), NAME(GL_ATOMIC_COUNTER_BUFFER_BINDING), NAME(GL_TRANSFORM_FEEDBACK_BUFFER_BINDING),
-    NAME(GL_TRANSFORM_FEEDBACK_BINDING), NAME(GL_TRANSFORM_FEEDBACK_ACTIVE), NAME(GL_TRANSFORM_FEEDBACK_PAUSED),
-    NAME(GL_COPY_READ_BUFFER_BINDING), NAME(GL_COPY_WRITE_BUFFER_BINDING), NAME(GL_ARRAY_BUFFER_BINDING),
-    NAME(GL_ELEMENT_ARRAY_BUFFER_BINDING), NAME(GL_PIXEL_PACK_BUFFER_BINDING), NAME(GL_PIXEL_UNPACK_BUFFER_BINDING),
-    NAME(GL_DISPATCH_INDIRECT_BUFFER_BINDING), NAME(GL_DRAW_INDIRECT_BUFFER_BINDING), NAME(GL_TEXTURE_BUFFER_BINDING),
-    NAME(GL_VERTEX_ARRAY_BINDING), NAME(GL_DRAW_FRAMEBUFFER_BINDING), NAME(GL_READ_FRAMEBUFFER_BINDING),
-    NAME(GL_RENDERBUFFER_BINDING), NAME(GL_ACTIVE_TEXTURE), NAME(GL_DEBUG_GROUP_STACK_DEPTH),
-    // Pixel store.
-    NAME(GL_PACK_ALIGNMENT), NAME(GL_PACK_ROW_LENGTH), NAME(GL_PACK_SKIP_ROWS), NAME(GL_PACK_SKIP_PIXELS),
-    NAME(GL_PACK_SKIP_IMAGES), NAME(GL_PACK_IMAGE_HEIGHT), NAME(GL_PACK_SWAP_BYTES), NAME(GL_PACK_LSB_FIRST),
-    NAME(GL_UNPACK_ALIGNMENT), NAME(GL_UNPACK_ROW_LENGTH), NAME(GL_UNPACK_SKIP_ROWS), NAME(GL_UNPACK_SKIP_PIXELS),
-    NAME(GL_UNPACK_SKIP_IMAGES), NAME(GL_UNPACK_IMAGE_HEIGHT), NAME(GL_UNPACK_SWAP_BYTES), NAME(GL_UNPACK_LSB_FIRST),
-    // Drawing.
-    NAMES(GL_COLOR_CLEAR_VALUE, 4), NAME(GL_DEPTH_CLEAR_VALUE), NAME(GL_STENCIL_CLEAR_VALUE), NAMES(GL_COLOR_WRITEMASK, 4),
-    NAME(GL_DEPTH_WRITEMASK), NAME(GL_STENCIL_WRITEMASK), NAME(GL_STENCIL_BACK_WRITEMASK), NAME(GL_STENCIL_FUNC),
-    NAME(GL_STENCIL_REF), NAME(GL_STENCIL_VALUE_MASK), NAME(GL_STENCIL_FAIL), NAME(GL_STENCIL_PASS_DEPTH_FAIL),
-    NAME(GL_STENCIL_PASS_DEPTH_PASS), NAME(GL_DEPTH_FUNC), NAME(GL_BLEND_SRC_RGB), NAME(GL_BLEND_DST_RGB),
-    NAME(GL_BLEND_SRC_ALPHA), NAME(GL_BLEND_DST_ALPHA), NAME(GL_BLEND_EQUATION_RGB), NAME(GL_BLEND_EQUATION_ALPHA),
-    NAMES(GL_BLEND_COLOR, 4), NAME(GL_LOGIC_OP_MODE), NAME(GL_CULL_FACE_MODE), NAME(GL_FRONT_FACE), NAMES(GL_POLYGON_MODE, 2),
-    NAME(GL_POLYGON_OFFSET_FACTOR), NAME(GL_POLYGON_OFFSET_UNITS), NAME(GL_LINE_WIDTH), NAME(GL_POINT_SIZE),
-    NAME(GL_SAMPLE_COVERAGE_VALUE), NAME(GL_SAMPLE_COVERAGE_INVERT), NAME(GL_MIN_SAMPLE_SHADING_VALUE), NAME(GL_PROVOKING_VERTEX),
-    NAME(GL_PRIMITIVE_RESTART_INDEX), NAME(GL_PATCH_VERTICES), NAME(GL_CLAMP_READ_COLOR), NAME(GL_DRAW_BUFFER),
-    NAME(GL_READ_BUFFER), NAME(GL_LINE_SMOOTH_HINT), NAME(GL_POLYGON_SMOOTH_HINT), NAME(GL_TEXTURE_COMPRESSION_HINT),
-    NAME(GL_FRAGMENT_SHADER_DERIVATIVE_HINT),
-    // Newer than OpenGL 4.3.
-    NAME(GL_QUERY_BUFFER_BINDING), NAME(GL_CLIP_ORIGIN), NAME(GL_CLIP_DEPTH_MODE), NAME(GL_PARAMETER_BUFFER_BINDING)};
-
-const Name switches[] = {NAME(GL_BLEND),
-                         NAME(GL_CULL_FACE),
-                         NAME(GL_DEPTH_TEST),
-                         NAME(GL_STENCIL_TEST),
-                         NAME(GL_SCISSOR_TEST),
-                         NAME(GL_DITHER),
-                         NAME(GL_RASTERIZER_DISCARD),
-                         NAME(GL_PRIMITIVE_RESTART),
-                         NAME(GL_PRIMITIVE_RESTART_FIXED_INDEX),
-                         NAME(GL_DEBUG_OUTPUT),
-                         NAME(GL_DEBUG_OUTPUT_SYNCHRONOUS),
-                         NAME(GL_COLOR_LOGIC_OP),
-                         NAME(GL_DEPTH_CLAMP),
-                         NAME(GL_FRAMEBUFFER_SRGB),
-                         NAME(GL_LINE_SMOOTH),
-                         NAME(GL_POLYGON_SMOOTH),
-                         NAME(GL_MULTISAMPLE),
-                         NAME(GL_POLYGON_OFFSET_FILL),
-                         NAME(GL_POLYGON_OFFSET_LINE),
-                         NAME(GL_POLYGON_OFFSET_POINT),
-                         NAME(GL_PROGRAM_POINT_SIZE),
-                         NAME(GL_SAMPLE_ALPHA_TO_COVERAGE),
-                         NAME(GL_SAMPLE_ALPHA_TO_ONE),
-                         NAME(GL_SAMPLE_COVERAGE),
-                         NAME(GL_SAMPLE_MASK),
-                         NAME(GL_SAMPLE_SHADING),
-                         NAME(GL_TEXTURE_CUBE_MAP_SEAMLESS),
-                         NAME(GL_CLIP_DISTANCE0)};
-
-const Name textures[] = {NAME(GL_TEXTURE_BINDING_1D),
-                         NAME(GL_TEXTURE_BINDING_2D),
-                         NAME(GL_TEXTURE_BINDING_3D),
-                         NAME(GL_TEXTURE_BINDING_1D_ARRAY),
-                         NAME(GL_TEXTURE_BINDING_2D_ARRAY),
-                         NAME(GL_TEXTURE_BINDING_RECTANGLE),
-                         NAME(GL_TEXTURE_BINDING_CUBE_MAP),
-                         NAME(GL_TEXTURE_BINDING_CUBE_MAP_ARRAY),
-                         NAME(GL_TEXTURE_BINDING_BUFFER),
-                         NAME(GL_TEXTURE_BINDING_2D_MULTISAMPLE),
-                         NAME(GL_TEXTURE_BINDING_2D_MULTISAMPLE_ARRAY),
-                         NAME(GL_SAMPLER_BINDING)};
-
-const Name images[] = {NAME(GL_IMAGE_BINDING_NAME),  NAME(GL_IMAGE_BINDING_LEVEL),  NAME(GL_IMAGE_BINDING_LAYERED),
-                       NAME(GL_IMAGE_BINDING_LAYER), NAME(GL_IMAGE_BINDING_ACCESS), NAME(GL_IMAGE_BINDING_FORMAT)};
-
-const Name queries[] = {NAME(GL_SAMPLES_PASSED),
-                        NAME(GL_ANY_SAMPLES_PASSED),
-                        NAME(GL_ANY_SAMPLES_PASSED_CONSERVATIVE),
-                        NAME(GL_PRIMITIVES_GENERATED),
-                        NAME(GL_TRANSFORM_FEEDBACK_PRIMITIVES_WRITTEN),
-                        NAME(GL_TIME_ELAPSED)};
+/// Bindings; pixel store; drawing; the last are newer than OpenGL 4.3.
+const std::vector<Name> plain = NAMES(
+    GL_CURRENT_PROGRAM, GL_PROGRAM_PIPELINE_BINDING, GL_SHADER_STORAGE_BUFFER_BINDING, GL_UNIFORM_BUFFER_BINDING,
+    GL_ATOMIC_COUNTER_BUFFER_BINDING, GL_TRANSFORM_FEEDBACK_BUFFER_BINDING, GL_TRANSFORM_FEEDBACK_BINDING,
+    GL_TRANSFORM_FEEDBACK_ACTIVE, GL_TRANSFORM_FEEDBACK_PAUSED, GL_COPY_READ_BUFFER_BINDING, GL_COPY_WRITE_BUFFER_BINDING,
+    GL_ARRAY_BUFFER_BINDING, GL_ELEMENT_ARRAY_BUFFER_BINDING, GL_PIXEL_PACK_BUFFER_BINDING, GL_PIXEL_UNPACK_BUFFER_BINDING,
+    GL_DISPATCH_INDIRECT_BUFFER_BINDING, GL_DRAW_INDIRECT_BUFFER_BINDING, GL_TEXTURE_BUFFER_BINDING, GL_VERTEX_ARRAY_BINDING,
+    GL_DRAW_FRAMEBUFFER_BINDING, GL_READ_FRAMEBUFFER_BINDING, GL_RENDERBUFFER_BINDING, GL_ACTIVE_TEXTURE,
+    GL_DEBUG_GROUP_STACK_DEPTH, GL_PACK_ALIGNMENT, GL_PACK_ROW_LENGTH, GL_PACK_SKIP_ROWS, GL_PACK_SKIP_PIXELS,
+    GL_PACK_SKIP_IMAGES, GL_PACK_IMAGE_HEIGHT, GL_PACK_SWAP_BYTES, GL_PACK_LSB_FIRST, GL_UNPACK_ALIGNMENT, GL_UNPACK_ROW_LENGTH,
+    GL_UNPACK_SKIP_ROWS, GL_UNPACK_SKIP_PIXELS, GL_UNPACK_SKIP_IMAGES, GL_UNPACK_IMAGE_HEIGHT, GL_UNPACK_SWAP_BYTES,
+    GL_UNPACK_LSB_FIRST, GL_COLOR_CLEAR_VALUE, GL_DEPTH_CLEAR_VALUE, GL_STENCIL_CLEAR_VALUE, GL_COLOR_WRITEMASK,
+    GL_DEPTH_WRITEMASK, GL_STENCIL_WRITEMASK, GL_STENCIL_BACK_WRITEMASK, GL_STENCIL_FUNC, GL_STENCIL_REF, GL_STENCIL_VALUE_MASK,
+    GL_STENCIL_FAIL, GL_STENCIL_PASS_DEPTH_FAIL, GL_STENCIL_PASS_DEPTH_PASS, GL_DEPTH_FUNC, GL_BLEND_SRC_RGB, GL_BLEND_DST_RGB,
+    GL_BLEND_SRC_ALPHA, GL_BLEND_DST_ALPHA, GL_BLEND_EQUATION_RGB, GL_BLEND_EQUATION_ALPHA, GL_BLEND_COLOR, GL_LOGIC_OP_MODE,
+    GL_CULL_FACE_MODE, GL_FRONT_FACE, GL_POLYGON_MODE, GL_POLYGON_OFFSET_FACTOR, GL_POLYGON_OFFSET_UNITS, GL_LINE_WIDTH,
+    GL_POINT_SIZE, GL_SAMPLE_COVERAGE_VALUE, GL_SAMPLE_COVERAGE_INVERT, GL_MIN_SAMPLE_SHADING_VALUE, GL_PROVOKING_VERTEX,
+    GL_PRIMITIVE_RESTART_INDEX, GL_PATCH_VERTICES, GL_CLAMP_READ_COLOR, GL_DRAW_BUFFER, GL_READ_BUFFER, GL_LINE_SMOOTH_HINT,
+    GL_POLYGON_SMOOTH_HINT, GL_TEXTURE_COMPRESSION_HINT, GL_FRAGMENT_SHADER_DERIVATIVE_HINT, GL_QUERY_BUFFER_BINDING,
+    GL_CLIP_ORIGIN, GL_CLIP_DEPTH_MODE, GL_PARAMETER_BUFFER_BINDING);
+const std::vector<Name> switches = NAMES(
+    GL_BLEND, GL_CULL_FACE, GL_DEPTH_TEST, GL_STENCIL_TEST, GL_SCISSOR_TEST, GL_DITHER, GL_RASTERIZER_DISCARD,
+    GL_PRIMITIVE_RESTART, GL_PRIMITIVE_RESTART_FIXED_INDEX, GL_DEBUG_OUTPUT, GL_DEBUG_OUTPUT_SYNCHRONOUS, GL_COLOR_LOGIC_OP,
+    GL_DEPTH_CLAMP, GL_FRAMEBUFFER_SRGB, GL_LINE_SMOOTH, GL_POLYGON_SMOOTH, GL_MULTISAMPLE, GL_POLYGON_OFFSET_FILL,
+    GL_POLYGON_OFFSET_LINE, GL_POLYGON_OFFSET_POINT, GL_PROGRAM_POINT_SIZE, GL_SAMPLE_ALPHA_TO_COVERAGE, GL_SAMPLE_ALPHA_TO_ONE,
+    GL_SAMPLE_COVERAGE, GL_SAMPLE_MASK, GL_SAMPLE_SHADING, GL_TEXTURE_CUBE_MAP_SEAMLESS, GL_CLIP_DISTANCE0);
+const std::vector<Name> textures = NAMES(
+    GL_TEXTURE_BINDING_1D, GL_TEXTURE_BINDING_2D, GL_TEXTURE_BINDING_3D, GL_TEXTURE_BINDING_1D_ARRAY, GL_TEXTURE_BINDING_2D_ARRAY,
+    GL_TEXTURE_BINDING_RECTANGLE, GL_TEXTURE_BINDING_CUBE_MAP, GL_TEXTURE_BINDING_CUBE_MAP_ARRAY, GL_TEXTURE_BINDING_BUFFER,
+    GL_TEXTURE_BINDING_2D_MULTISAMPLE, GL_TEXTURE_BINDING_2D_MULTISAMPLE_ARRAY, GL_SAMPLER_BINDING);
+const std::vector<Name> queries = NAMES(GL_SAMPLES_PASSED, GL_ANY_SAMPLES_PASSED, GL_ANY_SAMPLES_PASSED_CONSERVATIVE,
+                                        GL_PRIMITIVES_GENERATED, GL_TRANSFORM_FEEDBACK_PRIMITIVES_WRITTEN, GL_TIME_ELAPSED);
+const GLenum images[] = {GL_IMAGE_BINDING_NAME,  GL_IMAGE_BINDING_LEVEL,  GL_IMAGE_BINDING_LAYERED,
+                         GL_IMAGE_BINDING_LAYER, GL_IMAGE_BINDING_ACCESS, GL_IMAGE_BINDING_FORMAT};
 
 struct Indexed {
   GLenum binding, start, size, most;
@@ -128,7 +84,7 @@ struct Known {
   Known() {
     const gl::Api& api = gl_functions();
     const GLenum pending = api.GetError();
-    const auto keep = [&](std::vector<Name>& known, const auto& all, const auto& ask) {
+    const auto keep = [&](std::vector<Name>& known, const std::vector<Name>& all, const auto& ask) {
       for (const Name& name : all) {
         ask(name.value);
         if (api.GetError() == GL_NO_ERROR) known.push_back(name);
@@ -156,66 +112,64 @@ Snapshot take_snapshot() {
     api.GetIntegerv(name, &value);
     return value;
   };
-  for (const Name& name : known.plain) {
+  const auto numbers = [&](GLenum name) {
     std::array<GLfloat, 4> values{};
-    api.GetFloatv(name.value, values.data());
-    snapshot[name.text] = {values.begin(), values.begin() + name.count};
-  }
+    api.GetFloatv(name, values.data());
+    return std::vector<double>(values.begin(), values.end());
+  };
+  const auto indexed = [&](GLenum name, GLuint index) {
+    GLint value = -1;
+    api.GetIntegeri_v(name, index, &value);
+    return value;
+  };
+  const auto count = [&](GLenum name) { return static_cast<GLuint>(one(name)); };
+  for (const Name& name : known.plain) snapshot[name.text] = numbers(name.value);
   for (const Name& name : known.switches) snapshot[name.text] = {static_cast<double>(api.IsEnabled(name.value))};
   for (const Name& name : known.queries) {
     GLint query = -1;
     api.GetQueryiv(name.value, GL_CURRENT_QUERY, &query);
-    snapshot["query " + std::string(name.text)] = {static_cast<double>(query)};
+    snapshot[fmt::format("query {}", name.text)] = {static_cast<double>(query)};
   }
   for (const Indexed& kind : buffers)
-    for (GLuint i = 0; i < static_cast<GLuint>(one(kind.most)); ++i) {
-      GLint buffer = -1;
+    for (GLuint i = 0; i < count(kind.most); ++i) {
       GLint64 start = -1, size = -1;
-      api.GetIntegeri_v(kind.binding, i, &buffer);
       api.GetInteger64i_v(kind.start, i, &start);
       api.GetInteger64i_v(kind.size, i, &size);
-      snapshot[std::string(kind.text) + " buffer " + std::to_string(i)] = {static_cast<double>(buffer),
-                                                                           static_cast<double>(start), static_cast<double>(size)};
+      snapshot[fmt::format("{} buffer {}", kind.text, i)] = {static_cast<double>(indexed(kind.binding, i)),
+                                                             static_cast<double>(start), static_cast<double>(size)};
     }
   const auto active = static_cast<GLenum>(one(GL_ACTIVE_TEXTURE));
-  for (GLuint unit = 0; unit < static_cast<GLuint>(one(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS)); ++unit) {
+  for (GLuint unit = 0; unit < count(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS); ++unit) {
     api.ActiveTexture(GL_TEXTURE0 + unit);
-    std::vector<double>& values = snapshot["texture unit " + std::to_string(unit)];
+    std::vector<double>& values = snapshot[fmt::format("texture unit {}", unit)];
     for (const Name& name : known.textures) values.push_back(one(name.value));
   }
   api.ActiveTexture(active);
-  for (GLuint unit = 0; unit < static_cast<GLuint>(one(GL_MAX_IMAGE_UNITS)); ++unit) {
-    std::vector<double>& values = snapshot["image unit " + std::to_string(unit)];
-    for (const Name& name : images) {
-      GLint value = -1;
-      api.GetIntegeri_v(name.value, unit, &value);
-      values.push_back(value);
-    }
+  for (GLuint unit = 0; unit < count(GL_MAX_IMAGE_UNITS); ++unit) {
+    std::vector<double>& values = snapshot[fmt::format("image unit {}", unit)];
+    for (const GLenum name : images) values.push_back(indexed(name, unit));
   }
-  for (GLuint i = 0; !api.es && i < static_cast<GLuint>(one(GL_MAX_VIEWPORTS)); ++i) {
+  for (GLuint i = 0; !api.es && i < count(GL_MAX_VIEWPORTS); ++i) {
     std::array<GLfloat, 4> viewport{};
     std::array<GLint, 4> box{};
     std::array<GLdouble, 2> depth{};
     api.GetFloati_v(GL_VIEWPORT, i, viewport.data());
     api.GetIntegeri_v(GL_SCISSOR_BOX, i, box.data());
     api.GetDoublei_v(GL_DEPTH_RANGE, i, depth.data());
-    std::vector<double>& values = snapshot["viewport " + std::to_string(i)];
+    std::vector<double>& values = snapshot[fmt::format("viewport {}", i)];
     values.insert(values.end(), viewport.begin(), viewport.end());
     values.insert(values.end(), box.begin(), box.end());
     values.insert(values.end(), depth.begin(), depth.end());
     values.push_back(api.IsEnabledi(GL_SCISSOR_TEST, i));
   }
   if (api.es)
-    for (const GLenum name : Enums{GL_VIEWPORT, GL_SCISSOR_BOX, GL_DEPTH_RANGE}) {
-      std::array<GLfloat, 4> values{};
-      api.GetFloatv(name, values.data());
-      snapshot["viewport " + std::to_string(name)] = {values.begin(), values.end()};
-    }
-  for (GLuint i = 0; i < static_cast<GLuint>(one(GL_MAX_DRAW_BUFFERS)); ++i)
-    snapshot["draw buffer " + std::to_string(i)] = {static_cast<double>(one(GL_DRAW_BUFFER0 + i)),
-                                                    api.IsEnabledi ? static_cast<double>(api.IsEnabledi(GL_BLEND, i)) : 0};
-  for (GLuint i = 0; i < static_cast<GLuint>(one(GL_MAX_VERTEX_ATTRIBS)) && one(GL_VERTEX_ARRAY_BINDING) != 0; ++i) {
-    std::vector<double>& values = snapshot["vertex attribute " + std::to_string(i)];
+    for (const GLenum name : Enums{GL_VIEWPORT, GL_SCISSOR_BOX, GL_DEPTH_RANGE})
+      snapshot[fmt::format("viewport {}", name)] = numbers(name);
+  for (GLuint i = 0; i < count(GL_MAX_DRAW_BUFFERS); ++i)
+    snapshot[fmt::format("draw buffer {}", i)] = {static_cast<double>(one(GL_DRAW_BUFFER0 + i)),
+                                                  api.IsEnabledi ? static_cast<double>(api.IsEnabledi(GL_BLEND, i)) : 0};
+  for (GLuint i = 0; i < count(GL_MAX_VERTEX_ATTRIBS) && one(GL_VERTEX_ARRAY_BINDING) != 0; ++i) {
+    std::vector<double>& values = snapshot[fmt::format("vertex attribute {}", i)];
     for (const GLenum name : Enums{GL_VERTEX_ATTRIB_ARRAY_ENABLED, GL_VERTEX_ATTRIB_ARRAY_BUFFER_BINDING,
                                    GL_VERTEX_ATTRIB_ARRAY_SIZE, GL_VERTEX_ATTRIB_ARRAY_STRIDE, GL_VERTEX_ATTRIB_ARRAY_TYPE}) {
       GLint value = -1;
@@ -226,28 +180,21 @@ Snapshot take_snapshot() {
   for (const GLenum name : Enums{GL_DEBUG_CALLBACK_FUNCTION, GL_DEBUG_CALLBACK_USER_PARAM}) {
     void* pointer = nullptr;
     api.GetPointerv(name, &pointer);
-    snapshot["pointer " + std::to_string(name)] = {static_cast<double>(std::bit_cast<std::uintptr_t>(pointer))};
+    snapshot[fmt::format("pointer {}", name)] = {static_cast<double>(std::bit_cast<std::uintptr_t>(pointer))};
   }
   return snapshot;
 }
 
 std::string difference(const Snapshot& before, const Snapshot& after) {
-  std::ostringstream text;
-  const auto list = [&](const std::vector<double>& values) {
-    for (const double value : values) text << ' ' << value;
-  };
+  std::string text;
   for (const auto& [name, values] : before) {
     const auto found = after.find(name);
-    if (found != after.end() && found->second == values) continue;
-    text << name << ':';
-    list(values);
-    text << " became";
-    if (found != after.end()) list(found->second);
-    text << '\n';
+    const std::vector<double> now = found == after.end() ? std::vector<double>() : found->second;
+    if (now != values) text += fmt::format("{}: {} became {}\n", name, fmt::join(values, " "), fmt::join(now, " "));
   }
   for (const auto& [name, values] : after)
-    if (!before.contains(name)) text << name << " is new\n";
-  return text.str();
+    if (!before.contains(name)) text += name + " is new\n";
+  return text;
 }
 
 }  // namespace glgemm::test

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/messages.hpp"
+
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -39,14 +41,3 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
-
-/// What `call` throws: the message of an `Error`, or a text that no message is.
-template <class Error, class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(nothing was thrown)";
-}

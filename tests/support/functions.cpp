@@ -1,10 +1,7 @@
-// Buffer objects of a test's own.
-#include "support/buffers.hpp"
+#include "support/functions.hpp"
 
 #include <cstring>
 #include <utility>
-
-#include "support/functions.hpp"
 
 namespace glgemm::test {
 
