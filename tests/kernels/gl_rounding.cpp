@@ -33,14 +33,7 @@ bool keeps(float x) {
 /// Floats on, between and beside the values of T, and any others.
 template <class T>
 std::vector<float> floats() {
-  std::vector<float> result{0.0f,
-                            -0.0f,
-                            65519.996f,
-                            65520.0f,
-                            -65520.0f,
-                            1e38f,
-                            std::numeric_limits<float>::infinity(),
-                            -std::numeric_limits<float>::infinity()};
+  std::vector<float> result{0.0f, -0.0f, 65519.996f, 65520.0f, -65520.0f, 1e38f, INFINITY, -INFINITY};
   std::mt19937 random(1);
   for (int i = 0; i < 6000; ++i) {
     const auto bits = static_cast<std::uint16_t>(random() % infinity_of<T>);
