@@ -10,6 +10,7 @@
 
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/samples.hpp"
 
 using namespace glgemm;
 
@@ -58,14 +59,16 @@ TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel
   const auto count = static_cast<std::int64_t>(values.size());
   const std::vector<Scalar> alphas(values.begin(), values.end());
   const DeviceMatrix one(engine, Matrix<T>(1, 1, {T(1.0f)}));
-  for (const char* kernel : {"naive", "tiled:tile=2", "small"}) {
+  for (const test::Sample& sample : test::samples()) {
+    const Kernel& kernel = sample.quick.front();
+    CAPTURE(to_string(kernel));
     const DeviceMatrix results(engine, 1, count, type_of<T>());
     Gemm gemm{.a = one.view(), .b = one.view(), .c = results.view()};
     gemm.c.columns = 1;
     gemm.batch.count = count;
     gemm.batch.stride_c = 1;
     gemm.batch.alphas = alphas;
-    engine.gemm(gemm, {.kernel = parse_kernel(kernel)});
+    engine.gemm(gemm, {.kernel = kernel});
     const Matrix<T> got = results.template download<T>();
     for (std::int64_t i = 0; i < count; ++i) {
       const float x = values[static_cast<std::size_t>(i)];

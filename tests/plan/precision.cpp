@@ -4,6 +4,7 @@
 #include <glgemm/error.hpp>
 #include <glgemm/plan.hpp>
 
+#include "kernels/table.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;
@@ -19,6 +20,19 @@ std::string message(const Problem& problem, Precision precision, const Limits& l
   return message_of<Unsupported>([&] { plan_for(problem, precision, limits, options); });
 }
 
+/// The kernels that take a precision: each with its defaults, and with each way to read panels.
+std::vector<Kernel> precise_kernels() {
+  std::vector<Kernel> kernels;
+  for (const kernels::ProductFamily* family : kernels::product_families()) {
+    if (!family->takes_precision()) continue;
+    kernels.push_back(family->defaults());
+    for (const KernelParameter& parameter : family->parameters())
+      if (parameter.name == "panels")
+        for (const int value : parameter.legal) kernels.push_back(with(family->defaults(), "panels", value));
+  }
+  return kernels;
+}
+
 const Problem square{.m = 300, .n = 300, .k = 3000};
 
 }  // namespace
@@ -27,12 +41,12 @@ TEST_CASE("precision: k is cut into canonical blocks and nowhere else") {
   for (const Precision precision : {Precision::reproducible, Precision::extended})
     for (const std::int64_t split_k : {0, 1, 2, 7})
       for (const std::int64_t block_bytes : {std::int64_t{1} << 20, std::int64_t{1} << 24})
-        for (const char* const kernel : {"naive", "tiled", "register", "register:panels=1", "blocked", "blocked:panels=1"})
+        for (const Kernel& kernel : precise_kernels())
           for (const std::int64_t k : {1, 511, 512, 513, 3000}) {
             const Plan plan = plan_for({.m = 300, .n = 300, .k = k}, precision,
                                        {.storage_block_bytes = block_bytes, .image_buffer_bytes = 1 << 27},
-                                       {.kernel = parse_kernel(kernel), .split_k = split_k});
-            CAPTURE(kernel);
+                                       {.kernel = kernel, .split_k = split_k});
+            CAPTURE(to_string(kernel));
             CAPTURE(k);
             CAPTURE(split_k);
             CHECK(plan.reduces());
