@@ -115,27 +115,23 @@ struct Routines {
   CblasStrided<T, Plain>* strided;
   CblasStrided<T, Long>* strided_64;
 };
-#define ROUTINES(x)                                                                                        \
-  {                                                                                                        \
-    x##gemm_, x##gemm_64_, cblas_##x##gemm, cblas_##x##gemm64_, cblas_##x##gemm_64, cblas_##x##gemm_batch, \
-        cblas_##x##gemm_batch_64, cblas_##x##gemm_batch_strided, cblas_##x##gemm_batch_strided64_          \
-  }
 template <class T>
-const Routines<T>& routines() {
-  if constexpr (std::is_same_v<T, float>) {
-    static const Routines<T> all ROUTINES(s);
-    return all;
-  } else if constexpr (std::is_same_v<T, double>) {
-    static const Routines<T> all ROUTINES(d);
-    return all;
-  } else if constexpr (std::is_same_v<T, c64>) {
-    static const Routines<T> all ROUTINES(c);
-    return all;
-  } else {
-    static const Routines<T> all ROUTINES(z);
-    return all;
-  }
-}
+const Routines<T> routines;
+#define ROUTINES(x, T)                                         \
+  template <>                                                  \
+  const Routines<T> routines<T>{x##gemm_,                      \
+                                x##gemm_64_,                   \
+                                cblas_##x##gemm,               \
+                                cblas_##x##gemm64_,            \
+                                cblas_##x##gemm_64,            \
+                                cblas_##x##gemm_batch,         \
+                                cblas_##x##gemm_batch_64,      \
+                                cblas_##x##gemm_batch_strided, \
+                                cblas_##x##gemm_batch_strided64_};
+ROUTINES(s, float)
+ROUTINES(d, double)
+ROUTINES(c, c64)
+ROUTINES(z, c128)
 
 template <class T>
 Value<T> value(const T& x) {
@@ -145,6 +141,10 @@ Value<T> value(const T& x) {
     return &x;
 }
 
+bool is_row_major(int way) {
+  return way == row_major || way == row_major_64_;
+}
+
 int number(char op) {
   return op == 'N' ? 111 : op == 'T' ? 112 : 113;
 }
@@ -152,24 +152,20 @@ int number(char op) {
 template <class T>
 void call(int way, char op_a, char op_b, Long m, Long n, Long k, T alpha, const T* a, Long lda, const T* b, Long ldb, T beta,
           T* c, Long ldc) {
-  const Routines<T>& all = routines<T>();
-  if (way == fortran) {
-    const auto [pm, pn, pk, pa, pb, pc] = std::array{static_cast<Plain>(m),   static_cast<Plain>(n),   static_cast<Plain>(k),
-                                                     static_cast<Plain>(lda), static_cast<Plain>(ldb), static_cast<Plain>(ldc)};
-    all.fortran_plain(&op_a, &op_b, &pm, &pn, &pk, &alpha, a, &pa, b, &pb, &beta, c, &pc);
-  } else if (way == fortran_64) {
-    all.fortran_long(&op_a, &op_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
-  } else if (way == row_major || way == column_major) {
-    all.c_plain(way == row_major ? 101 : 102, number(op_a), number(op_b), static_cast<Plain>(m), static_cast<Plain>(n),
-                static_cast<Plain>(k), value(alpha), a, static_cast<Plain>(lda), b, static_cast<Plain>(ldb), value(beta), c,
-                static_cast<Plain>(ldc));
-  } else {
-    (way == row_major_64_ ? all.c_64_ : all.c_64)(way == row_major_64_ ? 101 : 102, number(op_a), number(op_b), m, n, k,
-                                                  value(alpha), a, lda, b, ldb, value(beta), c, ldc);
-  }
-}
-bool is_row_major(int way) {
-  return way == row_major || way == row_major_64_;
+  const Routines<T>& all = routines<T>;
+  const auto in_fortran = [&]<class I>(Fortran<T, I>* function) {
+    const I sizes[] = {static_cast<I>(m),   static_cast<I>(n),   static_cast<I>(k),
+                       static_cast<I>(lda), static_cast<I>(ldb), static_cast<I>(ldc)};
+    function(&op_a, &op_b, &sizes[0], &sizes[1], &sizes[2], &alpha, a, &sizes[3], b, &sizes[4], &beta, c, &sizes[5]);
+  };
+  const auto in_c = [&]<class I>(Cblas<T, I>* function) {
+    function(is_row_major(way) ? 101 : 102, number(op_a), number(op_b), static_cast<I>(m), static_cast<I>(n), static_cast<I>(k),
+             value(alpha), a, static_cast<I>(lda), b, static_cast<I>(ldb), value(beta), c, static_cast<I>(ldc));
+  };
+  if (way == fortran) return in_fortran.template operator()<Plain>(all.fortran_plain);
+  if (way == fortran_64) return in_fortran.template operator()<Long>(all.fortran_long);
+  if (way == row_major || way == column_major) return in_c.template operator()<Plain>(all.c_plain);
+  in_c.template operator()<Long>(way == row_major_64_ ? all.c_64_ : all.c_64);
 }
 
 // ---- Products of small integers, which every order of summation computes exactly
@@ -280,43 +276,40 @@ void check_batch(CblasBatch<T, I>* function, bool rows) {
   constexpr std::size_t count = std::size(groups);
   std::uint32_t seed = 7;
   std::vector<Stored<T>> a, b, c, expected;
-  std::vector<int> op_a, op_b;
-  std::vector<I> m, n, k, lda, ldb, ldc, group_size;
-  std::vector<T> alpha, beta;
+  std::vector<I> lda, ldb, ldc;
   for (const Group& group : groups) {
     for (I i = 0; i < std::max<I>(1, group.count); ++i) {
-      a.emplace_back(group.op_a == 'N' ? group.m : group.k, group.op_a == 'N' ? group.k : group.m, rows, 1, seed);
-      b.emplace_back(group.op_b == 'N' ? group.k : group.n, group.op_b == 'N' ? group.n : group.k, rows, 2, seed);
-      c.emplace_back(group.m, group.n, rows, 1, seed);
+      Stored<T> of_a(group.op_a == 'N' ? group.m : group.k, group.op_a == 'N' ? group.k : group.m, rows, 1, seed),
+          of_b(group.op_b == 'N' ? group.k : group.n, group.op_b == 'N' ? group.n : group.k, rows, 2, seed),
+          of_c(group.m, group.n, rows, 1, seed);
       if (i == 0) {
-        lda.push_back(static_cast<I>(a.back().ld));
-        ldb.push_back(static_cast<I>(b.back().ld));
-        ldc.push_back(static_cast<I>(c.back().ld));
+        lda.push_back(static_cast<I>(of_a.ld));
+        ldb.push_back(static_cast<I>(of_b.ld));
+        ldc.push_back(static_cast<I>(of_c.ld));
       }
-      if (group.count == 0) {
-        a.pop_back();
-        b.pop_back();
-        c.pop_back();
-        continue;
-      }
-      expected.push_back(c.back());
+      if (group.count == 0) continue;
+      expected.push_back(of_c);
       for (Long x = 0; x < group.m; ++x)
         for (Long y = 0; y < group.n; ++y) {
           T sum = 0;
-          for (Long l = 0; l < group.k; ++l) sum += a.back().at(group.op_a, x, l) * b.back().at(group.op_b, l, y);
-          expected.back().at(x, y) = group.alpha * sum + group.beta * c.back().at(x, y);
-          if (group.beta == T(0)) c.back().at(x, y) = std::numeric_limits<float>::quiet_NaN();
+          for (Long l = 0; l < group.k; ++l) sum += of_a.at(group.op_a, x, l) * of_b.at(group.op_b, l, y);
+          expected.back().at(x, y) = group.alpha * sum + group.beta * of_c.at(x, y);
+          if (group.beta == T(0)) of_c.at(x, y) = std::numeric_limits<float>::quiet_NaN();
         }
+      a.push_back(std::move(of_a));
+      b.push_back(std::move(of_b));
+      c.push_back(std::move(of_c));
     }
-    op_a.push_back(number(group.op_a));
-    op_b.push_back(number(group.op_b));
-    m.push_back(group.m);
-    n.push_back(group.n);
-    k.push_back(group.k);
-    group_size.push_back(group.count);
-    alpha.push_back(group.alpha);
-    beta.push_back(group.beta);
   }
+  const auto all = [&](auto&& member) {
+    std::vector<decltype(member(groups[0]))> values;
+    for (const Group& group : groups) values.push_back(member(group));
+    return values;
+  };
+  const auto op_a = all([](const Group&x) { return number(x.op_a); }), op_b = all([](const Group&x) { return number(x.op_b); });
+  const auto m = all([](const Group&x) { return x.m; }), n = all([](const Group&x) { return x.n; }),
+             k = all([](const Group&x) { return x.k; }), group_size = all([](const Group&x) { return x.count; });
+  const auto alpha = all([](const Group&x) { return x.alpha; }), beta = all([](const Group&x) { return x.beta; });
   std::vector<const Element<T>*> pa, pb;
   std::vector<Element<T>*> pc;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -355,11 +348,11 @@ void check_strided(CblasStrided<T, I>* function, bool rows, T beta) {
 template <class T>
 void check_batches() {
   for (const bool rows : {false, true}) {
-    check_batch<T, Plain>(routines<T>().batch, rows);
-    check_batch<T, Long>(routines<T>().batch_64, rows);
+    check_batch<T, Plain>(routines<T>.batch, rows);
+    check_batch<T, Long>(routines<T>.batch_64, rows);
     for (const float beta : {0.0f, 2.0f}) {
-      check_strided<T, Plain>(routines<T>().strided, rows, beta);
-      check_strided<T, Long>(routines<T>().strided_64, rows, beta);
+      check_strided<T, Plain>(routines<T>.strided, rows, beta);
+      check_strided<T, Long>(routines<T>.strided_64, rows, beta);
     }
   }
 }
@@ -402,7 +395,7 @@ void check_errors(char letter) {
   in_fortran('N', 'N', 2, 3, 4, 2, 4, 1, 13);
 
   const auto in_c = [&](int layout, int op_a, int op_b, Long m, Long n, Long k, Long lda, Long ldb, Long ldc, long parameter) {
-    const Routines<T>& all = routines<T>();
+    const Routines<T>& all = routines<T>;
     all.c_plain(layout, op_a, op_b, static_cast<Plain>(m), static_cast<Plain>(n), static_cast<Plain>(k), value(one), x,
                 static_cast<Plain>(lda), x, static_cast<Plain>(ldb), value(one), x, static_cast<Plain>(ldc));
     expect("cblas_xerbla", std::string("cblas_") + letter + "gemm", parameter);
@@ -432,7 +425,7 @@ void check_errors(char letter) {
   Element<T>* outputs[] = {x};
   const auto in_batch = [&](int layout, int op, Plain m, Plain ldc, Plain groups, Plain size, long parameter) {
     const Plain n = 2, k = 2, ld = 2;
-    routines<T>().batch(layout, &op, &op, &m, &n, &k, &one, inputs, &ld, inputs, &ld, &one, outputs, &ldc, groups, &size);
+    routines<T>.batch(layout, &op, &op, &m, &n, &k, &one, inputs, &ld, inputs, &ld, &one, outputs, &ldc, groups, &size);
     expect("cblas_xerbla", std::string("cblas_") + letter + "gemm_batch", parameter);
   };
   in_batch(102, 111, 2, 2, -1, 1, 15);
@@ -546,8 +539,8 @@ void check_without_memory(std::int64_t first) {
   check([] { check_product<float>(fortran, 'N', 'T', 40, 30, 20, 1, 0); });
   if (first > 0) return;
   check([] { check_product<c128>(row_major, 'N', 'C', 20, 30, 10, 2, 3); });
-  check([] { check_batch<float, Plain>(routines<float>().batch, false); });
-  check([] { check_strided<double, Long>(routines<double>().strided_64, true, 2.0); });
+  check([] { check_batch<float, Plain>(routines<float>.batch, false); });
+  check([] { check_strided<double, Long>(routines<double>.strided_64, true, 2.0); });
   check([] { check_errors<float>('s'); });
 }
 
@@ -585,28 +578,33 @@ void end(const std::string& kind) {
 
 // ---- What a call that is handed on costs
 
-template <class Function>
-double nanoseconds(Function* function, int times) {
-  float a[64]{}, b[64]{}, c[64]{};
-  const Plain n = 8;
+using Sgemm = Fortran<float, Plain>;
+
+/// The sgemm_ of a library; null, and told, if there is none.
+Sgemm* sgemm_of(const char* library) {
+  void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) std::printf("%s\n", dlerror());
+  return handle ? reinterpret_cast<Sgemm*>(dlsym(handle, "sgemm_")) : nullptr;
+}
+
+/// Of `times` products of n x n matrices.
+double seconds_of(Sgemm* function, int times, Plain n, const float* a, const float* b, float* c) {
   const float one = 1, zero = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < times; ++i) function("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / times;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 /// The least of many rounds, in which the two take turns: others may have the processor.
 int overhead(const char* library) {
-  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    std::printf("%s\n", dlerror());
-    return 2;
-  }
-  auto* const direct = reinterpret_cast<Fortran<float, Plain>*>(dlsym(handle, "sgemm_"));
-  double best_direct = 1e9, best_ours = 1e9;
+  Sgemm* const direct = sgemm_of(library);
+  if (!direct) return 2;
+  const float x[64]{};
+  float c[64]{};
+  double best_direct = 1e9, best_ours = 1e9;  // nanoseconds
   for (int round = 0; round < 300; ++round) {
-    best_direct = std::min(best_direct, nanoseconds(direct, 2000));
-    best_ours = std::min(best_ours, nanoseconds(&sgemm_, 2000));
+    best_direct = std::min(best_direct, 1e9 / 2000 * seconds_of(direct, 2000, 8, x, x, c));
+    best_ours = std::min(best_ours, 1e9 / 2000 * seconds_of(&sgemm_, 2000, 8, x, x, c));
   }
   std::printf("8x8 sgemm: directly %.1f ns, handed on %.1f ns, ratio %.3f\n", best_direct, best_ours, best_ours / best_direct);
   return best_ours <= 1.3 * best_direct ? 0 : 1;
@@ -614,12 +612,8 @@ int overhead(const char* library) {
 
 /// What a product of host matrices through this library costs against the BLAS of `library`, by size.
 int compare(const char* library, int count, char** sizes) {
-  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    std::printf("%s\n", dlerror());
-    return 2;
-  }
-  auto* const direct = reinterpret_cast<Fortran<float, Plain>*>(dlsym(handle, "sgemm_"));
+  Sgemm* const direct = sgemm_of(library);
+  if (!direct) return 2;
   std::printf("     N    OpenGL GFLOP/s    BLAS GFLOP/s    ratio\n");
   for (int i = 0; i < count; ++i) {
     const auto n = static_cast<Plain>(std::atoll(sizes[i]));
@@ -630,16 +624,11 @@ int compare(const char* library, int count, char** sizes) {
       a[j] = integer<float>(seed);
       b[j] = integer<float>(seed);
     }
-    const float one = 1, zero = 0;
-    const auto seconds = [&](auto* function) {
-      const auto begin = std::chrono::steady_clock::now();
-      function("N", "N", &n, &n, &n, &one, a.data(), &n, b.data(), &n, &zero, c.data(), &n);
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
     // The best of many, in which the two take turns.
     double ours = 1e9, theirs = 1e9, sum = 0;
     for (int round = 0; round < 100 && (round < 3 || sum < 4); ++round) {
-      const double once_ours = seconds(&sgemm_), once_theirs = seconds(direct);
+      const double once_ours = seconds_of(&sgemm_, 1, n, a.data(), b.data(), c.data());
+      const double once_theirs = seconds_of(direct, 1, n, a.data(), b.data(), c.data());
       ours = std::min(ours, once_ours);
       theirs = std::min(theirs, once_theirs);
       sum += once_ours + once_theirs;
@@ -679,21 +668,18 @@ __attribute__((visibility("default"))) void (*eglGetProcAddress(const char* name
 
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
+  const auto for_each_type = [](const auto& check) {
+    check(float(), 's');
+    check(double(), 'd');
+    check(c64(), 'c');
+    check(c128(), 'z');
+  };
   if (command == "products") {
-    check_products<float>();
-    check_products<double>();
-    check_products<c64>();
-    check_products<c128>();
+    for_each_type([]<class T>(T, char) { check_products<T>(); });
   } else if (command == "batches") {
-    check_batches<float>();
-    check_batches<double>();
-    check_batches<c64>();
-    check_batches<c128>();
+    for_each_type([]<class T>(T, char) { check_batches<T>(); });
   } else if (command == "errors") {
-    check_errors<float>('s');
-    check_errors<double>('d');
-    check_errors<c64>('c');
-    check_errors<c128>('z');
+    for_each_type([]<class T>(T, char letter) { check_errors<T>(letter); });
   } else if (command == "some") {
     multiply_some(3);
   } else if (command == "threads") {
