@@ -78,6 +78,15 @@ inline CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_
   return CMatrix(matrix);
 }
 
+/// The product of such matrices, whole.
+inline glgemm_product product_of(const CMatrix& a, const CMatrix& b, const CMatrix& c) {
+  glgemm_product product = initialised(glgemm_product_init);
+  REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
+  REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
+  REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+  return product;
+}
+
 inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) {
   std::vector<float> result(elements);
   REQUIRE(glgemm_matrix_download(matrix.get(), result.data()) == GLGEMM_OK);
@@ -86,18 +95,14 @@ inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) 
 
 /// The published example, A 3x2 and B 2x3, on the device.
 struct Example {
-  explicit Example(const glgemm_engine_options* options = nullptr) : engine(options) {
-    REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
-    REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
-    REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
-  }
+  explicit Example(const glgemm_engine_options* options = nullptr) : engine(options) {}
 
   CEngine engine;
   const float a_data[6] = {1, 4, 2, 5, 3, 6};
   const float b_data[6] = {7, 8, 9, 10, 11, 12};
   const std::vector<float> right{47, 52, 57, 64, 71, 78, 81, 90, 99}, marks = std::vector<float>(9, -1.0f);
   CMatrix a = make_matrix(engine, 3, 2, a_data), b = make_matrix(engine, 2, 3, b_data), c = make_matrix(engine, 3, 3, nullptr);
-  glgemm_product product = initialised(glgemm_product_init);
+  glgemm_product product = product_of(a, b, c);
 
   std::vector<float> result() { return download(c, 9); }
   /// C holds what marks that nothing was enqueued.
@@ -129,23 +134,24 @@ struct Calls {
 };
 
 /// Matrices in the application's hands: sections come from and go to row-major floats.
-inline std::int32_t read_section(const glgemm_section* section, void* to, void* user) {
+template <class Copy>
+std::int32_t move_section(const glgemm_section* section, void* user, const char* name, const Copy& copy) {
   auto& calls = *static_cast<Calls*>(user);
   ++calls.moved;
   for (std::int64_t i = 0; i < section->rows; ++i)
-    std::memcpy(static_cast<float*>(to) + i * section->columns,
-                static_cast<const float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
-                static_cast<std::size_t>(section->columns) * sizeof(float));
-  return calls.result("read");
+    copy(static_cast<float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column, i * section->columns,
+         static_cast<std::size_t>(section->columns) * sizeof(float));
+  return calls.result(name);
+}
+inline std::int32_t read_section(const glgemm_section* section, void* to, void* user) {
+  return move_section(section, user, "read", [to](const float* row, std::int64_t at, std::size_t bytes) {
+    std::memcpy(static_cast<float*>(to) + at, row, bytes);
+  });
 }
 inline std::int32_t write_section(const glgemm_section* section, const void* from, void* user) {
-  auto& calls = *static_cast<Calls*>(user);
-  ++calls.moved;
-  for (std::int64_t i = 0; i < section->rows; ++i)
-    std::memcpy(static_cast<float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column,
-                static_cast<const float*>(from) + i * section->columns,
-                static_cast<std::size_t>(section->columns) * sizeof(float));
-  return calls.result("write");
+  return move_section(section, user, "write", [from](float* row, std::int64_t at, std::size_t bytes) {
+    std::memcpy(row, static_cast<const float*>(from) + at, bytes);
+  });
 }
 
 /// C = relu(2 A^T B + 3 C + D + bias) of small integers: A in memory, column-major with gaps, B and C behind functions.
