@@ -20,12 +20,14 @@ class Routine {
   std::string text() const;
 
  private:
-  friend class Log;
+  friend void start_log();
+  friend void tell_log();
   const char* name_;
   std::array<std::atomic<std::int64_t>, ways> calls_{};
   std::array<std::atomic<double>, ways> flops_{};
   std::atomic<bool> is_listed_ = false;
   Routine* following_ = nullptr;  ///< in the list of those that were called
+  static inline std::atomic<Routine*> first_ = nullptr;
 };
 
 /// Reads GLGEMM_BLAS_LOG; with "1" every call is counted from now on.

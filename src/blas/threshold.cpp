@@ -152,34 +152,34 @@ double best_seconds(int times, Function&& function) {
   return best;
 }
 
-/// n from which on OpenGL wins. Both sides do all that a call does, and on the same matrices.
-std::int64_t measure(Type type) {
-  return with_type(type, [&]<class T>(T) -> std::int64_t {
-    if constexpr (is_complex(type_of<T>()) || std::is_floating_point_v<T>) {
-      const T one(1), zero(0);
-      std::vector<T> a, c;
-      const auto product = [&](std::int64_t n) {
-        const auto size = static_cast<std::size_t>(n * n);
-        if (a.size() != size) {
-          a.resize(size);
-          c.resize(size);
-          for (std::size_t i = 0; i < size; ++i) a[i] = T(static_cast<float>(i * 7919 % 1021) / 1021 - 0.5f);
-        }
-        return Product{type, {}, {}, n, n, n, &one, a.data(), n, a.data(), n, &zero, c.data(), n};
-      };
-      Timings timings;
-      timings.next = [&](std::int64_t n) { return best_seconds(2, [&] { multiply_by_next(product(n)); }); };
-      timings.opengl = [&](std::int64_t n) {
-        Outcome way = multiply_by_opengl(product(n));  // compiles
-        const double seconds = best_seconds(2, [&] {
-          if (way == Outcome::opengl) way = multiply_by_opengl(product(n));
-        });
-        return way == Outcome::opengl ? seconds : -1;
-      };
-      return winning_size(timings);
-    } else {
-      return 0;
-    }
+/// n from which on OpenGL wins; 0: it never does. Both sides do all that a call does, and on the same matrices. OpenGL moves n^2
+/// elements and computes n^3 terms: it may lose at small sizes alone. It is given up where it takes four times as long at 1024 or
+/// more, or where the next size would take seconds.
+template <class T>
+std::int64_t winning_size() {
+  const T one(1), zero(0);
+  for (std::int64_t n = smallest_size; n <= largest_size; n *= 2) {
+    std::vector<T> a(static_cast<std::size_t>(n * n)), c(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = T(static_cast<float>(i * 7919 % 1021) / 1021 - 0.5f);
+    const Product product{type_of<T>(), {}, {}, n, n, n, &one, a.data(), n, a.data(), n, &zero, c.data(), n};
+    Outcome way = multiply_by_opengl(product);  // compiles
+    const double opengl = best_seconds(2, [&] {
+      if (way == Outcome::opengl) way = multiply_by_opengl(product);
+    });
+    if (way != Outcome::opengl) return 0;
+    const double next = best_seconds(2, [&] { multiply_by_next(product); });
+    if (opengl < next) return n;
+    if ((n >= 1024 && opengl > 4 * next) || 8 * (opengl + next) > 2) return 0;
+  }
+  return 0;
+}
+
+std::int64_t winning_size(Type type) {
+  return with_type(type, []<class T>(T) -> std::int64_t {
+    if constexpr (is_complex(type_of<T>()) || std::is_floating_point_v<T>)
+      return winning_size<T>();
+    else
+      return 0;  // BLAS has no such type
   });
 }
 
@@ -195,7 +195,7 @@ void find_threshold(Type type) {
     if (const std::optional<double> kept = path.empty() ? std::nullopt : read_threshold(path, key)) {
       all.decide(index, *kept, "measured by a process before");
     } else {
-      const std::int64_t size = measure(type);
+      const std::int64_t size = winning_size(type);
       all.decide(index, size == 0 ? never : flops_of_one(type) * cube(size), "measured");
       if (!path.empty()) keep_threshold(path, key, all[index].min_flops);
     }
@@ -204,17 +204,6 @@ void find_threshold(Type type) {
 }
 
 }  // namespace
-
-std::int64_t winning_size(const Timings& timings) {
-  for (std::int64_t n = smallest_size; n <= largest_size; n *= 2) {
-    const double opengl = timings.opengl(n);
-    if (opengl < 0) return 0;
-    const double next = timings.next(n);
-    if (opengl < next) return n;
-    if ((n >= 1024 && opengl > 4 * next) || 8 * (opengl + next) > 2) return 0;
-  }
-  return 0;
-}
 
 bool goes_to_opengl(Type type, double flops) {
   return guarded(false, [&] {

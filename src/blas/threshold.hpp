@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <string>
 
 #include "blas/product.hpp"
@@ -28,15 +27,5 @@ std::string threshold_text(Type type);
 /// m n k from which on a call takes the slow way, by type; products below go to the next BLAS. One load and one comparison are
 /// all that such a call costs.
 inline constinit std::array<std::atomic<double>, blas_types.size()> slow_size{};
-
-/// For the measurement: the seconds that an n x n x n product takes by OpenGL (negative: it can't) and by the next BLAS.
-struct Timings {
-  std::function<double(std::int64_t n)> opengl;
-  std::function<double(std::int64_t n)> next;
-};
-/// n from which on OpenGL wins; 0: it never does. Sizes are 256, 512 and so on. OpenGL moves n^2 elements and computes n^3 terms:
-/// it may lose at small sizes alone. It is given up where it takes four times as long at 1024 or more, or where the next size
-/// would take seconds.
-std::int64_t winning_size(const Timings& timings);
 
 }  // namespace glgemm::blas

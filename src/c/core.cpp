@@ -11,11 +11,7 @@
 #include "c/convert.hpp"
 
 using namespace glgemm;
-using c_api::Arguments;
-using c_api::call;
-using c_api::CallbackFailed;
-using c_api::from_limits;
-using c_api::from_view;
+using namespace glgemm::c_api;
 
 namespace {
 
@@ -201,7 +197,7 @@ glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, con
   return call(__func__, [&](const Arguments& in) {
     glgemm_engine*& result = in.result(engine, "engine");
     if (!get_proc_address) in.refuse("get_proc_address is null");
-    result = new glgemm_engine{Engine(get_proc_address, c_api::to_engine_options(in, options))};
+    result = new glgemm_engine{Engine(get_proc_address, to_engine_options(in, options))};
   });
 }
 glgemm_status glgemm_engine_release(glgemm_engine* engine) {

@@ -2,6 +2,7 @@
 #include <glgemm/glgemm_headless.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,15 +11,8 @@
 
 #include "c/core.hpp"
 
-using glgemm::AcceleratorInfo;
-using glgemm::AcceleratorReport;
-using glgemm::Accelerators;
-using glgemm::AcceleratorsOptions;
-using glgemm::AcceleratorsReport;
-using glgemm::HeadlessContext;
-using glgemm::HeadlessOptions;
-using glgemm::c_api::Arguments;
-using glgemm::c_api::call;
+using namespace glgemm;
+using namespace glgemm::c_api;
 
 struct glgemm_headless_context {
   HeadlessContext context;
@@ -38,7 +32,7 @@ glgemm_status glgemm_headless_context_create(const glgemm_headless_options* opti
     if (options) {
       const glgemm_headless_options given = in.read(options, "options");
       if (given.device) converted.device = given.device;
-      if (given.api) converted.api = glgemm::parse_context_api(given.api);
+      if (given.api) converted.api = parse_context_api(given.api);
       converted.debug = given.debug != 0;
       converted.robust = given.robust != 0;
       converted.no_error = given.no_error != 0;
@@ -72,10 +66,10 @@ glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelera
     AcceleratorsOptions converted;
     if (options) {
       const glgemm_accelerators_options given = in.read(options, "options");
-      converted.engine = glgemm::c_api::to_engine_options(in, given.engine);
+      converted.engine = to_engine_options(in, given.engine);
       converted.min_piece = std::chrono::nanoseconds(given.min_piece_ns);
     }
-    result = new glgemm_accelerators{Accelerators(glgemm::headless_accelerators(list ? list : ""), std::move(converted))};
+    result = new glgemm_accelerators{Accelerators(headless_accelerators(list ? list : ""), std::move(converted))};
   });
 }
 void glgemm_accelerators_destroy(glgemm_accelerators* accelerators) {
@@ -86,7 +80,7 @@ glgemm_status glgemm_accelerators_multiply(glgemm_accelerators* accelerators, co
                                            const glgemm_stream_options* options) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_accelerators& used = in.need(accelerators, "accelerators");
-    const glgemm::c_api::Streamed streamed = glgemm::c_api::to_streamed(in, product, options);
+    const Streamed streamed = to_streamed(in, product, options);
     try {
       used.accelerators.multiply(streamed.product, streamed.options, &used.report);
     } catch (...) {

@@ -5,16 +5,7 @@
 #include "c/convert.hpp"
 
 using namespace glgemm;
-using c_api::Arguments;
-using c_api::call;
-using c_api::from_view;
-using c_api::Products;
-using c_api::to_op;
-using c_api::to_options;
-using c_api::to_type;
-using c_api::to_view;
-using c_api::with_report;
-using c_api::write_text;
+using namespace glgemm::c_api;
 
 glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a, const void* b,
                               void* c, const glgemm_options* options, glgemm_report* report) {
@@ -153,7 +144,7 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
                                        const glgemm_stream_options* options, glgemm_stream_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
-    const c_api::Streamed streamed = c_api::to_streamed(in, product, options);
+    const Streamed streamed = to_streamed(in, product, options);
     if (report) in.read(report, "report");
     StreamReport did;
     multiply(used, streamed.product, streamed.options, &did);

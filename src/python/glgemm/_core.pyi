@@ -1,5 +1,4 @@
-import os
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -50,48 +49,16 @@ class Array:
     def __exit__(self, *error: object) -> None: ...
 
 class Terms:
-    def __init__(
-        self,
-        who: str,
-        alpha: complex = ...,
-        beta: complex = ...,
-        op_a: str = ...,
-        op_b: str = ...,
-        activation: str | tuple[Any, ...] | None = ...,
-        *,
-        kernel: str | None,
-        split_k: int = ...,
-        precision: str,
-    ) -> None: ...
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
 class HostProduct:
-    def __init__(
-        self,
-        a: npt.NDArray[Any],
-        b: npt.NDArray[Any],
-        c: npt.NDArray[Any],
-        bias: npt.NDArray[Any] | None = ...,
-        residual: npt.NDArray[Any] | None = ...,
-    ) -> None: ...
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
 class StreamTerms:
-    def __init__(
-        self,
-        device_memory_limit: int = ...,
-        memory_limit: int = ...,
-        checksums: bool = ...,
-        progress: Callable[[float], object] | None = ...,
-    ) -> None: ...
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
 class EngineOptions:
-    def __init__(
-        self,
-        log: Callable[[str], object] | None,
-        program_cache: str | os.PathLike[str] | None,
-        tuning: str | os.PathLike[str] | None,
-        self_check: bool,
-        max_dispatch: float,
-    ) -> None: ...
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
 class Service:
     @staticmethod
