@@ -36,6 +36,14 @@ class Program:
     width: int = 0  # invocations that run in lockstep; 0 where the listing does not say
 
 
+LOADS = (SHARED_LOAD, GLOBAL_LOAD, LOCAL_LOAD, CONSTANT_LOAD)
+
+
+def _kind_of(text, kinds):
+    """The kind of the first pattern with which the text begins."""
+    return next((kind for pattern, kind in kinds.items() if re.match(pattern, text)), OTHER)
+
+
 class _Builder:
     """Collects instructions, and turns branches to labels that came before into loops."""
 
@@ -78,36 +86,35 @@ _AMD_BYTES = [(r"_b128|dwordx4|xyzw", 16), (r"_b96|dwordx3|xyz$", 12), (r"_b64|d
               (r"_b8|byte|u8|i8", 1)]
 
 
+_AMD_KINDS = {
+    _AMD_MULTIPLY_ADD: MULTIPLY_ADD,
+    r"ds_\S*(load|read)": SHARED_LOAD, "ds_": SHARED_STORE,
+    r"(?=scratch_|.* scratch)\S*_load": LOCAL_LOAD, "scratch_|.* scratch": LOCAL_STORE,
+    "t?buffer_load|global_load|flat_load|image_": GLOBAL_LOAD, "t?buffer_store|global_store|flat_store": GLOBAL_STORE,
+    "s_(buffer_)?load": CONSTANT_LOAD,
+    r"\S*barrier": BARRIER,
+    "s_(wait|nop|delay|clause|set_inst)": WAIT,
+    r"\S*branch": BRANCH,
+    "s_": SCALAR,
+    "v_(dual_)?mov": MOVE,
+}
+
+
 def _amd_instruction(opcode, text):
-    moved = next((size for pattern, size in _AMD_BYTES if re.search(pattern, opcode)), 4)
-    if _AMD_MULTIPLY_ADD.match(opcode):
+    result = Instruction(_kind_of(text, _AMD_KINDS), text)
+    result.bytes = next((size for pattern, size in _AMD_BYTES if re.search(pattern, opcode)), 4)
+    if result.kind == MULTIPLY_ADD:
         # A dual instruction does the same thing twice, or two things.
-        products = len(_AMD_MULTIPLY_ADD.findall(text)) if opcode.startswith("v_dual") else 2 if opcode.startswith("v_pk") else 1
-        return Instruction(MULTIPLY_ADD, text, products=products)
-    if opcode.startswith("ds_"):
-        both = 2 if re.search(r"(load|read|store|write)_?2", opcode) else 1
-        return Instruction(SHARED_LOAD if re.search("load|read", opcode) else SHARED_STORE, text, bytes=both * moved)
-    if opcode.startswith("scratch_") or " scratch" in text:
-        load = "_load" in opcode
-        return Instruction(LOCAL_LOAD if load else LOCAL_STORE, text, bytes=moved, issues="vm" if load else None)
-    if re.match(r"t?buffer_load|global_load|flat_load|image_", opcode):
-        return Instruction(GLOBAL_LOAD, text, bytes=moved, issues="vm")
-    if re.match(r"t?buffer_store|global_store|flat_store", opcode):
-        return Instruction(GLOBAL_STORE, text, bytes=moved)
-    if re.match(r"s_(buffer_)?load", opcode):
-        return Instruction(CONSTANT_LOAD, text)
-    if "barrier" in opcode:
-        return Instruction(BARRIER, text)
-    if re.match(r"s_(wait|nop|delay|clause|set_inst)", opcode):
-        keeps = re.search(r"vmcnt\((\d+)\)", text) or re.match(r"\s*s_wait_loadcnt(?:_dscnt)? (0x[0-9a-f]+|\d+)", text)
-        if opcode.startswith("s_wait_loadcnt_dscnt"):
-            keeps = int(keeps[1], 0) >> 8
-        return Instruction(WAIT, text, keeps=int(keeps[1], 0) if isinstance(keeps, re.Match) else keeps)
-    if "branch" in opcode:
-        return Instruction(BRANCH, text)
-    if opcode.startswith("s_"):
-        return Instruction(SCALAR, text)
-    return Instruction(MOVE if re.match(r"v_(dual_)?mov", opcode) else OTHER, text)
+        result.products = len(_AMD_MULTIPLY_ADD.findall(text)) if opcode.startswith("v_dual") else 2 if opcode.startswith("v_pk") else 1
+    elif result.kind in (SHARED_LOAD, SHARED_STORE) and re.search(r"(load|read|store|write)_?2", opcode):
+        result.bytes *= 2
+    elif result.kind in (GLOBAL_LOAD, LOCAL_LOAD):
+        result.issues = "vm"
+    elif result.kind == WAIT:
+        keeps = re.search(r"vmcnt\((\d+)\)", text) or re.match(r"s_wait_loadcnt(?:_dscnt)? (0x[0-9a-f]+|\d+)", text)
+        if keeps:
+            result.keeps = int(keeps[1], 0) >> (8 if opcode.startswith("s_wait_loadcnt_dscnt") else 0)
+    return result
 
 
 def _read_amd(lines):
@@ -128,6 +135,19 @@ def _read_amd(lines):
 
 # ---- NVIDIA: NVK with NAK_DEBUG=print. Blocks, each with its successors; the last text before the count has the waits.
 
+_NVIDIA_KINDS = {
+    "[fd]fma|hfma2": MULTIPLY_ADD,
+    r"ld\.shared": SHARED_LOAD, r"st\.shared": SHARED_STORE,
+    r"ld\.global|suld|tld|tex|txf": GLOBAL_LOAD, r"st\.global": GLOBAL_STORE,
+    r"ld\.local": LOCAL_LOAD, r"st\.local": LOCAL_STORE,
+    "ldc": CONSTANT_LOAD,
+    r"bar(\.|$)": BARRIER,
+    r"(bra|bsync|bssy|warpsync|exit|brx|break)(\.|$)": BRANCH,
+    "nop|depbar": WAIT,
+    "mov|copy|r2ur": MOVE,
+}
+
+
 def _nvidia_instruction(text):
     operation = re.sub(r"^@\S+", "", text).strip()
     operation = re.sub(r"^[^=/]*? = ", "", operation) if re.match(r"[^/]*? = ", operation) else operation
@@ -135,28 +155,11 @@ def _nvidia_instruction(text):
     width = re.search(r"\.b(\d+)", opcode)
     made = re.search(r" wr:(\d)", text)
     waited = re.search(r" wt=([01]+)", text)
-    common = {"text": text, "issues": int(made[1]) if made else None,
-              "waits": frozenset(i for i, bit in enumerate(reversed(waited[1])) if bit == "1") if waited else frozenset()}
-    moved = int(width[1]) // 8 if width else 4
-    if re.match(r"[fd]fma|hfma2", opcode):
-        return Instruction(MULTIPLY_ADD, products=2 if opcode.startswith("hfma2") else 1, **common)
-    for memory, load, store in (("shared", SHARED_LOAD, SHARED_STORE), ("global", GLOBAL_LOAD, GLOBAL_STORE),
-                                ("local", LOCAL_LOAD, LOCAL_STORE)):
-        if opcode.startswith("ld." + memory):
-            return Instruction(load, bytes=moved, **common)
-        if opcode.startswith("st." + memory):
-            return Instruction(store, bytes=moved, **common)
-    if re.match(r"suld|tld|tex|txf", opcode):
-        return Instruction(GLOBAL_LOAD, bytes=16, **common)
-    if opcode.startswith("ldc"):
-        return Instruction(CONSTANT_LOAD, **common)
-    if re.match(r"bar(\.|$)", opcode):
-        return Instruction(BARRIER, **common)
-    if re.match(r"(bra|bsync|bssy|warpsync|exit|brx|break)(\.|$)", opcode):
-        return Instruction(BRANCH, **common)
-    if re.match(r"nop|depbar", opcode):
-        return Instruction(WAIT, **common)
-    return Instruction(MOVE if re.match(r"mov|copy|r2ur", opcode) else OTHER, **common)
+    kind = _kind_of(opcode, _NVIDIA_KINDS)
+    return Instruction(kind, text, products=(2 if opcode.startswith("hfma2") else 1) if kind == MULTIPLY_ADD else 0,
+                       bytes=16 if re.match("suld|tld|tex|txf", opcode) else int(width[1]) // 8 if width else 4,
+                       issues=int(made[1]) if made else None,
+                       waits=frozenset(i for i, bit in enumerate(reversed(waited[1])) if bit == "1") if waited else frozenset())
 
 
 def _read_nvidia(lines):
@@ -206,38 +209,31 @@ def _from_blocks(blocks, successors):
 _IR3_BYTES = {"32": 4, "16": 2, "8": 1}
 
 
+_ADRENO_KINDS = {
+    r"mad\.f(32|16)": MULTIPLY_ADD,
+    r"ldl[wv]?\b": SHARED_LOAD, r"stlw?\b": SHARED_STORE,
+    r"ldp\b": LOCAL_LOAD, r"stp\b": LOCAL_STORE,
+    r"isam|ldib|ldg|sam\b|resinfo": GLOBAL_LOAD, "stib|stg": GLOBAL_STORE,
+    r"ldc\b": CONSTANT_LOAD,
+    r"bar\b": BARRIER,
+    "br|jump|getone|pred|end|shps|shpe": BRANCH,
+    "nop|fence|sleep": WAIT,
+    "mov|cov|swz": MOVE,
+}
+
+
 def _adreno_instruction(flags, opcode, text):
-    common = {"text": text, "waits_all": "(sy)" in flags}
+    kind = _kind_of(opcode, _ADRENO_KINDS)
     size = next((_IR3_BYTES[one] for one in re.findall(r"\.[usf](32|16|8)\b", opcode)), 4)
     # How many components: the last operand of loads and stores; a part of the opcode of those of buffers.
     last = re.search(r", (\d+)\s*$", text)
     components = int(last[1]) if last else 1
-    if re.match(r"(mad\.f(32|16))", opcode):
-        return Instruction(MULTIPLY_ADD, products=1, **common)
-    if re.match(r"ldl(w|v)?\b", opcode):
-        return Instruction(SHARED_LOAD, bytes=size * components, **common)
-    if re.match(r"stl(w)?\b", opcode):
-        return Instruction(SHARED_STORE, bytes=size * components, **common)
-    if re.match(r"ldp\b", opcode):
-        return Instruction(LOCAL_LOAD, bytes=size * components, issues="sy", **common)
-    if re.match(r"stp\b", opcode):
-        return Instruction(LOCAL_STORE, bytes=size * components, **common)
-    if re.match(r"isam|ldib|ldg|sam\b|resinfo", opcode):
+    if kind == GLOBAL_LOAD:
         given = re.search(r"\.\dd\.\w+\.(\d)\.", opcode)
         written = re.search(r"\(([xyzw]+)\)", text)
         components = 4 if opcode.startswith("isam.v") else int(given[1]) if given else len(written[1]) if written else components
-        return Instruction(GLOBAL_LOAD, bytes=size * components, issues="sy", **common)
-    if re.match(r"stib|stg", opcode):
-        return Instruction(GLOBAL_STORE, **common)
-    if re.match(r"ldc\b", opcode):
-        return Instruction(CONSTANT_LOAD, issues="sy", **common)
-    if re.match(r"bar\b", opcode):
-        return Instruction(BARRIER, **common)
-    if re.match(r"br|jump|getone|pred|end|shps|shpe", opcode):
-        return Instruction(BRANCH, **common)
-    if re.match(r"nop|fence|sleep", opcode):
-        return Instruction(WAIT, **common)
-    return Instruction(MOVE if re.match(r"mov|cov|swz", opcode) else OTHER, **common)
+    return Instruction(kind, text, products=int(kind == MULTIPLY_ADD), bytes=size * components, waits_all="(sy)" in flags,
+                       issues="sy" if kind in (LOCAL_LOAD, GLOBAL_LOAD, CONSTANT_LOAD) else None)
 
 
 def _read_adreno(lines):
@@ -267,32 +263,27 @@ def _read_adreno(lines):
 
 # ---- Apple: asahi with AGX_MESA_DEBUG=shaders. Addresses, bytes, instructions; jumps are relative.
 
+_APPLE_KINDS = {
+    "[fh]fma|fma": MULTIPLY_ADD,
+    "lload$": SHARED_LOAD, "lstore$": SHARED_STORE,
+    "load$|texture_load": GLOBAL_LOAD, "store$": GLOBAL_STORE,
+    "stack_load$": LOCAL_LOAD, "stack_store$": LOCAL_STORE,
+    "barrier$": BARRIER,
+    "(wait|nop)$": WAIT,
+    "jmp|while|if|else|pop|push|break|stop|trap": BRANCH,
+    "mov": MOVE,
+}
+
+
 def _apple_instruction(opcode, operands, text):
+    kind = _kind_of(opcode, _APPLE_KINDS)
     # The registers of a load or store, as in "r0_r1_r2", come first; its slot last.
     registers = operands.split(",")[0].count("_") + 1
     size = 2 if re.search(r"\bi16\b", operands) else 1 if re.search(r"\bi8\b", operands) else 4
     slot = re.search(r", ([ab])\s*$", operands)
-    if re.match(r"[fh]fma|fma", opcode):
-        return Instruction(MULTIPLY_ADD, text, products=1)
-    if opcode == "lload":
-        return Instruction(SHARED_LOAD, text, bytes=size * registers)
-    if opcode == "lstore":
-        return Instruction(SHARED_STORE, text, bytes=size * registers)
-    if opcode == "load" or opcode.startswith("texture_load"):
-        return Instruction(GLOBAL_LOAD, text, bytes=size * registers, issues=slot[1] if slot else None)
-    if opcode == "store":
-        return Instruction(GLOBAL_STORE, text, bytes=size * registers)
-    if opcode == "stack_load":
-        return Instruction(LOCAL_LOAD, text, issues=slot[1] if slot else None)
-    if opcode == "stack_store":
-        return Instruction(LOCAL_STORE, text)
-    if opcode == "barrier":
-        return Instruction(BARRIER, text)
-    if opcode in ("wait", "nop"):
-        return Instruction(WAIT, text, waits=frozenset(re.findall(r"\b([ab])\b", operands)))
-    if re.match(r"jmp|while|if|else|pop|push|break|stop|trap", opcode):
-        return Instruction(BRANCH, text)
-    return Instruction(MOVE if opcode.startswith("mov") else OTHER, text)
+    return Instruction(kind, text, products=int(kind == MULTIPLY_ADD), bytes=size * registers,
+                       issues=slot[1] if slot and kind in (GLOBAL_LOAD, LOCAL_LOAD) else None,
+                       waits=frozenset(re.findall(r"\b([ab])\b", operands)) if kind == WAIT else frozenset())
 
 
 def _read_apple(lines):
@@ -335,35 +326,34 @@ def _intel_memory(told):
     return (GLOBAL_STORE if store else GLOBAL_LOAD), moved
 
 
+_INTEL_KINDS = {
+    r"mad\b(?=.*(:(f|hf|df)\b|>(F|HF|DF)\b))": MULTIPLY_ADD,
+    r"sync\S*bar": BARRIER,
+    r"(sync|wait|nop)\b": WAIT,
+    r"(if|else|endif|while|break|halt|do|jmpi|cont)\b": BRANCH,
+    r"mov\b": MOVE,
+}
+
+
 def _intel_instruction(opcode, line, told):
     base = opcode.split(".")[0]
-    tokens = frozenset(re.findall(r"\$(\d+)\.dst", line))
-    common = {"text": line, "lanes": int(re.search(r"\((\d+)\)", line.split(base, 1)[1])[1]), "waits": tokens, "waits_all": base == "sync" and "allwr" in opcode}
-    if base == "mad" and re.search(r":(f|hf|df)\b|>(F|HF|DF)\b", line):
-        return Instruction(MULTIPLY_ADD, products=1, **common)
-    if base.startswith("send"):
-        if re.search(r"barrier", told):
-            return Instruction(BARRIER, **common)
-        if re.search(r"fence|EOT|thread_spawner|open \(", told + line):
-            return Instruction(OTHER, **common)
-        kind, moved = _intel_memory(told + (" slm" if ".slm" in opcode else ""))
-        token = re.search(r"[{,]\$(\d+)[,}]", line)
+    operation = line[line.index(base):]
+    result = Instruction(_kind_of(operation, _INTEL_KINDS), line, lanes=int(re.search(r"\((\d+)\)", operation)[1]),
+                         waits=frozenset(re.findall(r"\$(\d+)\.dst", line)), waits_all=base == "sync" and "allwr" in opcode)
+    result.products = int(result.kind == MULTIPLY_ADD)
+    if not base.startswith("send"):
+        return result
+    if "barrier" in told:
+        result.kind = BARRIER
+    elif not re.search(r"fence|EOT|thread_spawner|open \(", told + line):
+        result.kind, result.bytes = _intel_memory(told + (" slm" if ".slm" in opcode else ""))
+        token, first = re.search(r"[{,]\$(\d+)[,}]", line), re.search(r"\)\s+[rg](\d+)", line)
         if token:
-            common["issues"] = token[1]
-        elif kind in (GLOBAL_LOAD, LOCAL_LOAD, CONSTANT_LOAD, SHARED_LOAD):
-            first = re.search(r"\)\s+[rg](\d+)", line)
+            result.issues = token[1]
+        elif first and result.kind in LOADS:
             count = re.search(r"rd:(\d+)|rlen (\d+)", told)
-            count = int(count[1] or count[2]) if count else 1
-            if first:
-                common["issues"] = frozenset(range(int(first[1]), int(first[1]) + count))
-        return Instruction(kind, bytes=moved, **common)
-    if base == "sync":
-        return Instruction(BARRIER if "bar" in opcode else WAIT, **common)
-    if base in ("wait", "nop"):
-        return Instruction(WAIT, **common)
-    if base in ("if", "else", "endif", "while", "break", "halt", "do", "jmpi", "cont"):
-        return Instruction(BRANCH, **common)
-    return Instruction(MOVE if base == "mov" else OTHER, **common)
+            result.issues = frozenset(int(first[1]) + i for i in range(int(count[1] or count[2]) if count else 1))
+    return result
 
 
 def _wait_by_registers(program):
@@ -451,7 +441,7 @@ def waits(program, turn):
             under_way.remove(load)
             if load[1] and load[2] is not None:
                 found.append((load[2], done - load[2]))
-        if instruction.issues is not None and instruction.kind in (GLOBAL_LOAD, LOCAL_LOAD, SHARED_LOAD, CONSTANT_LOAD):
+        if instruction.issues is not None and instruction.kind in LOADS:
             first_turn = done < sum(program.instructions[j].products * turn[j] for j in order)
             under_way.append((instruction.issues, instruction.kind == GLOBAL_LOAD, done if first_turn else None))
         done += instruction.products * turn[i]
