@@ -11,7 +11,6 @@
 #include <CLI/CLI.hpp>
 #include <glgemm/version.hpp>
 
-#include "arguments/complete.hpp"
 #include "arguments/help.hpp"
 #include "system/program.hpp"
 #include "terminal/texts.hpp"

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "bench/bench.hpp"
-#include "bench/calls.hpp"
 #include "peers/peers.hpp"
 #include "support/context.hpp"
 #include "support/environment.hpp"
@@ -45,19 +44,47 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// bench on an engine whose kernels have been changed.
-BenchResult run_changed(const BenchOptions& options, std::function<std::string(std::string)> change,
-                        std::string* table = nullptr) {
+/// What a function of the tool's has measured.
+struct Measured {
+  int status;
+  json all;
+  std::string table;
+  bool says(const std::string& part) const { return table.find(part) != std::string::npos; }
+};
+template <class F>
+Measured measured(const F& run) {
+  std::ostringstream out;
+  const BenchResult result = run(out);
+  return {result.status, json::parse(result.json), out.str()};
+}
+
+/// bench on an engine in whose kernels `to` has taken the place of `from`.
+Measured run_changed(const BenchOptions& options, const std::string& from = "", const std::string& to = "") {
   test::engine();  // makes the context current
   EngineOptions engine_options;
   engine_options.self_check = false;  // which would find it first
-  engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return change(std::move(source)); };
+  engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return replaced(std::move(source), from, to); };
   Engine engine(HeadlessContext::get_proc_address, engine_options);
-  std::ostringstream out;
-  BenchResult result = run_bench(options, engine, out);
+  Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
   engine.release();
-  if (table) *table = out.str();
   return result;
+}
+
+/// What the tool prints with `--json` among its arguments.
+json json_of_tool(const std::string& arguments) {
+  const ToolRun run = run_tool(arguments);
+  REQUIRE_MESSAGE(run.status == 0, run.err);
+  return json::parse(run.out);
+}
+
+/// The tool refuses these arguments.  @return what it says
+std::string refused(const std::string& arguments) {
+  const ToolRun run = run_tool(arguments);
+  CAPTURE(arguments);
+  CAPTURE(run.err);
+  CHECK(run.status == 2);
+  CHECK(run.out.empty());
+  return run.err;
 }
 
 bool finite_numbers(const json& value) {
@@ -68,10 +95,7 @@ bool finite_numbers(const json& value) {
 }  // namespace
 
 TEST_CASE("bench --json - prints one object with every field, alone") {
-  const ToolRun run = run_tool("bench --size 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
-  CAPTURE(run.err);
-  REQUIRE(run.status == 0);
-  const json all = json::parse(run.out);
+  const json all = json_of_tool("bench --size 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
   CHECK(all.size() == 3);
   for (const char* field : {"vendor", "renderer", "version"}) CHECK_FALSE(all["device"][field].get<std::string>().empty());
   CHECK(all["device"]["software"].is_boolean());
@@ -80,31 +104,21 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
   for (std::size_t i = 0; i < 6; ++i) {
     const json& result = all["results"][i];
     const std::int64_t n = i < 3 ? 16 : 33;
-    CHECK(result["m"] == n);
-    CHECK(result["n"] == n);
-    CHECK(result["k"] == n);
-    CHECK(result["type"] == "f32");
-    CHECK(result["requested"] == requested[i % 3]);
-    CHECK(result["slices"] == 1);
-    CHECK(result["dispatches"] == 1);
-    CHECK(result["kernel_ms"] > 0);
-    CHECK(result["total_ms"] > 0);
-    CHECK(result["call_ms"] > 0);
-    CHECK(result["runs"] == 2);
-    CHECK(result["gflops"].get<double>() ==
-          doctest::Approx(2e-6 * static_cast<double>(n * n * n) / result["kernel_ms"].get<double>()));
-    CHECK(result["baseline"]["name"] == "serial");
-    CHECK(result["baseline"]["ms"] > 0);
-    CHECK(result["baseline"]["gflops"] > 0);
-    CHECK(result["baseline"]["rows_measured"] == n);
-    CHECK(result["check"]["method"] == "bound");
-    CHECK(result["check"]["worst_ratio"] <= 1);
-    CHECK(result["check"]["median_ratio"] > 0);
-    CHECK(result["check"]["median_ratio"] < result["check"]["worst_ratio"]);
-    CHECK(result["check"]["row"] >= 0);
-    CHECK(result["check"]["column"] < n);
-    CHECK(result["check"]["compared"] == n * n);
-    CHECK(result["check"]["passed"] == true);
+    const auto at = [&](const char* path) { return result.at(json::json_pointer(path)); };
+    json expected = result;
+    expected.merge_patch(R"({"type": "f32", "slices": 1, "dispatches": 1, "runs": 2, "baseline": {"name": "serial"},
+                             "check": {"method": "bound", "passed": true}})"_json);
+    for (const char* path : {"/m", "/n", "/k", "/baseline/rows_measured"}) expected[json::json_pointer(path)] = n;
+    expected["check"]["compared"] = n * n;
+    expected["requested"] = requested[i % 3];
+    CHECK(result == expected);
+    for (const char* path : {"/kernel_ms", "/total_ms", "/call_ms", "/baseline/ms", "/baseline/gflops", "/check/median_ratio"})
+      CHECK_MESSAGE(at(path) > 0, path);
+    CHECK(at("/gflops").get<double>() == doctest::Approx(2e-6 * static_cast<double>(n * n * n) / at("/kernel_ms").get<double>()));
+    CHECK(at("/check/worst_ratio") <= 1);
+    CHECK(at("/check/median_ratio") < at("/check/worst_ratio"));
+    CHECK(at("/check/row") >= 0);
+    CHECK(at("/check/column") < n);
     CHECK(finite_numbers(result));
   }
   CHECK(all["results"][1]["kernel"] == "naive");
@@ -127,47 +141,33 @@ TEST_CASE("a serial loop without the time is measured on a band, and the probe c
   BenchOptions options = small_options();
   options.shapes = {{300, 301, 302}};
   options.cpu_seconds = 1e-3;
-  std::string table;
-  const BenchResult result = run_changed(
-      options, [](std::string source) { return source; }, &table);
+  const Measured result = run_changed(options);
   CHECK(result.status == 0);
-  const json all = json::parse(result.json);
-  for (const json& x : all["results"]) {
+  for (const json& x : result.all["results"]) {
     CHECK(x["baseline"]["rows_measured"] >= 1);
     CHECK(x["baseline"]["rows_measured"] < 300);
     CHECK(x["check"]["method"] == "probe");
   }
-  CHECK(table.find("measured on") != std::string::npos);
-  CHECK(table.find("ok, probe") != std::string::npos);
+  CHECK(result.says("measured on"));
+  CHECK(result.says("ok, probe"));
 }
 
 TEST_CASE("a broken kernel makes bench fail") {
-  std::string table;
-  SUBCASE("one that computes nothing") {
-    const BenchResult result = run_changed(
-        small_options(), [](std::string source) { return replaced(std::move(source), "void main() {", "void main() { return;"); },
-        &table);
-    CHECK(result.status == 1);
-    const json all = json::parse(result.json);
-    for (const json& x : all["results"]) {
-      CHECK(x["check"]["passed"] == false);
-      CHECK(x["check"]["worst_ratio"] == std::numeric_limits<double>::max());  // what was not written is NaN
-      CHECK(finite_numbers(x));
-    }
+  BenchOptions options = small_options();
+  const Measured nothing = run_changed(options, "void main() {", "void main() { return;");
+  CHECK(nothing.status == 1);
+  CHECK(nothing.says("WRONG"));
+  for (const json& x : nothing.all["results"]) {
+    CHECK(x["check"]["passed"] == false);
+    CHECK(x["check"]["worst_ratio"] == std::numeric_limits<double>::max());  // what was not written is NaN
+    CHECK(finite_numbers(x));
   }
-  SUBCASE("one that is wrong in the probe too") {
-    BenchOptions options = small_options();
-    options.shapes = {{300, 301, 302}};
-    options.check = CheckMethod::probe;
-    const BenchResult result = run_changed(
-        options,
-        [](std::string source) {
-          return replaced(std::move(source), "void main() {", "void main() { if (gl_WorkGroupID.x == 1u) return;");
-        },
-        &table);
-    CHECK(result.status == 1);
-  }
-  CHECK(table.find("WRONG") != std::string::npos);
+  // One that is wrong in the probe too.
+  options.shapes = {{300, 301, 302}};
+  options.check = CheckMethod::probe;
+  const Measured part = run_changed(options, "void main() {", "void main() { if (gl_WorkGroupID.x == 1u) return;");
+  CHECK(part.status == 1);
+  CHECK(part.says("WRONG"));
 }
 
 namespace {
@@ -204,12 +204,10 @@ TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the
   options.peers = peers_here();
   options.repeats = 3;
   options.roofline = RooflineOptions{std::int64_t{4} << 20, 0.5};
-  std::string table;
-  const BenchResult result = run_changed(
-      options, [](std::string source) { return source; }, &table);
-  CAPTURE(result.json);
+  const Measured result = run_changed(options);
+  const json& all = result.all;
+  CAPTURE(all.dump());
   CHECK(result.status == 0);
-  const json all = json::parse(result.json);
 
   const json& roofline = all["roofline"];
   for (const char* field : {"gflops", "storage_gb_per_s", "image_gb_per_s"}) {
@@ -264,7 +262,7 @@ TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the
     CHECK(ratio["value"].get<double>() == doctest::Approx(value));
     CHECK(ratio["low"] <= ratio["value"]);
     CHECK(ratio["value"] <= ratio["high"]);
-    CHECK(table.find(of + " over " + over + ": ") != std::string::npos);
+    CHECK(result.says(of + " over " + over + ": "));
   }
   CHECK(names == expected);
   CHECK(means == 2 + 3 * options.peers.size() + 3);  // but not of the reading rate, which one shape has
@@ -284,12 +282,11 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
     return wanted ? source : replaced(std::move(source), "void main() {", "void main() { nonsense");
   };
   Engine engine(HeadlessContext::get_proc_address, engine_options);
-  std::ostringstream table;
-  const BenchResult result = run_bench(options, engine, table);
+  const Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
   engine.release();
-  CAPTURE(table.str());
+  CAPTURE(result.table);
   CHECK(result.status == 0);
-  const json all = json::parse(result.json);
+  const json& all = result.all;
   REQUIRE(all["ratios"].size() >= 1);
   const json& ratio = all["ratios"].back();
   CHECK(ratio["name"] == "auto over best of space, 20x12x300 f32");
@@ -304,7 +301,7 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
     if (x.contains("space")) best = std::min(best, x["kernel_ms"].get<double>());
   }
   CHECK(ratio["value"].get<double>() == doctest::Approx(best / time_of(all, {20, 12, 300}, "auto", "kernel_ms")));
-  CHECK(table.str().find("could not run, the last: ") != std::string::npos);
+  CHECK(result.says("could not run, the last: "));
 }
 
 TEST_CASE("peers get the same products and the same check") {
@@ -324,9 +321,9 @@ TEST_CASE("peers get the same products and the same check") {
     options.repeats = 2;
     for (const double beta : {0.0, 3.0}) {
       options.beta = beta;
-      const BenchResult result = run_changed(options, [](std::string source) { return source; });
+      const Measured result = run_changed(options);
       CHECK(result.status == 0);
-      const json results = json::parse(result.json)["peers"]["results"];
+      const json& results = result.all["peers"]["results"];
       REQUIRE(results.size() == names.size());
       for (const json& x : results) {
         CHECK(x["check"]["passed"] == true);
@@ -338,15 +335,12 @@ TEST_CASE("peers get the same products and the same check") {
 }
 
 TEST_CASE("peers that are none, not here, or unable are refused") {
-  const auto refused = [](const std::string& arguments) {
-    const ToolRun run = run_tool("bench --size 8 --repeats 1 " + arguments);
-    CAPTURE(arguments);
-    CHECK(run.status == 2);
-    CHECK(run.out.empty());
-    return run.err;
+  const auto refuses = [](const std::string& arguments, const std::string& part) {
+    const std::string said = refused("bench --size 8 --repeats 1 " + arguments);
+    CHECK(said.find(part) != std::string::npos);
   };
-  CHECK(refused("--peer nosuchpeer").find("--peer: 'nosuchpeer' is not a peer") != std::string::npos);
-  CHECK(refused("--opencl-device 0").find("--peer") != std::string::npos);
+  refuses("--peer nosuchpeer", "--peer: 'nosuchpeer' is not a peer");
+  refuses("--opencl-device 0", "--peer");
   for (const std::string name : {"openblas", "clblast"}) {
     bool built = true;
     try {
@@ -355,13 +349,13 @@ TEST_CASE("peers that are none, not here, or unable are refused") {
       built = false;
     }
     if (!built)
-      CHECK(refused("--peer " + name).find(name + " is not built in; install lib" + name + "-dev") != std::string::npos);
+      refuses("--peer " + name, name + " is not built in; install lib" + name + "-dev");
     else if (name == "openblas")
-      CHECK(refused("--peer openblas --type i8").find("OpenBLAS has no products of i8") != std::string::npos);
+      refuses("--peer openblas --type i8", "OpenBLAS has no products of i8");
     else
-      CHECK(refused("--peer clblast --opencl-device nosuchdevice").find("no OpenCL device") != std::string::npos);
+      refuses("--peer clblast --opencl-device nosuchdevice", "no OpenCL device");
   }
-  if (test::has_type(Type::f64)) CHECK(refused("--roofline --type f64").find("--roofline") != std::string::npos);
+  if (test::has_type(Type::f64)) refuses("--roofline --type f64", "--roofline");
 }
 
 TEST_CASE("bench reads shapes, and writes JSON and images to files") {
@@ -398,9 +392,9 @@ TEST_CASE("bench measures and checks every type, with ops, scalars and batches")
     options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
     options.beta = 3;
     options.repeats = 2;
-    const BenchResult result = run_changed(options, [](std::string source) { return source; });
+    const Measured result = run_changed(options);
     CHECK(result.status == 0);
-    const json x = json::parse(result.json)["results"][0];
+    const json& x = result.all["results"][0];
     CHECK(x["type"] == std::string(to_string(type)));
     CHECK(x["op_a"] == "t");
     CHECK(x["op_b"] == "c");
@@ -410,9 +404,7 @@ TEST_CASE("bench measures and checks every type, with ops, scalars and batches")
     CHECK(x["gflops"].get<double>() ==
           doctest::Approx((is_complex(type) ? 8e-6 : 2e-6) * 3 * 20 * 33 * 17 / x["kernel_ms"].get<double>()));
     // A kernel that forgets beta C is caught.
-    const BenchResult wrong = run_changed(
-        options, [](std::string source) { return replaced(std::move(source), "if (has(READ_C)", "if (false && has(READ_C)"); });
-    CHECK(wrong.status == 1);
+    CHECK(run_changed(options, "if (has(READ_C)", "if (false && has(READ_C)").status == 1);
   }
 }
 
@@ -421,15 +413,13 @@ TEST_CASE("under a budget each kernel runs once more, as a job, and its calls ar
   options.kernels = parse_kernels("naive,tiled:tile=8");
   options.beta = 2;
   options.budget_ms = 0.02;
-  std::ostringstream out;
-  const BenchResult result = run_bench(options, test::engine(), out);
+  const Measured result = measured([&](std::ostream& out) { return run_bench(options, test::engine(), out); });
   CHECK(result.status == 0);
   for (const char* part :
        {"naive 8x8, 0.0200 ms at a time: ", "tiled 8x8, 0.0200 ms at a time: ", " calls of advance; once the rate was known, "})
-    CHECK(out.str().find(part) != std::string::npos);
+    CHECK(result.says(part));
   std::vector<std::string> names;
-  const json all = json::parse(result.json);
-  for (const json& ratio : all["ratios"]) {
+  for (const json& ratio : result.all["ratios"]) {
     if (ratio["of"].get<std::string>().find("budget") == std::string::npos) continue;
     names.push_back(ratio["name"].get<std::string>());
     CHECK(ratio["value"] >= 0);
@@ -447,10 +437,9 @@ TEST_CASE("what a call costs, in a scope and without one") {
   BenchOptions options = small_options();
   options.kernels = parse_kernels("tiled:tile=8");
   options.repeats = 3;
-  std::ostringstream out;
-  const BenchResult result = run_enqueue(options, test::engine(), out);
+  const Measured result = measured([&](std::ostream& out) { return run_enqueue(options, test::engine(), out); });
   CHECK(result.status == 0);
-  const json all = json::parse(result.json);
+  const json& all = result.all;
   REQUIRE(all["results"].size() == 2);
 #if defined(_WIN32)
   constexpr double tick_us = 16e3;  // in which the system counts a thread's time
@@ -472,11 +461,8 @@ TEST_CASE("what a call costs, in a scope and without one") {
   }
   for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
                                 "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {
-    CAPTURE(arguments);
-    const ToolRun run = run_tool(std::string("bench --size 8 ") + arguments);
-    CHECK(run.status == 2);
-    CHECK(run.out.empty());
-    CHECK(run.err.find("--enqueue") + 1 + (run.err.find("--first") + 1) > 0);
+    const std::string said = refused(std::string("bench --size 8 ") + arguments);
+    CHECK(said.find("--enqueue") + 1 + (said.find("--first") + 1) > 0);
   }
 }
 
@@ -507,10 +493,8 @@ TEST_CASE("the first product of a process: programs come from the cache in the s
 }
 
 TEST_CASE("streamed over the slower of its transfers and the product alone") {
-  const ToolRun run = run_tool("bench --shape 120,96,64 --kernel naive --device-memory-limit 32K --repeats 1 --json - --op-b t");
-  CAPTURE(run.err);
-  REQUIRE(run.status == 0);
-  const json all = json::parse(run.out), x = all["results"][0];
+  const json all = json_of_tool("bench --shape 120,96,64 --kernel naive --device-memory-limit 32K --repeats 1 --json - --op-b t");
+  const json& x = all["results"][0];
   CHECK(x["transfers_alone_seconds"] > 0);
   REQUIRE(all["ratios"].size() == 4);
   CHECK(all["ratios"][2]["over"] == "the slower of its transfers and the product alone");
@@ -522,20 +506,12 @@ TEST_CASE("streamed over the slower of its transfers and the product alone") {
 TEST_CASE("bench refuses what this device or machine cannot do") {
   // OpenGL ES has no doubles, so that every kernel is left out.
   for (const char* arguments : {"bench --size 8 --device nosuchdevice", "bench --size 10000000", "bench --size 8,4000000000",
-                                "bench --size 8 --type f64 --api es"}) {
-    const ToolRun run = run_tool(arguments);
-    CAPTURE(arguments);
-    CAPTURE(run.err);
-    CHECK(run.status == 2);
-    CHECK(run.out.empty());
-    CHECK(run.err.find("glgemm bench: ") != std::string::npos);
-  }
+                                "bench --size 8 --type f64 --api es"})
+    CHECK(refused(arguments).find("glgemm bench: ") != std::string::npos);
 }
 
 TEST_CASE("inspect shows the plan for a device") {
-  const ToolRun run = run_tool("inspect --shape 100,200,300 --json --source --kernel naive");
-  REQUIRE(run.status == 0);
-  const json plan = json::parse(run.out);
+  const json plan = json_of_tool("inspect --shape 100,200,300 --json --source --kernel naive");
   CHECK(plan["device"].get<std::string>().find(test::engine().device().renderer) == 0);
   CHECK(plan["kernel"] == "naive:workgroup_x=8,workgroup_y=8");
   CHECK(plan["chosen_by"] == "caller");
@@ -555,9 +531,7 @@ TEST_CASE("inspect --compiled has each program once, with the products that run 
   const std::string inspect =
       "inspect --compiled --shape 64,64,512 --shape 96,96,512 --split-k 2 --kernel "
       "blocked:panels=1,block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4";
-  const ToolRun run = run_tool(inspect + " --json");
-  REQUIRE_MESSAGE(run.status == 0, run.err);
-  const json all = json::parse(run.out);
+  const json all = json_of_tool(inspect + " --json");
   CHECK(all["device"]["renderer"] == test::engine().device().renderer);
   CHECK(all["device"]["version"] == test::engine().device().version);
   std::vector<std::string> roles;
@@ -603,7 +577,7 @@ TEST_CASE("inspect goes by the tuning table") {
   CHECK(plan["chosen_by"] == "tuning");
   CHECK(plan["tuned_for"]["m"] == 100);
   CHECK(plan["passed_over"][0]["can_run"] == true);
-  CHECK(json::parse(run_tool(inspect + " --json").out)["chosen_by"] == "model");
+  CHECK(json_of_tool(inspect + " --json")["chosen_by"] == "model");
 }
 
 namespace {
@@ -629,9 +603,7 @@ void check_rounding(Engine& engine, const json& rounding) {
 }  // namespace
 
 TEST_CASE("devices says what shaders can do") {
-  const ToolRun run = run_tool("devices --json");
-  REQUIRE(run.status == 0);
-  const json all = json::parse(run.out);
+  const json all = json_of_tool("devices --json");
   for (const json& device : all["devices"]) {
     if (!device["usable"].get<bool>()) continue;
     const json& probes = device["probes"];

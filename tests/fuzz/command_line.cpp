@@ -7,7 +7,6 @@
 #include <glgemm/plan.hpp>
 #include <stdexcept>
 
-#include "arguments/complete.hpp"
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
 #include "fuzz/target.hpp"

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reports/checks.hpp"
 #include "reports/text.hpp"
 
 using namespace glgemm::tools;

@@ -38,15 +38,20 @@ grep -qF '2 valid entries' stdout || fail "after a second shape: $(cat stdout)"
 grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qF '"date":"2026-01-31"' table.json ||
   fail "the second shape: $(cat table.json)"
 
+# Has the tuner run, as $tuner, until a candidate hangs: after two to four of the others.
+begin_and_hang() {
+  local measured
+  GLGEMM_TUNE_INJECT="hang=$hang" "$glgemm" $small --output table.json --time-limit 100 >stdout 2>stderr </dev/null &
+  tuner=$!
+  for _ in $(seq 400); do
+    measured=$(grep -c '"fate"' table.json.journal 2>/dev/null)
+    [ "${measured:-0}" -ge 2 ] && sleep 0.3 && break
+    sleep 0.05
+  done
+}
 # Interrupted while a candidate hangs: nothing half-written, nobody left behind, and what was measured is known.
 cp table.json before.json
-GLGEMM_TUNE_INJECT="hang=$hang" "$glgemm" $small --output table.json --time-limit 100 >stdout 2>stderr </dev/null &
-tuner=$!
-for _ in $(seq 400); do
-  measured=$(grep -c '"fate"' table.json.journal 2>/dev/null)
-  [ "${measured:-0}" -ge 2 ] && sleep 0.3 && break  # until it hangs: after two to four of the others
-  sleep 0.05
-done
+begin_and_hang
 workers=$(cat "/proc/$tuner/task/$tuner/children" 2>/dev/null)
 kill -TERM $tuner
 wait $tuner 2>/dev/null
@@ -74,13 +79,7 @@ grep -q 'Struck off' stdout && fail "spills are struck off: $(cat stdout)"
 [ "$(grep -c '"fate": "spills"' report.json)" -eq 2 ] || fail "the JSON does not have two that spill: $(cat report.json)"
 grep -q '"statistics": {' report.json || fail "the JSON has no statistics of the best: $(cat report.json)"
 rm table.json
-GLGEMM_TUNE_INJECT="hang=$hang" "$glgemm" $small --output table.json --time-limit 100 >stdout 2>stderr </dev/null &
-tuner=$!
-for _ in $(seq 400); do
-  measured=$(grep -c '"fate"' table.json.journal 2>/dev/null)
-  [ "${measured:-0}" -ge 2 ] && sleep 0.3 && break
-  sleep 0.05
-done
+begin_and_hang
 kill -TERM $tuner
 wait $tuner 2>/dev/null
 grep -q '"statistics":{' table.json.journal || fail "the journal has no statistics: $(cat table.json.journal)"

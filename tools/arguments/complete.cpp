@@ -1,12 +1,11 @@
 // What a command line can go on with.
-#include "arguments/complete.hpp"
+#include "arguments/help.hpp"
 
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <glgemm/plan.hpp>
 
-#include "arguments/help.hpp"
 #include "arguments/options.hpp"
 
 namespace glgemm::tools {

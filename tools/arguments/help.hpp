@@ -1,4 +1,5 @@
-// What a command line's description says to people: the text of --help, and what a misspelt word may have meant.
+// What a command line's description says: the text of --help, what a misspelt word may have meant, and what the shell's
+// completion (glgemm.bash) may offer.
 #pragma once
 
 #include <string>
@@ -29,5 +30,14 @@ std::string closest(const std::string& word, const std::vector<std::string>& nam
 
 /// What is wrong with a command line that could not be parsed: one sentence.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
+
+struct Completion {
+  std::vector<std::string> words;  ///< what the last word can become
+  bool files = false;              ///< it can be the name of a file
+};
+
+/// `words`: those behind the program's name, as bash splits them ("--type=f32" is three); the last one is being typed and may be
+/// empty.
+Completion complete(const CLI::App& app, std::vector<std::string> words);
 
 }  // namespace glgemm::tools

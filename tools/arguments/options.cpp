@@ -44,16 +44,16 @@ std::vector<std::string> split_kernels(std::string_view text) {
 
 ShapeOptions add_shapes(CLI::App& verb, ShapeArguments& arguments) {
   ShapeOptions options{};
-  options.size = verb.add_option("--size", arguments.sizes, "Square products of these sizes")->type_name("N[,...]");
+  options.size = add_option(verb, "--size", arguments.sizes, "N[,...]", "Square products of these sizes");
   if (!arguments.sizes.empty()) options.size->capture_default_str();
-  options.shape = verb.add_option("--shape", arguments.shapes, "A product: C is M x N, and K the inner size; as often as wanted")
-                      ->type_name("M,N,K")
-                      ->allow_extra_args(false)
-                      ->excludes(options.size);
-  options.shapes = verb.add_option("--shapes", arguments.file, "The products of a CSV file with the header m,n,k,trans_a,trans_b")
-                       ->type_name("FILE")
-                       ->excludes(options.size)
-                       ->excludes(options.shape);
+  options.shape =
+      add_option(verb, "--shape", arguments.shapes, "M,N,K", "A product: C is M x N, and K the inner size; as often as wanted")
+          ->allow_extra_args(false)
+          ->excludes(options.size);
+  options.shapes =
+      add_option(verb, "--shapes", arguments.file, "FILE", "The products of a CSV file with the header m,n,k,trans_a,trans_b")
+          ->excludes(options.size)
+          ->excludes(options.shape);
   for (CLI::Option* const op : {add_op_a(verb, arguments.op_a), add_op_b(verb, arguments.op_b)})
     op->type_name("n|t|c[,...]")->excludes(options.shapes);
   return options;
@@ -82,6 +82,28 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
 }
 
 template <class T>
+CLI::Option* add_option(CLI::App& verb, const char* names, T& value, const char* metavariable, const std::string& description) {
+  return verb.add_option(names, value, description)->type_name(metavariable);
+}
+template <class T>
+CLI::Option* add_option_with_default(CLI::App& verb, const char* names, T& value, const char* metavariable,
+                                     const std::string& description) {
+  return add_option(verb, names, value, metavariable, description)->capture_default_str();
+}
+using Text = std::string;
+template CLI::Option* add_option(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, std::vector<Text>&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, std::optional<Text>&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, std::optional<int>&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, std::optional<std::int64_t>&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, std::optional<double>&, const char*, const Text&);
+template CLI::Option* add_option_with_default(CLI::App&, const char*, Text&, const char*, const Text&);
+template CLI::Option* add_option_with_default(CLI::App&, const char*, int&, const char*, const Text&);
+template CLI::Option* add_option_with_default(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
+template CLI::Option* add_option_with_default(CLI::App&, const char*, std::uint64_t&, const char*, const Text&);
+template CLI::Option* add_option_with_default(CLI::App&, const char*, double&, const char*, const Text&);
+
+template <class T>
 CLI::Validator in_range(T least, T most) {
   return CLI::Validator(
       [least, most](std::string& value) {
@@ -108,44 +130,38 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 }
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op) {
-  return verb.add_option("--op-a", op, "n: A as it is; t: stored transposed; c: its complex conjugate stored transposed")
-      ->type_name("n|t|c")
-      ->capture_default_str();
+  return add_option_with_default(verb, "--op-a", op, "n|t|c",
+                                 "n: A as it is; t: stored transposed; c: its complex conjugate stored transposed");
 }
 
 CLI::Option* add_op_b(CLI::App& verb, std::string& op) {
-  return verb.add_option("--op-b", op, "The same for B")->type_name("n|t|c")->capture_default_str();
+  return add_option_with_default(verb, "--op-b", op, "n|t|c", "The same for B");
 }
 
 CLI::Option* add_type(CLI::App& verb, std::string& type) {
-  return verb.add_option("--type", type, "The elements of A and B: " + type_names())->type_name("TYPE")->capture_default_str();
+  return add_option_with_default(verb, "--type", type, "TYPE", "The elements of A and B: " + type_names());
 }
 
 CLI::Option* add_batch(CLI::App& verb, std::string& batch) {
-  return verb.add_option("--batch", batch, "Products of each shape, in one call")->type_name("COUNT")->capture_default_str();
+  return add_option_with_default(verb, "--batch", batch, "COUNT", "Products of each shape, in one call");
 }
 
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel) {
-  return verb
-      .add_option("--kernel", kernel, "The kernel, with parameters if wanted, as in tiled:tile=16; auto: the planner's choice")
-      ->type_name("auto|KERNEL")
-      ->capture_default_str();
+  return add_option_with_default(verb, "--kernel", kernel, "auto|KERNEL",
+                                 "The kernel, with parameters if wanted, as in tiled:tile=16; auto: the planner's choice");
 }
 
 CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
-  return verb
-      .add_option("--precision", precision,
-                  "How exactly: standard; reproducible, the same bits on every driver; extended, nearly as if summed exactly; "
-                  "fast, in the type of A and B where the driver can")
-      ->type_name("fast|standard|extended|reproducible")
-      ->capture_default_str();
+  return add_option_with_default(
+      verb, "--precision", precision, "fast|standard|extended|reproducible",
+      "How exactly: standard; reproducible, the same bits on every driver; extended, nearly as if summed exactly; "
+      "fast, in the type of A and B where the driver can");
 }
 
 CLI::Option* add_error_histogram(CLI::App& verb, std::string& path) {
-  return verb
-      .add_option("--error-histogram", path,
-                  "Draw how many elements have which error against their bound, as .svg (computes the whole product on the CPU)")
-      ->type_name("FILE.svg");
+  return add_option(
+      verb, "--error-histogram", path, "FILE.svg",
+      "Draw how many elements have which error against their bound, as .svg (computes the whole product on the CPU)");
 }
 
 void require_svg(const std::string& path, const std::string& option) {
@@ -154,8 +170,7 @@ void require_svg(const std::string& path, const std::string& option) {
 }
 
 CLI::Option* add_device(CLI::App& verb, std::string& device) {
-  return verb.add_option("--device", device, "The device: its index or a part of its name (see 'glgemm devices')")
-      ->type_name("DEVICE");
+  return add_option(verb, "--device", device, "DEVICE", "The device: its index or a part of its name (see 'glgemm devices')");
 }
 
 CLI::Option* add_api(CLI::App& verb) {
@@ -168,11 +183,10 @@ CLI::Option* add_api(CLI::App& verb) {
 }
 
 CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what) {
-  return verb
-      .add_option("--json", path_, "Write " + what + " as JSON to FILE, or to the standard output where FILE is missing or '-'")
+  return tools::add_option(verb, "--json", path_, "[FILE]",
+                           "Write " + what + " as JSON to FILE, or to the standard output where FILE is missing or '-'")
       ->expected(0, 1)
-      ->default_str("-")
-      ->type_name("[FILE]");
+      ->default_str("-");
 }
 
 std::ostream& JsonOutput::text() const {

@@ -57,6 +57,14 @@ std::vector<std::pair<Op, Op>> ops_of(const ShapeArguments& arguments);
 /// @throws std::invalid_argument, FileError  as read_shapes() and parse_shape(), or the file has no shapes
 std::vector<Shape> shapes_of(const ShapeArguments& arguments);
 
+/// An option with a value. T is a text, a list of texts, a number, or one of these that may be missing.
+template <class T>
+CLI::Option* add_option(CLI::App& verb, const char* names, T& value, const char* metavariable, const std::string& description);
+/// The same, and its help shows the value that stands there now.
+template <class T>
+CLI::Option* add_option_with_default(CLI::App& verb, const char* names, T& value, const char* metavariable,
+                                     const std::string& description);
+
 /// Refuses what is not a number (of an integer type: a whole one) from `least` to `most`. T is int, std::int64_t or double.
 template <class T>
 CLI::Validator in_range(T least, T most);

@@ -9,8 +9,6 @@
 
 #include "arguments/options.hpp"
 #include "bench/bench.hpp"
-#include "bench/calls.hpp"
-#include "bench/scaling.hpp"
 #include "peers/peers.hpp"
 #include "system/files.hpp"
 #include "verbs.hpp"
@@ -121,37 +119,28 @@ int bench(Arguments& arguments) {
 void add_products(CLI::App& verb, Arguments& arguments) {
   add_shapes(verb, arguments.shapes);
   add_type(verb, arguments.type);
-  verb.add_option("--alpha", arguments.alpha, "The product is multiplied by it; complex as in 1-2i")
-      ->type_name("NUMBER")
-      ->capture_default_str();
-  verb.add_option("--beta", arguments.beta, "C is multiplied by it before the product is added")
-      ->type_name("NUMBER")
-      ->capture_default_str();
+  add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
+  add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");
   add_batch(verb, arguments.batch);
 }
 
 void add_entrants(CLI::App& verb, Arguments& arguments) {
-  verb.add_option(
-          "--kernel", arguments.kernel,
-          "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
-          "run; space: the fastest of all that the tuner could choose")
-      ->type_name("auto|all|space|KERNEL[,...]")
-      ->capture_default_str();
+  add_option_with_default(
+      verb, "--kernel", arguments.kernel, "auto|all|space|KERNEL[,...]",
+      "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
+      "run; space: the fastest of all that the tuner could choose");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
-  auto* peer = verb.add_option("--peer", arguments.peer, "Other libraries, measured in turn with the kernels")
-                   ->type_name("openblas|clblast[,...]");
-  verb.add_option("--opencl-device", arguments.options.opencl_device,
-                  "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else the first)")
-      ->type_name("DEVICE")
+  auto* peer =
+      add_option(verb, "--peer", arguments.peer, "openblas|clblast[,...]", "Other libraries, measured in turn with the kernels");
+  add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
+             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else the first)")
       ->needs(peer);
   verb.add_flag("--roofline", arguments.roofline,
                 "Measure also what the device can compute and read at most, and state each result as a share of it");
   verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");
-  verb.add_option(
-          "--budget", arguments.options.budget_ms,
-          "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take over "
-          "twice as long")
-      ->type_name("MS")
+  add_option(verb, "--budget", arguments.options.budget_ms, "MS",
+             "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take over "
+             "twice as long")
       ->check(in_range(0.01, 1e6));
 }
 
@@ -161,17 +150,14 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
       verb.add_flag("--scaling", arguments.scaling,
                     "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, and "
                     "where the time went");
-  verb.add_option("--accelerators", arguments.accelerators,
-                  "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
-      ->type_name("all|DEVICE[,...]")
+  add_option(verb, "--accelerators", arguments.accelerators, "all|DEVICE[,...]",
+             "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
       ->needs(scaling);
-  auto* device_limit =
-      verb.add_option("--device-memory-limit", arguments.device_memory_limit,
-                      "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
-                      "those without a limit and beside the transfers alone")
-          ->type_name("BYTES");
-  auto* limit = verb.add_option("--memory-limit", arguments.memory_limit, "The same with so many on device and host together")
-                    ->type_name("BYTES");
+  auto* device_limit = add_option(verb, "--device-memory-limit", arguments.device_memory_limit, "BYTES",
+                                  "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
+                                  "those without a limit and beside the transfers alone");
+  auto* limit =
+      add_option(verb, "--memory-limit", arguments.memory_limit, "BYTES", "The same with so many on device and host together");
   auto* enqueue = verb.add_flag("--enqueue", arguments.enqueue,
                                 "Measure what the call of a repeated product costs the CPU, in a scope and without one")
                       ->excludes(scaling, device_limit, limit);
@@ -184,28 +170,22 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
 void add_ways(CLI::App& verb, Arguments& arguments) {
   add_device(verb, arguments.device)->excludes(verb.get_option("--scaling"));
   add_api(verb);
-  verb.add_option("--check", arguments.check,
-                  "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
-      ->type_name("auto|full|probe")
-      ->check(one_of({"auto", "full", "probe"}))
-      ->capture_default_str();
-  verb.add_option("--cpu-seconds", arguments.options.cpu_seconds,
-                  "A serial loop that would take longer is measured on a band of rows")
-      ->type_name("SECONDS")
-      ->check(in_range(0.0, 1e9))
-      ->capture_default_str();
-  verb.add_option("--repeats", arguments.options.repeats,
-                  "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
-      ->type_name("COUNT")
+  add_option_with_default(
+      verb, "--check", arguments.check, "auto|full|probe",
+      "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
+      ->check(one_of({"auto", "full", "probe"}));
+  add_option_with_default(verb, "--cpu-seconds", arguments.options.cpu_seconds, "SECONDS",
+                          "A serial loop that would take longer is measured on a band of rows")
+      ->check(in_range(0.0, 1e9));
+  add_option(verb, "--repeats", arguments.options.repeats, "COUNT",
+             "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
       ->check(in_range(1, 1000000));
-  verb.add_option("--warmup", arguments.options.warmup,
-                  "Runs before those that count (default: 1 to 50, for a tenth of a second)")
-      ->type_name("COUNT")
+  add_option(verb, "--warmup", arguments.options.warmup, "COUNT",
+             "Runs before those that count (default: 1 to 50, for a tenth of a second)")
       ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
-  verb.add_option("--image-dir", arguments.options.image_dir,
-                  "Where to draw each C and its error as heat maps, and a histogram of the errors")
-      ->type_name("FOLDER");
+  add_option(verb, "--image-dir", arguments.options.image_dir, "FOLDER",
+             "Where to draw each C and its error as heat maps, and a histogram of the errors");
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include <glgemm/job.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
+#include <nlohmann/json.hpp>
 
 #include "arguments/options.hpp"
-#include "bench/json.hpp"
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"

@@ -69,4 +69,47 @@ struct BenchResult {
 /// @throws std::runtime_error     a peer's program or device cannot be had
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& table);
 
+// In calls.cpp: what is measured of calls rather than of kernels.
+
+/// Measures the call of Engine::gemm for a product that is repeated on the same matrices, in a scope and without one: the
+/// thread's CPU time and the host's clock, medians of batches of calls. Between them the device is waited for, outside of what is
+/// timed, so that its queue stays short. A driver that computes in the call shows by the host's clock.
+/// @throws as run_bench
+BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out);
+
+/// Measures the first product of a process, from host to host, in new processes: one with an empty program cache, one with what
+/// that left there. Counted from where the context is there and the engine is about to be made, and from the process' start.
+///
+/// Drivers keep programs themselves, which would be taken for our cache's work. Both processes therefore get an empty folder for
+/// them; a third one, with the first one's, shows what users see. Drivers are not told to keep none, since some then give no
+/// binaries either (Mesa 22.3).
+/// @throws std::runtime_error  a child fails; the message has what it said
+BenchResult run_first(const BenchOptions& options, const std::string& device, std::ostream& out);
+
+/// The child's part: the first shape once, as one line of JSON on the standard output.
+BenchResult run_first_child(const BenchOptions& options, const std::string& device);
+
+// In scaling.cpp: products from host to host, on several accelerators and under a memory limit.
+
+struct ScalingOptions {
+  BenchOptions bench;        ///< of one kernel, or auto, and without a batch
+  std::string accelerators;  ///< as for headless_accelerators()
+  std::int64_t device_memory_limit = 0;
+  std::int64_t memory_limit = 0;
+};
+
+/// Where LP_NUM_THREADS is not set, sets it to 1, so that each accelerator of a driver on the CPU has one thread. Before the
+/// first context.
+void one_thread_for_each_accelerator();
+
+/// Measures each shape on the first accelerator of the list, on the first two, and so on, in turn, beside as many threads that do
+/// nothing but count, and prints speed-up, efficiency, bytes moved, and what the time went to.
+/// @throws std::invalid_argument, Unsupported  as headless_accelerators() and Accelerators
+BenchResult run_scaling(const ScalingOptions& options, std::ostream& out);
+
+/// Measures each shape under the memory limits, in turn with the product without a limit, with the one on matrices that are on
+/// the device already, and with the transfers alone, and compares the bytes moved with the bound.
+/// @throws as multiply()
+BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out);
+
 }  // namespace glgemm::tools

@@ -1,5 +1,5 @@
-// Measures calls and first products: see calls.hpp.
-#include "bench/calls.hpp"
+// Measures calls and first products.
+#include "bench/bench.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,8 +17,8 @@
 #include <glgemm/plan.hpp>
 #include <glgemm/scope.hpp>
 #include <glgemm/verify.hpp>
+#include <nlohmann/json.hpp>
 
-#include "bench/json.hpp"
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"

@@ -1,10 +1,7 @@
 // The OpenGL of the current context: see current_gl.hpp.
 #include "bench/current_gl.hpp"
 
-#include <glad/gl.h>
-
-#include <string_view>
-
+#include <fmt/core.h>
 #include <glgemm/error.hpp>
 
 namespace glgemm::tools {
@@ -56,6 +53,7 @@ GlProgram::GlProgram(std::initializer_list<Stage> stages, const std::string& beg
     glGetShaderiv(shader, GL_COMPILE_STATUS, &done);
     require(done, shader, glGetShaderInfoLog);
   }
+  glProgramParameteri(name_, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   glLinkProgram(name_);
   glGetProgramiv(name_, GL_LINK_STATUS, &done);
   require(done, name_, glGetProgramInfoLog);
@@ -69,8 +67,20 @@ void GlProgram::use() const {
   glUseProgram(name_);
 }
 
-int GlProgram::location(const char* uniform) const {
+GLint GlProgram::location(const char* uniform) const {
   return glGetUniformLocation(name_, uniform);
+}
+
+GlBuffer::GlBuffer(std::int64_t bytes, const void* data, GLenum usage) {
+  glGenBuffers(1, &name_);
+  glBindBuffer(GL_COPY_WRITE_BUFFER, name_);
+  glBufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), data, usage);
+  GLint64 size = 0;
+  glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &size);
+  if (size == bytes) return;
+  while (glGetError() != GL_NO_ERROR) continue;
+  glDeleteBuffers(1, &name_);
+  throw OutOfMemory(fmt::format("the driver has no memory for a buffer of {} bytes", bytes), bytes);
 }
 
 }  // namespace glgemm::tools

@@ -1,10 +1,13 @@
-// The OpenGL of the current context, for what the tool measures itself: functions, how shaders begin, and programs.
+// The OpenGL of the current context, for what the tools do themselves: functions, how shaders begin, programs, and buffers.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <glad/gl.h>
 #include <glgemm/engine.hpp>
 
 namespace glgemm::tools {
@@ -23,20 +26,38 @@ std::string shader_beginning(std::string_view extension = "");
 class GlProgram {
  public:
   struct Stage {
-    unsigned kind;  ///< GL_COMPUTE_SHADER, for one
+    GLenum kind;  ///< GL_COMPUTE_SHADER, for one
     std::string_view text;
   };
-  /// Every stage has `beginning` before its text.  @throws GlError  the driver refuses it; the message has its log
+  /// Every stage has `beginning` before its text. The program's binary can be had.  @throws GlError  the driver refuses it; the
+  /// message has its log
   GlProgram(std::initializer_list<Stage> stages, const std::string& beginning);
   ~GlProgram();
   GlProgram(const GlProgram&) = delete;
   GlProgram& operator=(const GlProgram&) = delete;
 
   void use() const;
-  int location(const char* uniform) const;
+  GLint location(const char* uniform) const;
+  GLuint name() const { return name_; }
 
  private:
-  unsigned name_ = 0;
+  GLuint name_ = 0;
+};
+
+/// A buffer object.
+class GlBuffer {
+ public:
+  /// @throws OutOfMemory  the driver has not that much memory
+  explicit GlBuffer(std::int64_t bytes, const void* data = nullptr, GLenum usage = GL_DYNAMIC_DRAW);
+  template <class T>
+  explicit GlBuffer(const std::vector<T>& data) : GlBuffer(static_cast<std::int64_t>(data.size() * sizeof(T)), data.data()) {}
+  ~GlBuffer() { glDeleteBuffers(1, &name_); }
+  GlBuffer(const GlBuffer&) = delete;
+  GlBuffer& operator=(const GlBuffer&) = delete;
+  GLuint name() const { return name_; }
+
+ private:
+  GLuint name_ = 0;
 };
 
 }  // namespace glgemm::tools

@@ -1,18 +1,19 @@
 // Tries what a driver can do: see probes.hpp.
 #include "bench/probes.hpp"
 
-#include <glad/gl.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string_view>
+
+#include <glgemm/error.hpp>
 
 #include "arguments/options.hpp"
 #include "bench/current_gl.hpp"
+#include "bench/samples.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -74,31 +75,21 @@ std::string shader_for(const Sum& sum, std::string_view extension) {
   return text + ";\n}\n";
 }
 
-/// A compute program, linked so that its binary can be had; 0 if the driver refuses it.
-GLuint link(const std::string& text) {
-  const GLchar* const data = text.c_str();
-  const GLuint shader = glCreateShader(GL_COMPUTE_SHADER), program = glCreateProgram();
-  glShaderSource(shader, 1, &data, nullptr);
-  glCompileShader(shader);
-  glProgramParameteri(program, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
-  glAttachShader(program, shader);
-  glLinkProgram(program);
-  glDeleteShader(shader);
-  GLint linked = 0;
-  glGetProgramiv(program, GL_LINK_STATUS, &linked);
-  if (linked) return program;
-  glDeleteProgram(program);
-  return 0;
+/// A compute program; null if the driver refuses it.
+std::unique_ptr<GlProgram> made(const std::string& text) {
+  try {
+    return std::make_unique<GlProgram>(std::initializer_list<GlProgram::Stage>{{GL_COMPUTE_SHADER, text}}, "");
+  } catch (const GlError&) {
+    return nullptr;
+  }
 }
 
 /// Runs a program on values, which it may change.
 template <class T, std::size_t N>
-void run(GLuint program, std::array<T, N>& values) {
-  GLuint buffer = 0;
-  glGenBuffers(1, &buffer);
-  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, buffer);
-  glBufferData(GL_SHADER_STORAGE_BUFFER, sizeof values, values.data(), GL_STATIC_READ);
-  glUseProgram(program);
+void run(const GlProgram& program, std::array<T, N>& values) {
+  const GlBuffer buffer(sizeof values, values.data(), GL_STATIC_READ);
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, buffer.name());
+  program.use();
   glDispatchCompute(1, 1, 1);
   glMemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
   if (const void* const mapped = glMapBufferRange(GL_SHADER_STORAGE_BUFFER, 0, sizeof values, GL_MAP_READ_BIT)) {
@@ -107,15 +98,13 @@ void run(GLuint program, std::array<T, N>& values) {
   }
   glUseProgram(0);
   glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, 0);
-  glDeleteBuffers(1, &buffer);
 }
 
 bool computes(const Sum& sum, std::string_view extension) {
-  const GLuint program = link(shader_for(sum, extension));
+  const auto program = made(shader_for(sum, extension));
   std::array<GLfloat, 3> values{sum.value, 1, -1};
-  if (program != 0) run(program, values);
-  glDeleteProgram(program);
-  return program != 0 && glGetError() == GL_NO_ERROR && values[2] == sum.sum;
+  if (program) run(*program, values);
+  return program && glGetError() == GL_NO_ERROR && values[2] == sum.sum;
 }
 
 /// GLSL's names of extensions; a compiler may know one that the driver does not list.
@@ -155,12 +144,8 @@ std::vector<std::string> find_shader_extensions() {
       "GL_NV_gpu_shader5,GL_AMD_gpu_shader_half_float,GL_AMD_gpu_shader_int16,GL_ARB_gpu_shader_int64,"
       "GL_NV_shader_atomic_float,GL_NV_shader_atomic_fp16_vector,GL_EXT_control_flow_attributes,"
       "GL_KHR_memory_scope_semantics,GL_KHR_cooperative_matrix,GL_NV_cooperative_matrix";
-  for (const std::string& name : split_list(names)) {
-    const GLuint program = link(shader_beginning(name) + "layout(local_size_x = 1) in;\nvoid main() {}\n");
-    if (program == 0) continue;
-    found.push_back(name);
-    glDeleteProgram(program);
-  }
+  for (const std::string& name : split_list(names))
+    if (made(shader_beginning(name) + "layout(local_size_x = 1) in;\nvoid main() {}\n")) found.push_back(name);
   return found;
 }
 
@@ -188,15 +173,14 @@ std::string rounding_shader(std::string_view name) {
 
 template <class T>
 void find_rounding(const char* type, const char* name, std::vector<Rounding>& all) {
-  const GLuint program = link(rounding_shader(name));
-  if (program == 0) return;
+  const auto program = made(rounding_shader(name));
+  if (!program) return;
   constexpr T bit = std::numeric_limits<T>::epsilon(), least = std::numeric_limits<T>::min();
   const T above = 1 + bit, below = 1 - bit;  // their product is 1 - bit * bit, which rounds to 1
   const T small = least / 16 * 3, large = T(1 << 20);
   const T root = std::sqrt(least * 4) / 8 * T(1.25);  // whose square is least / 16 * 1.5625
   std::array<T, 23> values{above, below, -1, above, below, -1, above, below, -1, small, small, small, large, root, root};
-  run(program, values);
-  glDeleteProgram(program);
+  run(*program, values);
   if (glGetError() != GL_NO_ERROR) return;
   const T* const result = values.data() + 15;
   Rounding found{.type = type};
@@ -213,16 +197,16 @@ void find_rounding(const char* type, const char* name, std::vector<Rounding>& al
 
 Binary find_binary() {
   Binary found;
-  const GLuint program = link(rounding_shader("float"));
+  const auto program = made(rounding_shader("float"));
+  if (!program) return found;
   std::array<GLfloat, 23> values{};
-  if (program != 0) run(program, values);  // some compile now
+  run(*program, values);  // some compile now
   GLint size = 0;
-  if (program != 0) glGetProgramiv(program, GL_PROGRAM_BINARY_LENGTH, &size);
+  glGetProgramiv(program->name(), GL_PROGRAM_BINARY_LENGTH, &size);
   std::string bytes(static_cast<std::size_t>(std::max(size, 0)), '\0');
   GLenum format = 0;
   GLsizei written = 0;
-  if (!bytes.empty()) glGetProgramBinary(program, size, &written, &format, bytes.data());
-  glDeleteProgram(program);
+  if (!bytes.empty()) glGetProgramBinary(program->name(), size, &written, &format, bytes.data());
   bytes.resize(static_cast<std::size_t>(std::max(written, 0)));
   found.format = format;
   found.bytes = written;
@@ -243,23 +227,20 @@ Binary find_binary() {
 
 /// What both clocks of the GPU say of a dispatch of some milliseconds, as a share of what the host's says.
 void compare_timers(Probes& probes) {
-  const GLuint program = link(shader_beginning() +
-                              "layout(local_size_x = 64) in;\n"
-                              "layout(std430, binding = 0) buffer Data { uint count, result; };\n"
-                              "void main() {\n"
-                              "  uint x = gl_GlobalInvocationID.x;\n"
-                              "  for (uint i = 0u; i < count; ++i) x = x * 1664525u + 1013904223u;\n"
-                              "  if (x == 1u) result = x;\n"
-                              "}\n");
-  if (program == 0) return;
-  const std::array<GLuint, 2> values{10000, 0};
-  GLuint buffer = 0;
+  const auto program = made(shader_beginning() +
+                            "layout(local_size_x = 64) in;\n"
+                            "layout(std430, binding = 0) buffer Data { uint count, result; };\n"
+                            "void main() {\n"
+                            "  uint x = gl_GlobalInvocationID.x;\n"
+                            "  for (uint i = 0u; i < count; ++i) x = x * 1664525u + 1013904223u;\n"
+                            "  if (x == 1u) result = x;\n"
+                            "}\n");
+  if (!program) return;
+  const GlBuffer buffer(std::vector<GLuint>{10000, 0});
   std::array<GLuint, 3> queries{};
-  glGenBuffers(1, &buffer);
   glGenQueries(3, queries.data());
-  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, buffer);
-  glBufferData(GL_SHADER_STORAGE_BUFFER, sizeof values, values.data(), GL_STATIC_READ);
-  glUseProgram(program);
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, buffer.name());
+  program->use();
   glDispatchCompute(1, 1, 1);
   struct Sample {
     double took;
@@ -268,14 +249,14 @@ void compare_timers(Probes& probes) {
   const auto measure = [&](GLuint groups) {
     Sample sample{};
     glFinish();
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     glQueryCounter(queries[0], GL_TIMESTAMP);
     glBeginQuery(GL_TIME_ELAPSED, queries[2]);
     glDispatchCompute(groups, 1, 1);
     glEndQuery(GL_TIME_ELAPSED);
     glQueryCounter(queries[1], GL_TIMESTAMP);
     glFinish();
-    sample.took = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+    sample.took = 1e6 * milliseconds_since(begin);
     for (std::size_t i = 0; i < 3; ++i) glGetQueryObjectui64v(queries[i], GL_QUERY_RESULT, &sample.times[i]);
     return sample;
   };
@@ -289,8 +270,6 @@ void compare_timers(Probes& probes) {
   glUseProgram(0);
   glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, 0);
   glDeleteQueries(3, queries.data());
-  glDeleteBuffers(1, &buffer);
-  glDeleteProgram(program);
 }
 
 /// The least difference of timestamps that follow each other: the step of the clock, or the time of a command.

@@ -1,11 +1,9 @@
 // Measures what a device can reach, by two small shaders in several forms.
 #include "bench/roofline.hpp"
 
-#include <glad/gl.h>
-
 #include <algorithm>
-#include <chrono>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -16,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/current_gl.hpp"
+#include "bench/samples.hpp"
 #include "files/files.hpp"
 
 namespace glgemm::shaders {
@@ -41,10 +40,10 @@ std::string_view behind_first_line(std::string_view text) {
 /// The host's time for `run` and for the device to finish it.
 double milliseconds(const std::function<void()>& run) {
   glFinish();
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   run();
   glFinish();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return milliseconds_since(begin);
 }
 
 double best_of(int count, const std::function<void()>& run) {
@@ -53,34 +52,17 @@ double best_of(int count, const std::function<void()>& run) {
   return best;
 }
 
-class Buffer {
- public:
-  Buffer() { glGenBuffers(1, &id_); }
-  ~Buffer() { glDeleteBuffers(1, &id_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  GLuint id() const { return id_; }
-  /// Filled with ones: memory that nobody wrote may not be there. False if it cannot be had.
-  bool allocate(std::int64_t bytes) {
-    while (glGetError() != GL_NO_ERROR) continue;
-    glBindBuffer(GL_COPY_WRITE_BUFFER, id_);
-    glBufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), nullptr, GL_STATIC_DRAW);
-    GLint64 size = 0;
-    glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &size);
-    const bool had = glGetError() == GL_NO_ERROR && size == bytes;
-    // Not by glClearBufferData: Mesa 22.3 reads past its own copy of the value.
-    const std::vector<GLfloat> ones(static_cast<std::size_t>(std::min<std::int64_t>(bytes, 1 << 24) / 4), 1.0f);
-    const auto step = static_cast<std::int64_t>(ones.size() * 4);
-    for (std::int64_t at = 0; had && at < bytes; at += step)
-      glBufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(at), static_cast<GLsizeiptr>(std::min(step, bytes - at)),
-                      ones.data());
-    glBindBuffer(GL_COPY_WRITE_BUFFER, 0);
-    return had;
-  }
-
- private:
-  GLuint id_ = 0;
-};
+/// Memory that nobody wrote may not be there.
+void fill_with_ones(const GlBuffer& buffer, std::int64_t bytes) {
+  // Not by glClearBufferData: Mesa 22.3 reads past its own copy of the value.
+  const std::vector<GLfloat> ones(static_cast<std::size_t>(std::min<std::int64_t>(bytes, 1 << 24) / 4), 1.0f);
+  const auto step = static_cast<std::int64_t>(ones.size() * 4);
+  glBindBuffer(GL_COPY_WRITE_BUFFER, buffer.name());
+  for (std::int64_t at = 0; at < bytes; at += step)
+    glBufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(at), static_cast<GLsizeiptr>(std::min(step, bytes - at)),
+                    ones.data());
+  glBindBuffer(GL_COPY_WRITE_BUFFER, 0);
+}
 
 struct Best {
   double rate = 0;  // operations or bytes in 10^9 per second
@@ -139,7 +121,7 @@ Best measure_flops(double min_ms) {
   return best;
 }
 
-Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, bool software) {
+Best measure_reading(const GlBuffer& elements, std::int64_t bytes, bool image, bool software) {
   // Windows that the driver can bind.
   constexpr std::int64_t element = 16;
   std::int64_t window = bytes;
@@ -169,11 +151,11 @@ Best measure_reading(const Buffer& elements, std::int64_t bytes, bool image, boo
     glUniform1ui(program.location("count"), static_cast<GLuint>(count));
     const auto read = [&](std::int64_t from, GLuint count_of_groups) {
       if (image) {
-        glTexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32F, elements.id(), static_cast<GLintptr>(from),
+        glTexBufferRange(GL_TEXTURE_BUFFER, GL_RGBA32F, elements.name(), static_cast<GLintptr>(from),
                          static_cast<GLsizeiptr>(window));
         glBindImageTexture(0, texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
       } else {
-        glBindBufferRange(GL_SHADER_STORAGE_BUFFER, 1, elements.id(), static_cast<GLintptr>(from),
+        glBindBufferRange(GL_SHADER_STORAGE_BUFFER, 1, elements.name(), static_cast<GLintptr>(from),
                           static_cast<GLsizeiptr>(window));
       }
       glDispatchCompute(count_of_groups, 1, 1);
@@ -205,9 +187,8 @@ double Roofline::reachable_gflops(double flops, double bytes_moved) const {
 
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options) {
   load_current_gl(get_proc_address, "roofline");
-  Buffer result, elements;
-  result.allocate(16);
-  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, result.id());
+  const GlBuffer result(16, nullptr, GL_STATIC_DRAW);
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, result.name());
   Roofline roofline;
 
   const Best flops = measure_flops(options.milliseconds);
@@ -218,16 +199,20 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
   std::int64_t bytes = 1 << 20;
   while (bytes * 2 <= wanted) bytes *= 2;
   const std::int64_t least = std::max<std::int64_t>(bytes / 16, 1 << 16);
-  while (!elements.allocate(bytes)) {
-    bytes /= 2;
-    if (bytes < least) throw OutOfMemory(fmt::format("roofline: a buffer of {} bytes cannot be had", 2 * bytes), 2 * bytes);
-  }
+  std::optional<GlBuffer> elements;
+  while (!elements) try {
+      elements.emplace(bytes, nullptr, GL_STATIC_DRAW);
+    } catch (const OutOfMemory&) {
+      if (bytes / 2 < least) throw;
+      bytes /= 2;
+    }
+  fill_with_ones(*elements, bytes);
   roofline.bytes = bytes;
-  const Best storage = measure_reading(elements, bytes, false, software);
+  const Best storage = measure_reading(*elements, bytes, false, software);
   roofline.storage_gb_per_s = storage.rate;
   roofline.storage_program = storage.program;
   if (glad_glTexBufferRange) {
-    const Best image = measure_reading(elements, bytes, true, software);
+    const Best image = measure_reading(*elements, bytes, true, software);
     roofline.image_gb_per_s = image.rate;
     roofline.image_program = image.program;
   }

@@ -1,5 +1,5 @@
 // Measures products from host to host: on several accelerators, and under a memory limit.
-#include "bench/scaling.hpp"
+#include "bench/bench.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,8 +15,8 @@
 #include <glgemm/headless.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
+#include <nlohmann/json.hpp>
 
-#include "bench/json.hpp"
 #include "bench/measure.hpp"
 #include "bench/ratios.hpp"
 #include "bench/table.hpp"

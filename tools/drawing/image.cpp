@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <new>
 #include <numbers>
@@ -12,6 +11,7 @@
 
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
+#include <fmt/core.h>
 #include <stb/stb_easy_font.h>
 #include <stb/stb_image_write.h>
 
@@ -29,13 +29,11 @@ constexpr std::uint32_t ink = 0x212529;
 constexpr std::uint32_t faint_ink = 0x5c636a;
 
 std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
+  return fmt::format("{:.6g}", value);
 }
 
 std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
+  return fmt::format("{}x{}", rows, columns);
 }
 
 constexpr int line_height(int scale) {
@@ -123,17 +121,12 @@ struct Cells {
   std::vector<double> values;
 };
 
-/// How many elements go into one cell along a side; a side that is short already is not reduced below what can be seen.
-std::int64_t block_size(std::int64_t side, std::int64_t longest) {
-  const std::int64_t block = (longest + max_cells - 1) / max_cells;
-  return std::min(block, std::max<std::int64_t>(1, side / min_side));
-}
-
 Cells reduce(const Matrix<float>& matrix, Reduce how, double greatest_allowed) {
   Cells cells;
-  const std::int64_t longest = std::max(matrix.rows(), matrix.columns());
-  cells.block_rows = block_size(matrix.rows(), longest);
-  cells.block_columns = block_size(matrix.columns(), longest);
+  // How many elements go into one cell along a side; a side that is short already is not reduced below what can be seen.
+  const std::int64_t most = (std::max(matrix.rows(), matrix.columns()) + max_cells - 1) / max_cells;
+  cells.block_rows = std::min(most, std::max<std::int64_t>(1, matrix.rows() / min_side));
+  cells.block_columns = std::min(most, std::max<std::int64_t>(1, matrix.columns() / min_side));
   cells.rows = (matrix.rows() + cells.block_rows - 1) / cells.block_rows;
   cells.columns = (matrix.columns() + cells.block_columns - 1) / cells.block_columns;
   cells.values.reserve(static_cast<std::size_t>(cells.rows * cells.columns));
@@ -249,7 +242,7 @@ void require_elements(const Matrix<float>& matrix, const std::string& title) {
 }
 
 std::string count_text(std::int64_t count, const std::string& what) {
-  return std::to_string(count) + (count == 1 ? " element " : " elements ") + what;
+  return fmt::format("{} element{} {}", count, count == 1 ? "" : "s", what);
 }
 
 }  // namespace

@@ -14,11 +14,9 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 
-#include "inspect/compiled.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/plan_picture.hpp"
-#include "inspect/shares.hpp"
-#include "inspect/validate.hpp"
+#include "inspect/programs.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -213,40 +211,33 @@ int inspect(Arguments& arguments) {
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = add_verb(app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
-  auto* shape = verb->add_option("--shape", arguments->shapes,
-                                 "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
-                    ->type_name("M,N,K")
+  auto* shape = add_option(*verb, "--shape", arguments->shapes, "M,N,K",
+                           "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
                     ->allow_extra_args(false);
-  verb->add_option("--size", arguments->size, "The square product of this size")->type_name("N")->excludes(shape);
+  add_option(*verb, "--size", arguments->size, "N", "The square product of this size")->excludes(shape);
   add_op_a(*verb, arguments->op_a);
   add_op_b(*verb, arguments->op_b);
   add_type(*verb, arguments->type);
   add_batch(*verb, arguments->batch);
   auto* kernel = add_kernel(*verb, arguments->shown.requested);
   add_precision(*verb, arguments->precision);
-  verb->add_option("--split-k", arguments->split_k, "Parts of k that are summed apart; 0: the planner's choice")
-      ->type_name("COUNT")
-      ->check(in_range(0, 1024))
-      ->capture_default_str();
-  verb->add_option("--runs", arguments->runs, "How often the product is to run: with few, compiling counts")
-      ->type_name("COUNT")
-      ->check(in_range(1.0, 1e15))
-      ->capture_default_str();
-  auto* memory =
-      verb->add_option(
-              "--memory-limit", arguments->memory_limit,
-              "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
-              "512M")
-          ->type_name("BYTES");
+  add_option_with_default(*verb, "--split-k", arguments->split_k, "COUNT",
+                          "Parts of k that are summed apart; 0: the planner's choice")
+      ->check(in_range(0, 1024));
+  add_option_with_default(*verb, "--runs", arguments->runs, "COUNT",
+                          "How often the product is to run: with few, compiling counts")
+      ->check(in_range(1.0, 1e15));
+  auto* memory = add_option(
+      *verb, "--memory-limit", arguments->memory_limit, "BYTES",
+      "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
+      "512M");
   auto* device_memory =
-      verb->add_option("--device-memory-limit", arguments->device_memory_limit, "The same for those on the device")
-          ->type_name("BYTES");
+      add_option(*verb, "--device-memory-limit", arguments->device_memory_limit, "BYTES", "The same for those on the device");
   auto* device = add_device(*verb, arguments->device);
   add_api(*verb);
-  auto* as = verb->add_option("--as", arguments->as,
-                              "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
-                              "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
-                 ->type_name("list|CLASS|NAME")
+  auto* as = add_option(*verb, "--as", arguments->as, "list|CLASS|NAME",
+                        "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
+                        "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
                  ->excludes(device);
   auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
                         ->excludes(device)
@@ -264,27 +255,20 @@ void add_inspect(CLI::App& app, int& status) {
                      "Have glslangValidator and the driver compile the programs; with --all those of every kernel that "
                      "the tuner could choose. Computes nothing")
           ->excludes(compiled, memory, device_memory, source);
-  auto* diff = verb->add_option("--diff", arguments->diff, "Two kernels side by side: what differs")
-                   ->type_name("KERNEL KERNEL")
+  auto* diff = add_option(*verb, "--diff", arguments->diff, "KERNEL KERNEL", "Two kernels side by side: what differs")
                    ->expected(2)
                    ->excludes(kernel, compiled, validate, all);
-  auto* image = verb->add_option("--image", arguments->image,
-                                 "Draw the plan, or both of --diff: pieces, slices, tiles, windows of k, bytes, the roofline")
-                    ->type_name("FILE.svg")
+  auto* image = add_option(*verb, "--image", arguments->image, "FILE.svg",
+                           "Draw the plan, or both of --diff: pieces, slices, tiles, windows of k, bytes, the roofline")
                     ->excludes(compiled, validate);
-  verb->add_option("--roofline", arguments->roofline,
-                   "The picture's roof, from JSON of 'bench --roofline' or of 'report'; without it the device is measured")
-      ->type_name("FILE");
-  verb->add_option(
-          "--accelerators", arguments->accelerators,
-          "The picture shows which of these has which piece: the product of zeros is computed there; a list as for bench")
-      ->type_name("all|LIST")
+  add_option(*verb, "--roofline", arguments->roofline, "FILE",
+             "The picture's roof, from JSON of 'bench --roofline' or of 'report'; without it the device is measured");
+  add_option(*verb, "--accelerators", arguments->accelerators, "all|LIST",
+             "The picture shows which of these has which piece: the product of zeros is computed there; a list as for bench")
       ->excludes(diff, no_device, as)
       ->needs(image);
-  verb->add_option("--steps", arguments->shown.steps, "How many dispatches to list")
-      ->type_name("COUNT")
-      ->check(in_range(0, 1000000))
-      ->capture_default_str();
+  add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
+      ->check(in_range(0, 1000000));
   arguments->json.add_option(*verb, "the plan");
   verb->footer(
       "Examples:\n"

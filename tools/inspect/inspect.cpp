@@ -69,13 +69,9 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
   return list;
 }
 
-std::string stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
-  return std::string(names.at(static_cast<std::size_t>(stage)));
-}
-std::string stage_key(Stage stage) {
+std::string_view stage_key(Stage stage) {
   constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce"};
-  return std::string(names.at(static_cast<std::size_t>(stage)));
+  return names.at(static_cast<std::size_t>(stage));
 }
 
 /// "1024x1024x1024 f32": the entry of the tuning table that the plan goes by, or null.
@@ -129,9 +125,9 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
   std::vector<Row> rows{
       {"dispatch", "stage", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
   for (const Step& step : steps)
-    rows.push_back({std::to_string(rows.size()), stage_name(step.stage), times({step.groups[0], step.groups[1], step.groups[2]}),
-                    grouped(step.x0), grouped(step.y0), times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b),
-                    window_text(step.c)});
+    rows.push_back({std::to_string(rows.size()), std::string(stage_name(step.stage)),
+                    times({step.groups[0], step.groups[1], step.groups[2]}), grouped(step.x0), grouped(step.y0),
+                    times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b), window_text(step.c)});
   std::array<std::size_t, std::tuple_size_v<Row>> widths{};
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -159,24 +155,34 @@ PlanValues values_of(const Plan& plan) {
   return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
 }
 
-void line(std::string_view label, std::string_view text) {
-  std::cout << fmt::format("{:<13} {}\n", label, text);
+template <class... Parts>
+void line(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
+  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
 }
 
 void print(const StreamPlan& plan) {
-  line("streamed", counted(plan.pieces(), "piece") + " of C of at most " + times({plan.piece_m, plan.piece_n}) + ", " +
-                       (plan.by_columns ? "column after column" : "row after row") + "; below is what runs for a window of one");
-  line("  windows",
-       "k in " + grouped(plan.windows()) + (plan.windows() == 1 ? " window" : " windows of at most " + grouped(plan.piece_k)));
-  line("  strips",
-       grouped(plan.strips) + " of " + grouped(plan.strip_bytes) + " bytes, through which elements come to the device");
-  line("  memory", grouped(plan.device_bytes) + " bytes on the device, " + grouped(plan.host_bytes) + " on the host");
-  line("  moved", decimal(plan.moved_bytes / 1e6) + " MB, " + decimal(plan.moved_bytes / std::max(plan.bound_bytes, 1.0)) +
-                      " of the least that is possible with such a limit, " + decimal(plan.bound_bytes / 1e6) + " MB");
-  std::cout << '\n';
+  line("streamed", "{} of C of at most {}, {}; below is what runs for a window of one", counted(plan.pieces(), "piece"),
+       times({plan.piece_m, plan.piece_n}), plan.by_columns ? "column after column" : "row after row");
+  line("  windows", "k in {}{}", counted(plan.windows(), "window"),
+       plan.windows() == 1 ? "" : " of at most " + grouped(plan.piece_k));
+  line("  strips", "{} of {} bytes, through which elements come to the device", grouped(plan.strips), grouped(plan.strip_bytes));
+  line("  memory", "{} bytes on the device, {} on the host", grouped(plan.device_bytes), grouped(plan.host_bytes));
+  line("  moved", "{} MB, {} of the least that is possible with such a limit, {} MB\n", decimal(plan.moved_bytes / 1e6),
+       decimal(plan.moved_bytes / std::max(plan.bound_bytes, 1.0)), decimal(plan.bound_bytes / 1e6));
 }
 
 }  // namespace
+
+std::string_view stage_name(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+  return names.at(static_cast<std::size_t>(stage));
+}
+
+std::string stage_names(const Plan& plan, std::string_view between) {
+  std::string text;
+  for (const Stage stage : plan.stages()) text += fmt::format("{}{}", text.empty() ? "" : between, stage_name(stage));
+  return text;
+}
 
 Device absent_device(const std::string& name) {
   const std::string maker = name.substr(0, name.find('-') + 1);
@@ -204,7 +210,7 @@ Device absent_device(const std::string& name) {
 }
 
 void print_device_classes() {
-  for (const DeviceClassInfo& info : device_classes()) line(info.name, "  " + std::string(info.devices));
+  for (const DeviceClassInfo& info : device_classes()) line(info.name, "  {}", info.devices);
 }
 
 std::string device_classes_json() {
@@ -246,37 +252,37 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
     const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
     if (op != Op::none) std::swap(rows, columns);
-    line(name, times({rows, columns}) + ", " + grouped(p.batch * rows * columns * element_bytes(type(p, role))) + " bytes" +
-                   (op == Op::none        ? ""
-                    : op == Op::transpose ? ", transposed"
-                                          : ", its conjugate transposed"));
+    line(name, "{}, {} bytes{}", times({rows, columns}), grouped(p.batch * rows * columns * element_bytes(type(p, role))),
+         op == Op::none        ? ""
+         : op == Op::transpose ? ", transposed"
+                               : ", its conjugate transposed");
   };
 
-  line("device", device.name);
-  line("  class", std::string(to_string(device.limits.device_class)));
-  const auto factor = [](char name, Op op) { return op == Op::none ? std::string(1, name) : "op(" + std::string(1, name) + ")"; };
-  line("product", "C = " + factor('A', p.a.op) + " " + factor('B', p.b.op) + " in " + std::string(to_string(p.type)) +
-                      (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + ", " + decimal(work / 1e9) + " GFLOP");
+  line("device", "{}", device.name);
+  line("  class", "{}", to_string(device.limits.device_class));
+  line("product", "C = {} {} in {}{}, {} GFLOP", p.a.op == Op::none ? "A" : "op(A)", p.b.op == Op::none ? "B" : "op(B)",
+       to_string(p.type), p.batch > 1 ? ", a batch of " + grouped(p.batch) : "", decimal(work / 1e9));
   operand("  A", Role::a, p.m, p.k);
   operand("  B", Role::b, p.k, p.n);
   operand("  C", Role::c, p.m, p.n);
   std::cout << '\n';
   if (planned.stream) print(*planned.stream);
-  line("kernel", to_string(plan.kernel));
-  line("  chosen by", chosen_by(planned, device));
+  line("kernel", "{}", to_string(plan.kernel));
+  line("  chosen by", "{}", chosen_by(planned, device));
   const double expected = planned.why.expected_seconds;
-  line("  expected", milliseconds(expected) + " by the cost model" +
-                         (expected > 0 ? ", " + decimal(run_work / expected / 1e9) + " GFLOP/s" : "") +
-                         (planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : ""));
+  line("  expected", "{} by the cost model{}{}", milliseconds(expected),
+       expected > 0 ? ", " + decimal(run_work / expected / 1e9) + " GFLOP/s" : "",
+       planned.why.chosen_by == Explanation::By::tuning ? ", which the table goes before" : "");
   if (plan.precision != Precision::standard || !planned.why.precision.empty())
-    line("  precision", !planned.why.precision.empty()              ? planned.why.precision
-                        : plan.precision == Precision::reproducible ? "reproducible: the same bits on every driver"
-                        : plan.doubles                              ? "extended: sums in doubles"
-                                                                    : "extended: sums of two floats each");
+    line("  precision", "{}",
+         !planned.why.precision.empty()              ? planned.why.precision
+         : plan.precision == Precision::reproducible ? "reproducible: the same bits on every driver"
+         : plan.doubles                              ? "extended: sums in doubles"
+                                                     : "extended: sums of two floats each");
   constexpr std::int64_t next_ones = 3;  // of those that can run
   std::int64_t able = 0, left_out = 0;
   const auto left_out_line = [&] {
-    if (left_out > 0) line("", "and " + grouped(left_out) + " that the model takes for slower still; --all shows them");
+    if (left_out > 0) line("", "and {} that the model takes for slower still; --all shows them", grouped(left_out));
     left_out = 0;
   };
   for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device)) {
@@ -291,52 +297,46 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
          : !considered ? "  left out"
          : able == 1   ? "  runner-up"
                        : "  next",
-         reason.starts_with(kernel) ? reason : kernel + ": " + reason);
+         "{}", reason.starts_with(kernel) ? reason : kernel + ": " + reason);
   }
   left_out_line();
-  line("  tile", times({block.rows, block.columns}) + " elements of C for each workgroup");
-  line("  workgroup", times({group[0], group[1], group[2]}) + " = " + grouped(std::int64_t{group[0]} * group[1] * group[2]) +
-                          " invocations, " + grouped(shared_bytes(plan.kernel, p.type)) + " bytes of shared memory");
+  line("  tile", "{} elements of C for each workgroup", times({block.rows, block.columns}));
+  line("  workgroup", "{} = {} invocations, {} bytes of shared memory", times({group[0], group[1], group[2]}),
+       grouped(std::int64_t{group[0]} * group[1] * group[2]), grouped(shared_bytes(plan.kernel, p.type)));
   if (plan.transposed) line("  transposed", "C^T = op(B)^T op(A)^T is run: below, A and B have changed places");
   std::cout << '\n';
 
-  bool first = true;
-  for (const Stage stage : plan.stages()) {
-    std::string label = stage_name(stage);
-    label.resize(10, ' ');
-    line(first ? "stages" : "", label + to_string(plan.program(stage)));
-    first = false;
-  }
+  for (const Stage stage : plan.stages())
+    line(stage == plan.stages().front() ? "stages" : "", "{:<10}{}", stage_name(stage), to_string(plan.program(stage)));
   line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
-  line("  alignment", plan.packs(Role::a)                      ? "any: A is brought into aligned panels"
-                      : plan.vector_reads == VectorReads::none ? "any: A is read element by element"
-                      : plan.vector_reads == VectorReads::image
-                          ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
-                          : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
+  line("  alignment", "{}",
+       plan.packs(Role::a)                      ? "any: A is brought into aligned panels"
+       : plan.vector_reads == VectorReads::none ? "any: A is read element by element"
+       : plan.vector_reads == VectorReads::image
+           ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
+           : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
   if (plan.parts > 1)
-    line("  k", "in " + grouped(plan.parts) + " parts of " + grouped(plan.part_k) + ", summed apart and added up in the end");
+    line("  k", "in {} parts of {}, summed apart and added up in the end", grouped(plan.parts), grouped(plan.part_k));
   if (const WorkspaceLayout& space = plan.workspace; space.size_bytes > 0)
-    line("  workspace", grouped(space.size_bytes) + " bytes: A's panels " + grouped(space.panels_a.size_bytes) + ", B's " +
-                            grouped(space.panels_b.size_bytes) + ", sums " + grouped(space.sums.size_bytes));
+    line("  workspace", "{} bytes: A's panels {}, B's {}, sums {}", grouped(space.size_bytes), grouped(space.panels_a.size_bytes),
+         grouped(space.panels_b.size_bytes), grouped(space.sums.size_bytes));
   std::cout << '\n';
-  line("grid", times({groups.columns, groups.rows}) + " workgroups (columns x rows) for each piece");
-  line("  pieces", grouped(count.pieces) + " of at most " + times({plan.piece_m, plan.piece_n, plan.piece_k}) + " (m x n x k)");
-  line("  slices", grouped(count.dispatches) + " of at most " +
-                       times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups, " +
-                       counted(count.dispatches, "dispatch", "es"));
-  std::cout << '\n';
+  line("grid", "{} workgroups (columns x rows) for each piece", times({groups.columns, groups.rows}));
+  line("  pieces", "{} of at most {} (m x n x k)", grouped(count.pieces), times({plan.piece_m, plan.piece_n, plan.piece_k}));
+  line("  slices", "{} of at most {} workgroups, {}\n", grouped(count.dispatches),
+       times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}), counted(count.dispatches, "dispatch", "es"));
   if (shown.steps > 0) {
     print_steps(first_steps(plan, shown.steps), count.dispatches);
     std::cout << '\n';
   }
   const auto reads = [&](std::string_view label, const std::string& buffer, const std::string& shared) {
-    line(label, fmt::format("{:>15} {:>20}", buffer, shared));
+    line(label, "{:>15} {:>20}", buffer, shared);
   };
   reads("reads", "from the buffer", "from shared memory");
   reads("  each of A", decimal(t.buffer_reads_of_a), decimal(t.shared_reads_of_a));
   reads("  each of B", decimal(t.buffer_reads_of_b), decimal(t.shared_reads_of_b));
-  line("  traffic",
-       decimal(t.bytes / 1e6) + " MB between buffers and kernel, " + decimal(t.flops_per_byte) + " operations for each byte");
+  line("  traffic", "{} MB between buffers and kernel, {} operations for each byte", decimal(t.bytes / 1e6),
+       decimal(t.flops_per_byte));
   if (shown.source)
     for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
@@ -371,14 +371,14 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"m", p.m},
             {"n", p.n},
             {"k", p.k},
-            {"type", std::string(to_string(p.type))},
-            {"op_a", std::string(to_string(p.a.op))},
-            {"op_b", std::string(to_string(p.b.op))},
+            {"type", to_string(p.type)},
+            {"op_a", to_string(p.a.op)},
+            {"op_b", to_string(p.b.op)},
             {"batch", p.batch},
             {"requested", shown.requested},
             {"kernel", to_string(plan.kernel)},
             {"transposed", plan.transposed},
-            {"precision", std::string(to_string(plan.precision))},
+            {"precision", to_string(plan.precision)},
             {"doubles", plan.doubles},
             {"chosen_by", planned.why.chosen_by == Explanation::By::caller   ? "caller"
                           : planned.why.chosen_by == Explanation::By::tuning ? "tuning"
@@ -388,8 +388,8 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"expected_seconds", planned.why.expected_seconds},
             {"passed_over", Json::array()},
             {"stages", Json::array()},
-            {"wide", std::string(panels_names.at(static_cast<std::size_t>(plan.vector_reads)))},
-            {"panels", std::string(panels_names.at(static_cast<std::size_t>(panels(plan.kernel))))},
+            {"wide", panels_names.at(static_cast<std::size_t>(plan.vector_reads))},
+            {"panels", panels_names.at(static_cast<std::size_t>(panels(plan.kernel)))},
             {"parts", plan.parts},
             {"part_k", plan.part_k},
             {"workspace_bytes", plan.workspace.size_bytes},
@@ -457,16 +457,14 @@ std::vector<std::pair<std::string, std::string>> compared(const Planned& planned
   const auto [block, group, groups, count, t] = values_of(plan);
   const Problem& run = planned.problem;
   const double expected = planned.why.expected_seconds;
-  std::string stages;
-  for (const Stage stage : plan.stages()) stages += (stages.empty() ? "" : ", ") + stage_name(stage);
-  std::vector<std::pair<std::string, std::string>> list{
+  return {
       {"kernel", std::string(name(plan.kernel))},
       {"expected", expected > 0 ? milliseconds(expected) : "-"},
       {"  rate", expected > 0 ? decimal(flops({run.m, run.n, run.k}, run.type, run.batch) / expected / 1e9) + " GFLOP/s" : "-"},
       {"tile", times({block.rows, block.columns})},
       {"workgroup", times({group[0], group[1], group[2]})},
       {"shared", grouped(shared_bytes(plan.kernel, plan.problem.type)) + " bytes"},
-      {"stages", stages},
+      {"stages", stage_names(plan, ", ")},
       {"transposed", plan.transposed ? "yes" : "no"},
       {"piece", times({plan.piece_m, plan.piece_n, plan.piece_k})},
       {"parts of k", grouped(plan.parts)},
@@ -478,7 +476,6 @@ std::vector<std::pair<std::string, std::string>> compared(const Planned& planned
       {"  shared", "each of A " + decimal(t.shared_reads_of_a) + ", of B " + decimal(t.shared_reads_of_b)},
       {"traffic", decimal(t.bytes / 1e6) + " MB"},
       {"  per byte", decimal(t.flops_per_byte) + " operations"}};
-  return list;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -508,11 +505,10 @@ void print_lines_that_differ(const std::vector<std::string>& a, const std::vecto
 
 void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
   const Problem& p = a.stream ? a.stream->problem : a.problem;
-  line("device", device.name);
-  line("product", times({p.m, p.n, p.k}) + " (m x n x k) in " + std::string(to_string(p.type)));
-  line("  A", to_string(a.plan.kernel));
-  line("  B", to_string(b.plan.kernel));
-  std::cout << '\n';
+  line("device", "{}", device.name);
+  line("product", "{} (m x n x k) in {}", times({p.m, p.n, p.k}), to_string(p.type));
+  line("  A", "{}", to_string(a.plan.kernel));
+  line("  B", "{}\n", to_string(b.plan.kernel));
   auto of_a = compared(a), of_b = compared(b);
   const auto add_parameters = [](const Plan& plan, const Plan& other, auto& own, auto& others) {
     for (const KernelParameter& one : parameters(plan.kernel)) {
@@ -529,9 +525,9 @@ void print_difference(const Planned& a, const Planned& b, const Device& device, 
   std::size_t width = 1;
   for (const auto& [label, value] : of_a) width = std::max(width, value.size());
   for (std::size_t i = 0; i < of_a.size(); ++i) {
-    std::string left = of_a[i].second;
-    left.resize(width, ' ');
-    line(of_a[i].first, left + (of_a[i].second == of_b[i].second ? "    " : "  | ") + of_b[i].second);
+    const auto& [label, left] = of_a[i];
+    const std::string& right = of_b[i].second;
+    line(label, "{:<{}}{}{}", left, width, left == right ? "    " : "  | ", right);
   }
   std::cout << "\n'|': they differ\n";
   if (!shown.source) return;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <glgemm/plan.hpp>
@@ -48,6 +49,11 @@ void print_device_classes();
 std::string device_classes_json();
 /// The tables of types and of kernels as JSON, {"types": [...], "kernels": [...]}, with a line feed at its end.
 std::string tables_json();
+
+/// "pack A", "pack B", "multiply" or "add up".
+std::string_view stage_name(Stage stage);
+/// The names of a plan's stages, in order.
+std::string stage_names(const Plan& plan, std::string_view between);
 
 /// For people, on the standard output.
 void print(const Planned& planned, const Device& device, const Shown& shown);

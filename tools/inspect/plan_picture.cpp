@@ -405,18 +405,14 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
 std::vector<std::string> headlines(const Planned& planned, const Device& device, std::size_t most) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
-  std::string kernel = to_string(planned.plan.kernel), stages;
-  for (const Stage stage : planned.plan.stages()) {
-    constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
-    stages += (stages.empty() ? "" : ", then ") + std::string(names.at(static_cast<std::size_t>(stage)));
-  }
+  std::string kernel = to_string(planned.plan.kernel);
   std::vector<std::string> lines{"on " + device.name};
   while (!kernel.empty()) {  // in lines
     const std::size_t cut = kernel.size() <= most ? kernel.size() : kernel.rfind(',', most) + 1;
     lines.push_back((lines.size() == 1 ? "" : "    ") + kernel.substr(0, cut));
     kernel.erase(0, cut);
   }
-  lines.push_back("stages: " + stages + "; " + decimal(work / 1e9) + " GFLOP");
+  lines.push_back("stages: " + stage_names(planned.plan, ", then ") + "; " + decimal(work / 1e9) + " GFLOP");
   const double expected = planned.why.expected_seconds;
   if (expected > 0)
     lines.push_back("expected " + decimal(1e3 * expected) + " ms by the cost model" + (planned.stream ? " for a window" : ""));

@@ -19,6 +19,11 @@ struct Share {
   std::int64_t moved_bytes = 0;
 };
 
+/// Computes the product of zeros on the accelerators of a list, as headless_accelerators() takes it: twice, since the first time
+/// tells how fast each is. Who takes which piece differs from run to run.
+/// @throws std::invalid_argument, Unsupported  as headless_accelerators() and Accelerators::multiply; or the problem is a batch
+std::vector<Share> shares_of(const Problem& problem, const std::string& list, const StreamOptions& options);
+
 /// The elements of C that one invocation of a workgroup computes, as rows and columns of the workgroup's tile.
 struct InvocationPart {
   std::vector<std::int64_t> rows, columns;

@@ -1,5 +1,5 @@
 // Finds out which accelerator computes which piece, by a product whose results nobody keeps.
-#include "inspect/shares.hpp"
+#include "inspect/plan_picture.hpp"
 
 #include <cstring>
 #include <map>

@@ -30,43 +30,33 @@ int report(const ReportOptions& arguments) {
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<ReportOptions>();
   CLI::App* verb = add_verb(app, "report", "Test, tune and measure glgemm on a device: report.json, report.md and report.html");
-  verb->add_option("-o,--output", arguments->output, "The folder for the files, and for the tuning table")
-      ->type_name("FOLDER")
-      ->capture_default_str()
+  add_option_with_default(*verb, "-o,--output", arguments->output, "FOLDER", "The folder for the files, and for the tuning table")
       ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
   add_device(*verb, arguments->device);
   add_api(*verb);
-  verb->add_option("--size", arguments->sizes,
-                   "Square products of these sizes (default: 128 to 8192; to 1024 on software devices)")
-      ->type_name("N[,...]");
-  verb->add_option("--shapes", arguments->shapes,
-                   "The products of a CSV file with the header m,n,k,trans_a,trans_b; as often as wanted")
-      ->type_name("FILE");
-  verb->add_option("--gpu-shapes", arguments->gpu_shapes, "The same for GPUs, where no --shapes are given")->type_name("FILE");
+  add_option(*verb, "--size", arguments->sizes, "N[,...]",
+             "Square products of these sizes (default: 128 to 8192; to 1024 on software devices)");
+  add_option(*verb, "--shapes", arguments->shapes, "FILE",
+             "The products of a CSV file with the header m,n,k,trans_a,trans_b; as often as wanted");
+  add_option(*verb, "--gpu-shapes", arguments->gpu_shapes, "FILE", "The same for GPUs, where no --shapes are given");
   verb->add_flag("--space", arguments->space,
                  "Compare the planner's choice for each of these shapes with all that it could choose");
-  verb->add_option("--peer", arguments->peer, "Libraries to compare with; auto: those that work here")
-      ->type_name("auto|none|openblas|clblast[,...]")
-      ->capture_default_str();
+  add_option_with_default(*verb, "--peer", arguments->peer, "auto|none|openblas|clblast[,...]",
+                          "Libraries to compare with; auto: those that work here");
   auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");
-  verb->add_option("--tune-minutes", arguments->tune_minutes,
-                   "The time for tuning, which goes on where it was ended when it is run again")
-      ->type_name("MINUTES")
+  add_option_with_default(*verb, "--tune-minutes", arguments->tune_minutes, "MINUTES",
+                          "The time for tuning, which goes on where it was ended when it is run again")
       ->check(in_range(0.01, 1e5))
-      ->capture_default_str()
       ->excludes(no_tune);
-  auto* checks =
-      verb->add_option("--checks", arguments->checks, "The folder whose tests are run: a build's, or an unpacked bundle's")
-          ->type_name("FOLDER")
-          ->take_last();
+  auto* checks = add_option(*verb, "--checks", arguments->checks, "FOLDER",
+                            "The folder whose tests are run: a build's, or an unpacked bundle's")
+                     ->take_last();
   verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
-  verb->add_option("--cublas", arguments->cublas, "The program that times cuBLAS: tools/reports/report_cublas.py")
-      ->type_name("FILE")
+  add_option(*verb, "--cublas", arguments->cublas, "FILE", "The program that times cuBLAS: tools/reports/report_cublas.py")
       ->take_last();
-  verb->add_option("--html", arguments->html,
-                   "Measure nothing: write report.html of this report.json; of two it compares devices or drivers")
-      ->type_name("FILE [FILE]")
+  add_option(*verb, "--html", arguments->html, "FILE [FILE]",
+             "Measure nothing: write report.html of this report.json; of two it compares devices or drivers")
       ->expected(1, 2);
   verb->footer(
       "Examples:\n"

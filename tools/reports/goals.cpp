@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/paper.hpp"
+#include "bench/table.hpp"
 #include "product/shapes.hpp"
-#include "reports/findings.hpp"
 #include "reports/text.hpp"
 
 namespace glgemm::tools {

@@ -1,5 +1,5 @@
 // Writes the page of a report, or of two.
-#include "reports/page.hpp"
+#include "reports/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "bench/paper.hpp"
+#include "bench/table.hpp"
 #include "drawing/charts.hpp"
 #include "product/shapes.hpp"
-#include "reports/findings.hpp"
-#include "reports/text.hpp"
 
 namespace glgemm::tools {
 namespace {

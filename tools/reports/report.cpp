@@ -26,8 +26,6 @@
 #include "peers/peers.hpp"
 #include "processes/child.hpp"
 #include "product/shapes.hpp"
-#include "reports/checks.hpp"
-#include "reports/page.hpp"
 #include "reports/text.hpp"
 #include "system/files.hpp"
 #include "terminal/progress.hpp"

@@ -103,8 +103,8 @@ CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
     names += (names.empty() ? "" : "|") + std::string(name);
     arguments.classes += (arguments.classes.empty() ? "" : ",") + std::string(name);
   }
-  verb.add_option("--class", arguments.classes, "Where no product is named: built-in ones of these classes (default: all)")
-      ->type_name(names + "[,...]")
+  add_option(verb, "--class", arguments.classes, (names + "[,...]").c_str(),
+             "Where no product is named: built-in ones of these classes (default: all)")
       ->excludes(shapes.shape, shapes.size, shapes.shapes);
   add_type(verb, arguments.types)->type_name("TYPE[,...]");
   return add_batch(verb, arguments.batch);
@@ -112,40 +112,32 @@ CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
 
 void add_search(CLI::App& verb, Arguments& arguments) {
   SearchOptions& search = arguments.options.search;
-  verb.add_option(
-          "--kernel", arguments.kernels,
-          "Families, or kernels with their parameters: the best of these goes into the table, even if the planner knows a better "
-          "one (default: all)")
-      ->type_name("KERNEL[,...]");
+  add_option(
+      verb, "--kernel", arguments.kernels, "KERNEL[,...]",
+      "Families, or kernels with their parameters: the best of these goes into the table, even if the planner knows a better "
+      "one (default: all)");
   verb.add_flag("--exhaustive", search.exhaustive, "Try every candidate");
-  verb.add_option("--candidates", search.candidates, "At most so many for each product")
-      ->type_name("COUNT")
-      ->check(in_range(1, 1000000))
-      ->capture_default_str();
-  verb.add_option("--patience", search.patience, "Stop when so many in a row have not won")
-      ->type_name("COUNT")
-      ->check(in_range(1, 1000000))
-      ->capture_default_str();
-  verb.add_option("--time-limit", arguments.options.time_limit, "For each candidate, after which it counts as one that hangs")
-      ->type_name("SECONDS")
-      ->check(in_range(0.1, 1e6))
-      ->capture_default_str();
-  verb.add_option("--seed", search.seed, "Of the search, and of the matrices")->type_name("NUMBER")->capture_default_str();
+  add_option_with_default(verb, "--candidates", search.candidates, "COUNT", "At most so many for each product")
+      ->check(in_range(1, 1000000));
+  add_option_with_default(verb, "--patience", search.patience, "COUNT", "Stop when so many in a row have not won")
+      ->check(in_range(1, 1000000));
+  add_option_with_default(verb, "--time-limit", arguments.options.time_limit, "SECONDS",
+                          "For each candidate, after which it counts as one that hangs")
+      ->check(in_range(0.1, 1e6));
+  add_option_with_default(verb, "--seed", search.seed, "NUMBER", "Of the search, and of the matrices");
 }
 
 void add_table(CLI::App& verb, Arguments& arguments) {
   add_device(verb, arguments.options.device);
   add_api(verb);
-  verb.add_option("-o,--output", arguments.options.output,
-                  "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)")
-      ->type_name("FILE");
-  verb.add_option("--date", arguments.options.date, "The date for the table, as 2026-01-31 (default: today's)")
-      ->type_name("DATE");
+  add_option(verb, "-o,--output", arguments.options.output, "FILE",
+             "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
+  add_option(verb, "--date", arguments.options.date, "DATE", "The date for the table, as 2026-01-31 (default: today's)");
   verb.add_flag("--resume", arguments.options.resume,
                 "Skip what the table has of this device, and go on with a run that was interrupted");
   arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");
-  verb.add_option("--check-table", arguments.check_table, "Read a table, say what is wrong with it, and do nothing else")
-      ->type_name("FILE");
+  add_option(verb, "--check-table", arguments.check_table, "FILE",
+             "Read a table, say what is wrong with it, and do nothing else");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "system/files.hpp"
-#include "tune/worker_lines.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -24,6 +23,17 @@ using Json = nlohmann::json;
 std::string to_string(const TuneProblem& problem) {
   return fmt::format("{}{} {}{}", problem.shape_class.empty() ? "" : problem.shape_class + " ", to_string(problem.shape),
                      to_string(problem.type), problem.batch > 1 ? fmt::format(", batch of {}", problem.batch) : "");
+}
+
+std::string line_of(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+nlohmann::json to_json(const Candidate& candidate) {
+  return nlohmann::json::array({candidate.kernel, candidate.split_k});
+}
+Candidate candidate_of(const nlohmann::json& json) {
+  return {json.at(0).get<std::string>(), json.at(1).get<std::int64_t>()};
 }
 
 Worker::Worker(const std::string& device) {

@@ -16,6 +16,7 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "product/shapes.hpp"
 #include "system/processes.hpp"
@@ -87,5 +88,11 @@ class Worker {
 
 /// The other side: answers until the channel is closed. For the hidden verb `tune-worker`.
 void serve_tuner(const std::string& device);
+
+// The lines of JSON that both sides exchange.
+
+std::string line_of(const nlohmann::json& json);
+nlohmann::json to_json(const Candidate& candidate);
+Candidate candidate_of(const nlohmann::json& json);
 
 }  // namespace glgemm::tools

@@ -25,7 +25,6 @@
 #include "product/product.hpp"
 #include "system/processes.hpp"
 #include "tune/worker.hpp"
-#include "tune/worker_lines.hpp"
 
 namespace glgemm::tools {
 namespace {

@@ -1,45 +1,11 @@
-// The OpenGL of glgemm-view that is its own: buffers, programs, and the shaders that write A and draw C.
+// The shaders of glgemm-view, which write A and draw C.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <string_view>
-#include <vector>
-
-#include <glad/gl.h>
 
 #include "bench/current_gl.hpp"
 
 namespace glgemm::tools {
-
-/// A buffer object.
-class GlBuffer {
- public:
-  /// @throws std::runtime_error  the driver has not that much memory
-  explicit GlBuffer(std::int64_t bytes, const void* data = nullptr) {
-    glGenBuffers(1, &name_);
-    glBindBuffer(GL_COPY_WRITE_BUFFER, name_);
-    glBufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), data, GL_DYNAMIC_DRAW);
-    GLint64 size = 0;
-    glGetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &size);
-    if (size != bytes) {
-      while (glGetError() != GL_NO_ERROR) continue;
-      glDeleteBuffers(1, &name_);
-      throw std::runtime_error("the driver has no memory for a buffer of " + std::to_string(bytes) + " bytes");
-    }
-  }
-  template <class T>
-  explicit GlBuffer(const std::vector<T>& data) : GlBuffer(static_cast<std::int64_t>(data.size() * sizeof(T)), data.data()) {}
-  ~GlBuffer() { glDeleteBuffers(1, &name_); }
-  GlBuffer(const GlBuffer&) = delete;
-  GlBuffer& operator=(const GlBuffer&) = delete;
-  unsigned name() const { return name_; }
-
- private:
-  unsigned name_ = 0;
-};
 
 /// Writes A for a phase, see Scene. Each invocation writes one 32-bit word of A.
 inline constexpr std::string_view animate_shader = R"(

@@ -228,50 +228,35 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "glgemm-view " GLGEMM_VERSION_STRING, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.formatter_fn([](const CLI::App* self, const std::string& name, CLI::AppFormatMode) { return help_text(*self, name); });
-  app.add_option("-n,--size", arguments.n, "Rows and columns of the matrices at first")
-      ->check(in_range(std::int64_t{1}, largest_n))
-      ->type_name("N")
-      ->capture_default_str();
-  auto* large = app.add_option("--large", arguments.large,
-                               "A product of this size (4096 where N is missing) that runs across frames: in each, so much of it "
-                               "as --budget allows; "
-                               "elements not computed yet have the colour of NaN")
+  add_option_with_default(app, "-n,--size", arguments.n, "N", "Rows and columns of the matrices at first")
+      ->check(in_range(std::int64_t{1}, largest_n));
+  auto* large = add_option(app, "--large", arguments.large, "[N]",
+                           "A product of this size (4096 where N is missing) that runs across frames: in each, so much of it "
+                           "as --budget allows; "
+                           "elements not computed yet have the colour of NaN")
                     ->expected(0, 1)
                     ->default_str(std::to_string(largest_n))
-                    ->check(in_range(std::int64_t{1}, largest_large_n))
-                    ->type_name("[N]");
-  app.add_option("--budget", arguments.budget_ms, "Time that a large product gets in each frame at first, in milliseconds")
+                    ->check(in_range(std::int64_t{1}, largest_large_n));
+  add_option_with_default(app, "--budget", arguments.budget_ms, "MS",
+                          "Time that a large product gets in each frame at first, in milliseconds")
       ->check(in_range(milliseconds(min_budget), milliseconds(max_budget)))
-      ->needs(large)
-      ->type_name("MS")
-      ->capture_default_str();
-  app.add_option("--type", arguments.type, "Their elements at first: f32, f16, bf16, i32 or i8")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  app.add_option("--kernel", arguments.kernel, "The kernel at first, as in tiled:tile=16; auto: the best that can")
-      ->type_name("auto|KERNEL")
-      ->capture_default_str();
-  app.add_option("--width", arguments.width, "Of the window; with --overlay, 1300 where this is missing")
+      ->needs(large);
+  add_option_with_default(app, "--type", arguments.type, "TYPE", "Their elements at first: f32, f16, bf16, i32 or i8");
+  add_option_with_default(app, "--kernel", arguments.kernel, "auto|KERNEL",
+                          "The kernel at first, as in tiled:tile=16; auto: the best that can");
+  add_option(app, "--width", arguments.width, "PIXELS", "Of the window; with --overlay, 1300 where this is missing")
       ->check(in_range(64, 8192))
-      ->type_name("PIXELS")
       ->default_str("962");
-  app.add_option("--height", arguments.height, "Of the window")
-      ->check(in_range(64, 8192))
-      ->type_name("PIXELS")
-      ->capture_default_str();
-  app.add_option("--frames", arguments.frames, "End after this many frames, equal steps apart, and print the figures")
-      ->check(CLI::PositiveNumber)
-      ->type_name("COUNT");
-  app.add_option("--screenshot", arguments.screenshot,
-                 "Write the last frame as .png; alone: the first, of a large product the one that completes it, and end")
-      ->type_name("FILE");
+  add_option_with_default(app, "--height", arguments.height, "PIXELS", "Of the window")->check(in_range(64, 8192));
+  add_option(app, "--frames", arguments.frames, "COUNT", "End after this many frames, equal steps apart, and print the figures")
+      ->check(CLI::PositiveNumber);
+  add_option(app, "--screenshot", arguments.screenshot, "FILE",
+             "Write the last frame as .png; alone: the first, of a large product the one that completes it, and end");
   app.add_flag("--overlay", arguments.overlay,
                "Begin with the panel: device and plan, times as curves, the error of C against its bound, and controls");
-  app.add_option("--keys", arguments.keys, "Press these keys first, as in '++t'")
-      ->check([](const std::string& keys) {
-        return keys.find_first_not_of(known_keys) == std::string::npos ? "" : "knows the keys + - k t l o s h and space";
-      })
-      ->type_name("KEYS");
+  add_option(app, "--keys", arguments.keys, "KEYS", "Press these keys first, as in '++t'")->check([](const std::string& keys) {
+    return keys.find_first_not_of(known_keys) == std::string::npos ? "" : "knows the keys + - k t l o s h and space";
+  });
   app.footer("Keys:\n" + std::string(keys_text));
 }
 
