@@ -36,6 +36,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspect/driver_reports.hpp"
+#include "product/shapes.hpp"
 
 using namespace glgemm;
 using Json = nlohmann::ordered_json;
@@ -50,23 +51,14 @@ struct Product {
   bool candidates = false;  ///< also what the planner passes over
 };
 
-Problem problem_of(Type type, std::string_view ops, std::int64_t m, std::int64_t n, std::int64_t k) {
-  Problem problem{.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)};
-  if (ops.size() != 2) throw std::invalid_argument("ops are two letters, as in nt");
-  problem.a.op = ops[0] == 't' ? Op::transpose : Op::none;
-  problem.b.op = ops[1] == 't' ? Op::transpose : Op::none;
-  return problem;
-}
-
 /// What a word after the sizes says.
 void add_word(Product& product, const std::string& word) {
   const std::string value = word.substr(word.find('=') + 1);
   Problem& problem = product.problem;
   if (word.starts_with("batch=")) {
-    problem.batch = std::stoll(value);
-    problem.a.batch_stride = problem.m * problem.k;
-    problem.b.batch_stride = problem.k * problem.n;
-    problem.c.batch_stride = problem.m * problem.n;
+    const Problem batch = tools::problem_of({problem.m, problem.n, problem.k}, problem.type, std::stoll(value));
+    problem.batch = batch.batch;
+    for (Operand Problem::*const x : {&Problem::a, &Problem::b, &Problem::c}) (problem.*x).batch_stride = (batch.*x).batch_stride;
   } else if (word == "items") {
     problem.items = true;
   } else if (word.starts_with("c=")) {
@@ -92,8 +84,9 @@ Product parse_product(const std::string& text) {
   std::istringstream words(text);
   std::string type, ops, word;
   std::int64_t m = 0, n = 0, k = 0;
-  if (!(words >> type >> ops >> m >> n >> k)) throw std::invalid_argument("no product: " + text);
-  Product product{.name = text, .problem = problem_of(parse_type(type), ops, m, n, k)};
+  if (!(words >> type >> ops >> m >> n >> k) || ops.size() != 2) throw std::invalid_argument("no product: " + text);
+  const auto op = [&](std::size_t i) { return tools::parse_op(ops.substr(i, 1), "ops, two letters as in nt"); };
+  Product product{.name = text, .problem = tools::problem_of({m, n, k, op(0), op(1)}, parse_type(type))};
   while (words >> word) add_word(product, word);
   validate(product.problem);
   return product;
@@ -106,7 +99,7 @@ std::vector<Product> space(Type type, const Limits& limits) {
     // One shape for each family: gemv, outer and small are for products that the others are not for.
     for (const auto [m, n, k] : {std::array{size, size, size}, std::array{size, std::int64_t{1}, size},
                                  std::array{size, size, std::int64_t{4}}, std::array<std::int64_t, 3>{16, 16, 16}}) {
-      const std::vector<Kernel> kernels = kernel_space(problem_of(type, "nn", m, n, k), limits);
+      const std::vector<Kernel> kernels = kernel_space(tools::problem_of({m, n, k}, type), limits);
       for (const std::string ops : {"nn", "nt", "tn", "tt"})
         for (const Kernel& kernel : kernels)
           products.push_back(
