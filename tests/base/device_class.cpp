@@ -1,4 +1,4 @@
-// Which device is of which class: by the names that drivers give.
+// The classes of devices, by the names that drivers give.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -24,9 +24,8 @@ struct Named {
 using enum DeviceClass;
 
 const Named devices[] = {
-    // What Mesa 26.2's drivers say of themselves. NVK gives the chip's name where the kernel does; without it, any of its GPUs is
-    // one
-    // of the oldest generation that it is made for.
+    // Mesa 26.2's drivers. NVK gives the chip's name if the kernel does. Without the name, the GPU is taken for one of the oldest
+    // generation that NVK is made for.
     {"AMD", "AMD Radeon HD 7800 Series (radeonsi, pitcairn, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},
     {"AMD", "AMD Radeon R7 200 Series (radeonsi, bonaire, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},
     {"AMD", "AMD Radeon RX 580 Series (radeonsi, polaris10, ACO, DRM 3.54, 6.12.0-amd64)", amd_gcn},

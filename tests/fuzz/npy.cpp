@@ -1,4 +1,4 @@
-// .npy files: any bytes are a matrix or a FileError, and what is read is written and read again alike.
+// .npy files: any bytes give a matrix or a FileError. A header that is read, written and read again is the same.
 #include "files/npy.hpp"
 
 #include "fuzz/target.hpp"

@@ -11,7 +11,7 @@ using namespace glgemm;
 
 namespace {
 
-/// A small size, so that each element of C can be counted, or one of any kind.
+/// A size: if `small`, one with which each element of C can be counted, else any.
 std::int64_t size_of(fuzz::Bytes& bytes, bool small) {
   if (small) return static_cast<std::int64_t>(bytes.below(80));
   switch (bytes.below(4)) {
@@ -49,7 +49,7 @@ Problem draw_problem(fuzz::Bytes& bytes, bool small) {
   return problem;
 }
 
-/// Those of a device, the smallest boards among them, or OpenGL's least; and with some of them smaller or larger.
+/// The limits of a device or OpenGL's least limits, with some of them changed.
 Limits draw_limits(fuzz::Bytes& bytes) {
   const std::size_t device = bytes.below(device_classes().size() + 1);
   Limits limits = device == 0 ? Limits{} : usual_limits(device_classes()[device - 1].device_class);
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   } catch (const Unsupported&) {
     return 0;
   }
-  // Some hundreds of the steps are enough there.
+  // Of a large plan some hundreds of steps are enough.
   for (const double each : {work, std::numeric_limits<double>::infinity()}) {
     const std::string wrong = test::wrong_steps(plan, limits, options, each, small ? 4000 : 300);
     fuzz::require(wrong.empty(), wrong);

@@ -1,4 +1,4 @@
-// Files of the program cache: whatever is in one, it is absent, or the program that its own checksum vouches for.
+// Files of the program cache: whatever a file holds, load() gives no program, or one that has the right checksum.
 #include "gl/program_cache.hpp"
 
 #include "fuzz/target.hpp"

@@ -10,8 +10,8 @@ using namespace glgemm::tools;
 
 namespace {
 
-/// Whether a number has 4 to 11 digits. A few bytes of Matrix Market may rightly ask for a matrix of so many rows, with gigabytes
-/// of zeros; greater numbers have to be refused.
+/// Whether a number has 4 to 11 digits. A few bytes of Matrix Market may ask for a matrix of so many rows, whose zeros take
+/// gigabytes. Greater numbers have to be refused.
 bool may_take_gigabytes(std::string_view text) {
   static const std::regex number("(^|[^0-9])0*[1-9][0-9]{3,10}([^0-9]|$)");
   return std::regex_search(text.begin(), text.end(), number);

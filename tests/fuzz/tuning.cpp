@@ -1,4 +1,4 @@
-// Tuning tables: whatever the text, what is read is valid, and is written and read again alike.
+// Tuning tables: whatever the text, the entries that are read are valid. A table that is written and read again is the same.
 #include <cmath>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>

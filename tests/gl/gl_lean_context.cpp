@@ -1,4 +1,4 @@
-// A context that lacks all that OpenGL ES 3.1 leaves to extensions: what an engine does without.
+// An engine in a context that lacks everything that OpenGL ES 3.1 leaves to extensions.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -15,7 +15,8 @@ using namespace glgemm;
 
 namespace {
 
-/// Timers, mapped staging, images of buffers, labels, groups, messages, and what reads and drops buffers in OpenGL alone.
+/// Functions that this context hides: timers, mapped staging buffers, buffer textures, labels, debug groups and messages, and
+/// OpenGL's own ways to read and to drop a buffer.
 constexpr std::array<std::string_view, 16> hidden{"glQueryCounter",           "glGetQueryObjectui64v",
                                                   "glBufferStorage",          "glTexBuffer",
                                                   "glTexBufferRange",         "glObjectLabel",

@@ -1,4 +1,5 @@
-// The cache of programs in an engine: what one has compiled the next loads, and what the driver can't take is compiled anew.
+// The program cache in an engine: one engine compiles a program and the next one loads it. A binary that the driver refuses is
+// compiled anew.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -32,7 +33,7 @@ namespace {
 
 const Kernel two_kernels[] = {parse_kernel("naive:workgroup_x=4,workgroup_y=4"), parse_kernel("tiled:tile=4")};
 
-/// What became of the programs of an engine: how many lines of its log begin with each word.
+/// How many programs of an engine were compiled, loaded and so on: the lines of its log that begin with each word.
 struct Outcome {
   int compiled = 0, loaded = 0, refused = 0, ignored = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
@@ -43,7 +44,7 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
                 << outcome.ignored << " ignored";
 }
 
-/// The options of an engine that keeps its programs in the folder and counts what it says of them.
+/// The options of an engine that keeps its programs in `folder`. They count the lines of its log in `outcome`.
 EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
   EngineOptions options = test::engine_options();
   options.program_cache = folder;
@@ -57,7 +58,7 @@ EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
   return options;
 }
 
-/// Multiplies with each of the kernels, in an engine of its own that keeps its programs in the folder.
+/// Multiplies with each of two_kernels, in a new engine that keeps its programs in `folder`.
 Outcome multiply_all(const std::string& folder) {
   Outcome outcome;
   Engine engine(test::get_proc_address, with_cache(folder, outcome));
@@ -93,8 +94,8 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
-/// The key under which a file holds its program: the end of it, after 32 bytes of numbers, the last of which is the binary's
-/// size, the binary and a hash.
+/// The key of the program in a file. A file has a header of 32 bytes, which ends with the binary's size; the binary; a hash; the
+/// key.
 std::string key_in(const std::string& file) {
   const std::string contents = TemporaryFolder::contents(file);
   std::uint64_t size = 0;
@@ -175,7 +176,7 @@ TEST_CASE("program cache: what is damaged, or another driver's, is compiled anew
   CHECK(multiply_all(place) == damaged);
   CHECK(multiply_all(place) == whole);
 
-  // Whole files whose contents the driver refuses. A form that it does not know it is not given.
+  // Files that are whole, with contents that the driver refuses.
   const auto each_stored = [&](auto change) {
     each([&](const std::string& file) {
       ProgramCache cache(place);
@@ -188,8 +189,8 @@ TEST_CASE("program cache: what is damaged, or another driver's, is compiled anew
   };
   each_stored([](const std::string&, StoredProgram& stored) { stored.format += 77; });
   CHECK(multiply_all(place) == refused);
-  // Mesa has a checksum of its own in a binary. What others do with one that was changed is theirs to know, and may be a crash;
-  // from our files they get none.
+  // Mesa's binaries have a checksum of Mesa's own. Other drivers may crash on a binary that was changed, so that they get none
+  // here.
   if (test::engine().device().version.find("Mesa") != std::string::npos) {
     each_stored([](const std::string&, StoredProgram& stored) { stored.binary.back() ^= std::byte{1}; });
     CHECK(multiply_all(place) == refused);
@@ -201,7 +202,7 @@ TEST_CASE("program cache: what is damaged, or another driver's, is compiled anew
   CHECK(multiply_all(place) == whole);
   CHECK(api.GetError() == GL_NO_ERROR);
 
-  // The same programs of another version of the driver.
+  // Programs that another version of the driver has made.
   each([&](const std::string& file) {
     ProgramCache cache(place);
     const std::string key = key_in(file);
@@ -256,10 +257,9 @@ struct Timed {
   int loaded = 0;
 };
 
-/// Makes programs in a process of its own in which drivers keep none themselves.
+/// Makes programs in a new process, in which drivers do not use their own caches.
 Timed programs_in_a_process(const std::string& folder) {
-  // Without the search for leaks, which crashes itself at the end of a process as short as this; the same code is searched
-  // elsewhere.
+  // Without LeakSanitizer, which crashes at the end of so short a process. Other tests run this code with it.
   const tools::ScratchFolder scratch;
   const tools::ProgramResult ended =
       run_program({"glgemm", "--no-skip", "--test-case=programs timed"},  // "glgemm" is this program

@@ -1,4 +1,4 @@
-// What a driver says of programs reaches compile() and the log; and the application's debug output is as before.
+// A driver's messages about programs reach compile() and the log. The application's debug output stays as it was.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 #include <glgemm/plan.hpp>
 #include <glgemm/program_report.hpp>
 
-#include "support/context.hpp"
 #include "support/application.hpp"
+#include "support/context.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;
 
 namespace {
 
-// A driver that talks. What it says at each link and at each dispatch comes from a thread of its own, as AMD's does.
+// A driver that says something at each link and at each dispatch, from another thread, as AMD's driver does.
 std::atomic<GLDEBUGPROC> callback = nullptr;
 std::atomic<const void*> user = nullptr;
 std::atomic<int> callbacks_set = 0;
@@ -121,7 +121,7 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
     CHECK(reports[i].statistics.fills == 156);
     CHECK(spills(reports[i].statistics));
   }
-  // The same again: nobody compiles, and the driver says nothing new.
+  // Compiled again: the programs are there, and the driver says nothing new.
   at_dispatch = "";
   CHECK(engine.compile(plan).front().messages == reports.front().messages);
   CHECK(engine.multiply(ones(8, 9), ones(9, 7))(7, 6) == 9);
@@ -195,13 +195,13 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
       Engine another = talking_engine();
       another.compile(plan);
       CHECK(difference(before, take_snapshot()).empty());
-      // The application gets what is none of the compiler's business, on its own thread.
+      // The application gets the messages that are not the compiler's, on its own thread.
       CHECK(count(received.messages, "CS SIMD8") == 0);
       CHECK((count(received.messages, "window system") > 0) == output);
       if (output) CHECK(received.thread == std::this_thread::get_id());
       another.release();
     }
-  // Messages of the compiler were disabled: they are again, and a shader that cannot be compiled gives none.
+  // Where the application has disabled the compiler's messages, they are disabled afterwards too.
   const auto errors = [&] {
     received.messages.clear();
     const GLuint shader = api.CreateShader(GL_COMPUTE_SHADER);

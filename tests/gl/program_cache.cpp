@@ -1,4 +1,4 @@
-// The cache of programs: what comes back is what was stored, or nothing, whatever happened to the files.
+// The program cache: load() gives the program that was stored, or none, whatever happened to the files.
 #if !defined(_WIN32)
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A program that tells by itself what it is: its first byte is `seed`, the others follow from that and from the key.
+/// A program that can be recognised: its first byte is `seed`, and the others follow from `seed` and the key.
 StoredProgram made(std::string_view key, unsigned char seed, std::size_t size = 200) {
   StoredProgram program{0x8741u + seed, seed % 2 == 0, std::vector<std::byte>(size)};
   std::minstd_rand random(seed + static_cast<unsigned>(fnv1a_128(key).low % 1000));
@@ -109,7 +109,7 @@ TEST_CASE("program cache: a damaged, short or foreign file is absent, and replac
   CHECK(absent(whole + '\0'));
   CHECK(absent("#!/bin/sh\n"));
   CHECK(absent(std::string(1000, 'x')));
-  // Whole, but not what its name says, or of another format.
+  // Files that are whole, but hold another key's program, or another format.
   for (const std::string& other : {std::string("another"), std::string(key.size(), 'k')}) {
     cache.store(other, made(other, 7, 40));
     CHECK(absent(TemporaryFolder::contents(cache.file(other).string())));
@@ -228,7 +228,8 @@ TEST_CASE("program cache: where it is, and where it can't be") {
 TEST_CASE("program cache: threads and processes share a folder") {
   const TemporaryFolder folder;
   constexpr int rounds = 150;
-  // Some keys all write, some only one does; the bound holds about half of them, so that files vanish all the time.
+  // All workers write some of the keys, and each writes some alone. The limit has room for about half of the programs, so that
+  // files vanish all the time.
   const auto work = [&](int worker) {
     ProgramCache cache(folder.file(""), {}, 6000);
     std::minstd_rand random(static_cast<unsigned>(worker + 1));
@@ -316,7 +317,8 @@ TEST_CASE("program cache: files changed at random are absent or unchanged") {
   const std::int64_t rounds = test::for_mutation_seconds([&] {
     const auto which = static_cast<std::size_t>(random.below(std::ssize(keys)));
     std::string changed = test::mutated(files[which], random.below(4), files, {}, random);
-    // At times with the right hash, behind which only a maker of such files could come: then no more than one of them is read.
+    // One in four gets the right hash, as an attacker could make it. load() then may give a program, of no more bytes than the
+    // file has.
     const bool hashed = random.below(4) == 0;
     if (hashed) test::sign(changed);
     fs::remove(cache.file(keys[which]));  // some file systems wait for the disk when a file is replaced

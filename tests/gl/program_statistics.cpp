@@ -1,5 +1,4 @@
-// What drivers say of programs: their own words in, one record out. The messages are those of Mesa 26.2 but where another is
-// named.
+// Drivers' messages about programs become one record. The messages are Mesa 26.2's, unless a test names another driver.
 #include <doctest/doctest.h>
 
 #include <cstring>

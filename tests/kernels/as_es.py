@@ -21,7 +21,7 @@ def sources(glgemm):
     for options in ([], ["--split-k", "2"], ["--precision", "reproducible"], ["--precision", "extended"]):
         kernels = programs.kernels(glgemm)
         for kernel in kernels:
-            # With options each kernel has one type, and the plainest kernel, which is the last, all of them.
+            # With options the plainest kernel, which is the last, has all types, and the others have one.
             for type_ in types if not options or kernel == kernels[-1] else types[:1]:
                 ready, refused = programs.programs(glgemm, kernel, type_, *options)
                 if not ready and not options:
@@ -43,7 +43,7 @@ def main():
     glgemm, validator, *shaders = sys.argv[1:]
     found = sources(glgemm)
     of_tools = {shader: open(shader).read().replace("\n", "\n" + OF_TOOLS, 1) for shader in shaders}
-    # OpenGL ES 3.1 lacks `precise`. The other macros of a program are its ends; none is left out in both languages.
+    # In OpenGL ES 3.1, which lacks `precise`, programs have all that can happen at the end of an element; in 3.2 they are as printed.
     in_310 = {name: programs.with_macros(text, EPILOGUE=1, ITEMS=1, HALVES_BY_INTEGERS=1) for name, text in found.items() if not programs.is_precise(text)}
     with tempfile.TemporaryDirectory() as folder:
         wrong = [*refusals(validator, folder, 310, {**in_310, **of_tools}), *refusals(validator, folder, 320, {**found, **of_tools})]

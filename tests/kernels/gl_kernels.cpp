@@ -1,4 +1,5 @@
-// Under unlimited limits a kernel is refused exactly where its shader passes no #error: asked of the driver's compiler.
+// Under unlimited limits why_not refuses a kernel exactly where its shader reaches an #error. The driver's compiler says where
+// that is.
 #include <doctest/doctest.h>
 
 #include <glgemm/glgemm.hpp>
@@ -43,7 +44,8 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
     CHECK(reason.empty() == compiles(source({.kernel = kernel}, test::engine().limits().language)));
     ++(reason.empty() ? accepted : refused);
   };
-  // Each parameter at its ends, beyond them and between legal values, the others as in a kernel that compiles fast.
+  // Each parameter has its least and greatest values, values beyond them, and values between legal ones. The other parameters are
+  // those of a kernel that compiles fast.
   const auto check_all = [&](const Kernel& start, const auto& why) {
     for (const KernelParameter& its : parameters(start)) {
       const int least = its.legal.front(), most = its.legal.back();

@@ -1,6 +1,5 @@
-// What a GPU's compiler makes of the kernels, without a GPU: Mesa's compiler for AMD's, which Vulkan's driver runs on no device
-// at all if RADV_FORCE_FAMILY names one. It tells of registers that went to memory and of narrow loads, which no software driver
-// has.
+// The machine code of the kernels on AMD's GPUs, without a GPU: Mesa's Vulkan driver compiles for the GPU that RADV_FORCE_FAMILY
+// names. Its code shows registers that are spilled to memory, and narrow loads. Software drivers have neither.
 #include <doctest/doctest.h>
 
 #include <vulkan/vulkan.h>
@@ -26,7 +25,7 @@ void check(VkResult result, const char* what) {
   if (result != VK_SUCCESS) throw std::runtime_error(std::string(what) + ": Vulkan's error " + std::to_string(result));
 }
 
-/// The program as SPIR-V for Vulkan, which knows no uniforms outside of blocks: each gets one, from binding 20 on.
+/// The program as SPIR-V for Vulkan. Vulkan has uniforms in blocks only, so that each gets a block, from binding 20 on.
 std::vector<char> spirv(const std::string& glsl) {
   static const std::regex uniforms(R"(layout\(location = (\d+)\) uniform (\w+) (\w+);)"), lines("#line[^\n]*");
   const std::string blocks = std::regex_replace(glsl, uniforms, "layout(std140, binding = 2$1) uniform Block$1 { $2 $3; };");
@@ -39,7 +38,7 @@ std::vector<char> spirv(const std::string& glsl) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// What became of a program.
+/// A compiled program.
 struct Code {
   std::map<std::string, std::uint64_t> statistics;  ///< as the driver names them
   std::map<std::string, std::int64_t> loop;         ///< how often each instruction is in the block with most multiply-adds

@@ -1,5 +1,5 @@
-// Makes the programs of products on the device at hand, many in one process, and tells what its driver says of each. Run by
-// tools/gpu-code on drivers of GPUs that are not there; those compute nothing, so no result is looked at.
+// Compiles the programs of many products in one process, and prints what the driver says of each. tools/gpu-code runs it on
+// drivers of GPUs that are not there. Such drivers compute nothing, so that no result is looked at.
 //
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive"
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
@@ -113,7 +113,7 @@ void tell(const char* what, const Json& json) {
   std::fflush(nullptr);
 }
 
-/// An engine that tells of each program before the driver gets it, in place of whose source it gives another if there is one.
+/// An engine that prints a line before the driver gets a program. `source`, if it is not empty, replaces each program's own.
 Engine make_engine(const std::string& source) {
   EngineOptions options;
   options.self_check = false;
@@ -124,13 +124,13 @@ Engine make_engine(const std::string& source) {
   return Engine(HeadlessContext::get_proc_address, options);
 }
 
-/// Ends the process once it has taken two minutes of the processor from here on: a machine may be busy with others.
+/// Ends the process after two more minutes of processor time: on a busy machine the clock says little.
 void limit_time() {
   const itimerval two_minutes{.it_interval = {}, .it_value = {.tv_sec = 120, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &two_minutes, nullptr);
 }
 
-/// Has the driver compile the programs of the plan, but for those that were `made` before, and tells of them.
+/// Compiles the programs of the plan, and prints what the driver says of those that are not in `made` yet.
 void compile(Engine& engine, const Plan& plan, const Json& what, std::set<ProgramKey>& made) {
   for (const ProgramReport& report : engine.compile(plan)) {
     if (!made.insert(report.program).second) continue;
@@ -143,7 +143,7 @@ void compile(Engine& engine, const Plan& plan, const Json& what, std::set<Progra
   }
 }
 
-/// The same of the product's plan, and if so wanted of the plans with what the planner passes over.
+/// Compiles the product's plan, and if `candidates` says so, the plans with the kernels that the planner passes over.
 void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made) {
   Json what{{"product", product.name}};
   limit_time();

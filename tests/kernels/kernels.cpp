@@ -26,7 +26,7 @@ std::set<std::string> defaults_in(const std::string& source) {
   return names;
 }
 
-/// The kernels of all families with their defaults, those of the steps beside a product included.
+/// Each family's kernel with its defaults, pack and reduce included.
 std::vector<Kernel> all_kernels() {
   std::vector<Kernel> all;
   for (const kernels::Family* family : kernels::families()) all.push_back(family->defaults());
@@ -134,7 +134,7 @@ TEST_CASE("every parameter has a name, a meaning and legal values, among them it
       CHECK(std::is_sorted(its.legal.begin(), its.legal.end()));
       CHECK(std::count(its.legal.begin(), its.legal.end(), its.default_value) == 1);
       CHECK(parameter(kernel, its.name) == its.default_value);
-      // Legal is what the list says, and nothing else; several together may not be.
+      // Exactly the values of the list are legal, each by itself. Several together may be refused for another reason.
       for (int value = -3; value <= 2 * its.legal.back(); ++value) {
         const bool listed = std::count(its.legal.begin(), its.legal.end(), value) == 1;
         const std::string reason = kernels::family(kernel).malformed(with(kernel, its.name, value));
@@ -162,7 +162,7 @@ TEST_CASE("small refuses an item of more invocations than one dispatch may have"
 TEST_CASE("samples: one of each family, and none of what is no family") {
   CHECK(test::samples().size() == kernels::product_families().size());
   for (const std::string_view name : test::families_with_samples()) CHECK_NOTHROW(parse_kernel(name));
-  // By the rule, for a family that has no sample of its own.
+  // The rule gives samples to families that samples.cpp does not name.
   const test::Sample naive = test::sample_by_rule(parse_kernel("naive"));
   CHECK(naive.quick == std::vector{parse_kernel("naive:workgroup_x=1,workgroup_y=1")});
   CHECK(naive.all ==
@@ -172,8 +172,8 @@ TEST_CASE("samples: one of each family, and none of what is no family") {
 TEST_CASE("what a family offers to the planner, the tuner and the tests can run, and fits together") {
   const std::vector<test::Sample> all_samples = test::samples();
   for (const kernels::ProductFamily* family : kernels::product_families()) {
-    const std::string its_name(family->name());
-    CAPTURE(its_name);
+    const std::string family_name(family->name());
+    CAPTURE(family_name);
     const auto within = [&](const Kernel& kernel, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
       const kernels::MaxSizes max = kernels::product_family(kernel).max_sizes(kernel);
       Problem problem{.m = std::min(m, max.m), .n = std::min(n, max.n), .k = std::min(k, max.k), .batch = batch};
@@ -188,16 +188,17 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
                                      within(family->defaults(), 1000, 2, 1000, 1), within(family->defaults(), 8, 8, 8, 100)}) {
         for (const Kernel& kernel : family->candidates(problem, limits, Precision::standard)) {
           CAPTURE(to_string(kernel));
-          CHECK(name(kernel) == its_name);
+          CHECK(name(kernel) == family_name);
           CHECK(why_not(problem, kernel, limits) == "");
           offered.insert(kernel);
         }
         for (const Kernel& kernel : kernel_space(problem, limits))
-          if (name(kernel) == its_name) offered.insert(kernel);
+          if (name(kernel) == family_name) offered.insert(kernel);
       }
     CHECK(!offered.empty());
 
-    const auto chosen = std::ranges::find(all_samples, its_name, [](const auto& sample) { return name(sample.quick.front()); });
+    const auto chosen =
+        std::ranges::find(all_samples, family_name, [](const auto& sample) { return name(sample.quick.front()); });
     REQUIRE(chosen != all_samples.end());
     for (const test::Sample& sample : {*chosen, test::sample_by_rule(family->defaults())}) {
       CHECK(!sample.all.empty());
@@ -222,11 +223,11 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       }
       const kernels::Loops loops = family->loops(kernel);
       CHECK(loops.of_a_step > 0);
-      // What a family does not say is none: shared memory, which its shader must not have then.
-      const bool shares = std::regex_search(std::string(shaders::text(its_name)), std::regex("\\nshared "));
+      // A family that does not say how much shared memory it has, has a shader without any.
+      const bool shares = std::regex_search(std::string(shaders::text(family_name)), std::regex("\\nshared "));
       CHECK((family->shared_bytes(kernel, Type::f32) > 0) == shares);
       CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
-      // The macros of panels, and what reads them, agree.
+      // Kernels that read panels have a panel's width and the uniform for panels, and no others do.
       const bool packs = panels(kernel) != VectorReads::none;
       CHECK((kernels::panel_width(kernel, Role::b, Type::f32) > 0) == packs);
       CHECK(family->has_panels_uniform({.kernel = kernel}) == packs);

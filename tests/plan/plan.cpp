@@ -1,4 +1,4 @@
-// Plans: that the steps of a plan, run on the CPU exactly as a shader would, give the product, within every limit.
+// Plans. Their steps are run on the CPU as shaders run them: they give the product, and keep every limit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace glgemm;
 
 namespace {
 
-/// Buffers of small integers for a problem, with everything that is no element of the operand set to a value of its own.
+/// Buffers of small integers for a problem. What is no element of an operand has the value `gap`.
 struct Host {
   std::vector<double> a, b, c;
   static constexpr double gap = 1e9;
@@ -43,7 +43,7 @@ struct Host {
   }
 };
 
-/// What the shader does for one step, on windows alone; counts the writes to each element.
+/// Does what the shader does for one step, and reads only inside the step's windows. Counts the writes to each element.
 void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
   const Problem& p = plan.problem;
   const Strides sa = strides(p, Role::a), sb = strides(p, Role::b), sc = strides(p, Role::c);
@@ -387,7 +387,7 @@ TEST_CASE("limits that no device can have are refused by name, each of them") {
         CHECK(message(limits, in_options).starts_with(fmt::format("limits: {} is {}; it must be ", name, value)));
       }
       for (const std::int64_t value :
-           {min, std::int64_t{3} + min, std::int64_t{INT32_MAX}, all}) {  // a plan, or a reason; at once
+           {min, std::int64_t{3} + min, std::int64_t{INT32_MAX}, all}) {  // either a plan or a reason, without a long wait
         field = value;
         const std::string reason = message(limits, in_options);
         CHECK((reason.empty() ||
@@ -430,7 +430,7 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   // A process that multiplies once does not wait for the compiler.
   CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1}).kernel) == "naive");
   CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1e6}).kernel) != "naive");
-  // Few elements of C and a long k: in parts, and a reduction; never so where the caller forbids it.
+  // Few elements of C and a long k: k is cut into parts, and a reduction follows, unless the caller forbids it.
   const Plan deep = make_plan(make_problem(512, 4, 500000), cpu);
   CHECK(deep.parts > 1);
   CHECK(deep.stages().back() == Stage::reduce);
@@ -439,7 +439,7 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   batch.batch = 10000;
   batch.a.batch_stride = batch.b.batch_stride = batch.c.batch_stride = 16;
   CHECK(name(make_plan(batch, cpu).kernel) == "small");
-  // On a device that is no CPU nothing is chosen that only a CPU likes.
+  // `register` is for CPUs: it is not chosen on another device.
   CHECK(name(make_plan(make_problem(1024, 1024, 1024), Limits{.image_buffer_bytes = 1 << 30}).kernel) != "register");
 }
 
@@ -458,7 +458,7 @@ TEST_CASE("the cost model knows the class of a device: its registers, and what i
   const Limits doubles{.device_class = DeviceClass::nvidia_hopper};
   CHECK(seconds(large, many, Type::f64) / seconds(large, many) >
         2 * seconds(large, doubles, Type::f64) / seconds(large, doubles));
-  // What a CPU's driver plans does not depend on the class.
+  // Plans for a CPU's driver do not depend on the class.
   Limits cpu{.image_buffer_bytes = std::int64_t{2} << 30, .cpu = true, .concurrent_groups = 2};
   const double before = seconds("register", cpu);
   cpu.device_class = DeviceClass::cpu;
@@ -550,7 +550,7 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
     change(problem);
     return wide(problem);
   };
-  // Lines of A are along k, those of B along n; transposed the other way round.
+  // Lines of A run along k, and lines of B along n. Where an operand is transposed, its lines run along the other size.
   CHECK(changed([](Problem& p) { p.m = 63; }));
   CHECK_FALSE(changed([](Problem& p) { p.n = 39; }));
   CHECK_FALSE(changed([](Problem& p) { p.k = 23; }));
@@ -571,18 +571,19 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16, p.n = 44; }));
   CHECK_FALSE(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32; }));
   CHECK(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32, p.n = 48, p.k = 16; }));
-  // A's windows of 10 rows, by bands of as many, begin in the middle of 16 bytes where lines are along them.
+  // C's bands of 10 rows make windows of 10 rows of A. Where A's lines run along its rows, such windows do not begin at multiples
+  // of 16 bytes.
   CHECK(changed([](Problem& p) { p.c.band = 10; }));
   CHECK_FALSE(changed([](Problem& p) { p.c.band = 10, p.a.op = Op::transpose; }));
   CHECK(changed([](Problem& p) { p.c.band = 12, p.a.op = Op::transpose; }));
-  // gemv reads A alone so.
+  // gemv reads only A 16 bytes at a time.
   const Kernel gemv = parse_kernel("gemv:tile_m=4,tile_n=1,lanes_k=32,workgroup=128,panels=0");
   CHECK(wide({.m = 7, .n = 1, .k = 24}, gemv));
   CHECK_FALSE(wide({.m = 8, .n = 1, .k = 24, .a = {.op = Op::transpose}}, gemv));
 }
 
 TEST_CASE("options that differ in anything are not equal, so that no plan is taken for another's") {
-  // A new option does not compile here before it has its line below.
+  // A new option breaks this line, so that it is not forgotten below.
   [[maybe_unused]] const auto& [kernel, slice_columns, slice_rows, workspace_bytes, split_k, is_transposed, runs, limits, tuning,
                                 untuned, struck_off, panels_b, precision] = PlanOptions{};
   [[maybe_unused]] const auto& [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};

@@ -111,7 +111,7 @@ TEST_CASE("precision: what cannot keep a promise is refused") {
         "gemm: extended products are summed from floats of 32 bits and fewer, and this is f64");
   CHECK(message(square, Precision::reproducible, {.language = ShadingLanguage::essl_310}) ==
         "gemm: reproducible products need `precise`, which OpenGL ES 3.1 does not have");
-  // A window of a block of k with so long a line fits no binding.
+  // Lines are so long that a window of 512 of them fits no binding.
   problem = square;
   problem.a.layout = Layout::column_major;
   problem.a.ld = 100000;

@@ -11,7 +11,7 @@ command -v x86_64-w64-mingw32-g++-posix >/dev/null || {
   exit 77
 }
 mkdir -p "$build"
-# Files are compiled by the dozen, which is quicker; what the compiler warns of then is of their neighbourhood.
+# Files are compiled by the dozen, which is quicker. The compiler then warns of names that files share, so that warnings are off.
 (cd "$source" && cmake --preset mingw-shared -B "$build" -D CMAKE_BUILD_TYPE=Debug "-D CMAKE_CXX_FLAGS_DEBUG=-O0 -w" \
   -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=16) >"$build.log" || {
   cat "$build.log"
@@ -20,7 +20,7 @@ mkdir -p "$build"
 cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless # glgemm::verify would take as long again
 
 failed=0
-# Of that one no name may be marked as another library's, from which it would then be taken.
+# No name of glgemm::verify may be marked as another library's, or it would be taken from there.
 ! grep -nw GLGEMM_EXPORT "$source"/include/glgemm/verify.hpp "$source"/src/verify/* || {
   echo "FAILED: glgemm::verify marks what it exports by GLGEMM_VERIFY_EXPORT"
   failed=1

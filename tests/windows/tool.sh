@@ -97,7 +97,7 @@ glgemm devices >stdout 2>stderr && grep -q wgl stdout || fail "devices: $(cat st
 glgemm multiply A.npy A.npy -o C.npy --type nothing >stdout 2>stderr
 [ $? -eq 2 ] && [ "$(wc -l <stderr)" -eq 1 ] || fail "bad input: $(cat stderr)"
 
-# Candidates that hang, crash and are wrong cost themselves alone.
+# Candidates that hang, crash or are wrong are left out, and the others are tuned.
 small="tune --shape 20,12,28 --kernel naive,tiled"
 wrong=tiled:tile=32 wrong_too=naive:workgroup_x=8,workgroup_y=8 crash=tiled:tile=16 hang=tiled:tile=8
 GLGEMM_TUNE_INJECT="hang=$hang;crash=$crash;wrong=$wrong;wrong=$wrong_too" glgemm $small --output table.json --time-limit 10 >stdout 2>stderr ||
