@@ -212,15 +212,15 @@ int run_jobs(const Arguments& x, Outcome& all) {
     const bool ended = process.id > 0 && waitpid(process.id, &result, 0) == process.id;
     if (process.said) std::rewind(process.said);
     for (int c = 0; process.said && (c = std::fgetc(process.said)) != EOF;) std::cout.put(static_cast<char>(c));
-    const int its = ended && WIFEXITED(result) ? WEXITSTATUS(result) : 1;
-    if (its == 2) return its;  // it has said why
-    if (its != 0) {
+    const int process_status = ended && WIFEXITED(result) ? WEXITSTATUS(result) : 1;
+    if (process_status == 2) return 2;  // it has said why
+    if (process_status != 0) {
       std::cout << "FAILED job " << i
                 << (!ended                ? " could not be started"
                     : WIFSIGNALED(result) ? " ended by signal " + std::to_string(WTERMSIG(result))
-                                          : " ended with status " + std::to_string(its))
+                                          : " ended with status " + std::to_string(process_status))
                 << ", after " << outcomes[i].done << " products" << std::endl;
-      status = std::max(status, its);
+      status = std::max(status, process_status);
     }
     all.done += outcomes[i].done;
     all.failed += outcomes[i].failed;
@@ -261,18 +261,23 @@ int main(int argc, char** argv) {
   app.add_flag("--walls", x.walls,
                "Multiply matrices of more than 2 and 4 GiB, instead of random products; needs 10 GiB of memory");
   test::SoakArguments soak;
-  auto* const minutes =
-      app.add_option("--soak", soak.minutes, "Run random steps over everything the library can do, for so many minutes")
-          ->check(CLI::NonNegativeNumber);
-  app.add_option("--steps", soak.steps, "So many steps at most")->check(CLI::PositiveNumber)->needs(minutes);
-  app.add_flag("--threads", soak.threads, "Only steps that use several threads")->needs(minutes);
+  bool soaks = false;
+  auto* const soak_flag =
+      app.add_flag("--soak", soaks, "Run random steps over everything the library can do, in place of random products");
+  app.add_option("--minutes", soak.minutes, "For so many minutes")->check(CLI::PositiveNumber)->needs(soak_flag);
+  app.add_option("--steps", soak.steps, "So many steps at most")->check(CLI::PositiveNumber)->needs(soak_flag);
+  app.add_flag("--threads", soak.threads, "Only steps that use several threads")->needs(soak_flag);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
-  if (minutes->count() > 0) {
+  if (soaks) {
+    if (soak.minutes == 0 && soak.steps == 0) {
+      std::cerr << "full: --soak without --minutes N or --steps N would not end\n";
+      return 2;
+    }
     soak.seed = app.count("--seed") > 0 ? x.seed : std::random_device()();
     return test::soak(soak);
   }

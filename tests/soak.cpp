@@ -20,7 +20,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/elements.hpp"
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/products.hpp"
@@ -122,7 +121,31 @@ class Soak {
     void (Soak::*run)();
     bool threads = false;  ///< it uses several
   };
-  static const std::vector<Action>& actions();
+  static const std::vector<Action>& actions() {
+    static const std::vector<Action> all{{"random case", 30, &Soak::random_case},
+                                         {"whole product", 10, &Soak::whole_product},
+                                         {"products in a scope", 8, &Soak::products_in_scope},
+                                         {"sections and copies", 8, &Soak::sections},
+                                         {"packed operand", 4, &Soak::packed},
+                                         {"job started", 8, &Soak::start_job},
+                                         {"jobs advanced", 16, &Soak::advance_jobs},
+                                         {"job cancelled", 3, &Soak::cancel_job},
+                                         {"streamed product", 6, &Soak::stream},
+                                         {"streamed product cancelled and gone on with", 4, &Soak::stream_cancelled},
+                                         {"product on accelerators", 4, &Soak::share, true},
+                                         {"distributed matrices", 4, &Soak::distributed, true},
+                                         {"accelerators made anew", 1, &Soak::new_accelerators, true},
+                                         {"engine released", 2, &Soak::end_engine},
+                                         {"engine abandoned", 1, &Soak::end_engine_gone},
+                                         {"two threads", 2, &Soak::two_threads, true},
+                                         {"another context", 2, &Soak::other_context},
+                                         {"cache damaged", 2, &Soak::damage_cache},
+                                         {"programs prepared and compiled", 3, &Soak::prepare_and_compile},
+                                         {"bad input", 12, &Soak::bad_input},
+                                         {"verification", 3, &Soak::verify_finds},
+                                         {"C interface", 3, &Soak::c_interface}};
+    return all;
+  }
 
   std::int64_t below(std::int64_t end) { return random_.below(end); }
   bool coin() { return random_.coin(); }
@@ -134,7 +157,7 @@ class Soak {
     const Op op_a = op(), op_b = op();
     return {engine, apply_op(op_a, x.a), apply_op(op_b, x.b), op_a, op_b, static_cast<float>(below(3)), random_.bits()};
   }
-  PlanOptions options() {
+  PlanOptions plan_options() {
     PlanOptions result;
     if (coin()) result.split_k = below(4);
     if (coin()) result.workspace_bytes = 20000 << below(10);
@@ -145,19 +168,19 @@ class Soak {
 
   Engine& own() {
     if (own_) return *own_;
-    EngineOptions how;
-    how.self_check = coin();
-    how.use_ready_programs = coin();
-    how.check_context = coin();
-    how.program_cache = coin() ? cache_.file("programs") : "";
-    if (below(3) == 0) how.max_dispatch = std::chrono::microseconds(1 + below(5000));
-    if (below(3) == 0) how.max_buffer_bytes = 4096 << below(6);
-    if (below(3) == 0) how.release_on_destruction = true;
+    EngineOptions options;
+    options.self_check = coin();
+    options.use_ready_programs = coin();
+    options.check_context = coin();
+    options.program_cache = coin() ? cache_.file("programs") : "";
+    if (below(3) == 0) options.max_dispatch = std::chrono::microseconds(1 + below(5000));
+    if (below(3) == 0) options.max_buffer_bytes = 4096 << below(6);
+    if (below(3) == 0) options.release_on_destruction = true;
     if (below(4) == 0)
-      how.adjust_limits = [blocks = std::int64_t{4096} << below(8)](Limits& limits) {
+      options.adjust_limits = [blocks = std::int64_t{4096} << below(8)](Limits& limits) {
         limits.storage_block_bytes = std::min(limits.storage_block_bytes, blocks);
       };
-    return *(own_ = std::make_unique<Engine>(get_proc_address, how));
+    return *(own_ = std::make_unique<Engine>(get_proc_address, options));
   }
 
   /// Ends the engine as applications do: by release(), or by abandon() where its context counts as gone. Matrices and jobs
@@ -174,11 +197,11 @@ class Soak {
 
   Accelerators& accelerators() {
     if (accelerators_) return *accelerators_;
-    AcceleratorsOptions how;
-    how.engine.self_check = coin();
-    how.min_piece = std::chrono::nanoseconds(0);
+    AcceleratorsOptions options;
+    options.engine.self_check = coin();
+    options.min_piece = std::chrono::nanoseconds(0);
     const std::string here = std::to_string(context().device().index), list = coin() ? here + "," + here : here;
-    accelerators_ = std::make_unique<Accelerators>(headless_accelerators(list), how);
+    accelerators_ = std::make_unique<Accelerators>(headless_accelerators(list), options);
     return *accelerators_;
   }
 
@@ -217,25 +240,12 @@ class Soak {
   void whole_product() {
     const Type type = random_.one_of(all_types);
     if (!has_type(type)) return;
-    Engine& engine = own();
     with_type(type, [&]<class T>(T) {
-      const std::int64_t m = size(), n = size(), k = size();
-      Matrix<T> a(m, k), b(k, n);
-      const auto fill = [&](Matrix<T>& x) {
-        for (T& each : x.elements())
-          each = to_element<T>(std::complex<double>(static_cast<double>(below(4)), static_cast<double>(below(3))));
-      };
-      fill(a), fill(b);
+      const auto a = random_integer_matrix<T>(size(), size(), 3, random_.bits());
+      const auto b = random_integer_matrix<T>(a.columns(), size(), 3, random_.bits());
       Report report;
-      const auto c = engine.multiply<T>(a, b, options(), coin() ? &report : nullptr);
-      using C = accumulator_t<T>;
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          std::complex<double> sum = 0;
-          for (std::int64_t p = 0; p < k; ++p) sum += to_number<double>(a(i, p)) * to_number<double>(b(p, j));
-          require(c(i, j) == to_element<C>(sum),
-                  fmt::format("C({}, {}) of {}x{} with k = {} of {}", i, j, m, n, k, to_string(type)));
-        }
+      require(own().multiply<T>(a, b, plan_options(), coin() ? &report : nullptr) == multiply_serial(a, b),
+              fmt::format("a product of {}x{}x{} of {}", a.rows(), b.columns(), a.columns(), to_string(type)));
     });
   }
 
@@ -250,7 +260,7 @@ class Soak {
     } else {
       const Scope scope = engine.scope();
       if (below(4) == 0) refused("a scope in a scope", [&] { engine.scope(); });
-      for (DeviceProduct& each : held) engine.gemm(each.gemm, options());
+      for (DeviceProduct& each : held) engine.gemm(each.gemm, plan_options());
     }
     Fence fence = engine.fence();
     require(fence.wait() && fence.poll(), "a fence that does not come");
@@ -281,7 +291,7 @@ class Soak {
     const PackedOperand packed = engine.prepack(held.gemm.b, held.gemm.op_b);
     held.gemm.b = packed.view();
     held.gemm.op_b = packed.op();
-    engine.gemm(held.gemm, options());
+    engine.gemm(held.gemm, plan_options());
     check(held, "a product of a packed operand");
   }
 
@@ -289,7 +299,7 @@ class Soak {
     if (jobs_.size() > 4) return advance_jobs();
     Engine& engine = own();
     auto held = std::make_unique<DeviceProduct>(hold(engine));
-    Job job = engine.start(held->gemm, options());
+    Job job = engine.start(held->gemm, plan_options());
     jobs_.push_back({std::move(held), std::move(job)});
   }
 
@@ -322,18 +332,18 @@ class Soak {
     Factors x = factors();
     Matrix<float> c = integers(x.a.rows(), x.b.columns(), random_.bits());
     for (std::int64_t i = 0; i < c.size(); ++i) x.product.data()[i] += c.data()[i];
-    StreamOptions how;
-    how.memory_limit = (64 << 10) << below(5);
-    how.plan = options();
-    how.plan.workspace_bytes = PlanOptions{}.workspace_bytes;
+    StreamOptions options;
+    options.memory_limit = (64 << 10) << below(5);
+    options.plan = plan_options();
+    options.plan.workspace_bytes = PlanOptions{}.workspace_bytes;
     double share = 0;
-    how.progress = [&](double now) {
+    options.progress = [&](double now) {
       require(now >= share && now <= 1, "a share that falls");
       share = now;
     };
     HostGemm gemm = x.into(c);
     gemm.beta = 1;
-    multiply(own(), gemm, how);
+    multiply(own(), gemm, options);
     require(share == 1 && c == x.product, "a streamed product");
   }
 
@@ -342,31 +352,31 @@ class Soak {
     struct Ended {};
     const Factors x = factors(50);
     Matrix<float> c(x.a.rows(), x.b.columns());
-    StreamOptions how;
-    how.memory_limit = 64 << 10;
+    StreamOptions options;
+    options.memory_limit = 64 << 10;
     std::vector<Section> done;
-    how.progress = [end = static_cast<double>(below(100)) / 100](double now) {
+    options.progress = [end = static_cast<double>(below(100)) / 100](double now) {
       if (now > end) throw Ended();
     };
-    how.piece_done = [&](const Section& piece) { done.push_back(piece); };
+    options.piece_done = [&](const Section& piece) { done.push_back(piece); };
     try {
-      multiply(own(), x.into(c), how);
+      multiply(own(), x.into(c), options);
     } catch (const Ended&) {
     }
-    how.done = done;
-    how.progress = {};
-    how.piece_done = {};
-    multiply(own(), x.into(c), how);
+    options.done = done;
+    options.progress = {};
+    options.piece_done = {};
+    multiply(own(), x.into(c), options);
     require(c == x.product, "a streamed product that was gone on with");
   }
 
   void share() {
     const Factors x = factors();
     Matrix<float> c(x.a.rows(), x.b.columns());
-    StreamOptions how;
-    how.memory_limit = (128 << 10) << below(5);
+    StreamOptions options;
+    options.memory_limit = (128 << 10) << below(5);
     AcceleratorsReport report;
-    accelerators().multiply(x.into(c), how, &report);
+    accelerators().multiply(x.into(c), options, &report);
     require(c == x.product, "a product on accelerators");
     if (below(4) == 0) accelerators().rebalance();
   }
@@ -415,11 +425,11 @@ class Soak {
     for (const std::string& each : wrong) require(each.empty(), each);
   }
 
-  /// An engine in a context of its own or one of the share group, on this thread; the engine of before is told apart from it.
+  /// A second engine on this thread, in a context of its own or in one of the share group.
   void other_context() {
-    HeadlessOptions how;
-    if (coin()) how.share = &context();
-    HeadlessContext other(how);
+    HeadlessOptions options;
+    if (coin()) options.share = &context();
+    HeadlessContext other(options);
     const Factors x = factors();
     require(engine_here({}).multiply(x.a, x.b) == x.product, "a product in another context");
   }
@@ -490,7 +500,7 @@ class Soak {
     doing_ += ", " + what;
     // In bands a matrix has no buffer, and what is wrong with one is no fault.
     if (good.a.buffer == 0 || good.b.buffer == 0 || good.c.buffer == 0) return;
-    refused(what, [&] { engine.gemm(bad, options()); });
+    refused(what, [&] { engine.gemm(bad, plan_options()); });
     refused("a tile of 7", [&] { engine.gemm(good, with_kernel("tiled:tile=7")); });
     refused("sizes that differ", [&] { engine.multiply(Matrix<float>(2, 3), Matrix<float>(4, 2)); });
     require(held.c.download() == held.before, "C has changed by a product that was refused");
@@ -501,7 +511,7 @@ class Soak {
   /// An error of one unit in one element is found, and none where there is none.
   void verify_finds() {
     const Factors x = factors();
-    Matrix<float> c = own().multiply(x.a, x.b, options());
+    Matrix<float> c = own().multiply(x.a, x.b, plan_options());
     require(check_full(x.a, x.b, c).passed, "a right product does not pass");
     c(below(c.rows()), below(c.columns())) += 1;
     require(!check_full(x.a, x.b, c).passed, "a wrong element passes");
@@ -537,32 +547,6 @@ class Soak {
   Seen seen_;
 };
 
-const std::vector<Soak::Action>& Soak::actions() {
-  static const std::vector<Action> all{{"random case", 30, &Soak::random_case},
-                                       {"whole product", 10, &Soak::whole_product},
-                                       {"products in a scope", 8, &Soak::products_in_scope},
-                                       {"sections and copies", 8, &Soak::sections},
-                                       {"packed operand", 4, &Soak::packed},
-                                       {"job started", 8, &Soak::start_job},
-                                       {"jobs advanced", 16, &Soak::advance_jobs},
-                                       {"job cancelled", 3, &Soak::cancel_job},
-                                       {"streamed product", 6, &Soak::stream},
-                                       {"streamed product cancelled and gone on with", 4, &Soak::stream_cancelled},
-                                       {"product on accelerators", 4, &Soak::share, true},
-                                       {"distributed matrices", 4, &Soak::distributed, true},
-                                       {"accelerators made anew", 1, &Soak::new_accelerators, true},
-                                       {"engine released", 2, &Soak::end_engine},
-                                       {"engine abandoned", 1, &Soak::end_engine_gone},
-                                       {"two threads", 2, &Soak::two_threads, true},
-                                       {"another context", 2, &Soak::other_context},
-                                       {"cache damaged", 2, &Soak::damage_cache},
-                                       {"programs prepared and compiled", 3, &Soak::prepare_and_compile},
-                                       {"bad input", 12, &Soak::bad_input},
-                                       {"verification", 3, &Soak::verify_finds},
-                                       {"C interface", 3, &Soak::c_interface}};
-  return all;
-}
-
 }  // namespace
 
 int soak(const SoakArguments& arguments) {
@@ -582,7 +566,7 @@ int soak(const SoakArguments& arguments) {
     soak.finish();
   } catch (const std::exception& error) {
     std::cout << "FAILED step " << steps << " of seed " << arguments.seed << ", " << soak.doing() << ": " << error.what()
-              << "\nagain: " << (arguments.threads ? "build-tsan/bin/glgemm_full --soak 0 --threads" : "tests/soak") << " --seed "
+              << "\nagain: " << (arguments.threads ? "build-tsan/bin/glgemm_full --soak --threads" : "tests/soak") << " --seed "
               << arguments.seed << " --steps " << steps + 1 << std::endl;
     return 1;
   }

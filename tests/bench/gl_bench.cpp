@@ -1,26 +1,18 @@
 // glgemm bench: its JSON, its verdicts, and that a broken kernel makes it fail.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdlib>
-#include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/tuning.hpp>
-#include <glgemm/verify.hpp>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "bench/bench.hpp"
 #include "peers/peers.hpp"
-#include "support/context.hpp"
 #include "support/environment.hpp"
 #include "support/functions.hpp"
+#include "support/gl_test.hpp"
 #include "support/run_tool.hpp"
 
 using namespace glgemm;

@@ -1,17 +1,12 @@
 // The C interface's products: of every kind, as jobs, streamed, on accelerators.
-#include <doctest/doctest.h>
 #include <glgemm/glgemm_headless.h>
 
 #include <complex>
 #include <cstring>
-#include <glgemm/glgemm.hpp>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "c/c_calls.hpp"
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;

@@ -1,28 +1,17 @@
 // Several accelerators: products from one queue, what happens when some of them fail, and matrices that stay on them.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <functional>
 #include <glgemm/accelerators.hpp>
-#include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/streaming.hpp>
-#include <glgemm/verify.hpp>
-#include <limits>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
 #include "support/gl_test.hpp"
 #include "support/run_tool.hpp"
 

@@ -283,16 +283,11 @@ TEST_CASE("gemm: wrong options and workspaces") {
   check("0 is not the name of a buffer object", [](Gemm& g, PlanOptions&) { g.workspace->buffer = 0; });
   check("the workspace overlaps A", [&](Gemm& g, PlanOptions&) { g.workspace = {a.name(), 2320, 80}; });
   check("the workspace overlaps B", [&](Gemm& g, PlanOptions&) { g.workspace = {b.name(), 0, 64}; });
-  check("the workspace overlaps C", [&](Gemm& g, PlanOptions&) {
-    g.c.buffer = memory.name();
-    g.c.offset_bytes = 78;
-  });
+  check("the workspace overlaps C", [&](Gemm& g, PlanOptions&) { g.c.buffer = memory.name(), g.c.offset_bytes = 78; });
   check("the workspace overlaps the bias",
         [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72); });
-  check("need a workspace of at least 4 bytes, and the limit is 3", [](Gemm& g, PlanOptions& o) {
-    g.workspace.reset();
-    o.workspace_bytes = 3;
-  });
+  check("need a workspace of at least 4 bytes, and the limit is 3",
+        [](Gemm& g, PlanOptions& o) { g.workspace.reset(), o.workspace_bytes = 3; });
   check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
   check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
   check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
@@ -301,23 +296,14 @@ TEST_CASE("gemm: wrong options and workspaces") {
   check("invalid: gemv: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:tile_m=3"); });
   check("invalid: gemv: panels=3", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("gemv:panels=3"); });
   check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:step_k=3"); });
-  check("bytes for the least piece; the limit is 100", [](Gemm&, PlanOptions& o) {
-    o.kernel = parse_kernel("register:panels=1");
-    o.workspace_bytes = 100;
-  });
-  check("unsupported: ", [](Gemm&, PlanOptions& o) {
-    o.kernel = parse_kernel("register");
-    o.limits->image_buffer_bytes = 0;
-  });
-  check("unsupported: ", [](Gemm&, PlanOptions& o) {
-    o.kernel = parse_kernel("tiled:tile=32");
-    o.limits->workgroup_invocations = 128;
-  });
+  check("bytes for the least piece; the limit is 100",
+        [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:panels=1"), o.workspace_bytes = 100; });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register"), o.limits->image_buffer_bytes = 0; });
+  check("unsupported: ",
+        [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=32"), o.limits->workgroup_invocations = 128; });
   check("unsupported: ", [](Gemm&, PlanOptions& o) { o.limits->storage_block_bytes = 8; });
-  check("unsupported: gemm: this driver has no doubles", [](Gemm& g, PlanOptions& o) {
-    o.limits->f64 = false;
-    g.a.type = g.b.type = g.c.type = Type::f64;
-  });
+  check("unsupported: gemm: this driver has no doubles",
+        [](Gemm& g, PlanOptions& o) { o.limits->f64 = false, g.a.type = g.b.type = g.c.type = Type::f64; });
   CHECK_RESULT(c.read() == before);
   engine.gemm(good, short_k);
   const std::vector<std::byte> right = c.read();

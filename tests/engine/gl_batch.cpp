@@ -104,7 +104,7 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   options.workspace_bytes = 3;
   CHECK_THROWS_AS(engine.gemm(gemm, options), Unsupported);
 
-  // Whatever the planner takes by itself, and parts of k: the sums are float all the same.
+  // Sums are float with the kernel that the planner takes by itself too, and with parts of k.
   for (const std::int64_t parts : {0, 1, 7}) check(gemm, {.split_k = parts, .limits = options.limits});
 }
 

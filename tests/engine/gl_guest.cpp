@@ -1,5 +1,4 @@
-// A guest in an application's context: whatever state the application has set is the same after each call, and so is its pending
-// error.
+// A guest in an application's context: no call changes the state that the application has set, or its pending error.
 #include <cstring>
 
 #include "support/application.hpp"
@@ -260,10 +259,8 @@ TEST_CASE("what cannot be bound again: a program flagged for deletion leaves non
 }
 
 TEST_CASE("what cannot be bound again: buffers that a sharing context deleted leave their bindings empty and no error") {
-  HeadlessContext& first = test::context();
   const gl::Api& api = gl_functions();
-  HeadlessContext second({.device = "", .share = &first});
-  first.make_current();
+  HeadlessContext second({.device = "", .share = &test::context()});
   Engine& engine = test::engine();
   const test::DeviceProduct product(engine);
   GLuint gone = 0;
@@ -276,7 +273,7 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
   api.BindBuffer(GL_COPY_WRITE_BUFFER, gone);
   second.make_current();
   api.DeleteBuffers(1, &gone);
-  first.make_current();
+  test::context();
   engine.gemm(product.gemm);
   CHECK_RESULT(product.right());
   CHECK(api.GetError() == GL_NO_ERROR);
@@ -286,10 +283,8 @@ TEST_CASE("what cannot be bound again: buffers that a sharing context deleted le
 }
 
 TEST_CASE("what cannot be bound again: textures that were deleted while they were bound") {
-  HeadlessContext& first = test::context();
   const gl::Api& api = gl_functions();
-  HeadlessContext second({.device = "", .share = &first});
-  first.make_current();
+  HeadlessContext second({.device = "", .share = &test::context()});
   Engine& engine = test::engine();
   if (engine.limits().image_buffer_bytes == 0) return;  // then textures are left alone
   test::DeviceProduct product(engine);
@@ -312,7 +307,7 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
         second.make_current();
         api.DeleteTextures(2, gone);
         api.Finish();
-        first.make_current();
+        test::context();
         engine.gemm(product.gemm, packed);
       } else {
         const Scope scope = engine.scope();
@@ -513,9 +508,9 @@ const CallCounts packed_in_scope{
     {"glUseProgram", 2}, {"glBindBufferRange", 5}, {"glBindImageTexture", 1}, {"glMemoryBarrier", 2}, {"glDispatchCompute", 3}};
 const CallCounts packed_outside_scope{{"glGetIntegeri_v", 6}, {"glBindImageTexture", 1}};
 
-CallCounts sum(std::initializer_list<CallCounts> all, std::int64_t times = 1) {
+CallCounts sum(std::initializer_list<CallCounts> parts, std::int64_t times = 1) {
   CallCounts result;
-  for (const CallCounts& calls : all)
+  for (const CallCounts& calls : parts)
     for (const auto& [name, count] : calls) result[name] += times * count;
   return result;
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/kernels.hpp"
-#include "support/gemm_case.hpp"
+#include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
 #include "support/samples.hpp"
 

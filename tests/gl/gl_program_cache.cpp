@@ -8,22 +8,14 @@
 #include <filesystem>
 #include <fstream>
 #include <ostream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/verify.hpp>
 
 #include "base/hash.hpp"
 #include "engine/state.hpp"
 #include "gl/program_cache.hpp"
 #include "processes/child.hpp"
-#include "support/context.hpp"
 #include "support/environment.hpp"
 #include "support/functions.hpp"
+#include "support/gl_test.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;

@@ -1,19 +1,14 @@
 // Contexts without a window: the list of devices, the choice among them, the kinds of contexts, threads, and what stays current.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <future>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "support/context.hpp"
 #include "support/environment.hpp"
+#include "support/gl_test.hpp"
 #include "support/run_tool.hpp"
 #include "support/temporary_folder.hpp"
 

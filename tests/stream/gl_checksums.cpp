@@ -1,17 +1,8 @@
 // Streamed products with checksums: what goes wrong on the way to the device and back is found, named and computed again.
-#include <doctest/doctest.h>
-
 #include <algorithm>
-#include <cstdint>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
-#include <glgemm/verify.hpp>
-#include <string>
-#include <vector>
 
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 

@@ -1,25 +1,16 @@
 // Products streamed through a device that is too small for them: exact results, bytes, faults.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <complex>
-#include <cstdint>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
-#include <glgemm/verify.hpp>
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "support/context.hpp"
-#include "support/counting_loader.hpp"
 #include "support/functions.hpp"
+#include "support/gl_test.hpp"
 #include "support/random.hpp"
 #include "support/temporary_folder.hpp"
 

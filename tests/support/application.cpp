@@ -16,6 +16,12 @@ GLuint make_shader(GLenum kind, const char* text) {
   return shader;
 }
 
+/// OpenGL ES before 3.2 knows neither of OpenGL's.
+std::array<GLenum, 2> kinds_of_queries() {
+  if (gl_functions().es) return {GL_ANY_SAMPLES_PASSED, GL_TRANSFORM_FEEDBACK_PRIMITIVES_WRITTEN};
+  return {GL_PRIMITIVES_GENERATED, GL_TIME_ELAPSED};
+}
+
 }  // namespace
 
 GLuint make_program() {
@@ -34,16 +40,6 @@ GLuint make_program() {
   api.DeleteShader(shader);
   return program;
 }
-
-namespace {
-
-/// OpenGL ES before 3.2 knows neither of OpenGL's.
-std::array<GLenum, 2> kinds_of_queries() {
-  if (gl_functions().es) return {GL_ANY_SAMPLES_PASSED, GL_TRANSFORM_FEEDBACK_PRIMITIVES_WRITTEN};
-  return {GL_PRIMITIVES_GENERATED, GL_TIME_ELAPSED};
-}
-
-}  // namespace
 
 Application::Application() : buffers_(12) {
   const gl::Api& api = gl_functions();

@@ -10,7 +10,7 @@
 
 #include "base/elements.hpp"
 #include "support/context.hpp"
-#include "support/gemm_case.hpp"
+#include "support/gemm_cases.hpp"
 
 namespace glgemm::test {
 

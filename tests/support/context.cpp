@@ -36,11 +36,11 @@ std::atomic<std::int64_t> not_compared = 0;
 std::set<std::string> left_out;  ///< types
 
 std::atomic<decltype(gl::Api::GetQueryObjectui64v)> get_query_result = nullptr;
-void GLAPIENTRY get_query_result_if_there(GLuint query, GLenum what, GLuint64* value) {
-  GLuint64 there = GL_FALSE;
-  get_query_result.load()(query, GL_QUERY_RESULT_AVAILABLE, &there);
-  *value = there;
-  if (there && what != GL_QUERY_RESULT_AVAILABLE) get_query_result.load()(query, what, value);
+void GLAPIENTRY get_query_result_if_available(GLuint query, GLenum name, GLuint64* value) {
+  GLuint64 available = GL_FALSE;
+  get_query_result.load()(query, GL_QUERY_RESULT_AVAILABLE, &available);
+  *value = available;
+  if (available && name != GL_QUERY_RESULT_AVAILABLE) get_query_result.load()(query, name, value);
 }
 
 struct Shared {
@@ -103,7 +103,7 @@ void (*get_proc_address(const char* name))() {
   const auto found = HeadlessContext::get_proc_address(name);
   if (computes() || std::string_view(name) != "glGetQueryObjectui64v") return found;
   get_query_result = reinterpret_cast<decltype(gl::Api::GetQueryObjectui64v)>(found);
-  return reinterpret_cast<void (*)()>(&get_query_result_if_there);
+  return reinterpret_cast<void (*)()>(&get_query_result_if_available);
 }
 
 EngineOptions engine_options() {

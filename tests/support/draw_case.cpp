@@ -7,7 +7,7 @@
 #include "base/activation.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
-#include "support/gemm_case.hpp"
+#include "support/gemm_cases.hpp"
 #include "support/random.hpp"
 
 namespace glgemm::test {

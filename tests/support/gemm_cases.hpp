@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,7 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
 
 /// A product of `size` x `size` x `size`, or smaller where the kernel's family takes no more.
 Problem problem_within(const Kernel& kernel, std::int64_t size);
-/// Those kernels that can run such a product (of 64) within the limits.
+/// The kernels that can run a product of 64 x 64 x 64, or their largest, within the limits.
 std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits);
 /// The samples of all families, each family's a few, and what of them can run.
 std::vector<Kernel> quick_kernels(const Limits& limits);
@@ -37,7 +38,7 @@ bool flushes_subnormals(Type type);
 constexpr std::uint64_t empty_digest = fnv1a_begin;
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes);
 
-struct Case;  // gemm_case.hpp
+struct Case;
 
 /// How the products are run, where not in one go.
 struct Way {
@@ -58,7 +59,7 @@ struct Seen {
   std::int64_t transposed = 0;    ///< C^T ran
   std::int64_t split = 0;         ///< k in parts
   std::int64_t vector_reads = 0;  ///< what was read as it lies was read by 16 bytes
-  std::int64_t narrow = 0;        ///< the same, but A or B began elsewhere
+  std::int64_t narrow = 0;        ///< would have been read by 16 bytes if A and B had begun at multiples of them
   std::int64_t packed = 0;
   std::int64_t pieces = 0;     ///< more than one piece
   std::int64_t workspace = 0;  ///< a workspace of the caller's
@@ -72,6 +73,61 @@ struct Seen {
   Seen& operator+=(const Seen& other) noexcept;
 };
 std::string text(const Seen& seen);
+
+using Number = std::complex<long double>;
+using Bytes = std::vector<std::byte>;
+
+Number load(const std::byte* from, Type type);
+/// Rounds to the type; integers wrap.
+void store(std::byte* to, Type type, Number x);
+
+/// An operand of a case.
+struct CaseMatrix {
+  BufferView view;                  ///< without the names of buffers
+  std::size_t memory = 0;           ///< which of the case's memories it lies in
+  std::vector<std::int64_t> items;  ///< for each item, the elements from the view's first element to the item's first
+  std::int64_t stride = 0;          ///< of the items
+  bool offsets = false;             ///< the product is given the items' offsets, and not the stride
+  std::vector<Bytes> bands;         ///< where it lies in bands: the contents of their buffers
+
+  /// The byte of the memory at which element (i, j) of an item begins.
+  std::size_t at(std::int64_t item, std::int64_t i, std::int64_t j) const;
+  /// The bytes of the memory that a band holds.
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> range(std::size_t band) const;
+};
+
+/// What is multiplied, and how: it is drawn from the seed, run, and compared with the reference, each in a file of its own.
+struct Case {
+  ProgramKey key;
+  std::uint64_t seed = 0;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool exact = false;   ///< the elements are small integers, and C must match to the bit
+  bool long_k = false;  ///< several blocks of k
+  /// What each buffer holds at first: the operands, with random bytes around them.
+  std::vector<Bytes> memory;
+  Op op_a = Op::none, op_b = Op::none;
+  Scalar alpha = 1, beta = 0;
+  std::vector<Scalar> alphas, betas;  ///< of the items, where not empty
+  CaseMatrix a, b, c, d, bias;
+  bool has_d = false, d_is_c = false;
+  Bias bias_kind = Bias::none;
+  Activation activation;
+  PlanOptions options;
+  Precision promise = Precision::standard;  ///< what C is compared by
+  bool own_workspace = false;
+  std::int64_t workspace_begin = 0, workspace_end = 0;  ///< the bytes before and after it in its buffer
+
+  Number alpha_of(std::int64_t item) const;
+  Number beta_of(std::int64_t item) const;
+  const CaseMatrix& residual() const { return d_is_c ? c : d; }
+  bool in_bands() const { return !a.bands.empty() || !b.bands.empty() || !c.bands.empty() || !d.bands.empty(); }
+};
+
+Case draw_case(const ProgramKey& key, std::uint64_t seed, const Limits& limits, const Way& way);
+
+/// Which element of C is wrong, or that a byte that is no element of C has changed; empty if nothing is.
+/// @param got  what the buffers hold after the product
+std::string compare_case(const Case& x, std::vector<Bytes> got);
 
 /// Runs the case that `seed` stands for with the program on the engine: a product, or a batch, of a shape, an op, a layout,
 /// offsets, scalars, an epilogue, limits and a workspace drawn from the seed, on buffers whose every other byte must stay as it

@@ -1,13 +1,14 @@
 // A case is run: on buffers in one go or as a job, or streamed from the host.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "kernels/kernels.hpp"
 #include "support/context.hpp"
 #include "support/functions.hpp"
-#include "support/gemm_case.hpp"
+#include "support/gemm_cases.hpp"
 
 namespace glgemm::test {
 
@@ -298,11 +299,9 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
 }
 
 std::string description(const Case& x) {
-  std::ostringstream text;
-  text << to_string(x.key) << ", seed " << x.seed << ": " << x.m << "x" << x.n << "x" << x.k << ", batch " << x.batch
-       << (x.exact ? ", exact" : "") << ", " << to_string(x.options.precision) << (x.options.limits ? ", small limits" : "")
-       << (x.in_bands() ? ", in bands" : "") << ": ";
-  return text.str();
+  return fmt::format("{}, seed {}: {}x{}x{}, batch {}{}, {}{}{}: ", to_string(x.key), x.seed, x.m, x.n, x.k, x.batch,
+                     x.exact ? ", exact" : "", to_string(x.options.precision), x.options.limits ? ", small limits" : "",
+                     x.in_bands() ? ", in bands" : "");
 }
 
 /// What is wrong with the case on the device, without which case it is.

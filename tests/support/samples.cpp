@@ -47,14 +47,14 @@ Sample sample_by_rule(const Kernel& defaults) {
   };
   Sample result{.quick = {}, .quick_share = 2, .all = {defaults}};
   Kernel least = defaults;
-  for (const KernelParameter& its : parameters(defaults)) {
+  for (const KernelParameter& parameter : parameters(defaults)) {
     // The least value that goes with the parameters before it.
-    for (const int value : its.legal)
-      if (const Kernel kernel = with(least, its.name, value); can_run(kernel)) {
+    for (const int value : parameter.legal)
+      if (const Kernel kernel = with(least, parameter.name, value); can_run(kernel)) {
         least = kernel;
         break;
       }
-    const Kernel large = with(defaults, its.name, its.legal.back());
+    const Kernel large = with(defaults, parameter.name, parameter.legal.back());
     if (can_run(large) && std::ranges::find(result.all, large) == result.all.end()) result.all.push_back(large);
   }
   result.quick.push_back(least);
@@ -64,18 +64,18 @@ Sample sample_by_rule(const Kernel& defaults) {
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const Kernel& defaults : kernel_table()) {
-    const Chosen* const its = std::ranges::find(chosen, name(defaults), &Chosen::family);
-    if (its == std::end(chosen)) {
+    const Chosen* const family = std::ranges::find(chosen, name(defaults), &Chosen::family);
+    if (family == std::end(chosen)) {
       result.push_back(sample_by_rule(defaults));
       continue;
     }
     const auto parsed = [&](const std::vector<const char*>& list) {
       std::vector<Kernel> kernels;
       for (const std::string_view text : list)
-        kernels.push_back(text.empty() ? defaults : parse_kernel(std::string(its->family) + ":" + std::string(text)));
+        kernels.push_back(text.empty() ? defaults : parse_kernel(std::string(family->family) + ":" + std::string(text)));
       return kernels;
     };
-    result.push_back({parsed(its->quick), its->quick_share, parsed(its->all)});
+    result.push_back({parsed(family->quick), family->quick_share, parsed(family->all)});
   }
   return result;
 }

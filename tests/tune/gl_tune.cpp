@@ -1,17 +1,10 @@
 // An engine goes by a tuning table, and says what it leaves out.
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include <doctest/doctest.h>
-#include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/tuning.hpp>
-#include <glgemm/verify.hpp>
 
-#include "support/context.hpp"
+#include "support/gl_test.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;
