@@ -9,6 +9,7 @@ with each barrier left out in turn, which must be found: a barrier that nothing 
     barriers.py GLGEMM GLSLANG_VALIDATOR [KERNEL...]    without names: all kernels that have shared memory
 """
 import collections
+import itertools
 import re
 import subprocess
 import sys
@@ -23,20 +24,25 @@ NOT_SEEN = ("lanes_k=1,", "double_buffer=1,")
 INSTEAD = {"gemv": "lanes_k=8"}  # where a kernel's defaults are among them
 
 
+BARRIER = re.compile(r"barrier(\d+)\(\);")
+
+
 def preprocessed(validator, path):
+    """The source without directives, in which each barrier has its number in its name; and how many there are."""
     text = subprocess.run([validator, "-E", path], check=True, capture_output=True, text=True).stdout
-    return re.sub(r"^\s*#.*$", "", text, flags=re.M)
+    numbers = itertools.count()
+    text = re.sub(r"\bbarrier\(\);", lambda _: f"barrier{next(numbers)}();", re.sub(r"^\s*#.*$", "", text, flags=re.M))
+    return text, next(numbers)
 
 
-def block_end(text, begin):
-    """The place behind the brace or parenthesis that closes the one at `begin`."""
+def end_of(text, begin):
+    """The place behind the brace or parenthesis that closes the one at `begin`; where there is none, behind the next semicolon."""
     depth = 0
     for i in range(begin, len(text)):
-        depth += text[i] in "({"
-        depth -= text[i] in ")}"
-        if depth == 0:
+        depth += (text[i] in "({[") - (text[i] in ")}]")
+        if depth == 0 and (text[begin] in "({" or text[i] == ";"):
             return i + 1
-    raise ValueError("a block without an end")
+    return len(text)
 
 
 def statements(text):
@@ -45,66 +51,40 @@ def statements(text):
     while i < len(text):
         loop = re.compile(r"\s*(?:for|while)\s*(?=\()").match(text, i)
         if loop:
-            i = block_end(text, loop.end())
+            i = end_of(text, loop.end())
             body = re.compile(r"\s*\{").match(text, i)
-            end = block_end(text, body.end() - 1) if body else statement_end(text, i)
+            end = end_of(text, body.end() - 1) if body else end_of(text, i)
             found.append(("loop", statements(text[body.end():end - 1] if body else text[i:end])))
             i = end
             continue
         branch = re.compile(r"\s*(?:else\s+)?if\s*(?=\()").match(text, i)
         if branch:  # its condition, and then what it guards as if it always ran
-            end = block_end(text, branch.end())
+            end = end_of(text, branch.end())
             found.append((text[branch.end():end], None))
             i = end
             continue
         opened = re.compile(r"\s*(?:else\b)?\s*\{").match(text, i)
         if opened:
-            end = block_end(text, opened.end() - 1)
+            end = end_of(text, opened.end() - 1)
             found += statements(text[opened.end():end - 1])
             i = end
             continue
-        end = statement_end(text, i)
+        end = end_of(text, i)
         if text[i:end].strip(" \n;"):
             found.append((re.sub(r"^else\b\s*", "", text[i:end].strip()), None))
         i = end
     return found
 
 
-def statement_end(text, begin):
-    """Behind the next semicolon; of `for ... statement`, of the statement."""
-    depth = 0
-    for i in range(begin, len(text)):
-        depth += text[i] in "({["
-        depth -= text[i] in ")}]"
-        if text[i] == ";" and depth == 0:
-            return i + 1
-    return len(text)
-
-
-def number(body, count):
-    """The same statements, each barrier with its number in the source; and how many there are."""
-    result = []
-    for text, inside in body:
-        if inside is not None:
-            inside, count = number(inside, count)
-            result.append((text, inside))
-        elif re.fullmatch(r"barrier\(\);", text):
-            result.append((f"barrier {count}", None))
-            count += 1
-        else:
-            result.append((text, None))
-    return result, count
-
-
 def wrong(body, shared, without=None):
     """What the walk finds, with the barrier of that number left out."""
     stored, loaded, visible = set(), set(), False
-    for text in numbered_flat(body):
+    for text in walk(body):
         if text == "memoryBarrierShared();":
             visible = True
             continue
-        if text.startswith("barrier "):
-            if text != f"barrier {without}":
+        if barrier := BARRIER.fullmatch(text):
+            if int(barrier[1]) != without:
                 if stored and not visible:
                     return f"{', '.join(sorted(stored))}: a barrier without memoryBarrierShared() before it"
                 stored, loaded = set(), set()
@@ -124,14 +104,14 @@ def wrong(body, shared, without=None):
     return None
 
 
-def numbered_flat(body):
+def walk(body):
+    """The statements as they run; a loop in which invocations meet runs twice."""
     for text, inside in body:
         if inside is None:
             yield text
         else:
-            meets = any(t.startswith("barrier ") for t in numbered_flat(inside))
-            for _ in range(2 if meets else 1):
-                yield from numbered_flat(inside)
+            for _ in range(2 if any(map(BARRIER.fullmatch, walk(inside))) else 1):
+                yield from walk(inside)
 
 
 def kernel_name(program):
@@ -156,12 +136,12 @@ def main():
     faults = []
     with tempfile.TemporaryDirectory() as folder:
         for name, path in programs.write(folder, sources(glgemm, names)).items():
-            text = preprocessed(validator, path)
+            text, barriers = preprocessed(validator, path)
             shared = set(re.findall(r"\bshared\s+\w+\s+(\w+)\s*\[", text))
             if not shared:
                 continue
             begin = text.index("{", re.search(r"\bvoid\s+main\s*\(\s*\)", text).start())
-            body, barriers = number(statements(text[begin + 1:block_end(text, begin) - 1]), 0)
+            body = statements(text[begin + 1:end_of(text, begin) - 1])
             found = wrong(body, shared)
             if found:
                 faults.append(f"{name}: {found}")

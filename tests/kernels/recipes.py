@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
-"""Follows docs/adding-a-kernel.md and docs/adding-a-type.md on a copy of the tree: adds the kernel `row` of this folder and the type `f8e3m4`, in the
-files that the pages name and in no other, builds the tool and the CPU tests, and runs both. Takes minutes; by hand.
+"""Follows docs/adding-a-kernel.md and docs/adding-a-type.md on a copy of the tree: adds a kernel, a copy of `tiled` under the name `row`, and
+the type `f8e3m4`, in the files that the pages name and in no other. Builds the tool and the CPU tests, and runs both. Takes minutes; by hand.
 
     recipes.py [FOLDER]    the copy and its build lie in FOLDER and stay there; without it in a temporary folder
 """
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
-here = pathlib.Path(__file__).resolve().parent
-root = here.parents[2]
+root = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(*command, cwd):
@@ -31,9 +29,10 @@ def insert(path, after, text):
 
 
 def add_kernel(tree):
-    shutil.copy(here / "row.comp", tree / "shaders")
-    shutil.copy(here / "row.cpp", tree / "src/kernels")
-    insert(tree / "src/kernels/table.cpp", "  FAMILY(outer)          \\\n", "  FAMILY(row)            \\\n")
+    for file in ("shaders/{}.comp", "src/kernels/{}.cpp"):
+        text = (tree / file.format("tiled")).read_text(encoding="utf-8")
+        (tree / file.format("row")).write_text(text.replace("tiled", "row").replace("Tiled", "Row"), encoding="utf-8")
+    insert(tree / "src/kernels/table.cpp", "  FAMILY(tiled)          \\\n", "  FAMILY(row)            \\\n")
 
 
 def add_type(tree):
@@ -70,7 +69,7 @@ def without_losses(tree, *arguments):
 
 def main(folder):
     tree = pathlib.Path(folder) / "tree"
-    run("git", "clone", "--quiet", root, tree, cwd=here)
+    run("git", "clone", "--quiet", root, tree, cwd=root)
     for what, add, files in (("kernel", add_kernel, 3), ("type", add_type, 4)):
         before = changed(tree)
         add(tree)
