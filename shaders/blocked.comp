@@ -2,21 +2,19 @@
 #extension GL_GOOGLE_include_directive : require
 // blocked: C = act(alpha op(A) op(B) + beta C + D + bias) from blocks in shared memory and tiles in registers. For GPUs.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. A workgroup computes a block of BM x BN elements of C: in steps of BK along k it brings
-// BM x BK of op(A) and BK x BN of op(B) into shared memory, both k-major, in vectors of 16 bytes; from there each invocation adds
-// BK products to each of TM x TN sums in its registers. Those lie PER_VECTOR rows by PER_VECTOR columns together, one such square for
-// each pair of vectors read, and the squares lie as far apart as the workgroup has vectors side by side, so that neighbours read
-// neighbouring vectors.
+// A workgroup computes a block of BM x BN elements of C. In steps of BK along k it brings BM x BK elements of op(A) and BK x BN elements of
+// op(B) into shared memory, both k-major, in vectors of 16 bytes. From there each invocation adds BK products to each of TM x TN sums in
+// its registers. A vector of A and a vector of B make a square of PER_VECTOR x PER_VECTOR sums. An invocation's squares lie as far apart as
+// the workgroup has vectors side by side, so that neighbours read neighbouring vectors.
 //
 // PANELS 0  reads A and B as they lie: along k if A_ALONG_K (for B: B_ALONG_K) says so, else along the rows (columns). Rows and columns
 //           beyond the edge repeat the last one and are not stored. Vector r of a step holds the rows r, r + BM / PER_VECTOR, ... of the
-//           block: neighbours then load, and store in C, neighbouring elements. With WIDE a vector's elements are read at a time, and
+//           block: neighbours then load, and store in C, neighbouring elements. With WIDE the elements of a vector are read at a time, and
 //           vector r holds PER_VECTOR successive rows
 // PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
 //              then a multiple of BK. Vector r holds PER_VECTOR successive rows
 //
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; parts
-//           of k begin at multiples of BK
+// Parts     of k begin at multiples of BK
 // Shared    16 * (1 + DOUBLE_BUFFER) * BK * ((BM + BN) / PER_VECTOR + 2 * PAD) bytes
 // Loops     1 + BK / STEP_K turns for each BK of k, begun ones counted; at the end up to 2 * TM * TN turns
 // Macros    BM, BN: a power of two from 16 to 256; BK: 8, 16 or 32; TM, TN: 4, 8 or 16; STEP_K: a power of two up to 16 and BK, the
@@ -25,7 +23,7 @@
 //           shared memory, with one barrier each instead of two. At most 16 vectors of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
 //           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
-//           Buffers, uniforms and the other macros: gemm.glsl
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef BM
 #define BM 64
@@ -172,7 +170,7 @@ int even_bits(int x) {
   return (x | x >> 4) & 0x1f;
 }
 
-// Where an invocation is among those of the workgroup, along m and n. Lanes follow Morton order, so that a subgroup of any size covers a
+// The place of an invocation in its workgroup, along m and n. Lanes follow Morton order, so that a subgroup of any size covers a
 // near-square. Pairs, and pairs of pairs, that read the same vector also let GPUs read 16 bytes for each invocation in half the passes.
 ivec2 place_of(int lane) {
   int within = lane % (square * square), beyond = lane / (square * square) * square;
@@ -249,8 +247,8 @@ void main() {
   // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
   int turns = max(BK / STEP_K, -size.z);
   for (int p = begin; p < end; p += BK) {
-    // The loads come before the products and are waited for after them, so nothing between may depend on a condition. The last ones are
-    // in vain.
+    // The loads come before the products and are waited for after them, so nothing between may depend on a condition. Nobody uses the
+    // loads of the last turn.
     LOAD_STEP
     loads_a.from += BK * STEP_A;
     loads_b.from += BK * STEP_B;
@@ -273,8 +271,8 @@ void main() {
   }
 
 #if HAS_PLAIN
-  // The usual end of a block that lies inside, straight from the registers. finish() written out for each element would take some
-  // compilers 10 s, a condition for each element 2 s.
+  // The usual end of a block that lies inside C, straight from the registers. Some compilers take 10 s for finish() written out for each
+  // element, and 2 s for a condition for each element.
   if (row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
     FOR_ROWS(STORE_ROW)
     return;

@@ -1,13 +1,13 @@
-// Where blocked's loads of A and B as they lie come from, and where they go. An invocation's loads have the numbers lane, lane + WORKGROUP,
-// and so on. Numbers go along k first where neighbours along k are neighbours in memory, else along the rows (of B: the columns) first.
-// SPAN: the elements that are neighbours in a load.
+// blocked without panels: where its loads of A and B come from, and where they go. An invocation's loads have the numbers lane,
+// lane + WORKGROUP, and so on. Where neighbours along k are neighbours in memory, numbers go along k first; else along the rows (of B: the
+// columns) first. SPAN: the elements that are neighbours in a load.
 
 #if !PANELS
 #define STEP_A a_at.z
 #define STEP_B b_at.y
 
-// The p of load `number`, from the step's beginning, and its row (column) in the block. With SPAN 1 a load is a vector, and the row is that of
-// its first element. Both are additive: what they say of a sum is the sum of what they say of each, since all sizes are powers of two.
+// The p of load `number`, counted from the step's beginning, and its row (column) in the block. With SPAN 1 a load is a vector, and the row
+// is that of its first element. Both are additive, since all sizes are powers of two: p_of(x + y) is p_of(x) + p_of(y).
 int p_of(int number, int along_k, int vectors) { return along_k != 0 ? number % (BK / SPAN) * SPAN : number / vectors; }
 int r_of(int number, int along_k, int vectors) { return along_k != 0 ? number / (BK / SPAN) : number % vectors * SPAN; }
 
@@ -35,7 +35,7 @@ Loads loads_of_b(int z, int column, int lane, int begin, int end) {
 #define TO_B(t) (loads_b.to + P_B(t) * pitch_b * SPAN + R_B(t))
 #define FROM_A(t) (loads_a.from + R_A(t) * a_at.y + P_A(t) * a_at.z)
 #define FROM_B(t) (loads_b.from + R_B(t) * b_at.z + P_B(t) * b_at.y)
-// Beyond an edge of C any element will do that can be read: such sums are not stored. Products beyond the end of k are made zeros.
+// Beyond an edge of C any element will do: such sums are not stored. Products beyond the end of k are made zeros.
 #define BEYOND_A(t) if (loads_a.p + P_A(t) >= first) next_a[t] = NEXT(0);
 #define BEYOND_B(t) if (loads_b.p + P_B(t) >= first) next_b[t] = NEXT(0);
 #endif

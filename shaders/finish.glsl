@@ -115,8 +115,8 @@ void finish(int z, int row, int column, ACC sum) {
 }
 #endif
 
-// The usual end: alpha times the sum and nothing else. Far shorter than finish(), so that it can be written out for each element; where
-// a program cannot know that, is_plain() tells.
+// The usual end: alpha times the sum and nothing else. It is far shorter than finish(), so that it can be written out for each element.
+// is_plain() tells at run time whether it may be used.
 #define HAS_PLAIN (EPILOGUE == 0 && !(NARROW_C && WRITES_C))
 #if HAS_PLAIN && !defined PACKS && !(PRECISION > 0 && defined REDUCES)
 bool is_plain(int z) {
@@ -130,8 +130,8 @@ bool is_plain(int z) {
 void finish_plain(int layer, int row, int column, RUNNING sum) {
 #if PARTS
 #if TYPE == C64 && PANELS == 0
-  // This never holds, and compilers cannot see that. Intel's up to Broadwell would keep each sum beside a register for its address, through
-  // the loop too, if it were stored as it is.
+  // This never holds, and compilers cannot see that. Without it Intel's compilers up to Broadwell would keep a register for the address of
+  // each sum, in the loop too.
   if (flags == 0) sum = ZERO;
 #endif
   Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;

@@ -1,6 +1,9 @@
 // What every kernel of C = act(alpha op(A) op(B) + beta C + D + bias) shares: element types, placement, the epilogue. Products and their
 // sums are in sums.glsl, the activations in activation.glsl, and the end of an element in finish.glsl.
 //
+// Shapes    op(A) is m x k, op(B) is k x n, C is m x n
+// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; a layer is
+//           an item of a batch, or with PARTS a part of k of an item. Some kernels have another grid, and say so
 // Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums; each a window of the operand
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
 //           BINDING_A, ..., BINDING_PARTIAL: other numbers of the storage buffers, for devices that have fewer
@@ -12,8 +15,8 @@
 //           multiples of that: 1 from their buffers, 2 A from image unit 1 and B from image unit 0
 //           HALVES_BY_INTEGERS: 1 if halves are decoded by integers, for drivers that do not compile unpackHalf2x16
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
-//           PRECISION: 0 standard; 1 reproducible: sums are made in the order of k, each operation rounded; with twice the digits of f32,
-//           2 as two floats, 3 as doubles. But for 0, PARTS is 1, and a dispatch sums whole blocks of k
+//           PRECISION: 0: standard; 1: reproducible, sums are made in the order of k, each operation rounded; 2 and 3: sums have twice the
+//           digits of f32, 2 as two floats, 3 as doubles. With 1 to 3 PARTS is 1, and a dispatch sums whole blocks of k
 
 #define F32 0
 #define F64 1
@@ -86,7 +89,7 @@
 #ifdef GL_ES
 #extension GL_EXT_texture_buffer : enable  // images of buffers, which OpenGL ES 3.1 itself lacks
 #endif
-// OpenGL ES wants them said; OpenGL takes and ignores them.
+// OpenGL ES needs these precisions; OpenGL ignores them.
 precision highp float;
 precision highp int;
 
@@ -131,8 +134,8 @@ precision highp int;
 #if PRECISION > 0 && !(PARTS || defined PACKS || defined REDUCES)
 #error "gemm: with PRECISION, reduce.comp finishes C"
 #endif
-// With PRECISION drivers must compute what is written: nothing fused, nothing in another order. `precise` alone says so, and only of
-// what leads to a variable; a function's result has to pass through one.
+// With PRECISION drivers must compute what is written: nothing fused, nothing in another order. Only `precise` says so, and only of a
+// variable: a function's result has to pass through one.
 #if PRECISION
 #define PRECISE precise
 #define RETURN(type, value) { precise type result = value; return result; }
@@ -140,7 +143,7 @@ precision highp int;
 #define PRECISE
 #define RETURN(type, value) return value
 #endif
-// A sum on its way. Of two floats the first is the rounded sum, the second about what roundings took from it.
+// A sum that is not complete yet. Of two floats the first is the rounded sum, the second about what roundings took from it.
 #if PRECISION == 2
 #define RUNNING vec2
 #elif PRECISION == 3
@@ -184,8 +187,8 @@ precision highp int;
 #define WRITES_C (PARTS == 0)
 #endif
 
-// With WIDE, one read of A takes 16 bytes. A kernel that reads B so too (READS_B_WIDE) reads the elements of one vector instead: 4 of
-// them have 8 bytes or 4 where they have 16 bits or 8. It holds them as they are until it needs them.
+// With WIDE, one read of A takes 16 bytes. A kernel that reads B by vectors too (READS_B_WIDE) reads the elements of one vector instead:
+// 4 elements of 16 bits have 8 bytes, and 4 elements of 8 bits have 4. The kernel decodes them when it needs them.
 #if defined READS_B_WIDE && WORD_SHIFT == 1
 #define BITS uvec2
 #elif defined READS_B_WIDE && WORD_SHIFT == 2
@@ -204,7 +207,7 @@ layout(std430, binding = BINDING_A) readonly buffer BufferA { BITS A[]; };
 #define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
 #elif WIDE == 2
 layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
-// The drivers that read A so compute on the CPU; llvmpipe takes 1.5 times as long with an unsigned quotient here.
+// Only drivers that compute on the CPU read A as an image. llvmpipe takes 1.5 times as long with an unsigned quotient here.
 #define VECTOR_A(at) imageLoad(A, at)
 #define BITS_A(index) imageLoad(A, (index) / PER_16_BYTES)
 #elif WIDE != 0
@@ -239,7 +242,7 @@ layout(std430, binding = BINDING_C) buffer BufferC { WORD_C C[]; };
 
 layout(location = 0) uniform int x0;      // first column of C of this dispatch
 layout(location = 1) uniform int y0;      // first row of C of this dispatch
-layout(location = 2) uniform int z0;      // first item of the batch of this dispatch
+layout(location = 2) uniform int z0;      // first layer of this dispatch
 layout(location = 3) uniform ivec4 size;  // m, n, k of the piece; the items of the batch
 // Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w.
 layout(location = 4) uniform ivec4 a_at;
@@ -359,7 +362,8 @@ ACC conjugate_if(int flag, ACC value) {
 float from_half(uint bits) {
 #if HALVES_BY_INTEGERS
   uint magnitude = bits & 0x7fffu;
-  uint exponent = magnitude < 0x7c00u ? 0x38000000u : 0x70000000u;  // what a float's has more; infinity and NaN have the last one
+  // What is added to the exponent makes it a float's. Infinity and NaN get the largest exponent.
+  uint exponent = magnitude < 0x7c00u ? 0x38000000u : 0x70000000u;
   PRECISE float value = magnitude < 0x400u ? float(magnitude) * 5.9604644775390625e-8 : uintBitsToFloat((magnitude << 13) + exponent);
   return uintBitsToFloat(floatBitsToUint(value) | (bits & 0x8000u) << 16);
 #else
@@ -432,7 +436,8 @@ ACC load_a(int index) {
 #endif
 }
 #endif
-int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }  // where op(A)(row, 0) of item z is; the next p is a_at.z on
+// The element of A that is op(A)(row, 0) of item z. op(A)(row, p) is p * a_at.z further.
+int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
 #endif
 
 #if READS_B
@@ -445,7 +450,8 @@ ACC load_b(int index) {
 #endif
 }
 #endif
-int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }  // the same of op(B)(0, column); b_at.y
+// The element of B that is op(B)(0, column) of item z. op(B)(p, column) is p * b_at.y further.
+int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }
 #endif
 
 #include "activation.glsl"

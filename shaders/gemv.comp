@@ -3,16 +3,15 @@
 // gemv: C = act(alpha op(A) op(B) + beta C + D + bias) where B has few columns: A is read once, and nothing waits for anything else.
 // (Where C has few rows, the planner hands over the transposed product.)
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM rows and TN columns of C, or LANES_K of them together: they
-// take turns along k and add up through shared memory. Neighbours read neighbours: where A's rows are contiguous they are those of a
-// row, and WIDE reads 16 bytes of it at a time; else they are neighbouring rows, since the rows of one invocation lie as far apart as
-// the workgroup has rows in a turn.
+// Each invocation computes TM rows and TN columns of C, or LANES_K invocations compute them together: they take turns along k and add up
+// through shared memory. Neighbouring invocations read neighbouring elements of A. Where A's rows are contiguous, these are elements of
+// one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
+// apart as the workgroup has rows in a turn.
 //
-// PANELS 1, 2  B comes in panels of as many columns as whole vectors hold TN, k-major, as pack.comp made them
+// PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
-// Macros    TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256;
-//           buffers, uniforms and the other macros: gemm.glsl
+// Macros    TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
 #define TM 4
@@ -26,11 +25,8 @@
 #ifndef WORKGROUP
 #define WORKGROUP 8
 #endif
-#if TM != 1 && TM != 2 && TM != 4 && TM != 8
-#error "gemv: TM must be 1, 2, 4 or 8"
-#endif
-#if TN != 1 && TN != 2 && TN != 4 && TN != 8
-#error "gemv: TN must be 1, 2, 4 or 8"
+#if (TM != 1 && TM != 2 && TM != 4 && TM != 8) || (TN != 1 && TN != 2 && TN != 4 && TN != 8)
+#error "gemv: TM and TN must be 1, 2, 4 or 8"
 #endif
 #if WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
 #error "gemv: WORKGROUP must be a power of two from 4 to 256"

@@ -3,10 +3,8 @@
 // naive: C = act(alpha op(A) op(B) + beta C + D + bias), one invocation for each element of C and no shared memory. It runs on every
 // driver.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n.
-//
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
-// Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32; buffers, uniforms and the other macros: gemm.glsl
+// Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef WORKGROUP_X
 #define WORKGROUP_X 8
@@ -14,11 +12,9 @@
 #ifndef WORKGROUP_Y
 #define WORKGROUP_Y 8
 #endif
-#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0
-#error "naive: WORKGROUP_X must be a power of two up to 32"
-#endif
-#if WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0
-#error "naive: WORKGROUP_Y must be a power of two up to 32"
+#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || \
+    WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0
+#error "naive: WORKGROUP_X and WORKGROUP_Y must be powers of two up to 32"
 #endif
 
 #include "gemm.glsl"

@@ -1,19 +1,18 @@
 #version 430 core
 #extension GL_GOOGLE_include_directive : require
-// outer: C = act(alpha op(A) op(B) + beta C + D + bias) for a short k: rank-1 and rank-k updates, BLAS's ger among them. Nearly all of
-// the time goes into reading and writing C, which happens once.
+// outer: C = act(alpha op(A) op(B) + beta C + D + bias) for a k of at most K: rank-1 and rank-k updates, BLAS's ger among them. Nearly
+// all of the time goes into reading and writing C, which happens once.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n; k is at most K. Each invocation computes TM rows and TN columns of C from registers alone:
-// it reads its columns of B once, and goes down the rows. Its columns lie in vectors of 16 bytes, each WORKGROUP vectors from the next, so
-// that the invocations of a workgroup read and write one vector after the other.
+// Each invocation computes TM rows and TN columns of C from registers alone: it reads its columns of B once, and goes down the rows. Its
+// columns lie in vectors of 16 bytes, each WORKGROUP vectors from the next, so that the invocations of a workgroup read and write one
+// vector after the other.
 //
 // C is read only where beta is not 0. Where C's rows are contiguous and begin at multiples of 16 bytes, and nothing but alpha and beta
 // applies, C is read and written by vectors; else, and in the workgroups at C's right edge, element by element.
 //
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
 // Loops     TM * (1 + TN) turns
-// Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256; buffers, uniforms and the
-//           other macros: gemm.glsl
+// Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
 #define TM 32
@@ -86,7 +85,8 @@ void main() {
   FOR_VECTORS(ADD_VECTOR, 0)
 
 #if BY_VECTOR
-  // The same for a whole workgroup: drivers that compute on a CPU run both sides of a condition, and each side's loop at least once.
+  // The condition is the same for a whole workgroup: drivers that compute on a CPU run both sides of a condition that is not, and each
+  // side's loop at least once.
   ACC of_sum = ALPHA(z), of_c = BETA(z);
   int c = c_at.x + OFFSET(z, c, c_at) + column;
   if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_VECTOR == 0 && first + TN * WORKGROUP <= size.y) {
@@ -112,8 +112,8 @@ void main() {
     ACC sums[TN];
     for (int q = 0; q < TN; ++q) sums[q] = element(sum[q / PER_VECTOR], q % PER_VECTOR);
     for (int q = 0; q < TN; ++q) {
-      int its = COLUMN(q / PER_VECTOR) + q % PER_VECTOR;
-      if (its < size.y) finish(z, i, its, sums[0]);
+      int c_column = COLUMN(q / PER_VECTOR) + q % PER_VECTOR;
+      if (c_column < size.y) finish(z, i, c_column, sums[0]);
       for (int s = 1; s < TN; ++s) sums[s - 1] = sums[s];
     }
   }

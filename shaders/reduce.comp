@@ -5,7 +5,8 @@
 // Each invocation adds up one element, always in the order of the parts, so that equal plans give equal bits.
 //
 // Grid      workgroups over the elements of C, row after row, from x0 on (x), and over the items of a batch (z) from z0 on
-// Macros    WORKGROUP: a power of two up to 1024; buffers, uniforms and the other macros: gemm.glsl
+// Macros    WORKGROUP: a power of two up to 1024
+// Shapes, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef WORKGROUP
 #define WORKGROUP 64

@@ -3,18 +3,18 @@
 // register: C = act(alpha op(A) op(B) + beta C + D + bias) from registers alone: no shared memory, no barrier. For drivers that
 // compute on a CPU, where those cost most, and for GPUs whose shared memory is no faster than their memory.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes TM x TN elements of C: TM rows, which the invocations
-// beside it share, and TN columns in groups of as many as a vector of 16 bytes holds, each group WORKGROUP groups from the next, so
-// that the invocations beside each other read one vector after the other. Along k it takes STEP_K products at a time.
+// Each invocation computes a tile of TM x TN elements of C. The invocations beside it share its TM rows. Its TN columns lie in vectors of
+// 16 bytes, each WORKGROUP vectors from the next, so that the invocations beside each other read one vector after the other. Along k it
+// takes STEP_K products at a time.
 //
 // PANELS 0  reads A and B as they lie; rows and columns beyond the edge repeat the last one and are not stored
 // PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major, with
 //              zeros beyond the edge, so that the loop has no condition; k is then a multiple of STEP_K
 //
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on
 // Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16, or 2 where a vector holds no more; STEP_K: 1, 2, 4 or 8; WORKGROUP: the
 //           invocations beside each other, a power of two from 4 to 128; WORKGROUP_Y: those below each other, 1, 2, 4 or 8, for
-//           GPUs more than 1; buffers, uniforms and the other macros: gemm.glsl
+//           GPUs more than 1
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
 #define TM 12

@@ -2,11 +2,12 @@
 #extension GL_GOOGLE_include_directive : require
 // small: C = act(alpha op(A) op(B) + beta C + D + bias) for the many small items of a batch.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. Each invocation computes a TM x TN block of one item's C in registers. The blocks of all
-// items are numbered one after the other, so that a workgroup takes as many items as it has room for.
+// Each invocation computes a tile of TM x TN elements of one item's C in registers. The tiles of all items are numbered one after the
+// other, so that a workgroup takes as many items as it has room for.
 //
 // Grid      ceil(items * ceil(m / TM) * ceil(n / TN) / WORKGROUP) workgroups along x, for the items from z0 on
-// Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024; buffers, uniforms and the other macros: gemm.glsl
+// Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024
+// Shapes, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
 #define TM 4

@@ -2,12 +2,11 @@
 #extension GL_GOOGLE_include_directive : require
 // tiled: C = act(alpha op(A) op(B) + beta C + D + bias) through shared memory, the published algorithm and the named baseline.
 //
-// op(A) is m x k, op(B) is k x n, C is m x n. One workgroup of TILE x TILE invocations computes one TILE x TILE block of C: it walks
-// along k in steps of TILE, in each of which every invocation copies one element of op(A) and one of op(B) into shared memory (0
-// beyond the edge) and then adds TILE products from there.
+// A workgroup of TILE x TILE invocations computes a block of TILE x TILE elements of C. It walks along k in steps of TILE. In each step
+// every invocation copies one element of op(A) and one of op(B) into shared memory (0 beyond the edge), and then adds TILE products.
 //
-// Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over the items of a batch (z) from z0 on
-// Macros    TILE: 2, 4, 8, 16 or 32; buffers, uniforms and the other macros: gemm.glsl
+// Macros    TILE: 2, 4, 8, 16 or 32
+// Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TILE
 #define TILE 32

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <stdexcept>
 #include <string>
+
+#include "base/text.hpp"
 
 namespace glgemm {
 namespace {
@@ -22,9 +23,8 @@ using enum DeviceClass;
 //             eight. Local data share: 128 bytes for each clock and compute unit of 64 lanes. RDNA 3 and 4 do two multiply-adds
 //             a clock at best.
 //   Intel     "The Compute Architecture of Intel Processor Graphics" Gen7.5, Gen8, Gen9 and Gen11, and the oneAPI GPU
-//   Optimization
-//             Guide for later ones: 128 registers of 32 bytes (Xe2: 64 bytes) for a thread of 8, 16 or 32 invocations; shared
-//             local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for later ones of 128.
+//             Optimization Guide for later ones: 128 registers of 32 bytes (Xe2: 64 bytes) for a thread of 8, 16 or 32
+//             invocations; shared local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for later ones of 128.
 //   Apple     Mesa's agx_compile.c: 256 registers of 16 bits for an invocation, of which 208 leave half of a core's 1024
 //             invocations running. For shared memory no figure is published;
 //             it is taken as that of a core's data cache, 64 bytes for each clock (P. Turner's metal-benchmarks).
@@ -84,239 +84,103 @@ static_assert([] {
   return table.back().info.device_class == broadcom_v3d7;
 }());
 
-/// A name by which a device is recognised: `maker` (if any) and `name` both occur in "GL_VENDOR GL_RENDERER", as whole words. `#`
-/// is a digit, a `*` at the end the rest of a word.
+/// Names by which a device is recognised: `maker` (if any) and one of `names`, which `|` keeps apart, both occur in
+/// "GL_VENDOR GL_RENDERER", as whole words. `#` is a digit, a `*` at the end the rest of a word.
 struct Name {
-  std::string_view maker;
-  std::string_view name;
   DeviceClass device_class;
+  std::string_view maker;
+  std::string_view names;
 };
 
-// The first that fits holds. What drivers on the CPU call themselves comes first, then names of chips, which say more than those
-// of products: Mesa's drivers put them in brackets. Names of chips are those of Mesa's include/pci_ids,
-// src/amd/common/ac_gpu_info.c, src/freedreno/common/freedreno_devices.py and src/nouveau/headers; those of products are the
+// The first row that fits holds. What drivers on the CPU call themselves comes first. Names of chips come before names of
+// products, since they say more: Mesa's drivers put them in brackets. Names of chips are those of Mesa's include/pci_ids,
+// src/amd/common/ac_gpu_info.c, src/freedreno/common/freedreno_devices.py and src/nouveau/headers. Names of products are the
 // makers'.
 constexpr auto names = std::to_array<Name>({
-    {"", "llvmpipe", cpu},
-    {"", "softpipe", cpu},
-    {"", "swrast", cpu},
-    {"", "swiftshader*", cpu},
+    {cpu, "", "llvmpipe|softpipe|swrast|swiftshader*"},
 
-    {"", "tahiti", amd_gcn},
-    {"", "pitcairn", amd_gcn},
-    {"", "verde", amd_gcn},
-    {"", "oland", amd_gcn},
-    {"", "hainan", amd_gcn},
-    {"", "bonaire", amd_gcn},
-    {"", "hawaii", amd_gcn},
-    {"", "kabini", amd_gcn},
-    {"", "kaveri", amd_gcn},
-    {"", "mullins", amd_gcn},
-    {"", "tonga", amd_gcn},
-    {"", "iceland", amd_gcn},
-    {"", "fiji", amd_gcn},
-    {"", "carrizo", amd_gcn},
-    {"", "stoney", amd_gcn},
-    {"", "polaris1#", amd_gcn},
-    {"", "vegam", amd_gcn},
-    {"", "vega1#", amd_vega},
-    {"", "vega20", amd_vega},
-    {"", "raven*", amd_vega},
-    {"", "renoir", amd_vega},
-    {"", "arcturus", amd_vega},
-    {"", "aldebaran", amd_vega},
-    {"", "gfx9*", amd_vega},
-    {"", "navi1#", amd_rdna1},
-    {"", "gfx101*", amd_rdna1},
-    {"", "navi2#", amd_rdna2},
-    {"", "sienna_cichlid", amd_rdna2},
-    {"", "navy_flounder", amd_rdna2},
-    {"", "dimgrey_cavefish", amd_rdna2},
-    {"", "beige_goby", amd_rdna2},
-    {"", "vangogh", amd_rdna2},
-    {"", "yellow_carp", amd_rdna2},
-    {"", "rembrandt", amd_rdna2},
-    {"", "raphael*", amd_rdna2},
-    {"", "gfx103*", amd_rdna2},
-    {"", "navi3#", amd_rdna3},
-    {"", "phoenix*", amd_rdna3},
-    {"", "strix*", amd_rdna3},
-    {"", "krackan*", amd_rdna3},
-    {"", "gfx11*", amd_rdna3},
-    {"", "navi4#", amd_rdna4},
-    {"", "gfx12*", amd_rdna4},
-    {"", "radeon rx 90##*", amd_rdna4},
-    {"", "radeon rx 7###*", amd_rdna3},
-    {"", "radeon pro w7###*", amd_rdna3},
-    {"", "radeon 7##m", amd_rdna3},
-    {"", "radeon 8##m", amd_rdna3},
-    {"", "radeon 8##0s", amd_rdna3},
-    {"", "radeon rx 6###*", amd_rdna2},
-    {"", "radeon pro w6###*", amd_rdna2},
-    {"", "radeon 6##m", amd_rdna2},
-    {"", "amd custom gpu 0###", amd_rdna2},
-    {"", "radeon rx 5###*", amd_rdna1},
-    {"", "radeon pro w5###*", amd_rdna1},
-    {"", "radeon rx vega*", amd_vega},
-    {"", "radeon vega", amd_vega},
-    {"", "radeon pro vega", amd_vega},
-    {"", "radeon vii", amd_vega},
-    {"", "radeon pro vii", amd_vega},
-    {"", "radeon rx 5##*", amd_gcn},
-    {"", "radeon rx 4##*", amd_gcn},
-    {"", "radeon pro wx", amd_gcn},
-    {"", "radeon r5", amd_gcn},
-    {"", "radeon r7", amd_gcn},
-    {"", "radeon r9", amd_gcn},
-    {"", "radeon hd 7###*", amd_gcn},
-    {"", "radeon hd 8###*", amd_gcn},
-    {"", "radeonsi", amd_vega},
-    {"", "radv", amd_vega},
-    {"ati technologies", "radeon", amd_vega},
+    {amd_gcn, "",
+     "tahiti|pitcairn|verde|oland|hainan|bonaire|hawaii|kabini|kaveri|mullins|tonga|iceland|fiji|carrizo|stoney|polaris1#|vegam"},
+    {amd_vega, "", "vega1#|vega20|raven*|renoir|arcturus|aldebaran|gfx9*"},
+    {amd_rdna1, "", "navi1#|gfx101*"},
+    {amd_rdna2, "",
+     "navi2#|sienna_cichlid|navy_flounder|dimgrey_cavefish|beige_goby|vangogh|yellow_carp|rembrandt|raphael*|gfx103*"},
+    {amd_rdna3, "", "navi3#|phoenix*|strix*|krackan*|gfx11*"},
+    {amd_rdna4, "", "navi4#|gfx12*|radeon rx 90##*"},
+    {amd_rdna3, "", "radeon rx 7###*|radeon pro w7###*|radeon 7##m|radeon 8##m|radeon 8##0s"},
+    {amd_rdna2, "", "radeon rx 6###*|radeon pro w6###*|radeon 6##m|amd custom gpu 0###"},
+    {amd_rdna1, "", "radeon rx 5###*|radeon pro w5###*"},
+    {amd_vega, "", "radeon rx vega*|radeon vega|radeon pro vega|radeon vii|radeon pro vii"},
+    {amd_gcn, "", "radeon rx 5##*|radeon rx 4##*|radeon pro wx|radeon r5|radeon r7|radeon r9|radeon hd 7###*|radeon hd 8###*"},
+    {amd_vega, "", "radeonsi|radv"},
+    {amd_vega, "ati technologies", "radeon"},
 
-    {"", "nvc*", nvidia_kepler},
-    {"", "nvd*", nvidia_kepler},
-    {"", "nve*", nvidia_kepler},
-    {"", "nvf*", nvidia_kepler},
-    {"", "nv10#", nvidia_kepler},
-    {"", "nv11#", nvidia_maxwell},
-    {"", "nv12#", nvidia_maxwell},
-    {"", "nv13#", nvidia_pascal},
-    {"", "nv14#", nvidia_volta},
-    {"", "nv16#", nvidia_turing},
-    {"", "nv17#", nvidia_ampere},
-    {"", "nv19#", nvidia_ada},
-    {"", "nv1b#", nvidia_blackwell},
-    {"nvk", "gk1*", nvidia_kepler},
-    {"nvk", "gk2*", nvidia_kepler},
-    {"nvk", "gm1*", nvidia_maxwell},
-    {"nvk", "gm2*", nvidia_maxwell},
-    {"nvk", "gp1*", nvidia_pascal},
-    {"nvk", "gv1*", nvidia_volta},
-    {"nvk", "tu1*", nvidia_turing},
-    {"nvk", "ga1*", nvidia_ampere},
-    {"nvk", "ad1*", nvidia_ada},
-    {"nvk", "gh1*", nvidia_hopper},
-    {"nvk", "gb1*", nvidia_blackwell},
-    {"nvk", "gb2*", nvidia_blackwell},
-    {"nvidia", "blackwell", nvidia_blackwell},
-    {"nvidia", "ada", nvidia_ada},
-    {"", "geforce rtx 50##*", nvidia_blackwell},
-    {"nvidia", "b100", nvidia_blackwell},
-    {"nvidia", "b200", nvidia_blackwell},
-    {"nvidia", "gb200", nvidia_blackwell},
-    {"nvidia", "h100*", nvidia_hopper},
-    {"nvidia", "h200*", nvidia_hopper},
-    {"nvidia", "gh200*", nvidia_hopper},
-    {"", "geforce rtx 40##*", nvidia_ada},
-    {"nvidia", "l4", nvidia_ada},
-    {"nvidia", "l40*", nvidia_ada},
-    {"", "geforce rtx 30##*", nvidia_ampere},
-    {"nvidia", "rtx a###*", nvidia_ampere},
-    {"nvidia", "a2", nvidia_ampere},
-    {"nvidia", "a10*", nvidia_ampere},
-    {"nvidia", "a16", nvidia_ampere},
-    {"nvidia", "a30", nvidia_ampere},
-    {"nvidia", "a40", nvidia_ampere},
-    {"nvidia", "orin", nvidia_ampere},
-    {"", "geforce rtx 20##*", nvidia_turing},
-    {"", "geforce gtx 16##*", nvidia_turing},
-    {"", "quadro rtx", nvidia_turing},
-    {"", "titan rtx", nvidia_turing},
-    {"nvidia", "t#*", nvidia_turing},
-    {"", "titan v", nvidia_volta},
-    {"", "tesla v100*", nvidia_volta},
-    {"", "quadro gv100", nvidia_volta},
-    {"nvidia", "xavier", nvidia_volta},
-    {"", "geforce gtx titan x", nvidia_maxwell},
-    {"", "geforce gtx 10##*", nvidia_pascal},
-    {"", "geforce gt 10##*", nvidia_pascal},
-    {"", "titan x*", nvidia_pascal},
-    {"", "tesla p#*", nvidia_pascal},
-    {"", "quadro p###*", nvidia_pascal},
-    {"", "geforce gtx 9##*", nvidia_maxwell},
-    {"", "geforce 9##m*", nvidia_maxwell},
-    {"", "geforce gtx 75#", nvidia_maxwell},
-    {"", "quadro m###*", nvidia_maxwell},
-    {"", "tesla m#*", nvidia_maxwell},
-    {"", "geforce gtx 4##*", nvidia_kepler},
-    {"", "geforce gtx 5##*", nvidia_kepler},
-    {"", "geforce gtx 6##*", nvidia_kepler},
-    {"", "geforce gtx 7##*", nvidia_kepler},
-    {"", "geforce gt 4##*", nvidia_kepler},
-    {"", "geforce gt 5##*", nvidia_kepler},
-    {"", "geforce gt 6##*", nvidia_kepler},
-    {"", "geforce gt 7##*", nvidia_kepler},
-    {"", "geforce gtx titan", nvidia_kepler},
-    {"", "quadro k###*", nvidia_kepler},
-    {"", "tesla k#*", nvidia_kepler},
-    {"", "nvk", nvidia_turing},  // the oldest generation for which NVK is made; without a name on a kernel that gives none
-    {"", "nvidia", nvidia_maxwell},
+    {nvidia_kepler, "", "nvc*|nvd*|nve*|nvf*|nv10#"},
+    {nvidia_maxwell, "", "nv11#|nv12#"},
+    {nvidia_pascal, "", "nv13#"},
+    {nvidia_volta, "", "nv14#"},
+    {nvidia_turing, "", "nv16#"},
+    {nvidia_ampere, "", "nv17#"},
+    {nvidia_ada, "", "nv19#"},
+    {nvidia_blackwell, "", "nv1b#"},
+    {nvidia_kepler, "nvk", "gk1*|gk2*"},
+    {nvidia_maxwell, "nvk", "gm1*|gm2*"},
+    {nvidia_pascal, "nvk", "gp1*"},
+    {nvidia_volta, "nvk", "gv1*"},
+    {nvidia_turing, "nvk", "tu1*"},
+    {nvidia_ampere, "nvk", "ga1*"},
+    {nvidia_ada, "nvk", "ad1*"},
+    {nvidia_hopper, "nvk", "gh1*"},
+    {nvidia_blackwell, "nvk", "gb1*|gb2*"},
+    {nvidia_blackwell, "nvidia", "blackwell"},
+    {nvidia_ada, "nvidia", "ada"},
+    {nvidia_blackwell, "", "geforce rtx 50##*"},
+    {nvidia_blackwell, "nvidia", "b100|b200|gb200"},
+    {nvidia_hopper, "nvidia", "h100*|h200*|gh200*"},
+    {nvidia_ada, "", "geforce rtx 40##*"},
+    {nvidia_ada, "nvidia", "l4|l40*"},
+    {nvidia_ampere, "", "geforce rtx 30##*"},
+    {nvidia_ampere, "nvidia", "rtx a###*|a2|a10*|a16|a30|a40|orin"},
+    {nvidia_turing, "", "geforce rtx 20##*|geforce gtx 16##*|quadro rtx|titan rtx"},
+    {nvidia_turing, "nvidia", "t#*"},
+    {nvidia_volta, "", "titan v|tesla v100*|quadro gv100"},
+    {nvidia_volta, "nvidia", "xavier"},
+    {nvidia_maxwell, "", "geforce gtx titan x"},
+    {nvidia_pascal, "", "geforce gtx 10##*|geforce gt 10##*|titan x*|tesla p#*|quadro p###*"},
+    {nvidia_maxwell, "", "geforce gtx 9##*|geforce 9##m*|geforce gtx 75#|quadro m###*|tesla m#*"},
+    {nvidia_kepler, "",
+     "geforce gtx 4##*|geforce gtx 5##*|geforce gtx 6##*|geforce gtx 7##*|geforce gt 4##*|geforce gt 5##*|geforce gt 6##*|"
+     "geforce gt 7##*|geforce gtx titan|quadro k###*|tesla k#*"},
+    // The oldest generation for which NVK is made; without a name on a kernel that gives none.
+    {nvidia_turing, "", "nvk"},
+    {nvidia_maxwell, "", "nvidia"},
 
-    {"intel", "hsw", intel_gen7},
-    {"intel", "haswell", intel_gen7},
-    {"intel", "bdw", intel_gen8},
-    {"intel", "broadwell", intel_gen8},
-    {"intel", "chv", intel_gen8},
-    {"intel", "bsw", intel_gen8},
-    {"intel", "skl", intel_gen9},
-    {"intel", "kbl", intel_gen9},
-    {"intel", "cfl", intel_gen9},
-    {"intel", "icl", intel_gen11},
-    {"intel", "ehl", intel_gen11},
-    {"intel", "jsl", intel_gen11},
-    {"intel", "tgl", intel_gen12},
-    {"intel", "rkl", intel_gen12},
-    {"intel", "adl", intel_gen12},
-    {"intel", "rpl", intel_gen12},
-    {"intel", "dg1", intel_gen12},
-    {"intel", "dg2", intel_xe_hpg},
-    {"intel", "acm", intel_xe_hpg},
-    {"intel", "mtl", intel_xe_hpg},
-    {"intel", "arl", intel_xe_hpg},
-    {"intel", "lnl", intel_xe2},
-    {"intel", "bmg", intel_xe2},
-    {"intel", "ptl", intel_xe2},
-    {"intel", "arc b###*", intel_xe2},
-    {"intel", "arc pro b##", intel_xe2},
-    {"intel", "arc 130v", intel_xe2},
-    {"intel", "arc 140v", intel_xe2},
-    {"intel", "arc", intel_xe_hpg},
-    {"intel", "iris xe", intel_gen12},
-    {"intel", "uhd graphics 7##", intel_gen12},
-    {"intel", "iris plus graphics 6##", intel_gen9},
-    {"intel", "iris plus graphics", intel_gen11},
-    {"intel", "hd graphics 4###", intel_gen7},
-    {"intel", "iris pro graphics 5###", intel_gen7},
-    {"intel", "hd graphics 5###", intel_gen8},
-    {"intel", "hd graphics 6###", intel_gen8},
-    {"intel", "iris graphics 6###", intel_gen8},
-    {"intel", "graphics", intel_gen9},
+    {intel_gen7, "intel", "hsw|haswell"},
+    {intel_gen8, "intel", "bdw|broadwell|chv|bsw"},
+    {intel_gen9, "intel", "skl|kbl|cfl"},
+    {intel_gen11, "intel", "icl|ehl|jsl"},
+    {intel_gen12, "intel", "tgl|rkl|adl|rpl|dg1"},
+    {intel_xe_hpg, "intel", "dg2|acm|mtl|arl"},
+    {intel_xe2, "intel", "lnl|bmg|ptl|arc b###*|arc pro b##|arc 130v|arc 140v"},
+    {intel_xe_hpg, "intel", "arc"},
+    {intel_gen12, "intel", "iris xe|uhd graphics 7##"},
+    {intel_gen9, "intel", "iris plus graphics 6##"},
+    {intel_gen11, "intel", "iris plus graphics"},
+    {intel_gen7, "intel", "hd graphics 4###|iris pro graphics 5###"},
+    {intel_gen8, "intel", "hd graphics 5###|hd graphics 6###|iris graphics 6###"},
+    {intel_gen9, "intel", "graphics"},
 
-    {"", "apple m#", apple_m1},
-    {"", "apple g13*", apple_m1},
-    {"", "fd5##", adreno_5xx},
-    {"", "fd6##", adreno_6xx},
-    {"", "fd7##", adreno_7xx},
-    {"", "fd8##", adreno_8xx},
-    {"", "adreno 5##", adreno_5xx},
-    {"", "adreno 7##", adreno_7xx},
-    {"", "adreno x1*", adreno_7xx},
-    {"", "adreno 8##", adreno_8xx},
-    {"", "adreno x2*", adreno_8xx},
-    {"", "adreno", adreno_6xx},
-    {"", "mali t*", arm_midgard},
-    {"", "mali g31", arm_bifrost},
-    {"", "mali g51", arm_bifrost},
-    {"", "mali g52", arm_bifrost},
-    {"", "mali g71", arm_bifrost},
-    {"", "mali g72", arm_bifrost},
-    {"", "mali g76", arm_bifrost},
-    {"", "mali", arm_valhall},
-    {"", "immortalis*", arm_valhall},
-    {"", "v3d 7", broadcom_v3d7},
-    {"", "v3d", broadcom_v3d4},
-    {"", "videocore*", broadcom_v3d4},
+    {apple_m1, "", "apple m#|apple g13*"},
+
+    {adreno_5xx, "", "fd5##|adreno 5##"},
+    {adreno_7xx, "", "fd7##|adreno 7##|adreno x1*"},
+    {adreno_8xx, "", "fd8##|adreno 8##|adreno x2*"},
+    {adreno_6xx, "", "fd6##|adreno"},
+    {arm_midgard, "", "mali t*"},
+    {arm_bifrost, "", "mali g31|mali g51|mali g52|mali g71|mali g72|mali g76"},
+    {arm_valhall, "", "mali|immortalis*"},
+    {broadcom_v3d7, "", "v3d 7"},
+    {broadcom_v3d4, "", "v3d|videocore*"},
 });
 
 /// A text as rows of `names` are compared with: in small letters, without trademarks, its words apart by one space, and one at
@@ -345,10 +209,15 @@ bool begins_with(std::string_view words, std::string_view pattern) {
   return words.size() > pattern.size() && words[pattern.size()] == ' ';
 }
 
-bool contains(std::string_view words, std::string_view pattern) {
-  if (pattern.empty()) return true;
-  for (std::size_t space = 0; space != std::string_view::npos; space = words.find(' ', space + 1))
-    if (begins_with(words.substr(space + 1), pattern)) return true;
+/// Whether the words contain one of the patterns, which `|` keeps apart. No pattern is always contained.
+bool contains(std::string_view words, std::string_view patterns) {
+  if (patterns.empty()) return true;
+  while (!patterns.empty()) {
+    const std::string_view pattern = patterns.substr(0, patterns.find('|'));
+    for (std::size_t space = 0; space != std::string_view::npos; space = words.find(' ', space + 1))
+      if (begins_with(words.substr(space + 1), pattern)) return true;
+    patterns.remove_prefix(std::min(patterns.size(), pattern.size() + 1));
+  }
   return false;
 }
 
@@ -373,25 +242,20 @@ std::span<const DeviceClassInfo> device_classes() noexcept {
 }
 
 DeviceClass parse_device_class(std::string_view name) {
-  std::string names;
-  for (const DeviceClassInfo& info : device_classes()) {
-    if (info.name == name) return info.device_class;
-    names += (names.empty() ? "" : ", ") + std::string(info.name);
-  }
-  throw std::invalid_argument("unknown class of devices \"" + std::string(name) + "\"; known classes: " + names);
+  return find_named(device_classes(), name, &DeviceClassInfo::name, "class of devices", "classes").device_class;
 }
 
 DeviceClass device_class_of(std::string_view vendor, std::string_view renderer, const Limits& limits) {
   if (limits.cpu) return cpu;
-  const std::string words = words_of(std::string(vendor) + ' ' + std::string(renderer));
+  const std::string words = words_of(fmt::format("{} {}", vendor, renderer));
   const auto* const found = std::find_if(
-      names.begin(), names.end(), [&](const Name& row) { return contains(words, row.maker) && contains(words, row.name); });
+      names.begin(), names.end(), [&](const Name& row) { return contains(words, row.maker) && contains(words, row.names); });
   return found == names.end() ? unknown : found->device_class;
 }
 
 Limits usual_limits(DeviceClass device_class) {
   constexpr std::int64_t mib = std::int64_t{1} << 20;
-  const auto between = [&](DeviceClass first, DeviceClass last) { return first <= device_class && device_class <= last; };
+  const auto is_from = [&](DeviceClass first, DeviceClass last) { return is_between(device_class, first, last); };
   Limits limits;
   limits.device_class = device_class;
   limits.concurrent_groups = 2 * traits(device_class).compute_units;
@@ -404,24 +268,24 @@ Limits usual_limits(DeviceClass device_class) {
     limits.storage_offset_alignment = 16;
     limits.concurrent_groups = traits(cpu).compute_units;  // a CPU runs one at a time on each
     limits.loop_iterations = 60000;
-  } else if (between(amd_gcn, amd_rdna4)) {
+  } else if (is_from(amd_gcn, amd_rdna4)) {
     limits.storage_block_bytes = 2048 * mib;
     limits.storage_offset_alignment = 4;
     limits.shared_bytes = 64 * 1024;
     limits.groups[0] = 2147483646;
-  } else if (between(nvidia_kepler, nvidia_blackwell)) {
+  } else if (is_from(nvidia_kepler, nvidia_blackwell)) {
     limits.storage_block_bytes = device_class < nvidia_turing ? 128 * mib : 2047 * mib;
     limits.storage_offset_alignment = 16;
     limits.shared_bytes = 48 * 1024;
     limits.groups[0] = 2147483646;
     limits.workgroup_size[2] = 64;
-  } else if (between(intel_gen7, intel_xe2)) {
+  } else if (is_from(intel_gen7, intel_xe2)) {
     limits.storage_block_bytes = device_class == intel_gen7 ? 128 * mib : device_class == intel_gen8 ? 1024 * mib : 2048 * mib;
     limits.storage_offset_alignment = 4;
     limits.shared_bytes = 64 * 1024;
   } else if (device_class == apple_m1) {
     limits.storage_offset_alignment = 4;
-  } else if (between(adreno_6xx, adreno_8xx)) {
+  } else if (is_from(adreno_6xx, adreno_8xx)) {
     limits.storage_offset_alignment = 64;
     limits.workgroup_size[2] = 64;
     limits.workgroup_invocations = device_class == adreno_8xx ? 1024 : 2048;
@@ -433,7 +297,7 @@ Limits usual_limits(DeviceClass device_class) {
     else
       limits.workgroup_size = {invocations, invocations, invocations};
     limits.storage_offset_alignment = 4;
-    limits.storage_blocks = device_class == adreno_5xx ? 12 : between(broadcom_v3d4, broadcom_v3d7) ? 16 : 8;
+    limits.storage_blocks = device_class == adreno_5xx ? 12 : is_from(broadcom_v3d4, broadcom_v3d7) ? 16 : 8;
     limits.f64 = false;
     limits.image_buffer_bytes = 0;
     limits.language = ShadingLanguage::essl_310;

@@ -15,12 +15,12 @@ struct DeviceTraits {
   int max_subgroup;
   /// Registers of 32 bits that an invocation can have at the fewest invocations in step; beyond them the compiler spills.
   int max_registers;
-  /// Those with which enough run at a time to hide the latency of loads: what a fast kernel keeps to.
+  /// Registers with which enough invocations run at a time to hide the latency of loads. A fast kernel needs no more.
   int registers;
   /// How many bytes of shared memory a compute unit can read in the time of one f32 multiply-add, for each that it does at a
   /// time: 1 where 128 lanes read 128 bytes a clock.
   double shared_bytes;
-  /// The same of the device's memory.
+  /// How many bytes of the device's memory a compute unit can read in that time, for each multiply-add.
   double memory_bytes;
   /// Multiply-adds of doubles for each of floats.
   double f64_rate;
@@ -29,17 +29,21 @@ struct DeviceTraits {
   int compute_units;
 };
 
-/// Where doubles are so slow, the driver emulates them: each operation takes hundreds of instructions.
+/// Whether a class is one of those from `first` to `last`, in the order of DeviceClass.
+constexpr bool is_between(DeviceClass device, DeviceClass first, DeviceClass last) noexcept {
+  return first <= device && device <= last;
+}
+
+/// A driver emulates doubles that are this slow: each operation takes hundreds of instructions.
 inline constexpr double emulated_f64_rate = 0.01;
 
 const DeviceTraits& traits(DeviceClass device_class) noexcept;
-/// The same for a device: `cpu` goes before its class.
+/// The traits of a device: those of DeviceClass::cpu if it has `cpu`, else those of its class.
 inline const DeviceTraits& traits(const Limits& limits) noexcept {
   return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
 }
 
-/// The invocations of a workgroup of 128 at most with which each has all the registers that it can: of Midgard's 128 each has
-/// half.
+/// The invocations of a workgroup, 128 at most, so that each can have all registers. Of Midgard's 128 each has half of them.
 inline int roomy_invocations(const Limits& limits) noexcept {
   return limits.workgroup_invocations <= 128 ? 64 : 128;
 }

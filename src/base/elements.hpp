@@ -2,8 +2,12 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
+
+#include <glgemm/types.hpp>
 
 namespace glgemm {
 
@@ -18,6 +22,14 @@ T to_element(std::complex<R> x) {
     return static_cast<T>(x.real());
   else
     return T(static_cast<float>(x.real()));
+}
+
+/// Writes x to memory as an element of that type.
+inline void store_element(std::byte* to, Type type, std::complex<double> x) {
+  with_type(type, [&]<class T>(T) {
+    const T value = to_element<T>(x);
+    std::memcpy(to, &value, sizeof value);
+  });
 }
 
 /// An element as a number, exactly.

@@ -1,12 +1,12 @@
 // Forks, where the system is POSIX: see fork.hpp.
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <new>
-#include <string>
 
 #include <glgemm/error.hpp>
 
@@ -54,9 +54,10 @@ bool is_forked() noexcept {
 
 void check_not_forked(const char* what) {
   if (is_forked())
-    throw GlError(std::string(what) + ": this process is a fork of one that has used glgemm (process " +
-                  std::to_string(watched.load()) +
-                  "), and OpenGL drivers do not live through a fork: start processes by fork and exec, or before OpenGL is used");
+    throw GlError(fmt::format(
+        "{}: this process is a fork of one that has used glgemm (process {}), and OpenGL drivers do not live through a fork: "
+        "start processes by fork and exec, or before OpenGL is used",
+        what, watched.load()));
 }
 
 }  // namespace glgemm

@@ -6,9 +6,9 @@
 
 namespace glgemm {
 
-/// The hash of 64 bits of nothing.
+/// The 64-bit hash of no bytes.
 inline constexpr std::uint64_t fnv1a_begin = 0xcbf29ce484222325u;
-/// The hash of what was hashed before, and of this byte or word. Any change of one word changes it.
+/// Adds a byte or a word to a hash. Any change of one word changes the hash.
 constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t word) noexcept {
   return (hash ^ word) * 0x100000001b3u;
 }

@@ -2,7 +2,6 @@
 // and Intel's "Software Developer's Manual", volume 4, table 2-1.
 #include "base/processor.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,51 +16,36 @@ namespace {
 
 constexpr std::string_view amd = "AuthenticAMD", intel = "GenuineIntel";
 
-struct Models {
-  std::string_view vendor;
-  unsigned family, first, last;  ///< the models from `first` to `last`
-  std::string_view name;
+/// The processors of one name: their models.
+struct Processors {
+  struct Models {
+    unsigned first = 1, last = 0;
+  };
+  std::string_view name, vendor;
+  unsigned family;
+  std::array<Models, 5> models;
 };
-constexpr auto processors = std::to_array<Models>({
-    {amd, 0x17, 0x00, 0x2f, "amd-zen"},
-    {amd, 0x17, 0x30, 0xff, "amd-zen2"},
-    {amd, 0x19, 0x00, 0x0f, "amd-zen3"},
-    {amd, 0x19, 0x10, 0x1f, "amd-zen4"},
-    {amd, 0x19, 0x20, 0x5f, "amd-zen3"},
-    {amd, 0x19, 0x60, 0xff, "amd-zen4"},
-    {amd, 0x1a, 0x00, 0x7f, "amd-zen5"},
-    {intel, 6, 0x3c, 0x3c, "intel-haswell"},
-    {intel, 6, 0x3f, 0x3f, "intel-haswell"},
-    {intel, 6, 0x45, 0x46, "intel-haswell"},
-    {intel, 6, 0x3d, 0x3d, "intel-broadwell"},
-    {intel, 6, 0x47, 0x47, "intel-broadwell"},
-    {intel, 6, 0x4f, 0x4f, "intel-broadwell"},
-    {intel, 6, 0x56, 0x56, "intel-broadwell"},
-    {intel, 6, 0x4e, 0x4e, "intel-skylake"},
-    {intel, 6, 0x5e, 0x5e, "intel-skylake"},
-    {intel, 6, 0x8e, 0x8e, "intel-skylake"},
-    {intel, 6, 0x9e, 0x9e, "intel-skylake"},
-    {intel, 6, 0xa5, 0xa6, "intel-skylake"},
-    {intel, 6, 0x55, 0x55, "intel-skylake-x"},
-    {intel, 6, 0x6a, 0x6a, "intel-ice-lake"},
-    {intel, 6, 0x6c, 0x6c, "intel-ice-lake"},
-    {intel, 6, 0x7d, 0x7e, "intel-ice-lake"},
-    {intel, 6, 0xa7, 0xa7, "intel-ice-lake"},
-    {intel, 6, 0x8c, 0x8d, "intel-tiger-lake"},
-    {intel, 6, 0x97, 0x97, "intel-alder-lake"},
-    {intel, 6, 0x9a, 0x9a, "intel-alder-lake"},
-    {intel, 6, 0xb7, 0xb7, "intel-raptor-lake"},
-    {intel, 6, 0xba, 0xba, "intel-raptor-lake"},
-    {intel, 6, 0xbf, 0xbf, "intel-raptor-lake"},
-    {intel, 6, 0xaa, 0xaa, "intel-meteor-lake"},
-    {intel, 6, 0xac, 0xac, "intel-meteor-lake"},
-    {intel, 6, 0xb5, 0xb5, "intel-arrow-lake"},
-    {intel, 6, 0xc5, 0xc6, "intel-arrow-lake"},
-    {intel, 6, 0xbd, 0xbd, "intel-lunar-lake"},
-    {intel, 6, 0x8f, 0x8f, "intel-sapphire-rapids"},
-    {intel, 6, 0xcf, 0xcf, "intel-emerald-rapids"},
-    {intel, 6, 0xad, 0xae, "intel-granite-rapids"},
-    {intel, 6, 0xaf, 0xaf, "intel-sierra-forest"},
+constexpr auto processors = std::to_array<Processors>({
+    {"amd-zen", amd, 0x17, {{{0x00, 0x2f}}}},
+    {"amd-zen2", amd, 0x17, {{{0x30, 0xff}}}},
+    {"amd-zen3", amd, 0x19, {{{0x00, 0x0f}, {0x20, 0x5f}}}},
+    {"amd-zen4", amd, 0x19, {{{0x10, 0x1f}, {0x60, 0xff}}}},
+    {"amd-zen5", amd, 0x1a, {{{0x00, 0x7f}}}},
+    {"intel-haswell", intel, 6, {{{0x3c, 0x3c}, {0x3f, 0x3f}, {0x45, 0x46}}}},
+    {"intel-broadwell", intel, 6, {{{0x3d, 0x3d}, {0x47, 0x47}, {0x4f, 0x4f}, {0x56, 0x56}}}},
+    {"intel-skylake", intel, 6, {{{0x4e, 0x4e}, {0x5e, 0x5e}, {0x8e, 0x8e}, {0x9e, 0x9e}, {0xa5, 0xa6}}}},
+    {"intel-skylake-x", intel, 6, {{{0x55, 0x55}}}},
+    {"intel-ice-lake", intel, 6, {{{0x6a, 0x6a}, {0x6c, 0x6c}, {0x7d, 0x7e}, {0xa7, 0xa7}}}},
+    {"intel-tiger-lake", intel, 6, {{{0x8c, 0x8d}}}},
+    {"intel-alder-lake", intel, 6, {{{0x97, 0x97}, {0x9a, 0x9a}}}},
+    {"intel-raptor-lake", intel, 6, {{{0xb7, 0xb7}, {0xba, 0xba}, {0xbf, 0xbf}}}},
+    {"intel-meteor-lake", intel, 6, {{{0xaa, 0xaa}, {0xac, 0xac}}}},
+    {"intel-arrow-lake", intel, 6, {{{0xb5, 0xb5}, {0xc5, 0xc6}}}},
+    {"intel-lunar-lake", intel, 6, {{{0xbd, 0xbd}}}},
+    {"intel-sapphire-rapids", intel, 6, {{{0x8f, 0x8f}}}},
+    {"intel-emerald-rapids", intel, 6, {{{0xcf, 0xcf}}}},
+    {"intel-granite-rapids", intel, 6, {{{0xad, 0xae}}}},
+    {"intel-sierra-forest", intel, 6, {{{0xaf, 0xaf}}}},
 });
 
 /// The registers EAX, EBX, ECX and EDX; zeros on CPUs without CPUID.
@@ -80,10 +64,10 @@ std::array<unsigned, 4> cpuid([[maybe_unused]] unsigned leaf) noexcept {
 }  // namespace
 
 std::string_view processor_name(std::string_view vendor, unsigned family, unsigned model) noexcept {
-  const auto* const found = std::find_if(processors.begin(), processors.end(), [&](const Models& row) {
-    return row.vendor == vendor && row.family == family && row.first <= model && model <= row.last;
-  });
-  return found == processors.end() ? std::string_view{} : found->name;
+  for (const Processors& row : processors)
+    for (const auto& [first, last] : row.models)
+      if (row.vendor == vendor && row.family == family && first <= model && model <= last) return row.name;
+  return {};
 }
 
 std::string_view processor_name() noexcept {

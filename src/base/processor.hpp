@@ -8,7 +8,7 @@ namespace glgemm {
 /// The microarchitecture of a CPU by what CPUID says of it: "amd-zen4", "intel-sapphire-rapids". Empty where it is not known.
 std::string_view processor_name(std::string_view vendor, unsigned family, unsigned model) noexcept;
 
-/// The same of the CPU on which this runs. Empty on CPUs without CPUID.
+/// The microarchitecture of the CPU on which this runs. Empty on CPUs without CPUID.
 std::string_view processor_name() noexcept;
 
 }  // namespace glgemm

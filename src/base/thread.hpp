@@ -69,8 +69,8 @@ class Undisturbed {
 
 /// Runs tasks in their order on a thread of its own, as a rule one on which a context is current.
 ///
-/// - The queue owns its tasks. A caller that waits for a task may leave by siglongjmp() or be cancelled, and nothing dangles as
-///   long as the task owns what it uses or refers to what outlives the thread.
+/// - The queue owns its tasks. A caller that waits for a task may leave by siglongjmp() or be cancelled. Nothing dangles if the
+///   task owns what it uses, or refers to what outlives the thread.
 /// - The thread blocks all signals, which go to the program's own threads, and has the default floating-point environment.
 /// - A child that fork() makes has no such thread, and a lock may stand locked there for ever. post() refuses there, and the
 ///   destructor frees nothing.

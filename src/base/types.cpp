@@ -1,24 +1,29 @@
-// The types by their names.
+// Types and precisions by their names.
+#include <glgemm/precision.hpp>
 #include <glgemm/types.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
+
+#include "base/text.hpp"
 
 namespace glgemm {
+namespace {
+
+constexpr auto name_of = [](auto each) { return to_string(each); };
+
+}  // namespace
 
 std::string type_names() {
-  std::string names;
-  for (const Type type : all_types) names += (names.empty() ? "" : ", ") + std::string(to_string(type));
-  return names;
+  return names_of(all_types, name_of);
 }
 
 Type parse_type(std::string_view text) {
-  const auto* const found = std::find_if(all_types.begin(), all_types.end(), [&](Type type) { return to_string(type) == text; });
-  if (found == all_types.end())
-    throw std::invalid_argument("unknown type \"" + std::string(text) + "\"; known types: " + type_names());
-  return *found;
+  return find_named(all_types, text, name_of, "type", "types");
+}
+
+Precision parse_precision(std::string_view text) {
+  return find_named(all_precisions, text, name_of, "precision", "precisions");
 }
 
 bool holds(Type type, double x) noexcept {

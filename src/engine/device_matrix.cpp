@@ -80,14 +80,14 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
     buffers_ = make_bands(api, rows, row_bytes, band_rows_);
   }
   if (buffers_.empty())
-    throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes for a matrix of " +
-                          size_text(rows, columns) + ", nor several of fewer rows" +
-                          (max_buffer ? ", each of at most " + std::to_string(*max_buffer) + " bytes" : ""),
-                      bytes);
+    throw OutOfMemory(
+        fmt::format("the driver cannot give a buffer of {} bytes for a matrix of {}, nor several of fewer rows{}", bytes,
+                    size_text(rows, columns), max_buffer ? fmt::format(", each of at most {} bytes", *max_buffer) : ""),
+        bytes);
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     gl::label_buffer(api, buffers_[i],
-                     "glgemm " + size_text(rows, columns) + " " + std::string(to_string(type)) +
-                         (buffers_.size() > 1 ? ", band " + std::to_string(i) : ""));
+                     fmt::format("glgemm {} {}{}", size_text(rows, columns), to_string(type),
+                                 buffers_.size() > 1 ? fmt::format(", band {}", i) : ""));
 }
 
 DeviceMatrix::~DeviceMatrix() {
@@ -143,10 +143,10 @@ BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_
                      .type = type_};
   if (first == last) return section;
   if (row_in_band != 0)
-    throw std::invalid_argument("DeviceMatrix::view: the section of " + size_text(rows, columns) + " at (" + std::to_string(row) +
-                                ", " + std::to_string(column) + ") is in more than one band of the matrix of " +
-                                size_text(rows_, columns_) + " and begins inside one; they have " + std::to_string(band_rows_) +
-                                " rows");
+    throw std::invalid_argument(
+        fmt::format("DeviceMatrix::view: the section of {} is in more than one band of the matrix of {} and begins inside one; "
+                    "they have {} rows",
+                    section_text({row, column, rows, columns}), size_text(rows_, columns_), band_rows_));
   section.buffer = 0;
   section.bands = std::span(buffers_).subspan(first, last - first + 1);
   section.band_lines = band_rows_;
@@ -155,7 +155,7 @@ BufferView DeviceMatrix::view(std::int64_t row, std::int64_t column, std::int64_
 
 void DeviceMatrix::check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
                                  std::int64_t columns) const {
-  glgemm::check_section(std::string("DeviceMatrix::") + what, rows_, columns_, type_, {row, column, rows, columns}, type);
+  glgemm::check_section(fmt::format("DeviceMatrix::{}", what), rows_, columns_, type_, {row, column, rows, columns}, type);
 }
 
 void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,

@@ -21,7 +21,7 @@
 #include "engine/validate.hpp"
 #include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
-#include "plan/limits.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
@@ -51,17 +51,16 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.options = std::move(options);
   if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
-    throw Unsupported("Engine: programs may have " + std::to_string(state.limits.storage_blocks) +
-                      " storage buffers; 4 are needed");
+    throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));
   validate(state.limits);
   if (state.options.max_dispatch <= std::chrono::nanoseconds(0))
-    throw std::invalid_argument("Engine: max_dispatch is " + std::to_string(state.options.max_dispatch.count()) + " ns");
+    throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} ns", state.options.max_dispatch.count()));
   if (state.device.software && state.device.renderer.starts_with("zink"))
     if (const char* inlined = std::getenv("ZINK_INLINE_UNIFORMS"); !inlined || std::string_view(inlined) != "0")
       state.log("zink on a CPU gives wrong products unless ZINK_INLINE_UNIFORMS is 0 before the context is made");
   std::vector<std::string> notes;
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
-  for (const std::string& note : notes) state.log("tuning: " + note);
+  for (const std::string& note : notes) state.log(fmt::format("tuning: {}", note));
   state.mark.place(state.api);
   watch_forks();
   state.listens = state.options.log && !state.options.use_ready_programs;
@@ -108,19 +107,15 @@ Problem Engine::problem(const Gemm& product) {
   problem.items = gives_items(batch);
   const std::int64_t inner = rows(product.b, product.op_b);
   if (problem.k != inner)
-    throw std::invalid_argument("gemm: op(A) is " + size_text(problem.m, problem.k) + " and op(B) is " +
-                                size_text(inner, problem.n) + ": the inner sizes " + std::to_string(problem.k) + " and " +
-                                std::to_string(inner) + " differ");
+    refuse_product("op(A) is {} and op(B) is {}: the inner sizes {} and {} differ", size_text(problem.m, problem.k),
+                   size_text(inner, problem.n), problem.k, inner);
   if (product.c.rows != problem.m || product.c.columns != problem.n)
-    throw std::invalid_argument("gemm: op(A) op(B) is " + size_text(problem.m, problem.n) + " and C is " +
-                                size_text(product.c.rows, product.c.columns));
-  if (product.b.type != problem.type)
-    throw std::invalid_argument("gemm: A is " + std::string(to_string(problem.type)) + " and B is " +
-                                std::string(to_string(product.b.type)));
+    refuse_product("op(A) op(B) is {} and C is {}", size_text(problem.m, problem.n),
+                   size_text(product.c.rows, product.c.columns));
+  if (product.b.type != problem.type) refuse_product("A is {} and B is {}", to_string(problem.type), to_string(product.b.type));
   const auto check_count = [&](auto given, const char* what) {
     if (!given.empty() && static_cast<std::int64_t>(given.size()) != batch.count)
-      throw std::invalid_argument("gemm: " + std::to_string(given.size()) + " " + what + " for a batch of " +
-                                  std::to_string(batch.count));
+      refuse_product("{} {} for a batch of {}", given.size(), what, batch.count);
   };
   check_count(batch.offsets_a, "offsets of A");
   check_count(batch.offsets_b, "offsets of B");
@@ -143,10 +138,8 @@ Problem Engine::problem(const Gemm& product) {
   if (epilogue.residual) {
     const BufferView& d = *epilogue.residual;
     if (d.rows != problem.m || d.columns != problem.n)
-      throw std::invalid_argument("gemm: C is " + size_text(problem.m, problem.n) + " and D is " + size_text(d.rows, d.columns));
-    if (d.type != problem.c_type)
-      throw std::invalid_argument("gemm: C is " + std::string(to_string(problem.c_type)) + " and D is " +
-                                  std::string(to_string(d.type)));
+      refuse_product("C is {} and D is {}", size_text(problem.m, problem.n), size_text(d.rows, d.columns));
+    if (d.type != problem.c_type) refuse_product("C is {} and D is {}", to_string(problem.c_type), to_string(d.type));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
   }
@@ -155,10 +148,7 @@ Problem Engine::problem(const Gemm& product) {
 }
 
 std::vector<StruckOff> Engine::struck_off() const {
-  std::vector<StruckOff> result;
-  for (std::size_t i = 0; i < state_->struck_off.size(); ++i)
-    result.push_back({state_->struck_off[i], state_->why_struck_off[i]});
-  return result;
+  return state_->struck_off;
 }
 
 std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
@@ -193,15 +183,9 @@ void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, 
                             const PlanOptions& options) const {
   state_->check_usable("multiply");
   if (k != inner)
-    throw std::invalid_argument("multiply: A is " + size_text(m, k) + " and B is " + size_text(inner, n) + ": the inner sizes " +
-                                std::to_string(k) + " and " + std::to_string(inner) + " differ");
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.type = type;
-  problem.c_type = accumulator(type);
-  plan(problem, options);  // refuses before anything is uploaded
+    throw std::invalid_argument(fmt::format("multiply: A is {} and B is {}: the inner sizes {} and {} differ", size_text(m, k),
+                                            size_text(inner, n), k, inner));
+  plan({.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)}, options);  // refuses before anything is uploaded
 }
 
 void Engine::multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* b, void* c,
@@ -219,14 +203,7 @@ void Engine::multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int
 
 void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options) {
   std::vector<Problem> problems;
-  problems.reserve(products.size());
-  for (const Gemm& product : products) {
-    try {
-      problems.push_back(problem_to_plan(product));
-    } catch (const std::invalid_argument& error) {
-      throw of_product(problems.size(), products.size(), error);
-    }
-  }
+  for (std::size_t i = 0; i < products.size(); ++i) problems.push_back(work_on(products, i, problem_to_plan));
   prepare(problems, options);
 }
 

@@ -21,6 +21,12 @@ struct Place {
   std::int64_t offset = 0;
 };
 
+/// Numbers of a plan as uniforms. Each of them fits.
+template <class... Numbers>
+std::array<int, sizeof...(Numbers)> ints(Numbers... numbers) {
+  return {static_cast<int>(numbers)...};
+}
+
 /// Where a byte of an operand lies; `offset_bytes` counts from its first element. A window lies in one band.
 Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
   if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
@@ -61,29 +67,26 @@ class Dispatch {
   /// Where the program has the buffer with this number.
   unsigned point(gl::Binding binding) const { return plan_.few_buffers ? kernels::binding_of(key_, binding) : binding; }
 
-  /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
-  std::array<int, 4> place(Role role, gl::Binding binding, Window window) {
-    const Gemm& product = call_.product;
-    const Problem& problem = plan_.problem;
-    const BufferView& view = view_of(product, role);
-    const Strides stride = strides(problem, role);
-    Place begin = place_of(view, stride, window.offset_bytes);
-    if (problem.items && !plan_.items_in_buffer)
-      begin.offset += item_offset(product.batch, role, step_.first_item) * element_bytes(view.type);
-    const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
-    return {static_cast<int>(bind(binding, begin.buffer, begin.offset, window.size_bytes) / element_bytes(view.type)),
-            static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(item)};
+  bool is_image(Role role) const {
+    if (plan_.vector_reads != VectorReads::image) return false;
+    const kernels::VectorOperands operands = kernels::product_family(plan_.kernel).vector_operands();
+    return role == Role::a || (role == Role::b && operands == kernels::VectorOperands::a_and_b);
   }
 
-  /// The same for A or B as an image.
-  std::array<int, 4> place_image(Role role, unsigned unit, Window window) {
+  /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
+  std::array<int, 4> place(Role role, gl::Binding binding, const Window& window) {
+    const Problem& problem = plan_.problem;
     const BufferView& view = view_of(call_.product, role);
-    const Strides stride = strides(plan_.problem, role);
-    const Place from = place_of(view, stride, window.offset_bytes);
-    gl::BufferImage& image = state_.operand_images[role == Role::a ? 0 : 1];
-    const std::int64_t begin = gl::bind_image(state_.api, unit, image, from.buffer, from.offset, window.size_bytes);
-    return {static_cast<int>(begin / element_bytes(view.type)), static_cast<int>(stride.row), static_cast<int>(stride.column),
-            static_cast<int>(step_.piece_items > 1 ? stride.item : 0)};
+    const Strides stride = strides(problem, role);
+    Place from = place_of(view, stride, window.offset_bytes);
+    if (problem.items && !plan_.items_in_buffer)
+      from.offset += item_offset(call_.product.batch, role, step_.first_item) * element_bytes(view.type);
+    const std::int64_t begin = is_image(role) ? gl::bind_image(state_.api, role == Role::a ? gl::unit_a : gl::unit_b,
+                                                               state_.operand_images[role == Role::a ? 0 : 1], from.buffer,
+                                                               from.offset, window.size_bytes)
+                                              : bind(binding, from.buffer, from.offset, window.size_bytes);
+    const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
+    return ints(begin / element_bytes(view.type), stride.row, stride.column, item);
   }
 
   /// Binds a part of the workspace. Returns where it begins in the binding, in units of `unit` bytes.
@@ -91,12 +94,14 @@ class Dispatch {
     return static_cast<int>(bind(binding, workspace_.buffer, workspace_.offset + part.offset_bytes, part.size_bytes) / unit);
   }
 
-  bool is_image(Role role) const {
-    return plan_.vector_reads == VectorReads::image &&
-           (role == Role::a || kernels::product_family(plan_.kernel).vector_operands() == kernels::VectorOperands::a_and_b);
-  }
   /// The distance in vectors from one item's panels to the next's.
   int panel_stride(Role role) const;
+
+  /// The flags by which A and B are conjugated.
+  int conjugates() const {
+    return (plan_.problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
+           (plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0);
+  }
 
   void scalars_and_flags(gl::Program& program);
   void epilogue(gl::Program& program);
@@ -138,10 +143,8 @@ void Dispatch::scalars_and_flags(gl::Program& program) {
     program.set(api, at_beta, acc, beta.value);
   }
   program.set(api, at_flags,
-              (problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
-                  (problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts ? read_c : 0) |
-                  (step_.first_k ? first_k : 0) | (step_.last_k ? last_k : 0) | (problem.residual ? add_d : 0) |
-                  (problem.bias != Bias::none ? add_bias : 0));
+              conjugates() | (beta_counts ? read_c : 0) | (step_.first_k ? first_k : 0) | (step_.last_k ? last_k : 0) |
+                  (problem.residual ? add_d : 0) | (problem.bias != Bias::none ? add_bias : 0));
 }
 
 void Dispatch::epilogue(gl::Program& program) {
@@ -151,14 +154,12 @@ void Dispatch::epilogue(gl::Program& program) {
   program.set(api, at_c, place(Role::c, gl::binding_c, step_.c));
   if (problem.residual) program.set(api, at_d, place(Role::d, gl::binding_d, step_.d));
   if (problem.bias != Bias::none) {
-    const std::int64_t bytes = element_bytes(problem.c_type);
     const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias.buffer(),
                                              epilogue.bias.offset_bytes() + step_.bias.offset_bytes, step_.bias.size_bytes) /
-                                        bytes);
+                                        element_bytes(problem.c_type));
     program.set(api, at_bias, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
   }
-  const bool has_epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
-  if (has_epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
+  if (key_.epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
     const Type acc = accumulator(problem.type);
     program.set(api, at_activation, static_cast<int>(problem.activation));
     program.set(api, at_low, acc, epilogue.activation.low());
@@ -173,25 +174,22 @@ void Dispatch::pack(gl::Program& program, Role role) {
   std::array<int, 4> at{};
   if (const Strip* const strip = call_.strip) {
     bind(gl::binding_a, strip->buffer, 0, strip->size_bytes);
-    at = {static_cast<int>(strip->first), static_cast<int>(strip->row), static_cast<int>(strip->k), 0};
+    at = ints(strip->first, strip->row, strip->k, 0);
   } else {
-    at = b ? place(Role::b, gl::binding_a, step_.b) : place(Role::a, gl::binding_a, step_.a);
+    at = place(role, gl::binding_a, b ? step_.b : step_.a);
     if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
   }
   const Op op = b ? problem.b.op : problem.a.op;
-  program.set(api, at_size,
-              std::array{static_cast<int>(b ? step_.n : step_.m), static_cast<int>(step_.padded_k), static_cast<int>(step_.k),
-                         static_cast<int>(step_.items)});
+  const std::int64_t rows = b ? step_.n : step_.m;
+  program.set(api, at_size, ints(rows, step_.padded_k, step_.k, step_.items));
   program.set(api, at_a, at);
   program.set(api, at_flags, (op == Op::conjugate_transpose ? conjugate_a : 0) | (b && plan_.items_in_buffer ? packs_b : 0));
   const std::int64_t acc_bytes = element_bytes(accumulator(problem.type));
   const WorkspaceLayout& workspace = plan_.workspace;
   const int first = bind_workspace(gl::binding_partial, b ? workspace.panels_b : workspace.panels_a, 16);
   const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
-  const std::int64_t rows = b ? step_.n : step_.m;
   const std::int64_t lanes = kernels::pack_lanes(round_up(rows, width) * acc_bytes / 16);
-  program.set(api, at_panels,
-              std::array{first, static_cast<int>(width * acc_bytes / 16), panel_stride(role), static_cast<int>(lanes)});
+  program.set(api, at_panels, ints(first, width * acc_bytes / 16, panel_stride(role), lanes));
 }
 
 void Dispatch::sums(gl::Program& program) {
@@ -202,15 +200,9 @@ void Dispatch::sums(gl::Program& program) {
 void Dispatch::multiply(gl::Program& program) {
   const gl::Api& api = state_.api;
   const VectorReads from = panels(plan_.kernel);
-  program.set(api, at_size,
-              std::array{static_cast<int>(step_.m), static_cast<int>(step_.n),
-                         static_cast<int>(plan_.packs(Role::a) ? step_.padded_k : step_.k), static_cast<int>(step_.items)});
-  if (!plan_.packs(Role::a))
-    program.set(api, at_a,
-                is_image(Role::a) ? place_image(Role::a, gl::unit_a, step_.a) : place(Role::a, gl::binding_a, step_.a));
-  if (!plan_.packs(Role::b))
-    program.set(api, at_b,
-                is_image(Role::b) ? place_image(Role::b, gl::unit_b, step_.b) : place(Role::b, gl::binding_b, step_.b));
+  program.set(api, at_size, ints(step_.m, step_.n, plan_.packs(Role::a) ? step_.padded_k : step_.k, step_.items));
+  if (!plan_.packs(Role::a)) program.set(api, at_a, place(Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
   if (from != VectorReads::none) {
     const WorkspaceLayout& workspace = plan_.workspace;
     const std::int64_t b_offset = workspace.panels_b.offset_bytes;
@@ -221,16 +213,11 @@ void Dispatch::multiply(gl::Program& program) {
       first = gl::bind_image(api, gl::unit_panels, call_.work->panels, workspace_.buffer, workspace_.offset,
                              workspace.sums.offset_bytes) /
               16;
-    program.set(api, at_panels,
-                std::array{static_cast<int>(first), static_cast<int>(first + b_offset / 16), panel_stride(Role::a),
-                           panel_stride(Role::b)});
+    program.set(api, at_panels, ints(first, first + b_offset / 16, panel_stride(Role::a), panel_stride(Role::b)));
   }
   if (plan_.reduces()) {
-    program.set(api, at_parts,
-                std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
-    program.set(api, at_flags,
-                (plan_.problem.a.op == Op::conjugate_transpose ? conjugate_a : 0) |
-                    (plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (step_.first_k ? first_k : 0));
+    program.set(api, at_parts, ints(step_.piece_items, plan_.part_k, plan_.parts));
+    program.set(api, at_flags, conjugates() | (step_.first_k ? first_k : 0));
   } else {
     scalars_and_flags(program);
     epilogue(program);
@@ -265,11 +252,8 @@ void Dispatch::run(gl::Program& program) {
       multiply(program);
       break;
     case Stage::reduce:
-      program.set(api, at_size,
-                  std::array{static_cast<int>(step_.m), static_cast<int>(step_.n), static_cast<int>(step_.k),
-                             static_cast<int>(step_.items)});
-      program.set(api, at_parts,
-                  std::array{static_cast<int>(step_.piece_items), static_cast<int>(plan_.part_k), static_cast<int>(plan_.parts)});
+      program.set(api, at_size, ints(step_.m, step_.n, step_.k, step_.items));
+      program.set(api, at_parts, ints(step_.piece_items, plan_.part_k, plan_.parts));
       scalars_and_flags(program);
       epilogue(program);
       sums(program);
@@ -289,12 +273,6 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
   const auto step = static_cast<std::size_t>(item_bytes(acc));
   const Batch& batch = product.batch;
   std::vector<std::byte> bytes(step * static_cast<std::size_t>(batch.count));
-  const auto put_scalar = [&](std::byte* to, std::complex<double> x) {
-    with_type(acc, [&]<class T>(T) {
-      const T value = to_element<T>(x);
-      std::memcpy(to, &value, sizeof value);
-    });
-  };
   for (std::int64_t i = 0; i < batch.count; ++i) {
     std::byte* const item = bytes.data() + step * static_cast<std::size_t>(i);
     for (const Role role : {Role::a, Role::b, Role::c, Role::d}) {
@@ -302,8 +280,8 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
       std::memcpy(item + 4 * static_cast<std::size_t>(role), &offset, 4);
     }
     const auto index = static_cast<std::size_t>(i);
-    put_scalar(item + alpha_at, batch.alphas.empty() ? product.alpha.value : batch.alphas[index].value);
-    put_scalar(item + beta_at, batch.betas.empty() ? product.beta.value : batch.betas[index].value);
+    store_element(item + alpha_at, acc, batch.alphas.empty() ? product.alpha.value : batch.alphas[index].value);
+    store_element(item + beta_at, acc, batch.betas.empty() ? product.beta.value : batch.betas[index].value);
   }
   return bytes;
 }
@@ -395,13 +373,14 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
 
 void run_on_nothing(Engine::State& state, const ProgramKey& key, gl::Program& program) {
   const gl::Api& api = state.api;
+  const kernels::Family& family = kernels::family(key.kernel);
   if (state.scratch == 0) state.scratch = gl::create_buffer(api, 256);
   for (unsigned i = 0; i < gl::storage_bindings; ++i)
-    if (kernels::family(key.kernel).declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), state.scratch);
+    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), state.scratch);
   if (state.limits.image_buffer_bytes > 0) gl::bind_image(api, 0, state.work.panels, state.scratch, 0, 256);
   program.set(api, at_size, std::array{0, 0, 0, 0});
-  if (kernels::family(key.kernel).has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
-  if (kernels::family(key.kernel).has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
+  if (family.has_panels_uniform(key)) program.set(api, at_panels, std::array{0, 1, 0, 1});
+  if (family.has_parts_uniform(key)) program.set(api, at_parts, std::array{1, 1, 1});
   program.use(api);
   gl::dispatch(api, {1, 1, 1});
 }

@@ -1,4 +1,6 @@
 // A product that an application enqueues in slices, a budget at a time.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -109,7 +111,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   const Clock::time_point begin = Clock::now();
   State& job = *state_;
   if (budget <= std::chrono::nanoseconds(0))
-    throw std::invalid_argument("Job::advance: a budget of " + std::to_string(budget.count()) + " ns");
+    throw std::invalid_argument(fmt::format("Job::advance: a budget of {} ns", budget.count()));
   job.engine->check_usable("Job::advance");
   const gl::Api& api = job.engine->api;
   gl::check_reset(api);

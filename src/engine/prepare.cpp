@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "engine/self_check.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 
@@ -118,9 +117,8 @@ bool passes(Engine::State& state, const Plan& plan) {
     return true;
   }
   const ProgramKey wrong = plan.program(fault->stage);
-  state.log(to_string(wrong) + " failed its self-check: " + fault->why);
-  state.struck_off.push_back(wrong);
-  state.why_struck_off.push_back(std::move(fault->why));
+  state.log(fmt::format("{} failed its self-check: {}", to_string(wrong), fault->why));
+  state.struck_off.push_back({wrong, std::move(fault->why)});
   state.prepared.clear();
   return false;
 }
@@ -141,7 +139,8 @@ Problem problem_to_plan(const Gemm& product) {
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
   if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
-  if (result.struck_off.empty()) result.struck_off = state.struck_off;
+  if (result.struck_off.empty())
+    for (const StruckOff& each : state.struck_off) result.struck_off.push_back(each.program);
   return result;
 }
 
@@ -194,10 +193,6 @@ Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const
   return call;
 }
 
-std::invalid_argument of_product(std::size_t i, std::size_t count, const std::invalid_argument& error) {
-  return std::invalid_argument(fmt::format("product {} of {}: {}", i, count, error.what()));
-}
-
 Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
              std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
@@ -211,18 +206,12 @@ Call prepare(Engine::State& state, const char* what, const Gemm& product, const 
 
 std::vector<Call> prepare(Engine::State& state, const char* what, std::span<const Gemm> products, const PlanOptions& options,
                           WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
-  const auto each = [&](std::size_t i, const auto& work_on) {
-    try {
-      return work_on(products[i]);
-    } catch (const std::invalid_argument& error) {
-      throw of_product(i, products.size(), error);
-    }
-  };
   std::vector<std::shared_ptr<Prepared>> prepared(products.size());
   for (bool ready = false; !ready;) {
     gl::Bindings bindings = 0;
     for (std::size_t i = 0; i < products.size(); ++i) {
-      prepared[i] = each(i, [&](const Gemm& product) { return prepared_for(state, problem_to_plan(product), options); });
+      prepared[i] =
+          work_on(products, i, [&](const Gemm& product) { return prepared_for(state, problem_to_plan(product), options); });
       bindings |= prepared[i]->bindings;
     }
     guard.reset();
@@ -232,7 +221,8 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
   std::vector<Call> calls;
   calls.reserve(products.size());
   for (std::size_t i = 0; i < products.size(); ++i)
-    calls.push_back(each(i, [&](const Gemm& product) { return legal_call(state, product, std::move(prepared[i]), work); }));
+    calls.push_back(
+        work_on(products, i, [&](const Gemm& product) { return legal_call(state, product, std::move(prepared[i]), work); }));
   return calls;
 }
 

@@ -1,9 +1,13 @@
 // From a product to a call whose programs are ready.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "engine/state.hpp"
@@ -75,8 +79,25 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
 /// @throws  as validate_product, and OutOfMemory
 Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work);
 
-/// An error that says which of several products is meant.
-std::invalid_argument of_product(std::size_t i, std::size_t count, const std::invalid_argument& error);
+/// A stage whose program is wrong, and what is wrong, as a sentence.
+struct Fault {
+  Stage stage;
+  std::string why;
+};
+/// Runs the plan's programs on a small product, and compares what each stage writes: the panels, the sums of the parts of k, and
+/// every byte of C. Waits for the GPU. Leaves bindings changed. See self_check.cpp.
+/// @returns  the first stage that is wrong; none if all are right
+std::optional<Fault> self_check(Engine::State& state, const Plan& plan);
+
+/// work(products[i]). Its std::invalid_argument says which of the products is meant.
+template <class Work>
+auto work_on(std::span<const Gemm> products, std::size_t i, const Work& work) {
+  try {
+    return work(products[i]);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("product {} of {}: {}", i, products.size(), error.what()));
+  }
+}
 
 /// Bytes of gemm.glsl's `struct Item` in std430: four ints, alpha and beta in the accumulator's type; aligned for each type.
 constexpr std::int64_t item_bytes(Type acc) {

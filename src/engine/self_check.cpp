@@ -1,10 +1,7 @@
 // Checks that the programs of a plan compute the right results on this driver, each stage by itself.
-#include "engine/self_check.hpp"
-
 #include <fmt/core.h>
 
 #include <complex>
-#include <cstring>
 #include <type_traits>
 
 #include "base/elements.hpp"
@@ -17,13 +14,6 @@ namespace glgemm {
 namespace {
 
 using Number = std::complex<double>;
-
-void store(std::byte* to, Type type, Number x) {
-  with_type(type, [&]<class T>(T) {
-    const T value = to_element<T>(x);
-    std::memcpy(to, &value, sizeof value);
-  });
-}
 
 /// A matrix of small integers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
 /// they are added (a float of all ones is NaN), or that show when they are overwritten.
@@ -41,7 +31,7 @@ class Sample {
       };
       const double real = draw();
       values_.emplace_back(real, is_complex(type) ? draw() : 0.0);
-      store(at(i / (rows * columns), i / columns % rows, i % columns), type, values_.back());
+      store_element(at(i / (rows * columns), i / columns % rows, i % columns), type, values_.back());
     }
   }
   Number operator()(std::int64_t item, std::int64_t i, std::int64_t j) const {
@@ -141,12 +131,12 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   const kernels::ProductFamily& family = kernels::product_family(key_.kernel);
   // One more than a tile and one more than a step along k. k is short, since 16-bit results are exact up to 256.
   // A program that reads 16 bytes at a time needs lines of a multiple of them.
-  const bool a_wide = key_.vector_reads != VectorReads::none,
-             b_wide = a_wide && family.vector_operands() == kernels::VectorOperands::a_and_b;
+  const bool a_by_vector = key_.vector_reads != VectorReads::none,
+             b_by_vector = a_by_vector && family.vector_operands() == kernels::VectorOperands::a_and_b;
   const kernels::MaxSizes max = family.max_sizes(key_.kernel);
-  m_ = std::min(block.rows + (b_wide ? 16 : 1), max.m);
-  n_ = std::min(block.columns + (b_wide ? 16 : 1), max.n);
-  k_ = std::min(family.k_step(key_.kernel) + (a_wide ? 16 : 1), max.k);
+  m_ = std::min(block.rows + (b_by_vector ? 16 : 1), max.m);
+  n_ = std::min(block.columns + (b_by_vector ? 16 : 1), max.n);
+  k_ = std::min(family.k_step(key_.kernel) + (a_by_vector ? 16 : 1), max.k);
   items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   const bool one_layout = kernels::is_for_one_layout(key_.kernel);
@@ -157,8 +147,8 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   adds_bias_ = last_.epilogue && (!last_.few_buffers || last_.bias);
   const std::int64_t width_a = turned_a_ ? m_ : k_, width_b = turned_b_ ? k_ : n_;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  a_.emplace(type_, turned_a_ ? k_ : m_, width_a, a_wide ? round_up(width_a, 16) : (width_a | 1) + 2, items_, 1, spoils);
-  b_.emplace(type_, turned_b_ ? n_ : k_, width_b, b_wide ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
+  a_.emplace(type_, turned_a_ ? k_ : m_, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2, items_, 1, spoils);
+  b_.emplace(type_, turned_b_ ? n_ : k_, width_b, b_by_vector ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
   c_.emplace(c_type_, m_, n_, n_ + 3, items_, 3, shows);
   d_.emplace(c_type_, m_, n_, n_, items_, 4, spoils);
   bias_.emplace(c_type_, 1, n_, n_, 1, 5, spoils);
@@ -274,7 +264,7 @@ std::string SmallProduct::wrong_c() {
         if (adds_d_) value += (*d_)(z, i, j);
         if (adds_bias_) value += (*bias_)(0, 0, j);
         if (relu_ && value.real() < 0) value = 0;
-        store(c_->at(z, i, j), c_type_, value);
+        store_element(c_->at(z, i, j), c_type_, value);
       }
   const std::vector<std::byte>& expected = c_->bytes();
   std::vector<std::byte> got(expected.size());

@@ -30,13 +30,13 @@ void WorkBuffers::destroy(const gl::Api& api) noexcept {
 }
 
 void Engine::State::check_usable(const char* what) const {
-  if (released) throw std::invalid_argument(std::string(what) + ": the engine was released or abandoned");
+  if (released) throw std::invalid_argument(fmt::format("{}: the engine was released or abandoned", what));
   check_context(what);
 }
 
 void Engine::State::check_context(const char* what) const {
   check_not_forked(what);
-  if (abandoned) throw std::invalid_argument(std::string(what) + ": the engine was abandoned");
+  if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
   if (released) return;  // the mark is gone with the rest
 #ifdef NDEBUG
   constexpr bool by_default = false;
@@ -44,14 +44,14 @@ void Engine::State::check_context(const char* what) const {
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  if (!is_current()) throw std::invalid_argument(std::string(what) + ": the engine's context is not current on this thread");
+  if (!is_current()) throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
 }
 
 void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
   if (scoped) return;
   if (gl::captures_vertices(api))
-    throw Unsupported(std::string(what) +
-                      ": transform feedback is active, and OpenGL then lets no program be bound: pause or end it first");
+    throw Unsupported(
+        fmt::format("{}: transform feedback is active, and OpenGL then lets no program be bound: pause or end it first", what));
   guard.emplace(api, bindings);
 }
 
@@ -87,8 +87,8 @@ Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   made.begun = std::chrono::steady_clock::now();
   if (cache().on()) {
     // The flags belong to the key since a robust context may compile other programs.
-    made.cache_key = device.vendor + '\n' + device.renderer + '\n' + device.version + '\n' +
-                     std::to_string(gl::context_flags(api)) + '\n' + text;
+    made.cache_key =
+        fmt::format("{}\n{}\n{}\n{}\n{}", device.vendor, device.renderer, device.version, gl::context_flags(api), text);
   }
   if (!load(key, made)) made.program = gl::Program(api, to_string(key), text, cache().on() || listens);
   return programs.emplace(key, std::move(made)).first->second;
@@ -111,14 +111,14 @@ bool Engine::State::load(const ProgramKey& key, Entry& entry) {
   if (std::find(binary_formats_.begin(), binary_formats_.end(), stored->format) != binary_formats_.end())
     program = gl::Program::from_binary(api, to_string(key), stored->format, stored->binary, workgroup(key.kernel));
   if (!program) {
-    log("the driver refuses " + to_string(key) + " from the program cache");
+    log(fmt::format("the driver refuses {} from the program cache", to_string(key)));
     return false;
   }
   entry.program = *program;
   entry.ready = true;
   entry.self_checked = stored->self_checked;
   if (entry.self_checked) entry.cache_key.clear();
-  if (options.log) log("loaded " + to_string(key) + " from the program cache in " + milliseconds_since(entry.begun));
+  if (options.log) log(fmt::format("loaded {} from the program cache in {}", to_string(key), milliseconds_since(entry.begun)));
   return true;
 }
 
@@ -146,8 +146,8 @@ gl::Program& Engine::State::program(const ProgramKey& key) {
   made.messages = messages;
   if (const ProgramStatistics told = parse_statistics(messages);
       options.log && (spills(told) || told.local_bytes.value_or(0) > 0))
-    log("the driver reports that " + to_string(key) +
-        (spills(told) ? " spills: " : " has memory of its own for each invocation: ") + to_string(told));
+    log(fmt::format("the driver reports that {} {}: {}", to_string(key),
+                    spills(told) ? "spills" : "has memory of its own for each invocation", to_string(told)));
   return made.program;
 }
 
@@ -161,7 +161,7 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
     throw;
   }
   found.ready = true;
-  if (options.log) log("compiled " + to_string(key) + " in " + milliseconds_since(found.begun));
+  if (options.log) log(fmt::format("compiled {} in {}", to_string(key), milliseconds_since(found.begun)));
   if (cache().on()) {
     gl::Binary binary = found.program.binary(api);
     cache().store(found.cache_key, {binary.format, false, std::move(binary.bytes)});
@@ -183,25 +183,19 @@ std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std:
 
 std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
   const bool listened = std::exchange(listens, true);
-  const auto end = [&] { listens = listened; };
-  try {
-    program(key);
-    std::optional<std::vector<std::string>>& messages = programs.at(key).messages;
-    if (!messages) {
-      gl::Program again;
-      messages = listen(key, [&]() -> gl::Program& {
-        again = gl::Program(api, to_string(key), text_of(key), true);
-        again.check(api, to_string(key), workgroup(key.kernel));
-        return again;
-      });
-      again.destroy(api);
-    }
-    end();
-    return *messages;
-  } catch (...) {
-    end();
-    throw;
-  }
+  const std::unique_ptr<bool, void (*)(bool*)> at_end(
+      &listens, listened ? [](bool*) {} : [](bool* it) { *it = false; });
+  program(key);
+  std::optional<std::vector<std::string>>& messages = programs.at(key).messages;
+  if (messages) return *messages;
+  gl::Program again;
+  messages = listen(key, [&]() -> gl::Program& {
+    again = gl::Program(api, to_string(key), text_of(key), true);
+    again.check(api, to_string(key), workgroup(key.kernel));
+    return again;
+  });
+  again.destroy(api);
+  return *messages;
 }
 
 void Engine::State::forget() noexcept {

@@ -75,8 +75,7 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<std::shared_ptr<Prepared>> prepared;
   static constexpr std::size_t max_prepared = 64;
   /// Programs that failed their self-check; they are not run again.
-  std::vector<ProgramKey> struck_off;
-  std::vector<std::string> why_struck_off;
+  std::vector<StruckOff> struck_off;
   bool checking = false;  ///< a self-check is under way
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
@@ -92,7 +91,7 @@ struct GLGEMM_HIDDEN Engine::State {
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   /// @throws GlError                this process is a fork of the engine's
   void check_usable(const char* what) const;
-  /// The same for objects that may outlive the engine's release.
+  /// As check_usable(), for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
   /// @throws GlError                this process is a fork of the engine's
   void check_context(const char* what) const;

@@ -27,8 +27,7 @@ std::int64_t host_step(const char* what, const BufferView& view, std::int64_t ld
   const std::int64_t element = element_bytes(view.type);
   if (ld == 0) return bytes;
   if (ld < bytes / element)
-    throw std::invalid_argument(std::string(what) + ": the host's ld is " + std::to_string(ld) + ", below the width " +
-                                std::to_string(bytes / element));
+    throw std::invalid_argument(fmt::format("{}: the host's ld is {}, below the width {}", what, ld, bytes / element));
   return ld * element;
 }
 

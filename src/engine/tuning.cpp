@@ -1,6 +1,8 @@
 // Tables of what a tuner found: reading, writing, and what holds for a device.
 #include <glgemm/tuning.hpp>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,46 +38,45 @@ constexpr std::int64_t max_file_bytes = std::int64_t{4} << 20;
 
 /// A text from a file as a note may have it: not too long, and without what a terminal would obey.
 std::string excerpt(std::string_view text, std::size_t most = 100) {
-  std::string result;
-  for (const char c : text.substr(0, most)) result += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
+  std::string result(text.substr(0, most));
+  const auto obeyed = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
+  std::replace_if(result.begin(), result.end(), obeyed, '?');
   return result + (text.size() > most ? "..." : "");
 }
 std::string in_quotes(std::string_view text) {
-  return '"' + excerpt(text) + '"';
+  return fmt::format("\"{}\"", excerpt(text));
 }
 
-/// What is wrong with an entry, for a note.
-class Malformed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+/// Throws what is wrong with an entry, for a note.
+template <class... Args>
+[[noreturn]] void refuse_entry(fmt::format_string<Args...> text, Args&&... args) {
+  throw std::runtime_error(fmt::format(text, std::forward<Args>(args)...));
+}
 
 const Json* field(const Json& entry, const char* name, bool needed) {
   const auto found = entry.find(name);
   if (found != entry.end()) return &*found;
-  if (needed) throw Malformed(std::string("it has no \"") + name + "\"");
+  if (needed) refuse_entry("it has no \"{}\"", name);
   return nullptr;
 }
 
-std::string text_field(const Json& entry, const char* name, bool needed, std::string otherwise = "") {
-  const Json* const value = field(entry, name, needed);
-  if (!value) return otherwise;
-  if (!value->is_string()) throw Malformed(std::string("its \"") + name + "\" is no text");
+std::string text_field(const Json& entry, const char* name, std::optional<std::string> otherwise = {}) {
+  const Json* const value = field(entry, name, !otherwise);
+  if (!value) return *otherwise;
+  if (!value->is_string()) refuse_entry("its \"{}\" is no text", name);
   std::string text = value->get<std::string>();
   constexpr std::size_t most = 1000;
-  if (text.size() > most || (needed && text.empty()))
-    throw Malformed(std::string("its \"") + name + "\" has " + std::to_string(text.size()) + " bytes");
+  if (text.size() > most || (!otherwise && text.empty())) refuse_entry("its \"{}\" has {} bytes", name, text.size());
   return text;
 }
 
-std::int64_t integer_field(const Json& entry, const char* name, std::int64_t least, std::optional<std::int64_t> otherwise) {
+std::int64_t integer_field(const Json& entry, const char* name, std::int64_t least, std::optional<std::int64_t> otherwise = {}) {
   const Json* const value = field(entry, name, !otherwise);
   if (!value) return *otherwise;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{most}) ||
       value->get<std::int64_t>() < least)
-    throw Malformed(std::string("its \"") + name + "\" is no integer from " + std::to_string(least) + " to " +
-                    std::to_string(most));
+    refuse_entry("its \"{}\" is no integer from {} to {}", name, least, most);
   return value->get<std::int64_t>();
 }
 
@@ -89,39 +90,38 @@ bool is_date(std::string_view text) {
 }
 
 TuningEntry read_entry(const Json& json) {
-  if (!json.is_object()) throw Malformed("it is no object");
+  if (!json.is_object()) refuse_entry("it is no object");
   TuningEntry entry;
-  entry.device = text_field(json, "device", true);
-  entry.driver = text_field(json, "driver", true);
-  entry.processor = text_field(json, "processor", false);
-  entry.shape_class = text_field(json, "class", false);
-  entry.date = text_field(json, "date", true);
-  if (!is_date(entry.date)) throw Malformed("its \"date\" is " + in_quotes(entry.date) + ", not of the form 2026-01-31");
+  entry.device = text_field(json, "device");
+  entry.driver = text_field(json, "driver");
+  entry.processor = text_field(json, "processor", "");
+  entry.shape_class = text_field(json, "class", "");
+  entry.date = text_field(json, "date");
+  if (!is_date(entry.date)) refuse_entry("its \"date\" is {}, not of the form 2026-01-31", in_quotes(entry.date));
   Problem& problem = entry.choice.problem;
-  problem.m = integer_field(json, "m", 1, {});
-  problem.n = integer_field(json, "n", 1, {});
-  problem.k = integer_field(json, "k", 1, {});
+  problem.m = integer_field(json, "m", 1);
+  problem.n = integer_field(json, "n", 1);
+  problem.k = integer_field(json, "k", 1);
   problem.batch = integer_field(json, "batch", 1, 1);
-  problem.type = parse_type(text_field(json, "type", true));
-  problem.c_type = parse_type(text_field(json, "c_type", false, std::string(to_string(accumulator(problem.type)))));
-  const std::string op = text_field(json, "op", true);
+  problem.type = parse_type(text_field(json, "type"));
+  problem.c_type = parse_type(text_field(json, "c_type", std::string(to_string(accumulator(problem.type)))));
+  const std::string op = text_field(json, "op");
   if (op.size() != 2 || op.find_first_not_of("NT") != std::string::npos)
-    throw Malformed("its \"op\" is " + in_quotes(op) + ", not NN, NT, TN or TT");
+    refuse_entry("its \"op\" is {}, not NN, NT, TN or TT", in_quotes(op));
   problem.a.op = op[0] == 'N' ? Op::none : Op::transpose;
   problem.b.op = op[1] == 'N' ? Op::none : Op::transpose;
   problem.a.batch_stride = problem.m * problem.k;
   problem.b.batch_stride = problem.k * problem.n;
   problem.c.batch_stride = problem.m * problem.n;
   validate(problem);
-  entry.choice.kernel = parse_kernel(text_field(json, "kernel", true));
+  entry.choice.kernel = parse_kernel(text_field(json, "kernel"));
   if (const std::string why = kernels::family(entry.choice.kernel).malformed(entry.choice.kernel); !why.empty())
-    throw Malformed(why);
+    refuse_entry("{}", why);
   entry.choice.split_k = integer_field(json, "split_k", 0, 0);
-  if (entry.choice.split_k > problem.k)
-    throw Malformed("k = " + std::to_string(problem.k) + " cannot be split into " + std::to_string(entry.choice.split_k));
+  if (entry.choice.split_k > problem.k) refuse_entry("k = {} cannot be split into {}", problem.k, entry.choice.split_k);
   if (const Json* const gflops = field(json, "gflops", false)) {
     if (!gflops->is_number() || !std::isfinite(gflops->get<double>()) || gflops->get<double>() < 0)
-      throw Malformed("its \"gflops\" is no number from 0 on");
+      refuse_entry("its \"gflops\" is no number from 0 on");
     entry.choice.gflops = gflops->get<double>();
   }
   return entry;
@@ -199,11 +199,11 @@ TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& 
   const Json json = Json::parse(text, nullptr, false);
   const auto found = json.is_object() ? json.find("format") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string()) {
-    notes.push_back("it is not a tuning table, which has \"format\": \"" + std::string(format) + "\"");
+    notes.push_back(fmt::format("it is not a tuning table, which has \"format\": \"{}\"", format));
     return table;
   }
   if (const auto& is = found->get_ref<const std::string&>(); is != format) {
-    notes.push_back("its format is " + in_quotes(is) + ", and this version reads \"" + std::string(format) + "\"");
+    notes.push_back(fmt::format("its format is {}, and this version reads \"{}\"", in_quotes(is), format));
     return table;
   }
   const auto entries = json.find("entries");
@@ -219,7 +219,7 @@ TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& 
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {
-      notes.push_back("entry " + std::to_string(number) + " is left out: " + excerpt(error.what(), 300));
+      notes.push_back(fmt::format("entry {} is left out: {}", number, excerpt(error.what(), 300)));
     }
   }
   return table;
@@ -228,7 +228,7 @@ TuningTable TuningTable::parse(std::string_view text, std::vector<std::string>& 
 TuningTable TuningTable::read(const std::string& name, std::vector<std::string>& notes) {
   const fs::path path = to_path(name);
   const auto refuse = [&](const std::string& why) {
-    notes.push_back("'" + name + "' cannot be read: " + why);
+    notes.push_back(fmt::format("'{}' cannot be read: {}", name, why));
     return TuningTable{};
   };
   std::error_code error;
@@ -237,7 +237,7 @@ TuningTable TuningTable::read(const std::string& name, std::vector<std::string>&
   if (!fs::is_regular_file(status)) return refuse("it is no regular file");
   const std::uintmax_t bytes = fs::file_size(path, error);
   if (error) return refuse(error.message());
-  if (bytes > static_cast<std::uintmax_t>(max_file_bytes)) return refuse("it has " + std::to_string(bytes) + " bytes");
+  if (bytes > static_cast<std::uintmax_t>(max_file_bytes)) return refuse(fmt::format("it has {} bytes", bytes));
   std::string text(static_cast<std::size_t>(bytes), '\0');
   std::ifstream file(path, std::ios::binary);
   if (!file) return refuse("it cannot be opened");
@@ -245,7 +245,7 @@ TuningTable TuningTable::read(const std::string& name, std::vector<std::string>&
   text.resize(static_cast<std::size_t>(file.gcount()));
   std::vector<std::string> found;
   TuningTable table = parse(text, found);
-  for (const std::string& note : found) notes.push_back("'" + name + "': " + note);
+  for (const std::string& note : found) notes.push_back(fmt::format("'{}': {}", name, note));
   return table;
 }
 
@@ -263,7 +263,7 @@ std::string TuningTable::user_path() {
 }
 
 std::string TuningTable::to_json() const {
-  std::string text = "{\"format\": \"" + std::string(format) + "\",\n \"entries\": [";
+  std::string text = fmt::format("{{\"format\": \"{}\",\n \"entries\": [", format);
   const char* separator = "\n";
   for (const TuningEntry& entry : entries_) {
     // A driver's name may be anything.
@@ -295,16 +295,17 @@ std::vector<TunedChoice> TuningTable::choices_for(const DeviceInfo& device, std:
     if (device_name(entry.device) != name) continue;
     const bool same_processor = entry.processor == device.processor, same_driver = entry.driver == device.version;
     if (!same_processor && !entry.processor.empty() && !device.processor.empty())
-      ++stale["for another processor: measured on " + in_quotes(entry.processor) + ", and this is " +
-              in_quotes(device.processor)];
+      ++stale[fmt::format("for another processor: measured on {}, and this is {}", in_quotes(entry.processor),
+                          in_quotes(device.processor))];
     else if (!same_driver && driver_family(entry.driver) != driver_family(device.version))
-      ++stale["stale: measured with the driver " + in_quotes(entry.driver) + ", and this is " + in_quotes(device.version)];
+      ++stale[fmt::format("stale: measured with the driver {}, and this is {}", in_quotes(entry.driver),
+                          in_quotes(device.version))];
     else
       found[(same_processor ? 0U : 2U) + (same_driver ? 0U : 1U)].push_back(entry.choice);
   }
   if (notes)
     for (const auto& [what, count] : stale)
-      notes->push_back(std::to_string(count) + (count == 1 ? " entry is " : " entries are ") + what);
+      notes->push_back(fmt::format("{} {} {}", count, count == 1 ? "entry is" : "entries are", what));
   std::vector<TunedChoice> choices;
   for (const std::vector<TunedChoice>& part : found) choices.insert(choices.end(), part.begin(), part.end());
   return choices;

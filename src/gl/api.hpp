@@ -17,6 +17,12 @@ struct Api : GladGLContext {
   mutable std::unordered_map<GLuint, std::uint64_t> host_times{};
 };
 
+inline GLint integer(const Api& api, GLenum name, GLuint index) {
+  GLint value = 0;
+  api.GetIntegeri_v(name, index, &value);
+  return value;
+}
+
 /// Names an object for debuggers such as RenderDoc.
 inline void label(const Api& api, GLenum kind, GLuint object, std::string_view text) {
   if (api.ObjectLabel) api.ObjectLabel(kind, object, static_cast<GLsizei>(text.size()), text.data());

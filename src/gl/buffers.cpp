@@ -1,6 +1,8 @@
 // Buffers: making them, moving bytes to, from and between them.
 #include "gl/buffers.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -42,7 +44,7 @@ void raise(const Api& api, GLenum error) {
   check_reset(api);  // a lost context gives no buffers either
   // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
   if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
-  throw OutOfMemory("the driver cannot give a buffer of " + std::to_string(bytes) + " bytes", bytes);
+  throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
 /// The size of the buffer that is bound to the target.
@@ -92,7 +94,7 @@ void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* dat
   const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
   if (!mapped) {
     check_reset(api);
-    throw GlError("the driver cannot map " + std::to_string(bytes) + " bytes of a buffer to read them");
+    throw GlError(fmt::format("the driver cannot map {} bytes of a buffer to read them", bytes));
   }
   std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
   api.UnmapBuffer(GL_COPY_READ_BUFFER);

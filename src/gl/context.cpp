@@ -1,6 +1,8 @@
 // A context: loading its functions, asking for its limits, marking it.
 #include "gl/context.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,12 +22,6 @@ std::string text(const Api& api, GLenum name) {
 std::int64_t integer(const Api& api, GLenum name) {
   GLint64 value = 0;
   api.GetInteger64v(name, &value);
-  return value;
-}
-
-std::int64_t integer(const Api& api, GLenum name, GLuint index) {
-  GLint value = 0;
-  api.GetIntegeri_v(name, index, &value);
   return value;
 }
 
@@ -70,8 +66,8 @@ Context load(GetProcAddress get_proc_address) {
   api->es = found.starts_with("OpenGL ES");
   const int version = (api->es ? gladLoadGLES2Context : gladLoadGLContext)(api.get(), get_proc_address);
   if (version < (api->es ? GLAD_MAKE_VERSION(3, 1) : GLAD_MAKE_VERSION(4, 3)))
-    throw Unsupported("Engine: the context has " + (api->es ? found : "OpenGL " + found) +
-                      "; OpenGL 4.3, OpenGL ES 3.1 or newer is needed");
+    throw Unsupported(fmt::format("Engine: the context has {}{}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed",
+                                  api->es ? "" : "OpenGL ", found));
   if (api->es) adopt_extensions(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
   return Context(std::move(api));
@@ -156,12 +152,12 @@ void check_reset(const Api& api) {
   const auto status = api.GetGraphicsResetStatus      ? api.GetGraphicsResetStatus()
                       : api.GetGraphicsResetStatusARB ? api.GetGraphicsResetStatusARB()
                                                       : GLenum{GL_NO_ERROR};
-  if (status != GL_NO_ERROR) throw DeviceLost("the OpenGL context was reset (status " + std::to_string(status) + ")");
+  if (status != GL_NO_ERROR) throw DeviceLost(fmt::format("the OpenGL context was reset (status {})", status));
 }
 
 void ContextMark::place(const Api& api) {
   static std::atomic<std::uint64_t> marks = 0;
-  label_ = "glgemm engine " + std::to_string(++marks);
+  label_ = fmt::format("glgemm engine {}", ++marks);
   api.GenProgramPipelines(1, &pipeline_);
   api.ActiveShaderProgram(pipeline_, 0);  // a name becomes an object when it is first used
   label(api, GL_PROGRAM_PIPELINE, pipeline_, label_);

@@ -31,7 +31,7 @@ Context load(GetProcAddress get_proc_address);
 DeviceInfo device_info(const Api& api);
 Limits query_limits(const Api& api, const DeviceInfo& device);
 
-/// GL_CONTEXT_FLAGS: whether the context is robust, for debugging, and the like.
+/// GL_CONTEXT_FLAGS, such as whether the context is robust or for debugging.
 int context_flags(const Api& api);
 /// Whether the driver compiles a program while the host goes on.
 bool compiles_in_background(const Api& api);

@@ -1,6 +1,8 @@
 // What drivers' compilers say of a program, read from their own words. This file does not call OpenGL.
 #include "gl/program_statistics.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -123,7 +125,7 @@ std::optional<ProgramStatistics> parse_message(std::string_view message) {
   const bool amd = message.starts_with("Shader Stats"), says_stage = amd && stage != std::string_view::npos;
   if (says_stage && !message.substr(stage).starts_with(" (CS")) return std::nullopt;
   // A space before the first label, and a comma behind the last.
-  const std::string text = " " + std::string(message) + ",";
+  const std::string text = fmt::format(" {},", message);
   ProgramStatistics statistics;
   for (const Field& field : format->fields) {
     const std::size_t at = text.find(field.label);
@@ -187,8 +189,7 @@ bool spills(const ProgramStatistics& statistics) noexcept {
 std::string to_string(const ProgramStatistics& statistics) {
   std::string text;
   for (const auto& [name, member] : members)
-    if (const Value& value = statistics.*member)
-      text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(*value);
+    if (const Value& value = statistics.*member) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, *value);
   return text;
 }
 

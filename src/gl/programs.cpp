@@ -1,10 +1,12 @@
 // Compute programs: compiling or loading them, their uniforms, their dispatches.
 #include "gl/programs.hpp"
-#include "base/elements.hpp"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
 
+#include "base/elements.hpp"
 #include "gl/api.hpp"
 
 namespace glgemm::gl {
@@ -43,7 +45,7 @@ Program::Program(const Api& api, std::string_view name, const std::string& sourc
   if (keep_binary) api.ProgramParameteri(id_, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   api.LinkProgram(id_);
   api.DeleteShader(shader);  // lives on until it is detached
-  label(api, GL_PROGRAM, id_, "glgemm " + std::string(name));
+  label(api, GL_PROGRAM, id_, fmt::format("glgemm {}", name));
 }
 
 std::optional<Program> Program::from_binary(const Api& api, std::string_view name, unsigned format,
@@ -59,7 +61,7 @@ std::optional<Program> Program::from_binary(const Api& api, std::string_view nam
     program.destroy(api);
     return std::nullopt;
   }
-  label(api, GL_PROGRAM, program.id_, "glgemm " + std::string(name));
+  label(api, GL_PROGRAM, program.id_, fmt::format("glgemm {}", name));
   return program;
 }
 
@@ -98,14 +100,13 @@ void Program::check(const Api& api, std::string_view name, std::array<int, 3> wo
   if (log.empty()) {
     std::array<GLint, 3> linked{};
     api.GetProgramiv(id_, GL_COMPUTE_WORK_GROUP_SIZE, linked.data());
-    const auto text = [](const std::array<int, 3>& size) {
-      return std::to_string(size[0]) + "x" + std::to_string(size[1]) + "x" + std::to_string(size[2]);
-    };
-    if (linked != workgroup) log = "the shader's workgroup is " + text(linked) + " and not " + text(workgroup);
+    const auto size_text = [](const std::array<int, 3>& size) { return fmt::format("{}x{}x{}", size[0], size[1], size[2]); };
+    if (linked != workgroup)
+      log = fmt::format("the shader's workgroup is {} and not {}", size_text(linked), size_text(workgroup));
   }
   if (log.empty()) return;
   destroy(api);
-  throw GlError("kernel " + std::string(name) + ": " + log);
+  throw GlError(fmt::format("kernel {}: {}", name, log));
 }
 
 void Program::use(const Api& api) const {

@@ -12,19 +12,13 @@ GLint integer(const Api& api, GLenum name) {
   return value;
 }
 
-GLint integer(const Api& api, GLenum name, GLuint index) {
-  GLint value = 0;
-  api.GetIntegeri_v(name, index, &value);
-  return value;
-}
-
 GLint64 long_integer(const Api& api, GLenum name, GLuint index) {
   GLint64 value = 0;
   api.GetInteger64i_v(name, index, &value);
   return value;
 }
 
-/// The object if it is one still, else 0. `is`: glIsBuffer or the like.
+/// The object if it still exists, else 0. `is` is glIsBuffer, glIsTexture and so on.
 template <class Is>
 GLuint living(Is is, int object) {
   const auto name = static_cast<GLuint>(object);

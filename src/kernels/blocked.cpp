@@ -1,6 +1,5 @@
 // blocked.comp: tiles in shared memory and registers, for GPUs.
 #include "base/rounding.hpp"
-#include "base/text.hpp"
 #include "kernels/family.hpp"
 #include "kernels/kernels.hpp"
 
@@ -50,48 +49,28 @@ struct Fit {
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
 Fit fit_of(DeviceClass device) {
-  switch (device) {
-    case DeviceClass::amd_rdna1:
-    case DeviceClass::amd_rdna2:
-    case DeviceClass::amd_rdna3:
-    case DeviceClass::amd_rdna4:
-      return {192, 16, 1, 96};
-    case DeviceClass::amd_gcn:
-    case DeviceClass::amd_vega:
-    case DeviceClass::nvidia_kepler:
-    case DeviceClass::nvidia_maxwell:
-    case DeviceClass::nvidia_pascal:
-    case DeviceClass::nvidia_volta:
-    case DeviceClass::nvidia_turing:
-    case DeviceClass::nvidia_ampere:
-    case DeviceClass::nvidia_ada:
-    case DeviceClass::nvidia_hopper:
-    case DeviceClass::nvidia_blackwell:
-      return {140, 16, 1, 0};
-    case DeviceClass::apple_m1:
-      return {96, 16, 1, 0, 0, 32};
-    case DeviceClass::adreno_7xx:
-    case DeviceClass::adreno_8xx:
-      return {108, 8, 1, 48};
-    case DeviceClass::adreno_5xx:
-    case DeviceClass::adreno_6xx:
-      return {72, 8, 1, 32, 8};
-    case DeviceClass::intel_gen7:
-      return {56, 0, 2, 16};
-    case DeviceClass::intel_gen8:
-    case DeviceClass::intel_gen9:
-    case DeviceClass::intel_gen11:
-    case DeviceClass::intel_gen12:
-      return {56, 32, 2, 0};
-    case DeviceClass::intel_xe_hpg:
-    case DeviceClass::intel_xe2:
-      return {56, 32, 2, 24};
-    default:
-      return {56, 16, 2, 16};
-  }
+  using enum DeviceClass;
+  struct Row {
+    DeviceClass first, last;
+    Fit fit;
+  };
+  static constexpr Row rows[] = {
+      {amd_gcn, amd_vega, {140, 16, 1, 0}},
+      {amd_rdna1, amd_rdna4, {192, 16, 1, 96}},
+      {nvidia_kepler, nvidia_blackwell, {140, 16, 1, 0}},
+      {intel_gen7, intel_gen7, {56, 0, 2, 16}},
+      {intel_gen8, intel_gen12, {56, 32, 2, 0}},
+      {intel_xe_hpg, intel_xe2, {56, 32, 2, 24}},
+      {apple_m1, apple_m1, {96, 16, 1, 0, 0, 32}},
+      {adreno_5xx, adreno_6xx, {72, 8, 1, 32, 8}},
+      {adreno_7xx, adreno_8xx, {108, 8, 1, 48}},
+  };
+  for (const Row& row : rows)
+    if (is_between(device, row.first, row.last)) return row.fit;
+  return {56, 16, 2, 16};
 }
 
-/// What an invocation needs of that.
+/// The registers that an invocation needs, counted as in Fit.
 std::int64_t fitting_registers(const Blocked& k, Type type, bool pairs, const Fit& fit) {
   constexpr std::int64_t complex = 16;  // for the parts of a product
   const std::int64_t words = element_bytes(accumulator(type)) / 4;
@@ -108,13 +87,12 @@ bool make_fit(Blocked& k, Type type, bool pairs, const Fit& fit) {
   return k.block_k > 0 && fitting_registers(k, type, pairs, fit) <= fit.registers;
 }
 
-/// About how many instructions an element costs that is not as it is summed, by the same compilers. Adreno's moves registers for
-/// halves.
+/// About how many instructions decode an element whose type is not that of its sums, by the same compilers. The compiler for
+/// Adreno moves registers for halves.
 double decoding(Type type, DeviceClass device) {
   if (type == accumulator(type)) return 0;
   if (!unpacks_halves(type)) return 1;
-  const bool moves = device == DeviceClass::adreno_5xx || device == DeviceClass::adreno_6xx ||
-                     device == DeviceClass::adreno_7xx || device == DeviceClass::adreno_8xx;
+  const bool moves = is_between(device, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx);
   return element_bytes(type) == 1 || moves ? 8 : 1;
 }
 
@@ -126,11 +104,10 @@ constexpr About about{.name = "blocked",
 
 class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Blocked& k) const override {
-    if (k.step_k > k.block_k)
-      return "blocked: step_k=" + std::to_string(k.step_k) + " is more than block_k=" + std::to_string(k.block_k);
+    if (k.step_k > k.block_k) return fmt::format("blocked: step_k={} is more than block_k={}", k.step_k, k.block_k);
     if (invocations(k) >= 16 && invocations(k) <= 1024) return {};
-    return "blocked: blocks of " + size_text(k.block_m, k.block_n) + " in tiles of " + size_text(k.tile_m, k.tile_n) + " make " +
-           std::to_string(invocations(k)) + " invocations, and 16 to 1024 can be";
+    return fmt::format("blocked: blocks of {}x{} in tiles of {}x{} make {} invocations, and 16 to 1024 can be", k.block_m,
+                       k.block_n, k.tile_m, k.tile_n, invocations(k));
   }
   std::vector<Macro> derived_macros(const Blocked& k) const override { return {{"WORKGROUP", invocations(k)}}; }
 
@@ -139,11 +116,11 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const Blocked k = read(kernel);
     const auto per_vector = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
     if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_vector * invocations(k))
-      return to_string(kernel) + ": " + std::to_string(invocations(k)) +
-             " invocations would load more than 16 vectors each for a block";
+      return fmt::format("{}: {} invocations would load more than 16 vectors each for a block", to_string(kernel),
+                         invocations(k));
     if (k.tile_m * k.tile_n > 64 * per_vector)
-      return to_string(kernel) + ": a tile of " + size_text(k.tile_m, k.tile_n) + " is too large for " +
-             std::string(to_string(problem.type));
+      return fmt::format("{}: a tile of {}x{} is too large for {}", to_string(kernel), k.tile_m, k.tile_n,
+                         to_string(problem.type));
     return {};
   }
 

@@ -39,8 +39,8 @@ namespace glgemm::kernels {
 /// A macro of a program and its value.
 using Macro = std::pair<std::string, int>;
 
-/// Which operands a family reads 16 bytes at a time, where they are aligned. A program that reads both is compiled for how they
-/// lie.
+/// Which operands a family reads as vectors of 16 bytes, where they are aligned. A program that reads both is compiled for one
+/// layout of each.
 enum class VectorOperands { none, a, a_and_b };
 
 /// What holds for all kernels of a family.
@@ -91,7 +91,7 @@ class Family {
 /// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 
-/// Iterations of loops, those inside included: nothing promises that a driver unrolls any.
+/// Iterations of loops, those of inner loops included: nothing promises that a driver unrolls any.
 struct Loops {
   std::int64_t outside;    ///< the loop along k
   std::int64_t of_a_step;  ///< along k
@@ -151,7 +151,7 @@ class ProductFamily : public Family {
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
   /// The kernels that the cost model weighs for a problem on such a device.
   virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const = 0;
-  /// Those that the tuner tries. Neither list needs to leave out what `why_not` refuses.
+  /// The kernels that the tuner tries. Neither list needs to leave out what `why_not` refuses.
   virtual std::vector<Kernel> space(const Problem& problem, const Limits& limits) const = 0;
 
   // These follow from what the others say, for every program that includes gemm.glsl.
@@ -166,6 +166,11 @@ class ProductFamily : public Family {
 /// Whether an operand's lines begin at multiples of 16 bytes and end at one: what a binding or an image holds in part cannot be
 /// read. `length` is that of a line in a piece, `all` that in the whole operand.
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all);
+
+/// Whether more than alpha and beta may apply to an element of C.
+inline bool has_epilogue(const Problem& problem) {
+  return problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
+}
 
 /// Whether C^T is written row after row, and C is not: what writes rows of C would rather run the transposed product.
 inline bool has_columns(const Problem& problem) {
@@ -274,5 +279,16 @@ class FamilyOf : public Base {
     return this->kernel_of(array);
   }
 };
+
+// The table of families: table.cpp.
+
+/// The families that multiply, in the table's order: the plainest is last.
+const std::vector<const ProductFamily*>& product_families();
+/// All families: first those that multiply, then those of the steps beside a product.
+const std::vector<const Family*>& families();
+
+const Family& family(const Kernel& kernel) noexcept;
+/// @throws std::invalid_argument  the kernel is that of a step beside a product
+const ProductFamily& product_family(const Kernel& kernel);
 
 }  // namespace glgemm::kernels

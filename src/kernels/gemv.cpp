@@ -27,16 +27,8 @@ constexpr Parameter<Gemv> list[] = {
 /// The most elements of B that an invocation reads of a step. The compilers for Adreno load all of them ahead, however few the
 /// text keeps at a time.
 int max_step_of_b(const Limits& limits) {
-  switch (limits.device_class) {
-    case DeviceClass::adreno_5xx:
-    case DeviceClass::adreno_6xx:
-      return 32;
-    case DeviceClass::adreno_7xx:
-    case DeviceClass::adreno_8xx:
-      return 64;
-    default:
-      return 128;
-  }
+  if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return 32;
+  return is_between(limits.device_class, DeviceClass::adreno_7xx, DeviceClass::adreno_8xx) ? 64 : 128;
 }
 
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
@@ -65,7 +57,7 @@ constexpr About about{.name = "gemv",
 class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Gemv& k) const override {
     if (k.lanes_k <= k.workgroup) return {};
-    return "gemv: lanes_k=" + std::to_string(k.lanes_k) + " is more than workgroup=" + std::to_string(k.workgroup);
+    return fmt::format("gemv: lanes_k={} is more than workgroup={}", k.lanes_k, k.workgroup);
   }
 
   MaxSizes max_sizes(const Kernel&) const override { return {}; }

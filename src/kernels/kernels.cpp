@@ -1,11 +1,15 @@
 // What follows from what the families say: the public functions of kernels, and those that the library uses.
 #include "kernels/kernels.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <stdexcept>
+#include <tuple>
 
+#include "base/text.hpp"
 #include "kernels/shaders.hpp"
 
 namespace glgemm {
@@ -17,30 +21,13 @@ using kernels::ProductFamily;
 
 namespace {
 
-/// The names of these kernels or parameters, for people.
-template <class List, class Name>
-std::string names_of(const List& list, Name name_of) {
-  std::string text;
-  for (const auto& each : list) text += (text.empty() ? "" : ", ") + std::string(name_of(each));
-  return text;
-}
-
-std::invalid_argument no_parameter(const Kernel& kernel, std::string_view name) {
-  return std::invalid_argument("kernel " + std::string(glgemm::name(kernel)) + " has no parameter \"" + std::string(name) +
-                               "\"; it has " + names_of(parameters(kernel), [](const auto& each) { return each.name; }));
-}
-
-/// The place of a parameter in the family's list, or none.
-std::optional<std::size_t> find_parameter(const std::vector<KernelParameter>& list, std::string_view name) {
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i].name == name) return i;
-  return {};
-}
-
+/// The place of a parameter in the family's list.
 std::size_t place_of(const Kernel& kernel, std::string_view name) {
   const std::vector<KernelParameter> list = parameters(kernel);
-  if (const auto found = find_parameter(list, name)) return *found;
-  throw no_parameter(kernel, name);
+  const auto found = std::find_if(list.begin(), list.end(), [&](const KernelParameter& each) { return each.name == name; });
+  if (found != list.end()) return static_cast<std::size_t>(found - list.begin());
+  throw std::invalid_argument(fmt::format("kernel {} has no parameter \"{}\"; it has {}", glgemm::name(kernel), name,
+                                          names_of(list, &KernelParameter::name)));
 }
 
 /// Reads "name=value,name=value" into the kernel's parameters.
@@ -51,14 +38,13 @@ void parse_parameters(std::string_view text, Kernel& kernel) {
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     const std::string_view key = item.substr(0, item.find('='));
     const std::string_view value = key.size() < item.size() ? item.substr(key.size() + 1) : std::string_view{};
-    const auto found = find_parameter(list, key);
-    if (!found) throw no_parameter(kernel, key);
+    const std::size_t place = place_of(kernel, key);
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc{} || end != value.data() + value.size())
-      throw std::invalid_argument("kernel " + std::string(name(kernel)) + ": \"" + std::string(value) + "\" is not a value for " +
-                                  std::string(key) + ", which is " + list[*found].legal_text);
-    Family::set(kernel, *found, number);
+      throw std::invalid_argument(
+          fmt::format("kernel {}: \"{}\" is not a value for {}, which is {}", name(kernel), value, key, list[place].legal_text));
+    Family::set(kernel, place, number);
   }
 }
 
@@ -86,7 +72,7 @@ std::string to_string(const Kernel& kernel) {
   char separator = ':';
   const std::vector<KernelParameter> list = parameters(kernel);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    text += separator + std::string(list[i].name) + '=' + std::to_string(Family::value(kernel, i));
+    text += fmt::format("{}{}={}", separator, list[i].name, Family::value(kernel, i));
     separator = ',';
   }
   return text;
@@ -99,8 +85,7 @@ Kernel parse_kernel(std::string_view text) {
     if (wanted.size() < text.size()) parse_parameters(text.substr(wanted.size() + 1), kernel);
     return kernel;
   }
-  throw std::invalid_argument("unknown kernel \"" + std::string(text) +
-                              "\"; known kernels: " + names_of(kernel_table(), [](const Kernel& each) { return name(each); }));
+  throw std::invalid_argument(fmt::format("unknown kernel \"{}\"; known kernels: {}", text, names_of(kernel_table(), &name)));
 }
 
 std::vector<KernelParameter> parameters(const Kernel& kernel) {
@@ -139,63 +124,51 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
   const std::array<int, 3> size = its.workgroup(kernel);
   const int invocations = size[0] * size[1] * size[2];
   if (invocations > limits.workgroup_invocations)
-    return who + " needs workgroups of " + std::to_string(invocations) + " invocations; the driver allows " +
-           std::to_string(limits.workgroup_invocations);
+    return fmt::format("{} needs workgroups of {} invocations; the driver allows {}", who, invocations,
+                       limits.workgroup_invocations);
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (size[axis] > limits.workgroup_size[axis])
-      return who + " needs workgroups of " + std::to_string(size[axis]) + " invocations along " + "xyz"[axis] +
-             "; the driver allows " + std::to_string(limits.workgroup_size[axis]);
+      return fmt::format("{} needs workgroups of {} invocations along {}; the driver allows {}", who, size[axis], "xyz"[axis],
+                         limits.workgroup_size[axis]);
   if (const std::int64_t bytes = its.shared_bytes(kernel, problem.type); bytes > limits.shared_bytes)
-    return who + " needs " + std::to_string(bytes) + " bytes of shared memory; the driver has " +
-           std::to_string(limits.shared_bytes);
+    return fmt::format("{} needs {} bytes of shared memory; the driver has {}", who, bytes, limits.shared_bytes);
   if (its.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
     return who + " reads panels as an image, and the driver has no buffer textures for that";
   const kernels::MaxSizes max = its.max_sizes(kernel);
-  const auto too_large = [&](char letter, std::int64_t value, std::int64_t most) {
-    return value <= most ? std::string()
-                         : who + " is for " + letter + " of at most " + std::to_string(most) + ", and " + letter + " is " +
-                               std::to_string(value);
-  };
-  for (std::string reason :
-       {too_large('m', problem.m, max.m), too_large('n', problem.n, max.n), too_large('k', problem.k, max.k)})
-    if (!reason.empty()) return reason;
+  for (const auto& [letter, value, most] :
+       {std::tuple{'m', problem.m, max.m}, std::tuple{'n', problem.n, max.n}, std::tuple{'k', problem.k, max.k}})
+    if (value > most) return fmt::format("{} is for {} of at most {}, and {} is {}", who, letter, most, letter, value);
   return its.cannot(problem, kernel, limits);
 }
 
 std::string to_string(const ProgramKey& key) {
-  std::string text = to_string(key.kernel) + ' ' + std::string(to_string(key.type));
-  if (key.c_type != key.type) text += "->" + std::string(to_string(key.c_type));
-  if (key.epilogue) text += " epilogue";
-  if (key.items) text += " items";
-  if (key.parts) text += " parts";
-  if (key.vector_reads != VectorReads::none) text += key.vector_reads == VectorReads::image ? " wide image" : " wide";
-  if (key.halves_by_integers) text += " halves by integers";
-  if (key.few_buffers) text += " few buffers";
-  if (key.residual) text += " residual";
-  if (key.bias) text += " bias";
-  if (key.a_along_k) text += " A along k";
-  if (key.b_along_k) text += " B along k";
-  if (key.precision != Precision::standard) text += ' ' + std::string(to_string(key.precision));
-  if (key.doubles) text += " by doubles";
+  std::string text = fmt::format("{} {}", to_string(key.kernel), to_string(key.type));
+  if (key.c_type != key.type) text += fmt::format("->{}", to_string(key.c_type));
+  for (const auto& [has, what] :
+       std::initializer_list<std::pair<bool, std::string_view>>{{key.epilogue, "epilogue"},
+                                                                {key.items, "items"},
+                                                                {key.parts, "parts"},
+                                                                {key.vector_reads == VectorReads::storage, "wide"},
+                                                                {key.vector_reads == VectorReads::image, "wide image"},
+                                                                {key.halves_by_integers, "halves by integers"},
+                                                                {key.few_buffers, "few buffers"},
+                                                                {key.residual, "residual"},
+                                                                {key.bias, "bias"},
+                                                                {key.a_along_k, "A along k"},
+                                                                {key.b_along_k, "B along k"},
+                                                                {key.precision != Precision::standard, to_string(key.precision)},
+                                                                {key.doubles, "by doubles"}})
+    if (has) text += fmt::format(" {}", what);
   return text;
 }
 
 std::string source(const ProgramKey& key, ShadingLanguage language) {
   const std::string_view text = shaders::text(name(key.kernel));
   const std::size_t first_line_end = text.find('\n') + 1;  // #version must stay first
-  std::string result;
-  switch (language) {
-    case ShadingLanguage::glsl_430:
-      result = text.substr(0, first_line_end);
-      break;
-    case ShadingLanguage::essl_310:
-      result = "#version 310 es\n";
-      break;
-    case ShadingLanguage::essl_320:
-      result = "#version 320 es\n";
-      break;
-  }
-  for (const auto& [macro, value] : kernels::macros(key)) result += "#define " + macro + ' ' + std::to_string(value) + '\n';
+  std::string result(language == ShadingLanguage::essl_310   ? "#version 310 es\n"
+                     : language == ShadingLanguage::essl_320 ? "#version 320 es\n"
+                                                             : text.substr(0, first_line_end));
+  for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
   return result += text.substr(first_line_end);
 }
@@ -350,14 +323,14 @@ bool Legal::has(int value) const {
 
 std::string Legal::text() const {
   const std::vector<int> all = values();
-  const std::string range = std::to_string(min) + " to " + std::to_string(max);
+  const std::string range = fmt::format("{} to {}", min, max);
   if (all.size() > 5)
     return multiple_of == 0  ? "a power of two from " + range
-           : multiple_of > 1 ? "a multiple of " + std::to_string(multiple_of) + " from " + range
+           : multiple_of > 1 ? fmt::format("a multiple of {} from {}", multiple_of, range)
                              : range;
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + std::to_string(all[i]);
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == all.size() ? " or " : ", ", all[i]);
   return text;
 }
 

@@ -9,8 +9,8 @@
 #include <glgemm/plan.hpp>
 
 #include "base/rounding.hpp"
+#include "kernels/family.hpp"
 #include "kernels/interface.hpp"
-#include "kernels/table.hpp"
 
 namespace glgemm::kernels {
 
@@ -30,24 +30,24 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer);
 Kernel pack();
 Kernel reduce();
 
-/// The p of an invocation of pack.comp: its STEP.
+/// How many p an invocation of pack.comp takes: its STEP.
 constexpr std::int64_t pack_step = 4;
 /// Each part of the workspace begins at a multiple of this, which is one of every driver's alignment of storage buffers and
 /// buffer textures.
 constexpr std::int64_t workspace_alignment = 256;
-/// What a part of the workspace takes up.
+/// What a part of the workspace takes up, up to the next part.
 constexpr std::int64_t workspace_aligned(std::int64_t bytes) {
   return round_up(bytes, workspace_alignment);
 }
-/// What the parts of a workspace may take up beside what is in them.
+/// The most bytes that a workspace has between its parts.
 constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
-/// An operand of the caller's is read as an image from this size on, where the kernel does not say: to have OpenGL see it as one
-/// takes about as long as what that saves on a smaller one.
+/// The least bytes of a caller's operand that is read as an image, where the kernel does not say. To make an image of a smaller
+/// one takes about as long as the image saves.
 constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
-/// How many of its invocations lie along the rows of an operand of that many vectors.
+/// How many invocations of a workgroup of pack.comp lie along the rows of an operand of that many vectors.
 std::int64_t pack_lanes(std::int64_t vectors);
 
-/// The bytes of a sum on its way.
+/// The bytes of a sum in the workspace.
 constexpr std::int64_t sum_bytes(Type type, Precision precision) {
   return element_bytes(accumulator(type)) * (precision == Precision::extended ? 2 : 1);
 }

@@ -84,9 +84,6 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 
  private:
-  static bool has_epilogue(const Problem& problem) {
-    return problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
-  }
   /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
   static bool writes_vectors(const Problem& problem, std::int64_t per_vector) {
     return problem.c_type == accumulator(problem.type) && !has_epilogue(problem) && strides(problem, Role::c).column == 1 &&

@@ -1,12 +1,12 @@
 // What the parts of a kernel's inner loop cost.
 //
-// Every kernel is counted in the same coin: what one step along k takes a group of invocations that run in step (a CPU's vector
-// of 8, a GPU's of 32), from the loads, multiply-adds and barriers that its inner loop is made of. The CPU's prices are
+// Every kernel is counted in one unit: the time that one step along k takes a group of invocations that run in step (a CPU's
+// vector of 8, a GPU's of 32). It is the sum of the loads, multiply-adds and barriers of its inner loop. The CPU's prices are
 // nanoseconds measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over
-// the invocations and one from an image is not. The GPU's are rough ones for a device whose compute units read a byte of shared
-// memory, and whose memory gives a twentieth of one, in the time of a multiply-add; other classes of devices scale them. What a
-// device really likes is for the tuner to find out; the model decides where there is no tuning. Only ratios matter, but for the
-// costs of dispatches and compilation, which decide small products.
+// the invocations and one from an image is not. The GPU's prices are rough ones. They are for a device that reads, in the time of
+// a multiply-add, a byte of shared memory and a twentieth of a byte of its memory; other classes of devices scale them. The model
+// decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide small
+// products.
 #pragma once
 
 #include <algorithm>
@@ -53,8 +53,8 @@ inline double multiply_adds(Type type, const Limits& limits) {
   return (is_complex(type) ? 4 : 1) * (doubles ? 1 / traits(limits).f64_rate : 1);
 }
 
-/// Whether the driver emulates the doubles of the type. Each multiply-add that is written out is compiled for seconds then, and
-/// more than one sum for an invocation does not stay in registers.
+/// Whether the driver emulates the doubles of the type. It then compiles each multiply-add that is written out for seconds, and
+/// keeps no more than one sum of an invocation in registers.
 inline bool emulates_doubles(Type type, const Limits& limits) {
   return needs_f64(type) && !limits.cpu && traits(limits).f64_rate <= emulated_f64_rate;
 }

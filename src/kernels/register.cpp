@@ -34,8 +34,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const int tile_n = read(kernel).tile_n;
     if (tile_n * element_bytes(accumulator(problem.type)) >= 16) return {};
-    return to_string(kernel) + ": " + std::to_string(tile_n) + " columns of " + std::string(to_string(problem.type)) +
-           " are less than 16 bytes";
+    return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), tile_n, to_string(problem.type));
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {

@@ -25,8 +25,8 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
     const std::int64_t blocks = ceil_div(problem.m, k.tile_m) * ceil_div(problem.n, k.tile_n);
     const std::int64_t most = std::min(limits.groups[0], limits.groups_product) * k.workgroup;
     if (blocks <= most) return {};
-    return to_string(kernel) + " needs " + std::to_string(blocks) + " invocations for an item; the driver allows " +
-           std::to_string(most) + " in one dispatch";
+    return fmt::format("{} needs {} invocations for an item; the driver allows {} in one dispatch", to_string(kernel), blocks,
+                       most);
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }

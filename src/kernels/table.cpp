@@ -1,5 +1,5 @@
 // The table of families: one line for each. All else that is known of NAME stands in src/kernels/NAME.cpp and shaders/NAME.comp.
-#include "kernels/table.hpp"
+#include "kernels/family.hpp"
 
 #include <stdexcept>
 
@@ -43,7 +43,7 @@ const Family& family(const Kernel& kernel) noexcept {
 const ProductFamily& product_family(const Kernel& kernel) {
   const auto index = static_cast<std::size_t>(Family::index(kernel));
   if (index < product_families().size()) return *product_families()[index];
-  throw std::invalid_argument("kernel " + to_string(kernel) + " is for a step beside a product, and multiplies nothing");
+  throw std::invalid_argument(fmt::format("kernel {} is for a step beside a product, and multiplies nothing", to_string(kernel)));
 }
 
 Kernel Family::kernel_of(const std::array<int, Kernel::max_parameters>& values) const {

@@ -16,8 +16,8 @@
 #include "base/text.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/cost_model.hpp"
-#include "plan/cut.hpp"
-#include "plan/limits.hpp"
+#include "plan/piece.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
@@ -48,9 +48,9 @@ Precision planned(Precision asked, const Problem& problem) {
 
 std::string why_planned(Precision asked, const Problem& problem) {
   if (asked == planned(asked, problem)) return {};
-  return std::string(to_string(asked)) + (is_integer(problem.type)
-                                              ? " is standard here: products of integers are exact in any order"
-                                              : " is standard here: OpenGL itself computes in no type narrower than f32");
+  return fmt::format("{} is standard here: {}", to_string(asked),
+                     is_integer(problem.type) ? "products of integers are exact in any order"
+                                              : "OpenGL itself computes in no type narrower than f32");
 }
 
 /// @throws Unsupported  the precision is not for this product, or not for this driver
@@ -146,7 +146,7 @@ void Chooser::force(const Kernel& kernel) {
   consider(kernel, By::caller, options_.split_k);
 }
 
-/// What was tuned for the like of the problem; then the others, the fastest by the cost model first.
+/// First the kernels that were tuned for problems near this one, then the others, the fastest by the cost model first.
 void Chooser::collect() {
   for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
@@ -214,7 +214,7 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   validate(limits);
   if (options.slice_columns < 0 || options.slice_rows < 0)
     throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.slice_columns, options.slice_rows));
-  if (options.split_k < 0) throw std::invalid_argument("make_plan: k in " + std::to_string(options.split_k) + " parts");
+  if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
   if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
     throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(problem.type)));
   return Chooser(problem, limits, options).choose(why);

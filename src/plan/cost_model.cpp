@@ -12,8 +12,8 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const kernels::Prices price = kernels::prices(limits);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = number(problem.m), n = number(problem.n), k = number(problem.k), batch = number(problem.batch);
-  const double wide = number(element_bytes(accumulator(problem.type))) / 4;
-  const double per_vector = 4 / wide;
+  const double words = number(element_bytes(accumulator(problem.type))) / 4;
+  const double per_vector = 4 / words;
   const std::array<int, 3> size = workgroup(kernel);
   const double invocations = size[0] * size[1];
   const double vectors = std::ceil(invocations / price.lanes);

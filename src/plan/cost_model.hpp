@@ -9,12 +9,12 @@ namespace glgemm {
 /// over `runs`.
 double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs);
 
-/// How many times as long a product takes with that precision. What is added to two floats is some 25 operations in place of one.
+/// How many times as long a product takes with that precision. To add to a sum of two floats takes about 25 operations.
 inline double slowdown(Precision precision, bool doubles) {
   return precision != Precision::extended ? 1 : doubles ? 2 : 8;
 }
 
-/// The same of a plan.
+/// The seconds that a plan is expected to take.
 inline double expected_seconds(const Plan& plan, const Limits& limits, double runs) {
   return slowdown(plan.precision, plan.doubles) *
          expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs);

@@ -1,5 +1,5 @@
 // Cutting a product into pieces: one pass for each limit that a piece has to respect.
-#include "plan/cut.hpp"
+#include "plan/piece.hpp"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,6 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
-#include "plan/piece.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
@@ -47,8 +46,8 @@ bool has_few_buffers(const Limits& limits) {
   return limits.storage_blocks < kernels::storage_buffers;
 }
 
-/// A piece of a product. Each pass makes it smaller or leaves it as it is. So what an earlier pass saw to still holds, apart from
-/// what align() sees to: it is called after each pass that may cut elsewhere.
+/// Cuts a piece of a product. Each pass makes the piece smaller or leaves it as it is, so that it still respects the limits of
+/// earlier passes. A pass may undo what align() did, so align() is called again after it.
 class PieceCutter {
  public:
   PieceCutter(const Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts)
@@ -64,17 +63,105 @@ class PieceCutter {
         parts_(parts) {}
 
   /// Why not even one element fits a binding; nothing if it does.
-  std::string why_no_element_fits() const;
-  void cut_to_indices();
-  void cut_to_bands();
-  void cut_to_windows();
-  void align();
-  /// Returns why no piece fits the workspace; nothing if one does.
-  std::string cut_to_workspace();
+  std::string why_no_element_fits() const {
+    if (max_bytes_ >= element_bytes(accumulator(problem_.type))) return {};
+    return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one element",
+                       limits_.storage_block_bytes, limits_.storage_offset_alignment);
+  }
+
+  /// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
+  void cut_to_indices() {
+    const std::int64_t max_bias = std::min(max_per_axis, max_bytes_ / element_bytes(problem_.c_type));
+    piece_ = {std::min(problem_.m, problem_.bias == Bias::for_each_row ? max_bias : max_per_axis),
+              std::min(problem_.n, problem_.bias == Bias::for_each_column ? max_bias : max_per_axis),
+              std::min({problem_.k, max_k(), max_per_axis / k_step_ * k_step_}), std::min(problem_.batch, max_per_axis)};
+  }
+
+  /// No piece straddles a band of an operand: along the band's lines, the size of a piece divides the band.
+  void cut_to_bands() {
+    std::array<std::int64_t, 3> bands{};  // of m, n and k: their greatest common divisor
+    constexpr std::int64_t Piece::*sizes[] = {&Piece::m, &Piece::n, &Piece::k};
+    const Piece all{problem_.m, problem_.n, problem_.k, problem_.batch};
+    for (const Role role : roles(problem_)) {
+      const Operand& x = operand(problem_, role);
+      if (x.band == 0) continue;
+      const auto along = axes(problem_, role)[(x.layout == Layout::row_major) != is_transposed(problem_, role) ? 0 : 1].size;
+      for (std::size_t i = 0; i < 3; ++i)
+        if (along == sizes[i] && all.*along > x.band) bands[i] = std::gcd(bands[i], x.band);
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      if (bands[i] != 0) piece_.*sizes[i] = divisor(bands[i], piece_.*sizes[i]);
+  }
+
+  /// Each operand's window fits a binding. Items that are given one by one all go through one set of windows if those reach so
+  /// far; else each is a piece of its own.
+  void cut_to_windows() {
+    if (!problem_.items) return shrink_to_windows(piece_);
+    const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
+    Piece fitting = pair;
+    shrink_to_windows(fitting);
+    // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items.
+    const bool has_room = !(has_few_buffers(limits_) && problem_.residual && problem_.bias != Bias::none);
+    items_in_buffer_ = has_room && fitting == pair;
+    if (items_in_buffer_) return;
+    piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
+    shrink_to_windows(piece_);
+  }
+
+  /// Moves the cuts that were made since the last call: along m and n to where the kernel's tiles begin, so that no tile is
+  /// computed in part twice; along k to where its steps begin; and then to where a piece straddles no band.
+  void align() {
+    const auto move = [&](std::int64_t Piece::*size, std::int64_t all, std::int64_t step) {
+      if (piece_.*size < all && piece_.*size != aligned_.*size) piece_.*size = round_down_above(piece_.*size, step);
+    };
+    move(&Piece::m, problem_.m, block_.rows);
+    move(&Piece::n, problem_.n, block_.columns);
+    move(&Piece::k, problem_.k, k_step_);
+    cut_to_bands();
+    aligned_ = piece_;
+  }
+
+  /// Panels and sums have room in the workspace, in bindings and in images.
+  std::string cut_to_workspace() {
+    if (panels(kernel_) == VectorReads::none && parts_ == 1) return cut_to_sums();
+    for (WorkspaceLayout now = layout(); is_too_large(now); now = layout())
+      if (!shrink(now))
+        return fmt::format("{} needs a workspace of {} bytes for the least piece; the limit is {}, in blocks of at most {}",
+                           to_string(kernel_), now.panels_a.size_bytes + now.panels_b.size_bytes + now.sums.size_bytes,
+                           options_.workspace_bytes, max_bytes_);
+    return {};
+  }
+
   /// Why sums would be made in another order than the precision promises; nothing if they are not.
-  std::string why_not_in_blocks() const;
+  std::string why_not_in_blocks() const {
+    if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
+    return fmt::format(
+        "gemm: {} products cut k into blocks of {}, and so many steps of k of an operand do not fit a binding, of at most {} "
+        "bytes, "
+        "or a band",
+        to_string(precision_), canonical_block, max_bytes_);
+  }
+
   /// Puts the piece into the plan, and what follows from it.
-  void finish(Plan& plan) const;
+  void finish(Plan& plan) const {
+    plan.piece_m = piece_.m;
+    plan.piece_n = piece_.n;
+    plan.piece_k = piece_.k;
+    plan.piece_batch = piece_.batch;
+    plan.items_in_buffer = items_in_buffer_;
+    plan.vector_reads = vector_reads();
+    plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
+    const std::int64_t k = padded_k(kernel_, piece_.k);
+    plan.few_buffers = has_few_buffers(limits_);
+    plan.part_k = parts_ > 1 && in_blocks() ? canonical_block
+                  : parts_ > 1              ? round_up(ceil_div(k, parts_), k_step_)
+                  : reduces()               ? k
+                                            : piece_.k;
+    plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
+    plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces(), precision_);
+    place_panels_b(plan.workspace);
+    plan.largest_dispatch = largest_dispatch();
+  }
 
  private:
   /// Whether k is cut into blocks of canonical_block, and nowhere else.
@@ -85,16 +172,122 @@ class PieceCutter {
   }
   /// The least that a piece's k may be cut to.
   std::int64_t min_k() const { return in_blocks() ? canonical_block : 1; }
-  void shrink_to_windows(Piece& piece) const;
-  std::string cut_to_sums();
-  void cut_to_elements_of_c(std::int64_t max_elements);
-  bool is_too_large(const WorkspaceLayout& layout) const;
-  bool shrink(const WorkspaceLayout& layout);
+  /// Each operand's window has at most max_bytes_. Of an operand that is too large, the size along which its elements lie
+  /// furthest apart is cut first: to cut another saves next to nothing.
+  void shrink_to_windows(Piece& piece) const {
+    for (bool fits = false; !fits;) {
+      fits = true;
+      for (const Role role : roles(problem_)) {
+        const std::int64_t max_elements = max_bytes_ / element_bytes(type(problem_, role));
+        const std::int64_t all = extent(problem_, role, piece);
+        if (all <= max_elements) continue;
+        fits = false;
+        const auto candidates = axes(problem_, role);
+        const auto least = [&](const Axis& axis) { return axis.size == &Piece::k ? min_k() : 1; };
+        const auto gain = [&](const Axis& axis) { return piece.*axis.size > least(axis) ? axis.stride : 0; };
+        const Axis& axis = *std::max_element(candidates.begin(), candidates.end(),
+                                             [&](const Axis& x, const Axis& y) { return gain(x) < gain(y); });
+        if (gain(axis) == 0) {  // a block of k does not fit: why_not_in_blocks() says so
+          piece.k = 1;
+          continue;
+        }
+        const std::int64_t too_many = all - max_elements;
+        piece.*axis.size = std::max(least(axis), piece.*axis.size - ceil_div(too_many, axis.stride));
+      }
+    }
+  }
+
+  /// cut_to_workspace() without panels and parts: sums over windows of k, if any, are all that the workspace has.
+  std::string cut_to_sums() {
+    if (layout().sums.size_bytes == 0) return {};
+    const std::int64_t bytes = kernels::sum_bytes(problem_.type, precision_);
+    const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
+    if (max_elements < 1)
+      return fmt::format("gemm: windows of k need a workspace of at least {} bytes, and the limit is {}", bytes,
+                         options_.workspace_bytes);
+    const std::int64_t items = piece_.batch;
+    cut_to_elements_of_c(max_elements);
+    if (items_in_buffer_ && piece_.batch < items) items_in_buffer_ = false, piece_.batch = 1;
+    return {};
+  }
+
+  void cut_to_elements_of_c(std::int64_t max_elements) {
+    for (const auto size : {&Piece::batch, &Piece::m, &Piece::n}) {
+      std::int64_t& cut = piece_.*size;
+      const std::int64_t each = piece_.m * piece_.n * piece_.batch / std::max<std::int64_t>(1, cut);
+      if (each * cut > max_elements) cut = std::max<std::int64_t>(1, max_elements / std::max<std::int64_t>(1, each));
+    }
+  }
+
+  bool is_too_large(const WorkspaceLayout& layout) const {
+    const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes, sums = layout.sums.size_bytes;
+    const std::int64_t max_panels =
+        panels(kernel_) == VectorReads::image ? std::min(limits_.image_buffer_bytes, 16 * int_max) : max_bytes_;
+    return a + b > max_panels || std::max({a, b, sums}) > max_bytes_ ||
+           a + b + sums > options_.workspace_bytes - kernels::workspace_padding;
+  }
+
+  /// Makes a piece whose workspace is too large about half as large: first a batch, then what takes most. False if it is the
+  /// least.
+  bool shrink(const WorkspaceLayout& layout) {
+    const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes;
+    const auto halve = [](std::int64_t& size, std::int64_t step) {
+      if (size <= step) return false;
+      size = round_up(ceil_div(size, 2), step);
+      return true;
+    };
+    if (piece_.batch > 1) {
+      piece_.batch = items_in_buffer_ ? 1 : ceil_div(piece_.batch, 2);
+      items_in_buffer_ = false;
+      return true;
+    }
+    if (parts_ > 1 && layout.sums.size_bytes > std::max(a, b)) {
+      parts_ = in_blocks() ? 1 : ceil_div(parts_, 2);
+      piece_.k = std::min(piece_.k, round_down_above(max_k(), k_step_));
+      return true;
+    }
+    if (!in_blocks() && piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
+      return halve(piece_.k, k_step_);
+    if (a >= b ? halve(piece_.m, block_.rows) || halve(piece_.n, block_.columns)
+               : halve(piece_.n, block_.columns) || halve(piece_.m, block_.rows))
+      return true;
+    return !in_blocks() && halve(piece_.k, k_step_);
+  }
+
   bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_), precision_); }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
-  void place_panels_b(WorkspaceLayout& layout) const;
-  VectorReads vector_reads() const;
-  LargestDispatch largest_dispatch() const;
+  /// Moves B's panels and what follows them to where the caller wants them, if all has room then.
+  void place_panels_b(WorkspaceLayout& layout) const {
+    if (!options_.panels_b || options_.panels_b->offset_bytes > options_.workspace_bytes) return;
+    const std::int64_t further = kernels::workspace_aligned(options_.panels_b->offset_bytes) - layout.panels_b.offset_bytes;
+    if (further <= 0 || layout.panels_b.size_bytes > options_.panels_b->size_bytes ||
+        layout.size_bytes + further > options_.workspace_bytes)
+      return;
+    for (std::int64_t* const moved : {&layout.panels_b.offset_bytes, &layout.sums.offset_bytes, &layout.size_bytes})
+      *moved += further;
+  }
+
+  /// How the kernel reads what it can read 16 bytes at a time.
+  VectorReads vector_reads() const {
+    if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
+    const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
+    const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
+    const bool b_fits = family_.vector_operands() == kernels::VectorOperands::a || window_bytes(Role::b) <= max_bytes;
+    return a_bytes <= max_bytes && b_fits && family_.reads_vectors_as_image(kernel_, problem_, limits_, a_bytes)
+               ? VectorReads::image
+               : VectorReads::storage;
+  }
+
+  LargestDispatch largest_dispatch() const {
+    const std::int64_t by_default = family_.default_slice();
+    const auto wanted = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
+    LargestDispatch largest{.groups = limits_.groups, .groups_product = limits_.groups_product};
+    largest.columns = std::min({wanted(options_.slice_columns), limits_.groups[0], limits_.groups_product});
+    if (by_default == 0)
+      largest.columns = std::min(largest.columns, std::max<std::int64_t>(1, ceil_div(piece_.n, block_.columns)));
+    largest.rows = std::min({wanted(options_.slice_rows), limits_.groups[1], limits_.groups_product / largest.columns});
+    return largest;
+  }
 
   const Problem& problem_;
   const Kernel& kernel_;
@@ -109,217 +302,6 @@ class PieceCutter {
   Piece piece_{}, aligned_{};
   bool items_in_buffer_ = false;
 };
-
-std::string PieceCutter::why_no_element_fits() const {
-  if (max_bytes_ >= element_bytes(accumulator(problem_.type))) return {};
-  return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one element",
-                     limits_.storage_block_bytes, limits_.storage_offset_alignment);
-}
-
-/// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
-void PieceCutter::cut_to_indices() {
-  const std::int64_t max_bias = std::min(max_per_axis, max_bytes_ / element_bytes(problem_.c_type));
-  piece_ = {std::min(problem_.m, problem_.bias == Bias::for_each_row ? max_bias : max_per_axis),
-            std::min(problem_.n, problem_.bias == Bias::for_each_column ? max_bias : max_per_axis),
-            std::min({problem_.k, max_k(), max_per_axis / k_step_ * k_step_}), std::min(problem_.batch, max_per_axis)};
-}
-
-/// No piece straddles a band of an operand: along the band's lines, the size of a piece divides the band.
-void PieceCutter::cut_to_bands() {
-  std::array<std::int64_t, 3> bands{};  // of m, n and k: their greatest common divisor
-  constexpr std::int64_t Piece::*sizes[] = {&Piece::m, &Piece::n, &Piece::k};
-  const Piece all{problem_.m, problem_.n, problem_.k, problem_.batch};
-  for (const Role role : roles(problem_)) {
-    const Operand& x = operand(problem_, role);
-    if (x.band == 0) continue;
-    const auto along = axes(problem_, role)[(x.layout == Layout::row_major) != is_transposed(problem_, role) ? 0 : 1].size;
-    for (std::size_t i = 0; i < 3; ++i)
-      if (along == sizes[i] && all.*along > x.band) bands[i] = std::gcd(bands[i], x.band);
-  }
-  for (std::size_t i = 0; i < 3; ++i)
-    if (bands[i] != 0) piece_.*sizes[i] = divisor(bands[i], piece_.*sizes[i]);
-}
-
-/// Each operand's window has at most max_bytes_. Of an operand that is too large, the size along which its elements lie furthest
-/// apart is cut first: to cut another saves next to nothing.
-void PieceCutter::shrink_to_windows(Piece& piece) const {
-  for (bool fits = false; !fits;) {
-    fits = true;
-    for (const Role role : roles(problem_)) {
-      const std::int64_t max_elements = max_bytes_ / element_bytes(type(problem_, role));
-      const std::int64_t all = extent(problem_, role, piece);
-      if (all <= max_elements) continue;
-      fits = false;
-      const auto candidates = axes(problem_, role);
-      const auto least = [&](const Axis& axis) { return axis.size == &Piece::k ? min_k() : 1; };
-      const auto gain = [&](const Axis& axis) { return piece.*axis.size > least(axis) ? axis.stride : 0; };
-      const Axis& axis = *std::max_element(candidates.begin(), candidates.end(),
-                                           [&](const Axis& x, const Axis& y) { return gain(x) < gain(y); });
-      if (gain(axis) == 0) {  // a block of k does not fit: why_not_in_blocks() says so
-        piece.k = 1;
-        continue;
-      }
-      const std::int64_t too_many = all - max_elements;
-      piece.*axis.size = std::max(least(axis), piece.*axis.size - ceil_div(too_many, axis.stride));
-    }
-  }
-}
-
-/// Each operand's window fits a binding. Items that are given one by one all go through one set of windows if those reach so far;
-/// else each is a piece of its own.
-void PieceCutter::cut_to_windows() {
-  if (!problem_.items) return shrink_to_windows(piece_);
-  const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
-  Piece fitting = pair;
-  shrink_to_windows(fitting);
-  // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items.
-  const bool has_room = !(has_few_buffers(limits_) && problem_.residual && problem_.bias != Bias::none);
-  items_in_buffer_ = has_room && fitting == pair;
-  if (items_in_buffer_) return;
-  piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
-  shrink_to_windows(piece_);
-}
-
-/// Moves the cuts that were made since the last call: along m and n to where the kernel's tiles begin, so that no tile is
-/// computed in part twice; along k to where its steps begin; and then to where a piece straddles no band.
-void PieceCutter::align() {
-  const auto move = [&](std::int64_t Piece::*size, std::int64_t all, std::int64_t step) {
-    if (piece_.*size < all && piece_.*size != aligned_.*size) piece_.*size = round_down_above(piece_.*size, step);
-  };
-  move(&Piece::m, problem_.m, block_.rows);
-  move(&Piece::n, problem_.n, block_.columns);
-  move(&Piece::k, problem_.k, k_step_);
-  cut_to_bands();
-  aligned_ = piece_;
-}
-
-/// Panels and sums have room in the workspace, in bindings and in images.
-std::string PieceCutter::cut_to_workspace() {
-  if (panels(kernel_) == VectorReads::none && parts_ == 1) return cut_to_sums();
-  for (WorkspaceLayout now = layout(); is_too_large(now); now = layout())
-    if (!shrink(now))
-      return fmt::format("{} needs a workspace of {} bytes for the least piece; the limit is {}, in blocks of at most {}",
-                         to_string(kernel_), now.panels_a.size_bytes + now.panels_b.size_bytes + now.sums.size_bytes,
-                         options_.workspace_bytes, max_bytes_);
-  return {};
-}
-
-/// cut_to_workspace() without panels and parts: sums over windows of k, if any, are all that the workspace has.
-std::string PieceCutter::cut_to_sums() {
-  if (layout().sums.size_bytes == 0) return {};
-  const std::int64_t bytes = kernels::sum_bytes(problem_.type, precision_);
-  const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
-  if (max_elements < 1)
-    return fmt::format("gemm: windows of k need a workspace of at least {} bytes, and the limit is {}", bytes,
-                       options_.workspace_bytes);
-  const std::int64_t items = piece_.batch;
-  cut_to_elements_of_c(max_elements);
-  if (items_in_buffer_ && piece_.batch < items) items_in_buffer_ = false, piece_.batch = 1;
-  return {};
-}
-
-void PieceCutter::cut_to_elements_of_c(std::int64_t max_elements) {
-  for (const auto size : {&Piece::batch, &Piece::m, &Piece::n}) {
-    std::int64_t& cut = piece_.*size;
-    const std::int64_t each = piece_.m * piece_.n * piece_.batch / std::max<std::int64_t>(1, cut);
-    if (each * cut > max_elements) cut = std::max<std::int64_t>(1, max_elements / std::max<std::int64_t>(1, each));
-  }
-}
-
-bool PieceCutter::is_too_large(const WorkspaceLayout& layout) const {
-  const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes, sums = layout.sums.size_bytes;
-  const std::int64_t max_panels =
-      panels(kernel_) == VectorReads::image ? std::min(limits_.image_buffer_bytes, 16 * int_max) : max_bytes_;
-  return a + b > max_panels || std::max({a, b, sums}) > max_bytes_ ||
-         a + b + sums > options_.workspace_bytes - kernels::workspace_padding;
-}
-
-/// Makes a piece whose workspace is too large about half as large: first a batch, then what takes most. False if it is the least.
-bool PieceCutter::shrink(const WorkspaceLayout& layout) {
-  const std::int64_t a = layout.panels_a.size_bytes, b = layout.panels_b.size_bytes;
-  const auto halve = [](std::int64_t& size, std::int64_t step) {
-    if (size <= step) return false;
-    size = round_up(ceil_div(size, 2), step);
-    return true;
-  };
-  if (piece_.batch > 1) {
-    piece_.batch = items_in_buffer_ ? 1 : ceil_div(piece_.batch, 2);
-    items_in_buffer_ = false;
-    return true;
-  }
-  if (parts_ > 1 && layout.sums.size_bytes > std::max(a, b)) {
-    parts_ = in_blocks() ? 1 : ceil_div(parts_, 2);
-    piece_.k = std::min(piece_.k, round_down_above(max_k(), k_step_));
-    return true;
-  }
-  if (!in_blocks() && piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
-    return halve(piece_.k, k_step_);
-  if (a >= b ? halve(piece_.m, block_.rows) || halve(piece_.n, block_.columns)
-             : halve(piece_.n, block_.columns) || halve(piece_.m, block_.rows))
-    return true;
-  return !in_blocks() && halve(piece_.k, k_step_);
-}
-
-std::string PieceCutter::why_not_in_blocks() const {
-  if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
-  return fmt::format(
-      "gemm: {} products cut k into blocks of {}, and so many steps of k of an operand do not fit a binding, of at most {} "
-      "bytes, "
-      "or a band",
-      to_string(precision_), canonical_block, max_bytes_);
-}
-
-/// Moves B's panels and what follows them to where the caller wants them, if all has room then.
-void PieceCutter::place_panels_b(WorkspaceLayout& layout) const {
-  if (!options_.panels_b || options_.panels_b->offset_bytes > options_.workspace_bytes) return;
-  const std::int64_t further = kernels::workspace_aligned(options_.panels_b->offset_bytes) - layout.panels_b.offset_bytes;
-  if (further <= 0 || layout.panels_b.size_bytes > options_.panels_b->size_bytes ||
-      layout.size_bytes + further > options_.workspace_bytes)
-    return;
-  for (std::int64_t* const moved : {&layout.panels_b.offset_bytes, &layout.sums.offset_bytes, &layout.size_bytes})
-    *moved += further;
-}
-
-/// How the kernel reads what it can read 16 bytes at a time.
-VectorReads PieceCutter::vector_reads() const {
-  if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
-  const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
-  const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
-  const bool b_fits = family_.vector_operands() == kernels::VectorOperands::a || window_bytes(Role::b) <= max_bytes;
-  return a_bytes <= max_bytes && b_fits && family_.reads_vectors_as_image(kernel_, problem_, limits_, a_bytes)
-             ? VectorReads::image
-             : VectorReads::storage;
-}
-
-LargestDispatch PieceCutter::largest_dispatch() const {
-  const std::int64_t by_default = family_.default_slice();
-  const auto wanted = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
-  LargestDispatch largest{.groups = limits_.groups, .groups_product = limits_.groups_product};
-  largest.columns = std::min({wanted(options_.slice_columns), limits_.groups[0], limits_.groups_product});
-  if (by_default == 0) largest.columns = std::min(largest.columns, std::max<std::int64_t>(1, ceil_div(piece_.n, block_.columns)));
-  largest.rows = std::min({wanted(options_.slice_rows), limits_.groups[1], limits_.groups_product / largest.columns});
-  return largest;
-}
-
-void PieceCutter::finish(Plan& plan) const {
-  plan.piece_m = piece_.m;
-  plan.piece_n = piece_.n;
-  plan.piece_k = piece_.k;
-  plan.piece_batch = piece_.batch;
-  plan.items_in_buffer = items_in_buffer_;
-  plan.vector_reads = vector_reads();
-  plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
-  const std::int64_t k = padded_k(kernel_, piece_.k);
-  plan.few_buffers = has_few_buffers(limits_);
-  plan.part_k = parts_ > 1 && in_blocks() ? canonical_block
-                : parts_ > 1              ? round_up(ceil_div(k, parts_), k_step_)
-                : reduces()               ? k
-                                          : piece_.k;
-  plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
-  plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces(), precision_);
-  place_panels_b(plan.workspace);
-  plan.largest_dispatch = largest_dispatch();
-}
 
 }  // namespace
 

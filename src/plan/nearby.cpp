@@ -1,4 +1,4 @@
-// What a tuner found for the like of a problem.
+// What a tuner found for problems near this one.
 #include "plan/nearby.hpp"
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace glgemm {
 namespace {
 
-/// N, T or *: what of a matrix of rows x columns lies next to each other.
+/// N if the elements of a row are neighbours in memory, T if those of a column are, * if both are.
 char order_of(const Strides& stride, std::int64_t rows, std::int64_t columns) {
   const bool along_rows = stride.column == 1 || columns == 1;
   const bool along_columns = stride.row == 1 || rows == 1;
   return along_rows && along_columns ? '*' : along_columns ? 'T' : 'N';
 }
 
-/// That of the transpose.
+/// The letter of the transposed matrix.
 char flipped(char order) {
   return order == 'N' ? 'T' : order == 'T' ? 'N' : order;
 }
@@ -38,10 +38,10 @@ std::optional<double> distance(const TunedChoice& choice, const Problem& problem
   if (known.type != problem.type || known.c_type != problem.c_type || (known.batch > 1) != (problem.batch > 1)) return {};
   const MemoryOrder known_order = memory_order(known);
   if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
-  // What was fast 16 bytes at a time need not be so element by element.
+  // A kernel that is fast 16 bytes at a time may be slow element by element.
   const kernels::ProductFamily& family = kernels::product_family(choice.kernel);
-  const auto wide = [&](const Problem& x) { return family.reads_vectors(choice.kernel, x, x.m, x.n, x.k); };
-  if (family.vector_operands() == kernels::VectorOperands::a_and_b && wide(known) && !wide(problem)) return {};
+  const auto by_vector = [&](const Problem& x) { return family.reads_vectors(choice.kernel, x, x.m, x.n, x.k); };
+  if (family.vector_operands() == kernels::VectorOperands::a_and_b && by_vector(known) && !by_vector(problem)) return {};
   const Sizes x = sizes(known, known_order), y = sizes(problem, order);
   for (const std::int64_t size : {x.m, x.n, x.k, x.batch, y.m, y.n, y.k, y.batch})
     if (size <= 0) return {};

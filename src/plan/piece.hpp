@@ -1,8 +1,9 @@
-// The sizes of a piece, and what they come to in buffers.
+// Pieces of a product: how it is cut into them, and what they come to in buffers.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include <glgemm/plan.hpp>
 
@@ -18,7 +19,7 @@ struct Axis {
   std::int64_t Piece::*size;
   std::int64_t stride;
 };
-/// Those of the operand's rows, columns and items.
+/// The axes of the operand's rows, columns and items.
 std::array<Axis, 3> axes(const Problem& problem, Role role);
 
 /// Elements from the first to the last of a piece of an operand, both included; 0 for one without elements.
@@ -35,5 +36,15 @@ bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t 
 /// one after the other. The only place where that is worked out.
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,
                                  bool reduces, Precision precision);
+
+/// Fills in all of a plan but its problem, its kernel and its precision: the sizes of a piece, the parts of its k (at most
+/// `parts`), the workspace and the largest dispatch. Returns why the product cannot be cut; nothing if it can.
+std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts);
+
+/// What a pack step packs of its operand's piece: rows (of B: columns) and steps of k.
+struct PackedPart {
+  std::int64_t row, rows, k0, k;
+};
+PackedPart packed_part(const Plan& plan, const Step& step);
 
 }  // namespace glgemm

@@ -14,51 +14,34 @@ bool Plan::reduces() const noexcept {
 }
 
 ProgramKey Plan::program(Stage stage) const {
-  const bool epilogue = problem.residual || problem.bias != Bias::none || problem.activation != ActivationKind::none;
-  const bool has_residual = few_buffers && problem.residual, has_bias = few_buffers && problem.bias != Bias::none;
   const Type acc = accumulator(problem.type);
-  switch (stage) {
-    case Stage::pack_a:
-    case Stage::pack_b:
-      return {.kernel = kernels::pack(),
-              .type = problem.type,
-              .c_type = acc,
-              .items = items_in_buffer,
-              .halves_by_integers = halves_by_integers,
-              .few_buffers = few_buffers};
-    case Stage::reduce:
-      return {.kernel = kernels::reduce(),
-              .type = problem.type,
-              .c_type = problem.c_type,
-              .epilogue = epilogue,
-              .items = items_in_buffer,
-              .halves_by_integers = halves_by_integers,
-              .few_buffers = few_buffers,
-              .residual = has_residual,
-              .bias = has_bias,
-              .precision = precision,
-              .doubles = doubles};
-    case Stage::multiply:
-      break;
+  ProgramKey key{.kernel = kernel,
+                 .type = problem.type,
+                 .c_type = problem.c_type,
+                 .items = items_in_buffer,
+                 .halves_by_integers = halves_by_integers,
+                 .few_buffers = few_buffers};
+  if (stage == Stage::pack_a || stage == Stage::pack_b) {
+    key.kernel = kernels::pack();
+    key.c_type = acc;
+    return key;
   }
+  key.epilogue = kernels::has_epilogue(problem);
+  key.residual = few_buffers && problem.residual;
+  key.bias = few_buffers && problem.bias != Bias::none;
+  key.precision = precision;
+  key.doubles = doubles;
+  if (stage == Stage::reduce) {
+    key.kernel = kernels::reduce();
+    return key;
+  }
+  key.vector_reads = vector_reads;
+  const bool one_layout = kernels::is_for_one_layout(kernel);
+  key.a_along_k = one_layout && strides(problem, Role::a).column == 1;
+  key.b_along_k = one_layout && strides(problem, Role::b).row == 1;
   // Panels have the accumulator's type already.
   const Type type = panels(kernel) != VectorReads::none && packs(Role::a) ? acc : problem.type;
-  const bool lies = kernels::is_for_one_layout(kernel);
-  const bool a_along_k = lies && strides(problem, Role::a).column == 1, b_along_k = lies && strides(problem, Role::b).row == 1;
-  ProgramKey key{.kernel = kernel,
-                 .type = type == acc && problem.c_type != acc ? problem.type : type,
-                 .c_type = problem.c_type,
-                 .epilogue = epilogue,
-                 .items = items_in_buffer,
-                 .vector_reads = vector_reads,
-                 .a_along_k = a_along_k,
-                 .b_along_k = b_along_k,
-                 .halves_by_integers = halves_by_integers,
-                 .few_buffers = few_buffers,
-                 .residual = has_residual,
-                 .bias = has_bias,
-                 .precision = precision,
-                 .doubles = doubles};
+  if (type != acc || problem.c_type == acc) key.type = type;
   if (reduces()) {  // the sums of a part, for `reduce`
     key.type = type;
     key.c_type = acc;

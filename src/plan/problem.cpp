@@ -1,4 +1,5 @@
-// A product as it is asked for: where its elements lie, and whether it makes sense.
+// A product as it is asked for: where its elements lie, and whether it makes sense. Whether limits are some that a device can
+// have.
 #include "plan/problem.hpp"
 
 #include <fmt/core.h>
@@ -31,29 +32,11 @@ std::int64_t width(Layout layout, Shape shape) {
   return layout == Layout::row_major ? shape.columns : shape.rows;
 }
 
-char letter(Role role) {
-  return "ABCD"[static_cast<int>(role)];
-}
-
 }  // namespace
 
 std::span<const Role> roles(const Problem& problem) noexcept {
   static constexpr Role all[] = {Role::a, Role::b, Role::c, Role::d};
   return {all, problem.residual ? 4U : 3U};
-}
-
-const Operand& operand(const Problem& problem, Role role) noexcept {
-  switch (role) {
-    case Role::a:
-      return problem.a;
-    case Role::b:
-      return problem.b;
-    case Role::c:
-      return problem.c;
-    case Role::d:
-      break;
-  }
-  return problem.d;
 }
 
 bool is_transposed(const Problem& problem, Role role) noexcept {
@@ -78,46 +61,43 @@ void validate_operand(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
   const Shape shape = stored_shape(problem, role);
   const char which = letter(role);
-  const auto refuse = [](std::string why) { throw std::invalid_argument("gemm: " + why); };
   const std::int64_t bytes = element_bytes(type(problem, role));
   const std::int64_t least = width(x.layout, shape);
   if (x.ld != 0 && x.ld < std::max<std::int64_t>(1, least))
-    refuse(fmt::format("ld of {} is {}, less than its width of {}", which, x.ld, least));
+    refuse_product("ld of {} is {}, less than its width of {}", which, x.ld, least);
   const std::int64_t ld = std::max({x.ld, least, std::int64_t{1}});
   const std::int64_t lines = x.layout == Layout::row_major ? shape.rows : shape.columns;
   if (lines > 0 && ld > int64_max / 2 / bytes / lines)
-    refuse(fmt::format("{} of {} with ld {} has more bytes than 64 bits count", which, size_text(shape.rows, shape.columns), ld));
-  if (x.band < 0) refuse(fmt::format("{} lies in bands of {} lines", which, x.band));
+    refuse_product("{} of {} with ld {} has more bytes than 64 bits count", which, size_text(shape.rows, shape.columns), ld);
+  if (x.band < 0) refuse_product("{} lies in bands of {} lines", which, x.band);
   if (x.band > 0 && (problem.batch != 1 || problem.items))
-    refuse(
-        fmt::format("{} lies in bands of {} lines, and there is a batch of {} items or one with offsets or scalars of its own; "
-                    "a batch's matrices lie in one buffer",
-                    which, x.band, problem.batch));
+    refuse_product(
+        "{} lies in bands of {} lines, and there is a batch of {} items or one with offsets or scalars of its own; "
+        "a batch's matrices lie in one buffer",
+        which, x.band, problem.batch);
   if (x.batch_stride < 0)
-    refuse(fmt::format("the items of {} are {} elements apart; a stride is not negative", which, x.batch_stride));
+    refuse_product("the items of {} are {} elements apart; a stride is not negative", which, x.batch_stride);
   const std::int64_t steps = problem.items ? 1 : problem.batch - 1;
   if (steps > 0 && x.batch_stride > int64_max / 2 / bytes / steps)
-    refuse(fmt::format("{} of {} items, {} elements apart, has more bytes than 64 bits count", which, problem.batch,
-                       x.batch_stride));
+    refuse_product("{} of {} items, {} elements apart, has more bytes than 64 bits count", which, problem.batch, x.batch_stride);
 }
 }  // namespace
 
 void validate(const Problem& problem) {
-  const auto refuse = [](std::string why) { throw std::invalid_argument("gemm: " + why); };
   if (problem.m < 0 || problem.n < 0 || problem.k < 0)
-    refuse(fmt::format("m = {}, n = {}, k = {}: a size is negative", problem.m, problem.n, problem.k));
-  if (problem.batch < 0) refuse(fmt::format("a batch of {} items", problem.batch));
+    refuse_product("m = {}, n = {}, k = {}: a size is negative", problem.m, problem.n, problem.k);
+  if (problem.batch < 0) refuse_product("a batch of {} items", problem.batch);
   const Type acc = accumulator(problem.type);
   if (!is_type_of_c(problem.type, problem.c_type))
-    refuse(fmt::format(
+    refuse_product(
         "A and B are {} and C is {}; it must be {}{}", to_string(problem.type), to_string(problem.c_type), to_string(acc),
-        is_type_of_c(problem.type, problem.type) && acc != problem.type ? fmt::format(" or {}", to_string(problem.type)) : ""));
+        is_type_of_c(problem.type, problem.type) && acc != problem.type ? fmt::format(" or {}", to_string(problem.type)) : "");
   if (problem.activation != ActivationKind::none && (is_complex(problem.type) || is_integer(problem.type)))
     throw Unsupported(
         fmt::format("gemm: activations are for real floating-point types, and this is {}", to_string(problem.type)));
   for (const Role role : roles(problem)) validate_operand(problem, role);
   if (!problem.items && problem.batch > 1 && problem.m > 0 && problem.n > 0 && problem.c.batch_stride == 0)
-    refuse(fmt::format("all {} items would write the same C: its stride is 0", problem.batch));
+    refuse_product("all {} items would write the same C: its stride is 0", problem.batch);
 }
 
 Problem transposed(const Problem& problem) {
@@ -133,6 +113,39 @@ Problem transposed(const Problem& problem) {
   result.d = turned(problem.d);
   if (problem.bias != Bias::none) result.bias = problem.bias == Bias::for_each_row ? Bias::for_each_column : Bias::for_each_row;
   return result;
+}
+
+void validate(const Limits& limits) {
+  struct Range {
+    const char* name;
+    std::int64_t value, min, max;
+  };
+  // Counts of OpenGL are ints, so that small multiples of them stay far from overflow.
+  constexpr std::int64_t count = std::numeric_limits<std::int32_t>::max(), any = std::numeric_limits<std::int64_t>::max();
+  const auto last_class = static_cast<std::int64_t>(device_classes().size()) - 1;
+  for (const auto& [name, value, min, max] : {
+           Range{"storage_block_bytes", limits.storage_block_bytes, 1, any},
+           Range{"storage_offset_alignment", limits.storage_offset_alignment, 1, count},
+           Range{"storage_blocks", limits.storage_blocks, 4, count},
+           Range{"groups[0]", limits.groups[0], 1, count},
+           Range{"groups[1]", limits.groups[1], 1, count},
+           Range{"groups[2]", limits.groups[2], 1, count},
+           Range{"groups_product", limits.groups_product, 1, count},
+           Range{"workgroup_size[0]", limits.workgroup_size[0], 1, count},
+           Range{"workgroup_size[1]", limits.workgroup_size[1], 1, count},
+           Range{"workgroup_size[2]", limits.workgroup_size[2], 1, count},
+           Range{"workgroup_invocations", limits.workgroup_invocations, 1, count},
+           Range{"shared_bytes", limits.shared_bytes, 0, any},
+           Range{"loop_iterations", limits.loop_iterations, 0, any},
+           Range{"image_buffer_bytes", limits.image_buffer_bytes, 0, any},
+           Range{"concurrent_groups", limits.concurrent_groups, 1, count},
+           Range{"device_class", static_cast<std::int64_t>(limits.device_class), 0, last_class},
+           Range{"language", static_cast<std::int64_t>(limits.language), 0, static_cast<std::int64_t>(ShadingLanguage::essl_320)},
+       })
+    if (value < min || value > max)
+      throw std::invalid_argument(
+          fmt::format("limits: {} is {}; it must be {}", name, value,
+                      max == any ? fmt::format("at least {}", min) : fmt::format("from {} to {}", min, max)));
 }
 
 }  // namespace glgemm

@@ -1,5 +1,5 @@
 // From a plan to its steps, one after the other.
-#include "plan/slices.hpp"
+#include "plan/piece.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,6 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
-#include "plan/piece.hpp"
 
 namespace glgemm {
 namespace {

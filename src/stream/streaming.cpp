@@ -13,7 +13,7 @@
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
-#include "plan/slices.hpp"
+#include "plan/piece.hpp"
 
 namespace glgemm {
 namespace {
@@ -273,7 +273,7 @@ bool Streamer::fetch_c(const Section& piece) {
 std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::int64_t k, bool last) {
   const auto [problem, plan_options] = window_problem(plan_, options_, piece.rows, piece.columns, k, last);
   std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
-  if (!make_ready(state_, *prepared)) throw GlError("multiply: " + state_.why_struck_off.back());
+  if (!make_ready(state_, *prepared)) throw GlError("multiply: " + state_.struck_off.back().reason);
   return prepared;
 }
 
@@ -467,7 +467,7 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
                                   ((plan.windows() == 1 || is_ready(m, n, plan.piece_k, false)) && is_ready(m, n, last_k, true)));
     if (all_ready) return plan;
     if (!options.plan.struck_off.empty())
-      throw GlError("multiply: " + state.why_struck_off.back());  // the caller's list stays as it is
+      throw GlError("multiply: " + state.struck_off.back().reason);  // the caller's list stays as it is
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
-#include "kernels/table.hpp"
+#include "kernels/family.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;

@@ -101,6 +101,6 @@ MUTANTS = [
            "return static_cast<int>(round_up(rows, width) * step_.padded_k *", "return 0 * static_cast<int>(round_up(rows, width) * step_.padded_k *",
            (REGISTER,)),
     Mutant("B is not conjugated", "src/engine/execute.cpp",
-           "(problem.b.op == Op::conjugate_transpose ? conjugate_b : 0) | (beta_counts", "(beta_counts",
+           "(plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0);", "0;",
            (products("tiled:tile=4", "c64"),)),
 ]

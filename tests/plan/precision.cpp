@@ -4,7 +4,7 @@
 #include <glgemm/error.hpp>
 #include <glgemm/plan.hpp>
 
-#include "kernels/table.hpp"
+#include "kernels/family.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;

@@ -13,7 +13,6 @@
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"
-#include "plan/slices.hpp"
 
 namespace glgemm::test {
 namespace {
