@@ -1,18 +1,18 @@
 // glgemm's interface for C99 and for what calls C: multiplies matrices in the OpenGL context that is current when an engine is
 // made.
 //
-// Every function that can fail returns GLGEMM_OK or another glgemm_status, and then has changed nothing that it was given but
-// results that it sets to NULL; glgemm_last_error() says in a sentence what was wrong. A pointer that may be NULL is described
-// so; any other that is NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function.
+// Every function that can fail returns a glgemm_status. One that fails changes nothing that it was given, but sets results to
+// NULL; glgemm_last_error() says in a sentence what was wrong. A comment names the pointers that may be NULL; any other pointer
+// that is NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function.
 //
 // Structs that may grow begin with struct_size: call the struct's _init function, which sets it and the defaults, then change
 // what differs. A program keeps working with a later library of the same GLGEMM_API_VERSION.
 //
 // Linking: a static glgemm needs the C++ library, so a CMake project of C alone enables CXX too; a shared one does not.
 //
-// Threads: glgemm_last_error(), numbers and conversions, and what says so may be called on any thread; all else on a thread on
-// which the engine's OpenGL context (or for matrices and fences one that shares with it) is current, one thread at a time for
-// each engine.
+// Threads: glgemm_last_error(), numbers, conversions, and functions whose comment ends with "Any thread." may be called on any
+// thread. All others are called on a thread on which the engine's OpenGL context is current (for matrices and fences: that
+// context, or one that shares with it), by one thread at a time for each engine.
 #pragma once
 
 #include <stddef.h>
@@ -27,7 +27,7 @@ extern "C" {
 
 // ---- Errors and versions
 
-/// What glgemm.h and the library must agree on. It changes when a function or a struct changes so that older programs break.
+/// What glgemm.h and the library must agree on. It changes when a change of a function or of a struct breaks older programs.
 #define GLGEMM_API_VERSION 1
 
 typedef int32_t glgemm_status;
@@ -37,7 +37,7 @@ enum {
   GLGEMM_UNSUPPORTED = 2,         ///< this context or driver cannot do it; nothing has been enqueued
   GLGEMM_OUT_OF_MEMORY = 3,       ///< the driver refused memory; all that exists lives on
   GLGEMM_DEVICE_LOST = 4,         ///< the context was reset or lost: call glgemm_engine_abandon() and make a new engine
-  GLGEMM_GL_ERROR = 5,            ///< the driver failed otherwise, for one in compiling a kernel
+  GLGEMM_GL_ERROR = 5,            ///< the driver failed otherwise: a kernel did not compile; the process is a fork
   GLGEMM_HOST_OUT_OF_MEMORY = 6,  ///< the host has no memory left
   GLGEMM_INTERNAL_ERROR = 7,      ///< what should not happen; worth a report
   GLGEMM_CALLBACK_FAILED = 8      ///< a function of the caller's returned an error; the message has its name and the number
@@ -82,12 +82,17 @@ GLGEMM_EXPORT glgemm_status glgemm_to_floats(int32_t type, int64_t count, const 
 
 /// op(X) = X, its transpose, or the transpose of its complex conjugate (the transpose, for real types).
 enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOSE = 2 };
-/// Which elements are neighbours in memory: those of a row, or those of a column.
+/// Which elements are neighbours in memory: a row's, or a column's.
 enum { GLGEMM_ROW_MAJOR = 0, GLGEMM_COLUMN_MAJOR = 1 };
 /// What a bias has one element for: each row of C, or each column of C.
 enum { GLGEMM_BIAS_NONE = 0, GLGEMM_BIAS_FOR_EACH_ROW = 1, GLGEMM_BIAS_FOR_EACH_COLUMN = 2 };
 /// How exactly a product is computed: see Precision in precision.hpp.
-enum { GLGEMM_PRECISION_FAST = 0, GLGEMM_PRECISION_STANDARD = 1, GLGEMM_PRECISION_EXTENDED = 2, GLGEMM_PRECISION_REPRODUCIBLE = 3 };
+enum {
+  GLGEMM_PRECISION_FAST = 0,
+  GLGEMM_PRECISION_STANDARD = 1,
+  GLGEMM_PRECISION_EXTENDED = 2,
+  GLGEMM_PRECISION_REPRODUCIBLE = 3
+};
 /// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
 /// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x);
 /// clamp(x) = min(max(x, low), high).
@@ -102,7 +107,7 @@ enum {
   GLGEMM_ACTIVATION_CLAMP = 7
 };
 
-/// alpha or beta: a value of the product's accumulator type, so im = 0 for real types and an integer in range for integer types.
+/// alpha or beta: a value of the product's accumulator type. For real types im is 0; for integer types re is an integer in range.
 typedef struct glgemm_scalar {
   double re;
   double im;
@@ -215,9 +220,9 @@ typedef struct glgemm_limits {
   int64_t storage_offset_alignment;  ///< what the offset of a binding must be a multiple of, in bytes
   int64_t storage_blocks;            ///< the storage buffers that a program may have, at least 4
   int64_t groups[3];                 ///< the most workgroups of one dispatch in x, y and z
-  int64_t groups_product;            ///< the same altogether
+  int64_t groups_product;            ///< the most workgroups of one dispatch: the product of x, y and z
   int64_t workgroup_size[3];         ///< the most invocations of one workgroup in x, y and z
-  int64_t workgroup_invocations;     ///< the same altogether
+  int64_t workgroup_invocations;     ///< the most invocations of one workgroup: the product of x, y and z
   int64_t shared_bytes;              ///< bytes of shared memory for one workgroup
   int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
   int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
@@ -230,12 +235,12 @@ typedef struct glgemm_limits {
   int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
 } glgemm_limits;
 
-/// What the caller decides of how a product is run; everything else the planner does.
+/// What the caller decides about a product's plan. The planner decides the rest.
 typedef struct glgemm_options {
   size_t struct_size;
   const char* kernel;       ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
   int64_t slice_columns;    ///< the most columns of workgroups of one dispatch; 0, the default: what suits the kernel
-  int64_t slice_rows;       ///< the most rows, likewise
+  int64_t slice_rows;       ///< the most rows of workgroups of one dispatch; 0, the default: what suits the kernel
   int64_t workspace_bytes;  ///< the most bytes of workspace that may be needed, 256 MiB by default
   int64_t split_k;          ///< parts of k that are summed apart; 0, the default: the planner's choice, 1: none
   double runs;              ///< how often the product is going to run, against which compile times are weighed; 1000 by default
@@ -291,7 +296,7 @@ typedef struct glgemm_engine_options {
   /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds. A longer product
   /// is enqueued in slices of about that. 100 ms by default.
   int64_t max_dispatch_ns;
-  /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: whatever the driver gives.
+  /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: as large as the driver allows.
   int64_t max_buffer_bytes;
 } glgemm_engine_options;
 
@@ -406,8 +411,8 @@ typedef struct glgemm_stream_report {
   int64_t transfer_time_ns;
   int64_t compute_time_ns;
   int64_t total_time_ns;
-  int64_t contexts_lost;  ///< how often it went on in a new context
-  int64_t out_of_memory;  ///< how often with smaller pieces, since the driver had not the memory
+  int64_t contexts_lost;  ///< how often the product went on in a new context
+  int64_t out_of_memory;  ///< how often the product went on with smaller pieces, since the driver had too little memory
   char kernel[128];       ///< as glgemm_options takes it
   /// With checksums: sums of columns of pieces that were compared; those that were not, since they are not finite or could
   /// overflow; the greatest difference that was allowed (an error in one element is found if it is more than twice that); and how
@@ -436,11 +441,11 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 
 // ---- The engine
 
-/// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL state that
-/// a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and
-/// generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object
-/// that was deleted while it was bound cannot be bound again. Not while transform feedback is active (refused) and not under
-/// conditional rendering (OpenGL would drop the dispatches and cannot be asked).
+/// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL
+/// state that a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their
+/// ranges, and generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write
+/// bindings. An object that was deleted while it was bound cannot be bound again. Not while transform feedback is active
+/// (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot be asked).
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
 /// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a
@@ -466,14 +471,16 @@ typedef struct glgemm_job glgemm_job;
 typedef void (*glgemm_proc)(void);
 typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 
-/// Makes an engine in the current context.
+/// Makes an engine in the current context. A child process that fork() makes later has no engine: each of its calls that
+/// need OpenGL gives GLGEMM_GL_ERROR.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its version
+/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its
+/// version
 /// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive, or options->max_buffer_bytes is negative
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
 /// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
-/// Matrices free theirs themselves.
+/// A matrix's objects are freed with the matrix.
 GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
 /// Forgets the engine's OpenGL objects, and those of its matrices, jobs, fences and scopes, without calling OpenGL: for a context
 /// that is lost or gone. Any thread.
@@ -514,7 +521,9 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type,
 /// @return GLGEMM_DEVICE_LOST       it waited, and the context was reset
 GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                         glgemm_report* report);
-/// The same for `count` products of different shapes, in their order, all or none: each is checked before the first is enqueued.
+/// Enqueues `count` products of different shapes, in their order. All are checked before the first is enqueued: if one is
+/// refused, none is enqueued. Structs may be smaller than this library's: the first one's struct_size is the step through the
+/// array.
 /// @param products  an array; may be NULL if count is 0
 GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
                                                 const glgemm_options* options);
@@ -633,14 +642,14 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matr
 /// Replaces all elements by those of `data`, of the matrix's type, row-major without gaps. May return before the device has them;
 /// `data` may then be changed. For a matrix without elements `data` may be NULL.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_upload(glgemm_matrix* matrix, const void* data);
-/// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
+/// Replaces the section of rows x columns elements from (row, column) on; `data` has no gaps.
 /// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
 GLGEMM_EXPORT glgemm_status glgemm_matrix_upload_section(glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                          int64_t columns, const void* data);
 /// Waits for what writes the matrix and copies its elements to `data`, row-major without gaps. For a matrix without elements
 /// `data` may be NULL.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_download(const glgemm_matrix* matrix, void* data);
-/// The same for the section of rows x columns elements from (row, column) on; `data` has no gaps.
+/// Copies the section of rows x columns elements from (row, column) on to `data`, without gaps.
 /// @return GLGEMM_INVALID_ARGUMENT  the section leaves the matrix
 GLGEMM_EXPORT glgemm_status glgemm_matrix_download_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                            int64_t columns, void* data);

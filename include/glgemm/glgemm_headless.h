@@ -97,11 +97,12 @@ GLGEMM_HEADLESS_EXPORT glgemm_status glgemm_accelerators_create(const char* list
 /// Ends the threads and their contexts. NULL is passed over.
 GLGEMM_HEADLESS_EXPORT void glgemm_accelerators_destroy(glgemm_accelerators* accelerators);
 
-/// Computes C = act(alpha op(A) op(B) + beta C + D + bias) on all of them and waits for it. Pieces of C come from one queue,
-/// larger ones for faster accelerators; `device_memory_limit_bytes` holds for each, an equal share of `memory_limit_bytes`
-/// likewise. The work of one that fails is done by the others.
+/// Computes C = act(alpha op(A) op(B) + beta C + D + bias) on all accelerators and waits for it. Pieces of C come from one queue,
+/// larger ones for faster accelerators. Each accelerator may use `device_memory_limit_bytes`, and an equal share of
+/// `memory_limit_bytes`. The work of an accelerator that fails is done by the others.
 ///
-/// The matrices' functions are called on several threads at once, those of the options on any, by one at a time.
+/// The matrices' functions are called on several threads at once. The options' functions are called on any thread, one call at a
+/// time.
 /// @param options  NULL: the defaults
 /// @return GLGEMM_INVALID_ARGUMENT  as glgemm_multiply_streamed
 /// @return GLGEMM_UNSUPPORTED       no accelerator can run it

@@ -14,8 +14,8 @@ namespace glgemm::blas {
 using AnyFunction = void (*)();
 
 /// The function of that name in the BLAS below; null if that has none. That BLAS is the library that GLGEMM_BLAS_NEXT names; else
-/// whatever comes after this library in the loader's order; else the system's, which a program may have loaded out of that order
-/// (Python's modules do).
+/// the library that comes after this one in the loader's order; else the system's, which a program may have loaded without giving
+/// it a place in that order (Python's modules do).
 AnyFunction find_next(const char* name) noexcept;
 
 /// The file of the BLAS below; "none" without one.
@@ -24,11 +24,12 @@ std::string next_file();
 /// Multiplies with the Fortran routine of the BLAS below; false if there is none that takes such sizes.
 bool multiply_by_next(const Product& product) noexcept;
 
-/// Reports a wrong parameter by the program's own xerbla_, else by that of the BLAS below. It may not return.
+/// Reports a wrong parameter by the program's own xerbla_, else by the xerbla_ of the BLAS below. That function may end the
+/// process.
 void report_to_xerbla(const char* routine, int parameter);
 
 /// Reports one by the program's own cblas_xerbla; false if it has none. `parameter` counts as in the column-major call with A and
-/// B exchanged that a row-major call makes in reference BLAS. `value` is that of a wrong layout or op.
+/// B exchanged that a row-major call makes in reference BLAS. `value` is the number of a wrong layout or op.
 bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_major, int value);
 
 /// While it lives, this thread is in the BLAS below, which may call our routines again. They then hand the call on.
@@ -51,7 +52,7 @@ template <class... Values>
 void say(fmt::format_string<Values...> form, const Values&... values) noexcept {
   say_line(form, fmt::make_format_args(values...), false);
 }
-/// The same, for each text once.
+/// A line on stderr, but each text only once.
 template <class... Values>
 void say_once(fmt::format_string<Values...> form, const Values&... values) noexcept {
   say_line(form, fmt::make_format_args(values...), true);

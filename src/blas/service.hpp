@@ -37,7 +37,7 @@ Outcome run(Undisturbed& undisturbed, bool needs_doubles, std::function<void(Eng
 
 /// What the context says of itself, which is made if it isn't there yet; nullopt if it can't be.
 std::optional<DeviceInfo> device();
-/// The same, without making one.
+/// What the context says of itself; nullopt if none has been made yet.
 std::optional<DeviceInfo> device_so_far();
 
 }  // namespace glgemm::blas

@@ -16,8 +16,9 @@ namespace {
 
 /// All elements that an array reaches, as one line.
 BufferView span_of(const Elements& elements, const Strided& layout) {
-  const std::int64_t width = layout.size() > 0 ? layout.highest() - layout.lowest() + 1 : 0;
-  return view_of_lines(elements, layout.type, 1, width, width, layout.offset + layout.lowest());
+  const auto [lowest, highest] = layout.reach();
+  const std::int64_t width = layout.size() > 0 ? highest - lowest + 1 : 0;
+  return view_of_lines(elements, layout.type, 1, width, width, layout.offset + lowest);
 }
 
 /// The elements of an array whose lines are these.
@@ -33,7 +34,7 @@ std::vector<py::ssize_t> strides_in_bytes(const Strided& layout) {
 
 /// The array's elements in `span`, which has all that it reaches, as NumPy's view of them.
 py::array of_span(const Strided& layout, const py::array& span) {
-  const char* first = static_cast<const char*>(span.data()) - layout.lowest() * element_bytes(layout.type);
+  const char* first = static_cast<const char*>(span.data()) - layout.reach().first * element_bytes(layout.type);
   return py::array(span.dtype(), layout.shape, strides_in_bytes(layout), first, span);
 }
 
@@ -142,7 +143,7 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
     reach += std::abs(static_cast<double>(layout.strides[i])) * static_cast<double>(std::max<std::int64_t>(1, shape[i]) - 1);
   if (reach * static_cast<double>(element_bytes(type)) >= 0x1p62)
     throw std::invalid_argument(what + " with such strides reaches further than any buffer");
-  const std::int64_t first = layout.offset + layout.lowest();
+  const std::int64_t first = layout.offset + layout.reach().first;
   if (first < 0) throw std::invalid_argument(fmt::format("{} starts at byte {}", what, first * element_bytes(type)));
   const std::shared_ptr<const Elements> elements = std::make_shared<const Elements>(service, nullptr, buffer, owner);
   const BufferView span = span_of(*elements, layout);

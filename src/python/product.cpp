@@ -181,7 +181,7 @@ Strided as_matrices(Strided c, bool row, bool column) {
   return c;
 }
 
-/// The array as these matrices. They are copied where layout and ld cannot say how they lie.
+/// The array as these matrices. They are copied if no layout and leading dimension describe them.
 Placed placed(const Array& array, const Strided& matrices) {
   if (matrix_lines(matrices)) return {elements_of(array), matrices};
   const Array copy = copied({array.storage, matrices});
@@ -267,7 +267,7 @@ struct HostOperand {
 
   py::array array;
   Stacked lines{};
-  bool is_copied = false;  ///< since no ld says how it lies
+  bool is_copied = false;  ///< since no leading dimension describes it
   void* data = nullptr;
 
   const Strided& on_device() const { return lines.packed; }
@@ -308,7 +308,7 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 
 namespace {
 
-std::string how_it_lies(const char* name, const py::array& given, const HostOperand& operand) {
+std::string storage_of(const char* name, const py::array& given, const HostOperand& operand) {
   const Strided& layout = operand.on_device();
   const std::string what = fmt::format("{}: {} {}", name, text(layout.shape), info(layout.type).numpy);
   if (operand.is_copied)
@@ -322,7 +322,7 @@ std::string how_it_lies(const char* name, const py::array& given, const HostOper
 
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms) {
   const HostOperand a(product.a), b(product.b), c(product.c);
-  std::string lines = how_it_lies("A", product.a, a) + how_it_lies("B", product.b, b) + how_it_lies("C", product.c, c);
+  std::string lines = storage_of("A", product.a, a) + storage_of("B", product.b, b) + storage_of("C", product.c, c);
   const auto placed = [&](unsigned name, const HostOperand& operand) {  // in a buffer that nothing asks for
     return Placed{std::make_shared<const Elements>(service, nullptr, name), operand.on_device()};
   };

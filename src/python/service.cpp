@@ -189,8 +189,7 @@ void Service::discard(std::unique_ptr<DeviceMatrix> matrix) noexcept {
   }
 }
 
-Storage::Storage(std::shared_ptr<const Elements> its_elements)
-    : service(its_elements->service), elements(std::move(its_elements)) {
+Storage::Storage(std::shared_ptr<const Elements> given) : service(given->service), elements(std::move(given)) {
   service->storages_.insert(this);
 }
 

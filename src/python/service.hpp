@@ -141,7 +141,7 @@ struct Elements {
 
 /// What arrays that show the same elements share.
 struct Storage {
-  explicit Storage(std::shared_ptr<const Elements> its_elements);
+  explicit Storage(std::shared_ptr<const Elements> given);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

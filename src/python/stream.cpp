@@ -73,13 +73,13 @@ HostGemm host_gemm_of(const HostProduct& product, const Terms& terms, const Chec
   return gemm;
 }
 
-StreamOptions options_of(const Terms& terms, const StreamTerms& how, const Check& check) {
+StreamOptions options_of(const Terms& terms, const StreamTerms& settings, const Check& check) {
   StreamOptions options;
-  options.device_memory_limit = how.device_memory_limit;
-  options.memory_limit = how.memory_limit;
-  options.checksums = how.checksums;
+  options.device_memory_limit = settings.device_memory_limit;
+  options.memory_limit = settings.memory_limit;
+  options.checksums = settings.checksums;
   options.plan = terms.options;
-  options.progress = [check, progress = how.progress.is_none() ? nullptr : &how.progress](double share) {
+  options.progress = [check, progress = settings.progress.is_none() ? nullptr : &settings.progress](double share) {
     check();
     if (!progress) return;
     const py::gil_scoped_acquire gil;
@@ -90,11 +90,12 @@ StreamOptions options_of(const Terms& terms, const StreamTerms& how, const Check
 
 }  // namespace
 
-void stream(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms, const StreamTerms& how) {
+void stream(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms,
+            const StreamTerms& settings) {
   Interrupt* now = nullptr;
   const Check check = [&now] { now->check(); };
   const HostGemm gemm = host_gemm_of(product, terms, check);
-  const StreamOptions options = options_of(terms, how, check);
+  const StreamOptions options = options_of(terms, settings, check);
   service->run("stream", [&](Engine& engine, Interrupt& interrupt) {
     now = &interrupt;
     multiply(engine, gemm, options);
@@ -121,11 +122,11 @@ class Devices {
     end();
   }
 
-  void multiply(const HostProduct& product, const Terms& terms, const StreamTerms& how) {
+  void multiply(const HostProduct& product, const Terms& terms, const StreamTerms& settings) {
     Interrupt* now = nullptr;
     const Check check = [&now] { now->check(); };
     const HostGemm gemm = host_gemm_of(product, terms, check);
-    StreamOptions options = options_of(terms, how, check);
+    StreamOptions options = options_of(terms, settings, check);
     options.progress = [this, progress = std::move(options.progress)](double share) {
       const Reports reports(this);
       progress(share);

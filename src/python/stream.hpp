@@ -23,7 +23,7 @@ struct StreamTerms {
 };
 
 /// The product of matrices with two dimensions and any strides. Waits for it.
-void stream(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms, const StreamTerms& how);
+void stream(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms, const StreamTerms& settings);
 
 void define_stream(py::module_& module);
 

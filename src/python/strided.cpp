@@ -21,16 +21,11 @@ std::int64_t Strided::size() const {
   return product_of(shape);
 }
 
-std::int64_t Strided::lowest() const {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) sum += std::min<std::int64_t>(0, strides[i] * (shape[i] - 1));
-  return size() == 0 ? 0 : sum;
-}
-
-std::int64_t Strided::highest() const {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) sum += std::max<std::int64_t>(0, strides[i] * (shape[i] - 1));
-  return size() == 0 ? 0 : sum;
+std::pair<std::int64_t, std::int64_t> Strided::reach() const {
+  std::pair<std::int64_t, std::int64_t> reach;
+  if (size() == 0) return reach;
+  for (std::size_t i = 0; i < shape.size(); ++i) (strides[i] < 0 ? reach.first : reach.second) += strides[i] * (shape[i] - 1);
+  return reach;
 }
 
 Strided dense(Type type, const Sizes& shape) {

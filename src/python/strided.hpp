@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
@@ -25,8 +26,7 @@ struct Strided {
   std::int64_t rows() const { return shape[dimensions() - 2]; }
   std::int64_t columns() const { return shape[dimensions() - 1]; }
   /// The distances from the first element to the ones with the lowest and the highest address.
-  std::int64_t lowest() const;
-  std::int64_t highest() const;
+  std::pair<std::int64_t, std::int64_t> reach() const;
 };
 
 /// An array without gaps, row after row.

@@ -477,16 +477,16 @@ TEST_CASE("C: sections of matrices, and copies between them") {
   glgemm_engine* other = nullptr;
   REQUIRE(glgemm_engine_create(glgemm_headless_get_proc_address, nullptr, &other) == GLGEMM_OK);
   {
-    const CMatrix there = make_matrix(other, 1, 2, nullptr);
+    const CMatrix target = make_matrix(other, 1, 2, nullptr);
     test::context();
     const auto fail = [](void*) -> std::int32_t { return 7; };
-    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, fail, nullptr),
+    refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, target.get(), 0, 0, fail, nullptr),
             "glgemm_matrix_copy: switch_context failed with 7", GLGEMM_CALLBACK_FAILED);
     const auto switch_to = [](void* user) -> std::int32_t {
       return glgemm_headless_make_current(static_cast<glgemm_headless_context*>(user));
     };
-    REQUIRE(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, there.get(), 0, 0, switch_to, context) == GLGEMM_OK);
-    CHECK(download(there, 2) == std::vector<float>{4, 5});
+    REQUIRE(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, target.get(), 0, 0, switch_to, context) == GLGEMM_OK);
+    CHECK(download(target, 2) == std::vector<float>{4, 5});
     REQUIRE(glgemm_engine_release(other) == GLGEMM_OK);
   }
   glgemm_engine_destroy(other);

@@ -93,8 +93,8 @@ TEST_CASE("C: a product with all that it may have") {
   epilogue.bias = glgemm_bias_for_each_column(bias_view.buffer, 0);
   epilogue.activation = glgemm_activation_leaky_relu(0.5);
   product = example.product;
-  product.op_a = product.op_b =
-      GLGEMM_OP_TRANSPOSE;  // of B' = A's buffer as 2x3 and A' = B's as 3x2, column-major: the same matrices
+  // A's and B's buffers as column-major matrices of the transposed shapes, transposed again: A and B.
+  product.op_a = product.op_b = GLGEMM_OP_TRANSPOSE;
   product.a = {product.a.buffer, 2, 3, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, nullptr, 0, 0};
   product.b = {product.b.buffer, 3, 2, 0, 0, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, nullptr, 0, 0};
   product.epilogue = &epilogue;
@@ -339,7 +339,7 @@ TEST_CASE("C: streamed products") {
   CHECK(whole.total_time_ns >= whole.transfer_time_ns);
   CHECK(whole.contexts_lost + whole.out_of_memory == 0);
 
-  // Rows that are there already stay; the limit of all memory holds with that of the device.
+  // The first 7 rows are done already and stay. Both limits hold: the device's, and that of all memory.
   const glgemm_section first = {0, 0, 7, x.n};
   x.options.done = &first;
   x.options.done_count = 1;
