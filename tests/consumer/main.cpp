@@ -1,4 +1,4 @@
-// Multiplies two small matrices with the installed library and checks the product.
+// Multiplies two small matrices with the installed library and checks the product; a wrong one does not pass.
 #include <cstdio>
 #include <exception>
 
@@ -14,7 +14,8 @@ int main() {
     const glgemm::Matrix<float> b{{7, 8, 9}, {10, 11, 12}};
     const glgemm::Matrix<float> c = engine.multiply(a, b);
     engine.release();
-    const bool right = c == glgemm::Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}} && glgemm::check_full(a, b, c).passed;
+    const bool right = c == glgemm::Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}} &&
+                       glgemm::check_full(a, b, c).passed && !glgemm::check_full(a, b, glgemm::Matrix<float>(3, 3)).passed;
     std::printf("glgemm %s on %s: %s\n", GLGEMM_VERSION_STRING, context.device().renderer.c_str(), right ? "right" : "WRONG");
     return right ? 0 : 1;
   } catch (const glgemm::Unsupported& error) {

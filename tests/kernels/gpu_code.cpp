@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/plan.hpp>
 
 #include "kernels/kernels.hpp"
@@ -21,9 +22,10 @@ using namespace glgemm;
 
 namespace {
 
-void check(VkResult result, const char* what) {
-  if (result != VK_SUCCESS) throw std::runtime_error(std::string(what) + ": Vulkan's error " + std::to_string(result));
+void check(VkResult result, const char* call) {
+  if (result != VK_SUCCESS) throw std::runtime_error(fmt::format("{}: Vulkan's error {}", call, static_cast<int>(result)));
 }
+#define CHECKED(call) check(call, #call)
 
 /// The program as SPIR-V for Vulkan. Vulkan has uniforms in blocks only, so that each gets a block, from binding 20 on.
 std::vector<char> spirv(const std::string& glsl) {
@@ -61,10 +63,10 @@ class Gpu {
     setenv("VK_ICD_FILENAMES", GLGEMM_RADV, 1);
     const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_1};
     const VkInstanceCreateInfo instance{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
-    check(vkCreateInstance(&instance, nullptr, &instance_), "vkCreateInstance");
+    CHECKED(vkCreateInstance(&instance, nullptr, &instance_));
     std::uint32_t count = 1;
     VkPhysicalDevice physical{};
-    check(vkEnumeratePhysicalDevices(instance_, &count, &physical), "vkEnumeratePhysicalDevices");
+    CHECKED(vkEnumeratePhysicalDevices(instance_, &count, &physical));
     REQUIRE(count == 1);
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue{
@@ -81,7 +83,7 @@ class Gpu {
                                     .pQueueCreateInfos = &queue,
                                     .enabledExtensionCount = 1,
                                     .ppEnabledExtensionNames = &extension};
-    check(vkCreateDevice(physical, &device, nullptr, &device_), "vkCreateDevice");
+    CHECKED(vkCreateDevice(physical, &device, nullptr, &device_));
     std::vector<VkDescriptorSetLayoutBinding> bindings;
     for (std::uint32_t i = 0; i < 220; ++i)
       if (i < 7 || i >= 20)
@@ -92,10 +94,10 @@ class Gpu {
     const VkDescriptorSetLayoutCreateInfo set{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
                                               .bindingCount = static_cast<std::uint32_t>(bindings.size()),
                                               .pBindings = bindings.data()};
-    check(vkCreateDescriptorSetLayout(device_, &set, nullptr, &set_), "vkCreateDescriptorSetLayout");
+    CHECKED(vkCreateDescriptorSetLayout(device_, &set, nullptr, &set_));
     const VkPipelineLayoutCreateInfo layout{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = &set_};
-    check(vkCreatePipelineLayout(device_, &layout, nullptr, &layout_), "vkCreatePipelineLayout");
+    CHECKED(vkCreatePipelineLayout(device_, &layout, nullptr, &layout_));
   }
   ~Gpu() {
     vkDestroyPipelineLayout(device_, layout_, nullptr);
@@ -113,7 +115,7 @@ class Gpu {
     const VkShaderModuleCreateInfo module_info{
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = words.size(), .pCode = code.data()};
     VkShaderModule module{};
-    check(vkCreateShaderModule(device_, &module_info, nullptr, &module), "vkCreateShaderModule");
+    CHECKED(vkCreateShaderModule(device_, &module_info, nullptr, &module));
     const VkComputePipelineCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR,
@@ -123,15 +125,12 @@ class Gpu {
                   .pName = "main"},
         .layout = layout_};
     VkPipeline pipeline{};
-    check(vkCreateComputePipelines(device_, nullptr, 1, &info, nullptr, &pipeline), "vkCreateComputePipelines");
+    CHECKED(vkCreateComputePipelines(device_, nullptr, 1, &info, nullptr, &pipeline));
     Code result;
     const VkPipelineExecutableInfoKHR executable{.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline};
-    const auto get_statistics = function<PFN_vkGetPipelineExecutableStatisticsKHR>("vkGetPipelineExecutableStatisticsKHR");
-    std::uint32_t count = 0;
-    check(get_statistics(device_, &executable, &count, nullptr), "vkGetPipelineExecutableStatisticsKHR");
-    std::vector<VkPipelineExecutableStatisticKHR> statistics(count,
-                                                             {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
-    check(get_statistics(device_, &executable, &count, statistics.data()), "vkGetPipelineExecutableStatisticsKHR");
+    std::vector<VkPipelineExecutableStatisticKHR> statistics;
+    fill<PFN_vkGetPipelineExecutableStatisticsKHR>("vkGetPipelineExecutableStatisticsKHR", executable, statistics,
+                                                   VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR);
     for (const auto& one : statistics) result.statistics[one.name] = one.value.u64;
     take_instructions(result, executable);
     vkDestroyPipeline(device_, pipeline, nullptr);
@@ -140,25 +139,31 @@ class Gpu {
   }
 
  private:
-  template <class F>
-  F function(const char* name) const {
-    return reinterpret_cast<F>(vkGetDeviceProcAddr(device_, name));
+  /// Fills a list by a function of an extension, which is asked for the list's size where the list is empty.
+  template <class Function, class Item>
+  void fill(const char* name, const VkPipelineExecutableInfoKHR& executable, std::vector<Item>& list,
+            VkStructureType type) const {
+    const auto get = reinterpret_cast<Function>(vkGetDeviceProcAddr(device_, name));
+    auto count = static_cast<std::uint32_t>(list.size());
+    if (list.empty()) check(get(device_, &executable, &count, nullptr), name);
+    list.resize(count, {.sType = type});
+    check(get(device_, &executable, &count, list.data()), name);
   }
 
   void take_instructions(Code& code, const VkPipelineExecutableInfoKHR& executable) const {
-    const auto get =
-        function<PFN_vkGetPipelineExecutableInternalRepresentationsKHR>("vkGetPipelineExecutableInternalRepresentationsKHR");
-    std::uint32_t count = 0;
-    check(get(device_, &executable, &count, nullptr), "vkGetPipelineExecutableInternalRepresentationsKHR");
-    std::vector<VkPipelineExecutableInternalRepresentationKHR> texts(
-        count, {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR});
-    check(get(device_, &executable, &count, texts.data()), "vkGetPipelineExecutableInternalRepresentationsKHR");
-    std::vector<std::string> data(count);
+    std::vector<VkPipelineExecutableInternalRepresentationKHR> texts;
+    const auto fill_texts = [&] {
+      fill<PFN_vkGetPipelineExecutableInternalRepresentationsKHR>(
+          "vkGetPipelineExecutableInternalRepresentationsKHR", executable, texts,
+          VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR);
+    };
+    fill_texts();
+    std::vector<std::string> data(texts.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
       data[i].resize(texts[i].dataSize);
       texts[i].pData = data[i].data();
     }
-    check(get(device_, &executable, &count, texts.data()), "vkGetPipelineExecutableInternalRepresentationsKHR");
+    fill_texts();
     for (std::size_t i = 0; i < texts.size(); ++i) {
       if (std::string(texts[i].name) != "Assembly") continue;
       std::istringstream lines(data[i]);
