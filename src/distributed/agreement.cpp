@@ -1,6 +1,4 @@
-// Ranks that agree on what went wrong: see agreement.hpp.
-#include "distributed/agreement.hpp"
-
+// Ranks that agree on what went wrong, and on the arguments of a collective call.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -13,6 +11,8 @@
 
 #include <glgemm/distributed.hpp>
 #include <glgemm/error.hpp>
+
+#include "distributed/cluster.hpp"
 
 namespace glgemm {
 namespace {

@@ -1,17 +1,40 @@
-// What a Cluster holds.
+// The parts of a Cluster: a communicator whose ranks agree, StarPU, and its workers.
 #pragma once
 
+#include <mpi.h>
+
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <glgemm/accelerators.hpp>
 #include <glgemm/distributed.hpp>
 
-#include "distributed/agreement.hpp"
 #include "distributed/worker.hpp"
 
 namespace glgemm::distributed {
+
+/// A communicator of our own, freed in the end.
+class Communicator {
+ public:
+  /// Collective.
+  explicit Communicator(MPI_Comm of) { MPI_Comm_dup(of, &communicator_); }
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  MPI_Comm get() const noexcept { return communicator_; }
+
+ private:
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+};
+
+/// Numbers with names for messages.
+using NamedValues = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// Collective.  @throws std::invalid_argument  on all ranks: one of them has another number than rank 0; the message names it
+void require_agreement(MPI_Comm communicator, const NamedValues& values);
 
 /// A temporary folder for the files that StarPU writes, unless the user has named one by STARPU_HOME. They are not needed later.
 class StarpuFolder {

@@ -237,7 +237,7 @@ std::vector<Candidate> displays_of(const Candidate& wanted, const HeadlessDevice
     displays.push_back(std::move(candidate));
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    // Several GPUs may have one name, but a driver that computes on the CPU is the same by whatever way.
+    // Several GPUs may have equal names. A driver that computes on the CPU is one device, whatever the way to it.
     const bool is_wanted = &all[i] == &wanted;
     if (!is_wanted && !(device.software && devices[i].failure.empty() && devices[i].renderer == device.renderer)) continue;
     if (!is_wanted) add(all[i], {});

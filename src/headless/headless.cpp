@@ -109,9 +109,9 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const HeadlessDevice& device = devices[i];
       // A GPU has one way to it, however many there are; the first ones are the device platform's.
-      const bool known = std::any_of(indices.begin(), indices.end(), [&](std::size_t other) {
-        return devices[other].renderer == device.renderer && device.platform != "device";
-      });
+      const bool known = device.platform != "device" && std::ranges::any_of(indices, [&](std::size_t other) {
+                           return devices[other].renderer == device.renderer;
+                         });
       if (device.failure.empty() && (device.software ? list == "all" : !known)) indices.push_back(i);
     }
     for (std::size_t i = 0; i < devices.size() && indices.empty(); ++i)
@@ -123,9 +123,8 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string entry = list.substr(begin, end - begin);
     const Wish wish(entry);
-    const auto found = std::find_if(devices.begin(), devices.end(), [&](const HeadlessDevice& device) {
-      return device.failure.empty() && !entry.empty() && wish.fits(device);
-    });
+    const auto found = std::ranges::find_if(
+        devices, [&](const HeadlessDevice& device) { return device.failure.empty() && !entry.empty() && wish.fits(device); });
     if (found == devices.end())
       throw std::invalid_argument(
           fmt::format("no usable device is \"{}\" of the list \"{}\"; there are {}", entry, list, describe(devices)));
@@ -137,7 +136,7 @@ std::vector<std::size_t> listed(const std::string& list, const std::vector<Headl
 
 // ---- From a way to a context that computes
 
-/// What became of a way: a context, current on this thread, or `way.device.failure`.
+/// The result of trying a way: a context, current on this thread, or `way.device.failure`.
 struct Trial {
   DevicePath way;
   std::unique_ptr<Context> context{};

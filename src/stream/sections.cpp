@@ -6,7 +6,7 @@
 namespace glgemm {
 namespace {
 
-/// Converts elements, in the same memory or apart.
+/// Converts elements, in place or to other memory.
 template <class From, class To>
 void convert_all(const std::byte* from, std::byte* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {

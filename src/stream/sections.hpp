@@ -9,8 +9,8 @@
 
 namespace glgemm {
 
-/// Calls f(part, offset) for parts of a dense section that are contiguous and have at most `max_elements` each: whole
-/// lines, or parts of one. `offset` is that of the part's first element in the section, in elements.
+/// Calls f(part, offset) for contiguous parts of a dense section, of at most `max_elements` each: whole lines, or parts of one.
+/// The part's first element is element number `offset` of the section.
 template <class F>
 void for_each_part(const Section& section, Layout layout, std::int64_t max_elements, const F& f) {
   const bool by_rows = layout == Layout::row_major;

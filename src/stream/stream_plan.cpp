@@ -38,17 +38,17 @@ struct Cut {
 /// Looks for the best cut of a product for one kernel.
 class Cutter {
  public:
-  Cutter(const Problem& problem, const Limits& limits, const PlanOptions& options, const Plan& nominal, std::int64_t device_limit,
-         std::int64_t both_limit, bool checksums)
+  Cutter(const Problem& problem, const Limits& limits, const PlanOptions& plan_options, const Plan& nominal,
+         std::int64_t device_limit, const StreamOptions& options)
       : problem_(problem),
         limits_(limits),
-        options_(options),
+        options_(plan_options),
         nominal_(nominal),
         device_limit_(device_limit),
-        both_limit_(both_limit),
-        checksums_(checksums) {
+        both_limit_(options.memory_limit),
+        checksums_(options.checksums) {
     // Strips are as small as they can be without many dispatches.
-    const std::int64_t limit = both_limit > 0 ? std::min(device_limit, both_limit) : device_limit;
+    const std::int64_t limit = both_limit_ > 0 ? std::min(device_limit, both_limit_) : device_limit;
     strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
     const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
     const std::int64_t widest = std::max(element_bytes(problem.type), element_bytes(accumulator(problem.type)));
@@ -215,21 +215,20 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
 }
 
 StreamPlan Cutter::made(const Cut& cut) const {
-  StreamPlan plan;
-  plan.problem = problem_;
-  plan.piece_m = cut.m;
-  plan.piece_n = cut.n;
-  plan.piece_k = cut.k;
-  plan.by_columns = cut.by_columns;
   Problem window = problem_;
   window.m = cut.m;
   window.n = cut.n;
   window.k = cut.k;
   window.c_type = accumulator(problem_.type);
   window.residual = false;
-  plan.window = make_plan(window, limits_, options_);
-  plan.strip_bytes = strip_bytes_;
-  plan.strips = strips();
+  StreamPlan plan{.problem = problem_,
+                  .piece_m = cut.m,
+                  .piece_n = cut.n,
+                  .piece_k = cut.k,
+                  .by_columns = cut.by_columns,
+                  .window = make_plan(window, limits_, options_),
+                  .strip_bytes = strip_bytes_,
+                  .strips = strips()};
   if (!limits_.cpu && both_limit_ == 0) {  // the next window is filled while the device computes this one
     const std::int64_t window_bytes = (cut.m + cut.n) * cut.k * element_bytes(problem_.type);
     plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(window_bytes, strip_bytes_), plan.strips, max_strips));
@@ -279,12 +278,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
              c_bytes = static_cast<double>(element_bytes(problem.c_type));
   const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // the side of a square that fills the device
   const double bound = std::max(2 * m * n * k / inside, m * k + k * n) * bytes + m * n * c_bytes;
-  if (problem.m == 0 || problem.n == 0) {
-    StreamPlan nothing;
-    nothing.problem = dense;
-    nothing.window = make_plan(dense, limits, options.plan);
-    return nothing;
-  }
+  if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};
 
   // The kernel is the best one for a square piece that fits. All pieces run it, whatever their shape.
   const auto side = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(static_cast<double>(limit) / 3 / bytes)));
@@ -315,7 +309,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
       plan_options.split_k = 1;
       nominal = make_plan(square, limits, plan_options);
     }
-    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options.memory_limit, options.checksums);
+    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options);
     if (std::optional<StreamPlan> plan = cutter.best(bound)) {
       plan->bound_bytes = bound;
       return *std::move(plan);

@@ -167,12 +167,7 @@ void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::b
   const gl::Api& api = state_.api;
   StripBuffer& strip = strips_[next_strip_];
   next_strip_ = (next_strip_ + 1) % strips_.size();
-  if (strip.in_use) {
-    const Timer timer(report_.compute_time);
-    strip.in_use.wait(api);
-    strip.in_use.destroy(api);
-    gl::check_reset(api);
-  }
+  if (strip.in_use) wait(std::exchange(strip.in_use, {}));
   const Timer timer(report_.transfer_time);
   fill(strip.memory);
   if (!strip.copy.empty()) gl::write_buffer(api, strip.buffer, 0, strip.memory, bytes);
@@ -222,13 +217,11 @@ void Streamer::bring_c(const Section& piece) {
   if (bias.kind() == Bias::for_each_column) bring_wide(bias.values(), {0, piece.column, 1, piece.columns}, bias_);
 }
 
-void Streamer::wait() {
-  const gl::Api& api = state_.api;
+void Streamer::wait(gl::Sync sync) {
   const Timer timer(report_.compute_time);
-  gl::Sync end(api);
-  end.wait(api);
-  end.destroy(api);
-  gl::check_reset(api);
+  sync.wait(state_.api);
+  sync.destroy(state_.api);
+  gl::check_reset(state_.api);
 }
 
 bool Streamer::read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f) {
@@ -350,8 +343,8 @@ void Streamer::run_steps(Call& call, const WindowParts& parts) {
   Enqueuer enqueuer(state_, call);
   const double max_seconds = seconds(state_.options.max_dispatch);
   for (Cursor cursor;;) {
-    Cursor here = cursor;
-    const std::optional<Step> next = next_slice(plan, here, 0);
+    Cursor after = cursor;
+    const std::optional<Step> next = next_slice(plan, after, 0);
     if (!next) return;
     if (next->stage == Stage::multiply || next->stage == Stage::reduce) {
       const Timer timer(report_.compute_time);
@@ -392,7 +385,7 @@ void Streamer::compute_on_device(const Section& piece, const std::function<void(
     const Timer timer(report_.checksums.time);
     checksums_->expect(piece);
   }
-  wait();
+  wait(gl::Sync(state_.api));
 }
 
 void Streamer::run_on_device(const Section& piece, const std::function<void(double share)>& window_done) {

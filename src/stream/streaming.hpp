@@ -76,7 +76,7 @@ class Streamer {
   /// A buffer through which elements come to the device.
   struct StripBuffer {
     unsigned buffer = 0;
-    std::byte* memory = nullptr;  ///< the buffer's, mapped; where the driver maps no buffer in use, that of `copy`
+    std::byte* memory = nullptr;  ///< the buffer's, mapped; or `copy`'s, where the driver maps no buffer in use
     std::vector<std::byte> copy;
     gl::Sync in_use;
   };
@@ -125,7 +125,8 @@ class Streamer {
   std::optional<ChecksumFailure> check_c(const Section& piece);
   /// Writes the piece; false if it is not what was checked.
   bool fetch_c(const Section& piece);
-  void wait();
+  /// Waits for the device and ends the sync.
+  void wait(gl::Sync sync);
 
   Engine::State& state_;
   const HostGemm& product_;

@@ -32,6 +32,12 @@ struct Verdict {
   int part = 0;
 };
 
+/// The verdict of an element that must be equal to its reference: an error is infinitely many times its bound.
+inline Verdict equal_or_not(bool is_equal) {
+  const double ratio = is_equal ? 0 : infinity;
+  return {is_equal, 0, ratio, ratio, 0};
+}
+
 /// Judges one element of C by its reference, as verify.hpp describes.
 template <class R>
 class Judge {
@@ -67,12 +73,8 @@ class Judge {
   Verdict operator()(std::int64_t i, std::int64_t j, const Element<D>& reference) const {
     Verdict worst = judge(value(i, j, 0), reference[0]);
     if (p_.parts == 1) return worst;
-    if (!std::isfinite(reference[0].value) || !std::isfinite(reference[1].value)) {
-      worst = {};
-      worst.ok = !std::isfinite(value(i, j, 0)) || !std::isfinite(value(i, j, 1));
-      worst.ratio = worst.ratio_sqrt = worst.ok ? 0 : infinity;
-      return worst;
-    }
+    if (!std::isfinite(reference[0].value) || !std::isfinite(reference[1].value))
+      return equal_or_not(!std::isfinite(value(i, j, 0)) || !std::isfinite(value(i, j, 1)));
     Verdict other = judge(value(i, j, 1), reference[1]);
     other.part = 1;
     const bool ok = worst.ok && other.ok;
@@ -87,12 +89,8 @@ class Judge {
   R value(std::int64_t i, std::int64_t j, int part) const { return (*p_.c)(i * p_.parts + part, j); }
 
   Verdict judge(R c, const Reference<D>& reference) const {
-    Verdict v;
-    if (!std::isfinite(reference.value)) {
-      v.ok = std::isnan(reference.value) ? std::isnan(c) : static_cast<D>(c) == reference.value;
-      v.ratio = v.ratio_sqrt = v.ok ? 0 : infinity;
-      return v;
-    }
+    if (!std::isfinite(reference.value))
+      return equal_or_not(std::isnan(reference.value) ? std::isnan(c) : static_cast<D>(c) == reference.value);
     const D error = std::fabs(static_cast<D>(c) - reference.value);
     const D floor = 2 * std::min(static_cast<D>(flushed_), reference.magnitude);
     const auto widened = [&](double gamma) {
@@ -100,23 +98,14 @@ class Judge {
       return p_.narrow.round ? bound + p_.narrow.roundoff * (std::fabs(reference.value) + bound) + p_.narrow.least : bound;
     };
     const D bound = widened(gamma_);
-    v.bound = static_cast<double>(bound);
     constexpr D largest = std::numeric_limits<R>::max();
     if (!std::isfinite(c) && (reference.magnitude * static_cast<D>(1 + gamma_) >= largest ||
-                              (std::isinf(c) && (c > 0 ? reference.value : -reference.value) + bound >= p_.narrow.overflows))) {
-      v.ok = true;
-      return v;
-    }
-    if (exact_) {  // it is equal, or beyond any bound
-      v.ok = p_.narrow.round ? c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value))) : error == 0;
-      v.ratio = v.ratio_sqrt = v.ok ? 0 : infinity;
-      v.bound = 0;
-      return v;
-    }
-    v.ok = error <= bound;
-    v.ratio = ratio(error, bound);
-    v.ratio_sqrt = ratio(error, widened(gamma_sqrt_));
-    return v;
+                              (std::isinf(c) && (c > 0 ? reference.value : -reference.value) + bound >= p_.narrow.overflows)))
+      return {true, static_cast<double>(bound)};
+    if (exact_)
+      return equal_or_not(p_.narrow.round ? c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value)))
+                                          : error == 0);
+    return {error <= bound, static_cast<double>(bound), ratio(error, bound), ratio(error, widened(gamma_sqrt_))};
   }
 
   static double ratio(D error, D bound) {
@@ -140,8 +129,7 @@ class Judge<std::uint32_t> {
   explicit Judge(const Lowered<std::uint32_t>& p) : p_(p) {}
   bool exact() const { return true; }
   Verdict operator()(std::int64_t i, std::int64_t j, const Element<std::uint32_t>& reference) const {
-    const bool ok = (*p_.c)(i, j) == reference[0].value;
-    return {ok, 0, ok ? 0 : infinity, ok ? 0 : infinity, 0};
+    return equal_or_not((*p_.c)(i, j) == reference[0].value);
   }
 
  private:

@@ -113,8 +113,8 @@ std::int64_t find_wrong_row_exact(const Lowered<R>& p, Random& random) {
 /// t's elements random in +-[0.5, 1). Rows and columns in which the product is not finite, or could overflow on the way, are left
 /// out.
 ///
-/// |C t - ...| <= (gamma_K M + flushed) |t| in exact arithmetic, plus the rounding of this function's own sums and that of a
-/// narrower C.
+/// |C t - ...| <= (gamma_K M + flushed) |t| in exact arithmetic, plus the rounding of this function's own sums and of a narrower
+/// C.
 template <class R>
 std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, Random& random) {
   using D = reference_t<R>;

@@ -1,6 +1,7 @@
 // Random matrices that are the same on every machine.
 #include <glgemm/verify.hpp>
 
+#include "base/elements.hpp"
 #include "verify/lowered.hpp"
 #include "verify/random.hpp"
 
@@ -26,16 +27,9 @@ T random_element(Random& random) {
 
 template <class T>
 T random_integer(std::int64_t largest, Random& random) {
-  const auto draw = [&] { return random.below(2 * largest + 1) - largest; };
-  if constexpr (is_complex_v<T>) {
-    using R = typename T::value_type;
-    const R real = static_cast<R>(draw());
-    return T(real, static_cast<R>(draw()));
-  } else if constexpr (SmallFloat<T>) {
-    return T(static_cast<float>(draw()));
-  } else {
-    return static_cast<T>(draw());
-  }
+  const auto draw = [&] { return static_cast<double>(random.below(2 * largest + 1) - largest); };
+  const double real = draw();
+  return to_element<T>(std::complex<double>(real, is_complex_v<T> ? draw() : 0));
 }
 
 }  // namespace

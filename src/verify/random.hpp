@@ -5,7 +5,7 @@
 
 namespace glgemm::verify {
 
-/// Random bits that are the same everywhere: the generator SplitMix64.
+/// The generator SplitMix64.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

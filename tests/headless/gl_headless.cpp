@@ -52,12 +52,6 @@ bool multiplies(std::uint64_t seed = 1, int times = 1) {
   return right;
 }
 
-HeadlessOptions on_device(const std::string& device) {
-  HeadlessOptions options;
-  options.device = device;
-  return options;
-}
-
 std::string changed_case(std::string text) {
   for (char& c : text) {
     const auto letter = static_cast<unsigned char>(c);
@@ -69,7 +63,7 @@ std::string changed_case(std::string text) {
 /// What choosing this device throws, as T.
 template <class T>
 std::string refusal(const std::string& device) {
-  return message_of<T>([&] { HeadlessContext{on_device(device)}; });
+  return message_of<T>([&] { HeadlessContext({.device = device}); });
 }
 
 }  // namespace
@@ -123,7 +117,7 @@ TEST_CASE("the list is the same each time, and what was current stays current") 
       std::equal(first.begin(), first.end(), second.begin(), second.end(), [](const HeadlessDevice& a, const HeadlessDevice& b) {
         return a.index == b.index && a.platform == b.platform && a.renderer == b.renderer && a.failure == b.failure;
       }));
-  CHECK_THROWS_AS(HeadlessContext(on_device("no such device")), std::invalid_argument);
+  CHECK_THROWS_AS(HeadlessContext({.device = "no such device"}), std::invalid_argument);
   CHECK(current_context() == before);
 
   test::context().release_current();
@@ -153,11 +147,11 @@ TEST_CASE("a device is chosen by its index or by a part of its name, in code bef
           contains(refusal<Unsupported>(index), index + " (" + device.platform + ") " + device.renderer + ": " + device.failure));
       continue;
     }
-    HeadlessContext by_index(on_device(index));
+    HeadlessContext by_index({.device = index});
     CHECK(by_index.device().index == device.index);
     CHECK(by_index.device().platform == device.platform);
     CHECK(multiplies());
-    const HeadlessContext by_name(on_device(changed_case(device.renderer.substr(1))));
+    const HeadlessContext by_name({.device = changed_case(device.renderer.substr(1))});
     CHECK(by_name.device().renderer == device.renderer);
     CHECK(by_name.device().index <= device.index);
     CHECK(multiplies());
