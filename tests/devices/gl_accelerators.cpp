@@ -5,14 +5,13 @@
 #include <chrono>
 #include <cmath>
 #include <glgemm/accelerators.hpp>
-#include <glgemm/headless.hpp>
-#include <glgemm/streaming.hpp>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "support/gl_test.hpp"
+#include "support/messages.hpp"
 #include "support/run_tool.hpp"
 
 using namespace glgemm;
@@ -162,12 +161,6 @@ AcceleratorsReport run(Accelerators& accelerators, const HostGemm& product, cons
   AcceleratorsReport report;
   accelerators.multiply(product, stream, &report);
   return report;
-}
-
-Matrix<float> section_of(const Matrix<float>& whole, const Section& section) {
-  Matrix<float> part(section.rows, section.columns);
-  host_matrix(whole).read(section, part.data());
-  return part;
 }
 
 std::int64_t elements(const AcceleratorsReport& report) {
@@ -490,15 +483,15 @@ TEST_CASE("distributed matrices: sections move, products do not") {
 
   // Only what is asked for moves.
   std::int64_t moved = accelerators.bytes_moved();
-  const Matrix<float> part = c.download<float>({9, 3, 14, 5});
+  const Matrix<float> section = c.download<float>({9, 3, 14, 5});
   CHECK(accelerators.bytes_moved() - moved == 14 * 5 * 4);
   Matrix<float> patched = c.download();
-  CHECK(part == section_of(patched, {9, 3, 14, 5}));
+  CHECK(section == test::part(patched, 9, 3, 14, 5));
   const Matrix<float> patch = random_integer_matrix(12, 2, 9, 8);
   moved = accelerators.bytes_moved();
   c.upload(patch, 8, 4);
   CHECK(accelerators.bytes_moved() - moved == 12 * 2 * 4);
-  host_matrix(patched).write({8, 4, 12, 2}, patch.data());
+  test::put(patch, patched, 8, 4);
   CHECK(c.download() == patched);
 
   // A row of a neighbour; the same rows on the same accelerator, which stay there; and rows that become a replicated matrix.
@@ -648,9 +641,8 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
     for (int weights = 0; weights < 2; ++weights) {
       if (weights == 1) accelerators.rebalance();
       DistributedMatrix by_rows(accelerators, a), everywhere(accelerators, b, Distribution::replicated), result(accelerators, c0);
-      PlanOptions plan;
-      plan.precision = Precision::reproducible;
-      accelerators.gemm({.alpha = 0.7F, .a = &by_rows, .b = &everywhere, .beta = -1.3F, .c = &result}, plan);
+      accelerators.gemm({.alpha = 0.7F, .a = &by_rows, .b = &everywhere, .beta = -1.3F, .c = &result},
+                        {.precision = Precision::reproducible});
       CHECK_RESULT(same_bits(result.download(), expected));
     }
   }

@@ -9,8 +9,8 @@
 
 #include "support/environment.hpp"
 #include "support/gl_test.hpp"
+#include "support/messages.hpp"
 #include "support/run_tool.hpp"
-#include "support/temporary_folder.hpp"
 
 using namespace glgemm;
 

@@ -6,13 +6,12 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
+#include "support/messages.hpp"
 #include "support/random.hpp"
-#include "support/temporary_folder.hpp"
 
 using namespace glgemm;
 
