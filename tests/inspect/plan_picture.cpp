@@ -28,7 +28,7 @@ Plan plan_with(const char* kernel, std::int64_t m, std::int64_t n, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("inspect - the parts of a tile's invocations are all of it, each element once") {
+TEST_CASE("inspect - the invocations of a block compute each of its elements once") {
   for (const Type type : {Type::f32, Type::f64})
     for (const char* kernel : {"naive", "tiled:tile=16", "gemv:tile_m=4,tile_n=2,lanes_k=4,workgroup=32", "blocked",
                                "blocked:panels=1", "blocked:block_m=128,block_n=64,tile_m=4",
@@ -36,7 +36,7 @@ TEST_CASE("inspect - the parts of a tile's invocations are all of it, each eleme
       CAPTURE(kernel);
       const Plan plan = plan_with(kernel, 300, 300, std::string(kernel).starts_with("outer") ? 2 : 300, type);
       const Block block = block_of(plan.kernel);
-      const Invocations count = invocations_of_tile(plan);
+      const Invocations count = invocations_of_block(plan);
       std::set<std::pair<std::int64_t, std::int64_t>> seen;
       std::int64_t elements = 0;
       for (std::int64_t down = 0; down < count.down; ++down)
@@ -54,7 +54,8 @@ TEST_CASE("inspect - the parts of a tile's invocations are all of it, each eleme
       CHECK(static_cast<std::int64_t>(seen.size()) == elements);
       CHECK_THROWS_AS(invocation_part(plan, count.across, 0), std::out_of_range);
     }
-  // As blocked.comp says: squares of vectors, or without wide reads elements as far apart as the tile has vectors.
+  // As blocked.comp says: squares of vectors, or without wide reads elements at a distance of as many elements as the block has
+  // vectors.
   CHECK(invocation_part(plan_with("register:tile_m=8,tile_n=8,workgroup=16", 300, 300, 300), 1, 0).columns ==
         std::vector<std::int64_t>{4, 5, 6, 7, 68, 69, 70, 71});
   CHECK(invocation_part(plan_with("gemv:tile_m=2,tile_n=1,lanes_k=1,workgroup=8", 300, 1, 300), 0, 3).rows ==

@@ -35,7 +35,7 @@
 #include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
-#include "inspect/driver_reports.hpp"
+#include "inspect/programs.hpp"
 #include "product/shapes.hpp"
 
 using namespace glgemm;

@@ -19,7 +19,6 @@
 
 #include "arguments/options.hpp"
 #include "bench/measure.hpp"
-#include "bench/ratios.hpp"
 #include "bench/table.hpp"
 #include "drawing/error_histogram.hpp"
 #include "drawing/image.hpp"

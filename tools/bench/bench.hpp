@@ -21,11 +21,11 @@ namespace glgemm::tools {
 /// automatic: full where the serial loop fits into its time, else the probe.
 enum class CheckMethod { automatic, full, probe };
 
-/// A kernel as asked for: by name, or none for the planner's choice.
+/// A kernel as it was asked for: a kernel, or none for the planner's choice.
 struct RequestedKernel {
   std::string text;  ///< "auto", or what `kernel` was read from
   std::optional<Kernel> kernel;
-  bool if_possible = false;  ///< passed over, and said so, where it cannot run a shape
+  bool if_possible = false;  ///< left out, with a note, where it cannot run a shape
   bool space = false;        ///< stands for the fastest of the tuner's space, or is one of them
   std::int64_t split_k = 0;  ///< PlanOptions::split_k
   Precision precision = Precision::standard;
@@ -51,8 +51,8 @@ struct BenchOptions {
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
   std::string image_dir;            ///< empty: no images
-  bool paper = false;               ///< the published figures beside ours
-  std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, so much at a time
+  bool paper = false;               ///< the paper's figures are printed beside ours
+  std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
 };
 
 struct BenchResult {

@@ -20,7 +20,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/measure.hpp"
-#include "bench/ratios.hpp"
 #include "bench/table.hpp"
 #include "processes/child.hpp"
 #include "terminal/progress.hpp"
@@ -136,7 +135,7 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
   const PlanOptions plan = plan_options(options.kernels.front());
   const Report report = trial->run(engine, plan);
   const double first_ms = milliseconds_since(begin);
-  const double there = milliseconds_now();
+  const double first_ended = milliseconds_now();
   const Check check = trial->check_host(options.check == CheckMethod::full);
   const auto again = Clock::now();
   trial->run(engine, plan);
@@ -147,7 +146,7 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
                {"context_ms", context_ms},
                {"first_ms", first_ms},
                {"again_ms", again_ms},
-               {"there_ms", there},
+               {"there_ms", first_ended},
                {"compiled", compiled},
                {"loaded", loaded},
                {"check", check.passed ? "" : check.summary}});

@@ -28,10 +28,10 @@ struct Baseline {
 
 /// A run as a Job with a budget for each call of advance.
 struct BudgetRun {
-  std::int64_t calls = 0;        ///< that enqueued something
-  std::int64_t calls_known = 0;  ///< of those, once the rate was known
-  std::int64_t late = 0;         ///< of those, how many took over twice the budget
-  double max_ms = 0;             ///< of those
+  std::int64_t calls = 0;        ///< calls of advance that enqueued something
+  std::int64_t calls_known = 0;  ///< calls after the device's rate was known
+  std::int64_t late = 0;         ///< calls among calls_known that took over twice the budget
+  double max_ms = 0;             ///< the longest call among calls_known
   double total_ms = 0;           ///< from the first call until C is there
 };
 
@@ -58,11 +58,12 @@ struct Entrants {
   std::span<const RequestedKernel> kernels;
   std::span<PeerClient> peers;
   bool full_check = true;
-  std::function<void(const std::string& name)> begins;     ///< called before an entrant is measured, or finished
-  std::function<void(const Measurement& result)> checked;  ///< called when an entrant's C has been checked: it is in the pictures
+  std::function<void(const std::string& name)> begins;  ///< called before an entrant is measured, or finished
+  std::function<void(const Measurement& result)>
+      checked;  ///< called when an entrant's C has been checked; picture() is then of this C
 };
 
-/// What a first pass over many kernels left.
+/// The result of a first pass over many kernels.
 struct Fastest {
   std::vector<RequestedKernel> kernels;  ///< the fastest first
   std::int64_t refused = 0;              ///< how many could not run
@@ -97,7 +98,7 @@ class Trial {
   /// The seconds that the transfers of a streamed product take alone. They move the bytes that the report counts, up and down, in
   /// sections of the plan's size, through DeviceMatrix.
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
-  /// Of the C that was checked last.
+  /// A heat map of the C that was checked last.
   virtual Picture picture(const std::string& title) const = 0;
   virtual Matrix<float> error_ratios() const = 0;
 };

@@ -23,17 +23,17 @@ struct ArithmeticType {
   std::string extension;  ///< the first that gives it, empty: none, "core": OpenGL itself
 };
 
-/// How a type's arithmetic rounds, and what becomes of numbers below the least normal one: kept, or made zero.
+/// How a type's arithmetic rounds, and where subnormal numbers are kept. Elsewhere they become zero.
 struct Rounding {
   std::string type;                 ///< "f32", "f64"
   bool fma_fused = false;           ///< fma(a, b, c) rounds once
-  bool plain_contracted = false;    ///< and so does a * b + c
-  bool precise_contracted = false;  ///< and so does that where it is precise
-  bool inputs_kept = false;         ///< a subnormal times a normal number
-  bool results_kept = false;        ///< a product of normal numbers
-  bool sums_kept = false;           ///< of subnormals
-  bool shared_kept = false;         ///< a product that is subnormal, in shared memory
-  bool copies_kept = false;         ///< a subnormal that is just read and written
+  bool plain_contracted = false;    ///< a * b + c rounds once
+  bool precise_contracted = false;  ///< a * b + c rounds once, though it is `precise`
+  bool inputs_kept = false;         ///< in a subnormal number times a normal one
+  bool results_kept = false;        ///< in a subnormal product of normal numbers
+  bool sums_kept = false;           ///< in a sum of subnormals
+  bool shared_kept = false;         ///< in a subnormal product in shared memory
+  bool copies_kept = false;         ///< in a subnormal number that is only copied
 };
 
 /// What the driver gives for a small program.
@@ -41,7 +41,7 @@ struct Binary {
   std::int64_t format = 0;
   std::int64_t bytes = 0;       ///< 0: none
   std::int64_t text_bytes = 0;  ///< in readable stretches: of the program's assembly, for one
-  std::string text;             ///< the beginning of the longest of them
+  std::string text;             ///< the beginning of the longest stretch
 };
 
 struct Probes {
@@ -51,17 +51,17 @@ struct Probes {
   bool spirv = false;                       ///< GL_ARB_gl_spirv, or OpenGL 4.6
   std::optional<Subgroups> subgroups;
   std::vector<ArithmeticType> arithmetic;
-  std::vector<std::string> shader_extensions;  ///< of those that could matter here, which a shader may require
+  std::vector<std::string> shader_extensions;  ///< extensions for arithmetic and subgroups that a shader may require
   std::vector<Rounding> rounding;
   Binary binary;
-  std::vector<std::string> matrix_extensions;  ///< whose names speak of cooperative matrices
+  std::vector<std::string> matrix_extensions;  ///< with "cooperative" in their names
   std::int64_t image_buffer_vectors = 0;       ///< GL_MAX_TEXTURE_BUFFER_SIZE
   std::int64_t image_offset_alignment = 0;     ///< GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT, in bytes
   std::int64_t compute_images = 0;             ///< GL_MAX_COMPUTE_IMAGE_UNIFORMS
   std::int64_t timer_bits = 0;                 ///< of GL_TIMESTAMP
   std::int64_t timer_step_ns = 0;              ///< the least difference that was seen between two timestamps, 0: none
-  double timestamps_say = 0;                   ///< of a dispatch's time on the host's clock, two timestamps; about 1 is right
-  double time_elapsed_says = 0;                ///< and GL_TIME_ELAPSED
+  double timestamps_say = 0;     ///< a dispatch's time by two timestamps, over its time on the host's clock; should be 1
+  double time_elapsed_says = 0;  ///< its time by GL_TIME_ELAPSED, over its time on the host's clock
 };
 
 /// Asks the context that is current. A type counts where a shader that adds two of its values compiles, runs, and gives the sum

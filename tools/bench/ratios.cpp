@@ -1,5 +1,5 @@
 // Computes the ratios of measurements.
-#include "bench/ratios.hpp"
+#include "bench/table.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-
-#include "bench/table.hpp"
 
 namespace glgemm::tools {
 

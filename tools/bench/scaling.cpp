@@ -18,7 +18,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/measure.hpp"
-#include "bench/ratios.hpp"
 #include "bench/table.hpp"
 #include "terminal/progress.hpp"
 
@@ -236,9 +235,9 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     StreamOptions unlimited = limited;
     unlimited.device_memory_limit = unlimited.memory_limit = 0;
     StreamReport report;
-    const auto run = [&](const StreamOptions& stream, StreamReport& its) {
+    const auto run = [&](const StreamOptions& stream, StreamReport& run_report) {
       const HostGemm product = trial->host_product();
-      return seconds_of([&] { multiply(engine, product, stream, &its); });
+      return seconds_of([&] { multiply(engine, product, stream, &run_report); });
     };
     const auto resident = [&, enqueue = trial->on_device(engine, limited.plan)] {
       enqueue(nullptr);

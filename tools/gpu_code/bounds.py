@@ -82,41 +82,33 @@ def kernel_of(row):
     return f"{family} {', '.join(size for size in sizes if size)}"
 
 
+def markdown(head, rows):
+    """A table below its head, "| a | b |"."""
+    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *(f"| {' | '.join(map(str, cells))} |" for cells in rows)])
+
+
 def table_of_code(rows):
     """What the machine code is, as Markdown."""
-    lines = ["| device of the lab | kernel | multiply-adds | waits after | spills, local accesses | registers | w | shared loads | global loads |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for row in rows:
-        loop = row.get("loop")
-        if not loop:
-            continue
-        loads = [f"{loop[name + '_loads']:.3f} of {loop[name + '_bytes'] / loop[name + '_loads']:.0f} bytes" if loop[name + "_loads"] else "-"
-                 for name in ("shared", "global")]
-        overlap = "-" if loop["overlap"] is None else f"{loop['overlap']:.2f}"
-        lines.append(f"| {row['device']} | {kernel_of(row)} | {100 * loop['share']:.1f} % | {overlap} | {row.get('spills', '-')}, "
-                     f"{row['local_accesses']} | {row.get('registers', '-')} | {row.get('subgroup_width', '-')} | {loads[0]} | {loads[1]} |")
-    return "\n".join(lines)
+    def loads(loop, memory):
+        count = loop[memory + "_loads"]
+        return f"{count:.3f} of {loop[memory + '_bytes'] / count:.0f} bytes" if count else "-"
+
+    return markdown("| device of the lab | kernel | multiply-adds | waits after | spills, local accesses | registers | w | shared loads | global loads |", [
+        [row["device"], kernel_of(row), f"{100 * loop['share']:.1f} %", "-" if loop["overlap"] is None else f"{loop['overlap']:.2f}",
+         f"{row.get('spills', '-')}, {row['local_accesses']}", row.get("registers", "-"), row.get("subgroup_width", "-"),
+         loads(loop, "shared"), loads(loop, "global")] for row in rows if (loop := row.get("loop"))])
 
 
 def table_of_bounds(rows):
     """What the machine code allows, as Markdown."""
-    lines = ["| GPU | multiply-adds | ggml's | bytes of shared memory, read + written | occupancy | bound | by | rates from |",
-             "|---|---|---|---|---|---|---|---|"]
-    for row in rows:
-        gpu, loop = GPUS.get(row["device"]), row.get("loop")
-        if not gpu or not loop:
-            continue
-        ggml = GGML.get(row["device"])
-        lines.append(f"| {gpu.name} | {100 * loop['share']:.1f} % "
-                     f"| {f'{100 * ggml:.1f} %' if ggml else '-'} | {loop['shared_bytes']:.2f} + {loop['shared_store_bytes']:.2f} "
-                     f"| {row.get('occupancy', '-')} | {100 * row['bound']['share']:.0f} % | {row['bound']['limit']} | {gpu.source} |")
-    return "\n".join(lines)
+    return markdown("| GPU | multiply-adds | ggml's | bytes of shared memory, read + written | occupancy | bound | by | rates from |", [
+        [gpu.name, f"{100 * loop['share']:.1f} %", f"{100 * GGML[row['device']]:.1f} %" if row["device"] in GGML else "-",
+         f"{loop['shared_bytes']:.2f} + {loop['shared_store_bytes']:.2f}", row.get("occupancy", "-"), f"{100 * row['bound']['share']:.0f} %",
+         row["bound"]["limit"], gpu.source] for row in rows if (gpu := GPUS.get(row["device"])) and (loop := row.get("loop"))])
 
 
 def table_of_boards(rows):
     """What the compilers for small boards say, as Markdown."""
-    lines = ["| device of the lab | product | kernel | spills, fills | registers | threads | instructions |", "|---|---|---|---|---|---|---|"]
-    for row in rows:
-        told = [str(row.get(key, "-")) for key in ("registers", "occupancy", "instructions")]
-        lines.append(f"| {row['device']} | {row['product']} | {kernel_of(row)} | {row.get('spills', '-')}, {row.get('fills', '-')} | {' | '.join(told)} |")
-    return "\n".join(lines)
+    return markdown("| device of the lab | product | kernel | spills, fills | registers | threads | instructions |", [
+        [row["device"], row["product"], kernel_of(row), f"{row.get('spills', '-')}, {row.get('fills', '-')}",
+         *(row.get(key, "-") for key in ("registers", "occupancy", "instructions"))] for row in rows])

@@ -53,6 +53,14 @@ class _Builder:
     def label(self, name):
         self.labels[name] = len(self.instructions)
 
+    def lines(self, section, label):
+        """The lines that are no labels; `label` is the pattern of those that are."""
+        for line in section:
+            if found := re.match(label, line):
+                self.label(found[1])
+            else:
+                yield line
+
     def add(self, instruction, target=None):
         self.instructions.append(instruction)
         if target in self.labels:
@@ -121,13 +129,8 @@ def _read_amd(lines):
     # The compiler's own text stands in for a disassembly where LLVM has none of the chip: results, " = ", the instruction.
     for section in _sections(lines, r"Shader main disassembly|disasm:", r"\*\*\* SHADER|(Pixel|Vertex) Shader|@@"):
         builder = _Builder()
-        for line in section[1:]:
-            label = re.match(r"\s*(BB\d+):?\s*$", line)
-            if label:
-                builder.label(label[1])
-                continue
-            found = re.match(r"\t\s*(?:(?:(?:lin_)?[sv]\d+b?: [^=]*) = )?([a-z]\w+)", line)
-            if found:
+        for line in builder.lines(section[1:], r"\s*(BB\d+):?\s*$"):
+            if found := re.match(r"\t\s*(?:(?:(?:lin_)?[sv]\d+b?: [^=]*) = )?([a-z]\w+)", line):
                 target = re.search(r"branch\w* (?:block:)?(BB\d+)", line)
                 builder.add(_amd_instruction(found[1], line[line.index(found[1]):]), target and target[1])
         yield builder.program()
@@ -242,11 +245,7 @@ def _read_adreno(lines):
         if " CL shader" not in section[0]:
             continue
         builder = _Builder()
-        for line in section[1:]:
-            label = re.match(r"(l\d+):", line)
-            if label:
-                builder.label(label[1])
-                continue
+        for line in builder.lines(section[1:], r"(l\d+):"):
             found = re.match(r"((?:\([a-z0-9]+\))*)\s*([a-z][\w.]*)", line)
             if not found:
                 continue

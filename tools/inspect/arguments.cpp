@@ -84,16 +84,11 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
   return problems;
 }
 
-void list_device_classes(Arguments& arguments) {
-  arguments.json.open();
-  if (!arguments.json.to_standard_output()) print_device_classes();
-  arguments.json.write(device_classes_json());
-}
-
-void show_tables(Arguments& arguments) {
-  arguments.json.open();
-  if (!arguments.json.to_standard_output()) std::cout << tables_json();
-  arguments.json.write(tables_json());
+/// `print` tells people, unless the JSON has the standard output. After output.open().
+template <class F>
+void tell(JsonOutput& output, const F& print, const std::string& json) {
+  if (!output.to_standard_output()) print();
+  output.write(json);
 }
 
 /// Both limits of memory, where they are given.
@@ -128,7 +123,7 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
 /// The roofline of the file; without a file, of the device, if it is there.
 std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device) {
   if (!arguments.roofline.empty()) return read_roofline(arguments.roofline);
-  if (!device.there) return std::nullopt;
+  if (!device.is_present) return std::nullopt;
   const HeadlessContext context({.device = arguments.device});
   // Less than `bench --roofline` takes, and so less exact.
   return measure_roofline(HeadlessContext::get_proc_address, device.limits.cpu,
@@ -145,21 +140,26 @@ std::string image_of(const Arguments& arguments, std::span<const Planned> plans,
 }
 
 int validate(Arguments& arguments, const std::vector<Problem>& problems, const PlanOptions& options) {
-  arguments.json.open();
-  ValidateOptions how{options, arguments.device, true, {}, arguments.shown.all};
+  ValidateOptions validation{options, arguments.device, true, {}, arguments.shown.all};
   if (arguments.no_device || !arguments.as.empty()) {
-    how.use_device = false;
-    how.limits = find_device(arguments).limits;
+    validation.use_device = false;
+    validation.limits = find_device(arguments).limits;
   }
-  const Validated validated = validate_programs(problems, how);
-  if (!arguments.json.to_standard_output()) print(validated, std::cout);
-  arguments.json.write(json_of(validated));
+  arguments.json.open();
+  const Validated validated = validate_programs(problems, validation);
+  tell(
+      arguments.json, [&] { print(validated, std::cout); }, json_of(validated));
   return validated.refused.empty() ? 0 : 1;
 }
 
 int inspect(Arguments& arguments) {
-  if (arguments.tables) return show_tables(arguments), 0;
-  if (arguments.as == "list") return list_device_classes(arguments), 0;
+  if (arguments.tables || arguments.as == "list") {
+    arguments.json.open();
+    arguments.tables ? tell(
+                           arguments.json, [] { std::cout << tables_json(); }, tables_json())
+                     : tell(arguments.json, print_device_classes, device_classes_json());
+    return 0;
+  }
   const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options;
   options.runs = arguments.runs;
@@ -170,8 +170,8 @@ int inspect(Arguments& arguments) {
   if (arguments.compiled) {
     arguments.json.open();
     const Compiled compiled = compile(arguments.device, problems, options);
-    if (!arguments.json.to_standard_output()) print(compiled, std::cout);
-    arguments.json.write(json_of(compiled));
+    tell(
+        arguments.json, [&] { print(compiled, std::cout); }, json_of(compiled));
     return 0;
   }
   if (problems.size() > 1)

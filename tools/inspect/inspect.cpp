@@ -223,20 +223,20 @@ std::string tables_json() {
   constexpr std::array kinds{"floating", "integer", "complex"};
   Json types = Json::array(), kernels = Json::array();
   for (const Type type : all_types) {
-    const TypeInfo& its = info(type);
-    types.push_back({{"name", its.name},
+    const TypeInfo& row = info(type);
+    types.push_back({{"name", row.name},
                      {"number", static_cast<int>(type)},
-                     {"bytes", its.bytes},
-                     {"kind", kinds.at(static_cast<std::size_t>(its.kind))},
-                     {"sum", to_string(its.accumulator)},
-                     {"c", its.c == TypesOfC::either ? "either" : "sum"},
-                     {"npy", its.npy},
-                     {"numpy", its.numpy}});
+                     {"bytes", row.bytes},
+                     {"kind", kinds.at(static_cast<std::size_t>(row.kind))},
+                     {"sum", to_string(row.accumulator)},
+                     {"c", row.c == TypesOfC::either ? "either" : "sum"},
+                     {"npy", row.npy},
+                     {"numpy", row.numpy}});
   }
   for (const Kernel& kernel : kernel_table()) {
     Json parameters = Json::array();
-    for (const KernelParameter& its : glgemm::parameters(kernel))
-      parameters.push_back({{"name", its.name}, {"default", its.default_value}, {"legal", its.legal}, {"meaning", its.meaning}});
+    for (const KernelParameter& row : glgemm::parameters(kernel))
+      parameters.push_back({{"name", row.name}, {"default", row.default_value}, {"legal", row.legal}, {"meaning", row.meaning}});
     kernels.push_back({{"name", name(kernel)}, {"summary", summary(kernel)}, {"parameters", parameters}});
   }
   return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
@@ -367,7 +367,7 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
   Json json{{"device", device.name},
             {"device_class", to_string(device.limits.device_class)},
-            {"device_is_there", device.there},
+            {"device_is_there", device.is_present},
             {"m", p.m},
             {"n", p.n},
             {"k", p.k},

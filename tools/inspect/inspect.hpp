@@ -19,7 +19,7 @@ struct Device {
   Limits limits;
   std::vector<TunedChoice> tuning;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  bool there = false;  ///< false: nothing runs here, and the limits are those of a usual device
+  bool is_present = false;  ///< false: nothing runs here, and the limits are those of a usual device
 };
 
 /// A plan, and the product that it was made for: the plan's own problem may be the transposed one.

@@ -54,7 +54,7 @@ class Proportions {
   double power_ = 1;
 };
 
-/// Lines that cut a box of `count` elements each `step`, where they are far enough apart to be seen; else none.
+/// Lines at every `step` of the `length` elements of a box. None where they would be too close to be seen.
 void draw_cuts(Drawing& picture, const Box& box, std::int64_t length, std::int64_t step, bool down, const char* classes) {
   if (step <= 0 || step >= length) return;
   const double extent = down ? box.height : box.width;
@@ -184,7 +184,7 @@ bool has_many_items(const Kernel& kernel) {
   return name(kernel) == "small";
 }
 
-/// A piece of C in tiles, which slices take in turn.
+/// A piece of C, cut into workgroups' blocks. Each slice computes some of them.
 double draw_piece(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Block block = block_of(plan.kernel);
@@ -212,14 +212,14 @@ double draw_piece(Drawing& picture, const Planned& planned) {
   const Box first = part_of(box, 0, share(block.columns, plan.piece_n), 0, share(block.rows, plan.piece_m));
   picture.rectangle(first, "c1 fill", in_blocks ? "the first invocation's block" : "the first workgroup's tile");
   picture.rectangle(box, "frame");
-  const std::string of_tiles =
+  const std::string cut_text =
       in_blocks ? "in blocks of " + times({block.rows, block.columns}) + ", one for each invocation; a workgroup has " +
                       grouped(workgroup(plan.kernel)[0]) + " blocks, of as many items as that takes"
                 : times({groups.columns, groups.rows}) + " workgroups; at the upper left the tile of one, " +
                       times({block.rows, block.columns});
   const std::int64_t count = static_cast<std::int64_t>(slices.size());
   std::vector<std::string> lines{
-      times({plan.piece_m, plan.piece_n}) + " elements, " + of_tiles,
+      times({plan.piece_m, plan.piece_n}) + " elements, " + cut_text,
       (count == 1 ? "1 slice, " : grouped(count) + (count == 2000 ? " slices or more, " : " slices, ")) + "at most " +
           times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups in each",
       "in all, with packing and adding up: " + counted(size(plan).dispatches, "dispatch", "es") +
@@ -229,12 +229,12 @@ double draw_piece(Drawing& picture, const Planned& planned) {
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);
 }
 
-/// A workgroup's tile, and in it what one invocation computes.
-double draw_tile(Drawing& picture, const Planned& planned) {
+/// A workgroup's block, and the elements in it that one invocation computes.
+double draw_block(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Block block = block_of(plan.kernel);
   const std::array<int, 3> group = workgroup(plan.kernel);
-  const Invocations count = invocations_of_tile(plan);
+  const Invocations count = invocations_of_block(plan);
   const InvocationPart part = invocation_part(plan, std::min<std::int64_t>(1, count.across - 1), 0);
   const bool in_blocks = has_many_items(plan.kernel);
   picture.text({0, 14}, in_blocks ? "A workgroup's blocks: one of them" : "A workgroup's tile, and one invocation's part",
@@ -325,7 +325,7 @@ double draw_k(Drawing& picture, const Planned& planned) {
   return lines_of_text(picture, 0, y + 2, lines);
 }
 
-/// What lies where, as bars.
+/// The bytes of the operands, of the workspace and of a streamed product's buffers, as bars.
 double draw_bytes(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Problem& p = planned.stream ? planned.stream->problem : plan.problem;
@@ -401,7 +401,7 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   return lines_of_text(picture, 0, 330, lines);
 }
 
-/// What stands above the panels, in lines of at most so many characters, but for words that are longer.
+/// The lines above the panels, of at most `most` characters each; only a longer word exceeds that.
 std::vector<std::string> headlines(const Planned& planned, const Device& device, std::size_t most) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
@@ -421,7 +421,7 @@ std::vector<std::string> headlines(const Planned& planned, const Device& device,
 
 }  // namespace
 
-Invocations invocations_of_tile(const Plan& plan) {
+Invocations invocations_of_block(const Plan& plan) {
   const Block block = block_of(plan.kernel);
   const auto of_invocation = [&](const char* name, std::int64_t most) {
     return std::clamp<std::int64_t>(parameter_or(plan.kernel, name, 1), 1, std::max<std::int64_t>(1, most));
@@ -433,13 +433,14 @@ Invocations invocations_of_tile(const Plan& plan) {
 // contiguous (register), single rows (gemv) or vectors (blocked).
 InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down) {
   const Block block = block_of(plan.kernel);
-  const Invocations count = invocations_of_tile(plan);
+  const Invocations count = invocations_of_block(plan);
   if (across < 0 || down < 0 || across >= count.across || down >= count.down)
     throw std::out_of_range("invocation_part: there are " + times({count.across, count.down}) + " invocations");
   const std::int64_t rows = block.rows / count.down, columns = block.columns / count.across;
   const std::int64_t vector = 16 / std::min<std::int64_t>(16, element_bytes(accumulator(plan.problem.type)));
   const bool block_of_vectors = parameter_or(plan.kernel, "block_m", 0) > 0;
-  // Without panels and without wide reads a vector of blocked holds elements that lie as far apart as the tile has vectors.
+  // Without panels and without wide reads a vector of blocked holds elements at a distance of as many elements as the block has
+  // vectors.
   const bool scattered = block_of_vectors && panels(plan.kernel) == VectorReads::none && plan.vector_reads == VectorReads::none;
   const auto elements = [&](std::int64_t number, std::int64_t at, std::int64_t beside, std::int64_t together, std::int64_t all) {
     std::vector<std::int64_t> list;
@@ -484,7 +485,7 @@ std::string picture_of(std::span<const Planned> plans, const Device& device, con
     };
     add([&] { return draw_product(picture, planned, shares); });
     add([&] { return draw_piece(picture, planned); });
-    add([&] { return draw_tile(picture, planned); });
+    add([&] { return draw_block(picture, planned); });
     add([&] { return draw_k(picture, planned); });
     add([&] { return draw_bytes(picture, planned); });
     add([&] { return draw_roof(picture, planned, roof); });

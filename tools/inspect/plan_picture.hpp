@@ -24,20 +24,20 @@ struct Share {
 /// @throws std::invalid_argument, Unsupported  as headless_accelerators() and Accelerators::multiply; or the problem is a batch
 std::vector<Share> shares_of(const Problem& problem, const std::string& list, const StreamOptions& options);
 
-/// The elements of C that one invocation of a workgroup computes, as rows and columns of the workgroup's tile.
+/// The elements of C that one invocation of a workgroup computes, as rows and columns of the workgroup's block.
 struct InvocationPart {
   std::vector<std::int64_t> rows, columns;
 };
-/// `across` and `down` are the place of the invocation in the tile, from the left and from the top.
-/// @throws std::out_of_range  there is no such invocation
+/// `across` and `down` are the place of the invocation in the block, from the left and from the top.
+/// @throws std::out_of_range  the workgroup has no invocation there
 InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64_t down);
-/// How many invocations a tile has in a row and in a column. Invocations that share elements count once.
+/// How many invocations a block has in a row and in a column. Invocations that share elements count once.
 struct Invocations {
   std::int64_t across = 1, down = 1;
 };
-Invocations invocations_of_tile(const Plan& plan);
+Invocations invocations_of_block(const Plan& plan);
 
-/// An SVG file: C cut into pieces, slices, workgroups' tiles and an invocation's part; k in windows and parts; bytes; the
+/// An SVG file: C cut into pieces, slices, workgroups' blocks and an invocation's elements; k in windows and parts; bytes; the
 /// roofline. With two plans, both side by side. `shares`: who computed which piece; may be empty. `roof`: without it the axes
 /// have none.
 std::string picture_of(std::span<const Planned> plans, const Device& device, const std::optional<Roofline>& roof,

@@ -1,7 +1,10 @@
 // glgemm inspect --compiled and --validate: what compilers say of programs.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/program_report.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace glgemm::tools {
 
@@ -62,5 +66,28 @@ Validated validate_programs(std::span<const Problem> problems, const ValidateOpt
 void print(const Validated& validated, std::ostream& out);
 /// One JSON object, with a line feed at its end.
 std::string json_of(const Validated& validated);
+
+/// Sets the variables that make Mesa's drivers tell of every program, beside what is in them. Before the process's first context.
+void ask_drivers_to_tell();
+
+/// A value of the statistics, as JSON and tables name it.
+struct StatisticsColumn {
+  const char* key;
+  const char* heading;
+  std::optional<std::int64_t> ProgramStatistics::*value;
+};
+inline constexpr std::array<StatisticsColumn, 9> statistics_columns{
+    {{"registers", "registers", &ProgramStatistics::registers},
+     {"spills", "spills", &ProgramStatistics::spills},
+     {"fills", "fills", &ProgramStatistics::fills},
+     {"local_bytes", "local bytes", &ProgramStatistics::local_bytes},
+     {"shared_bytes", "shared bytes", &ProgramStatistics::shared_bytes},
+     {"instructions", "instructions", &ProgramStatistics::instructions},
+     {"subgroup_width", "subgroup", &ProgramStatistics::subgroup_width},
+     {"occupancy", "occupancy", &ProgramStatistics::occupancy},
+     {"cycles", "cycles", &ProgramStatistics::cycles}}};
+
+/// An object without the values that the driver does not tell.
+nlohmann::ordered_json json_of(const ProgramStatistics& statistics);
 
 }  // namespace glgemm::tools

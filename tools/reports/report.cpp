@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <glgemm/version.hpp>
 #include <nlohmann/json.hpp>
 
@@ -37,10 +37,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string joined(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
+std::string joined(const Words& words, const char* between = " ") {
+  return fmt::format("{}", fmt::join(words, between));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
 }
 
 class Reporter {
@@ -117,14 +121,9 @@ class Reporter {
   /// Both files, whole, with what is known by now.
   void write() {
     report_["goals"] = goals(report_);
-    const auto put = [&](const char* name, const std::string& text) {
-      OutputFile file(path(name));
-      file.write(text);
-      file.commit();
-    };
-    put("report.json", json_text(report_));
-    put("report.md", markdown(report_));
-    put("report.html", page({report_}));
+    write_file(path("report.json"), json_text(report_));
+    write_file(path("report.md"), markdown(report_));
+    write_file(path("report.html"), page({report_}));
   }
 
   void ends(const std::string& name, const std::string& command, const std::string& state, const std::string& why,
@@ -157,10 +156,8 @@ class Reporter {
     const ProgramResult ended = start("devices", words, 300);
     const Json found = Json::parse(ended.out, nullptr, false);
     if (found.is_object()) report_["devices"] = found.at("devices");
-    if (ended.status != 0 || !found.is_object())
-      ends("devices", joined(words), "failed", why(ended), ended.seconds);
-    else
-      ends("devices", joined(words), "ok", "", ended.seconds);
+    const bool failed = ended.status != 0 || !found.is_object();
+    ends("devices", joined(words), failed ? "failed" : "ok", failed ? why(ended) : "", ended.seconds);
   }
 
   /// `glgemm bench` with these arguments; what it found, or null.
@@ -174,15 +171,15 @@ class Reporter {
     words.insert(words.end(), {"--json", json});
     const ProgramResult ended = tell ? start(name, words) : run_program(words, variables_, 0, scratch_);
     Json found = Json::parse(contents(json), nullptr, false);
-    const bool there = found.is_object();
-    if (there && report_["device"].empty()) report_["device"] = found.at("device");
-    if (ended.status == 0 && there) {
+    const bool complete = found.is_object();
+    if (complete && report_["device"].empty()) report_["device"] = found.at("device");
+    if (ended.status == 0 && complete) {
       if (tell) {
         take(section, shown, found);
         ends(name, shown, "ok", "", ended.seconds);
       }
     } else {
-      const bool wrong = ended.status == 1 && there;
+      const bool wrong = ended.status == 1 && complete;
       if (wrong && tell) take(section, shown, found);
       ends(name, shown, "failed", wrong ? "a result is wrong" : why(ended), ended.seconds);
       if (!wrong) return nullptr;
@@ -247,9 +244,7 @@ class Reporter {
       commands += (commands.empty() ? "" : "; ") + joined(words(""));
       results += (results.empty() ? "" : "; ") + name + ": " + result.text;
     }
-    OutputFile file(path("checks.txt"));
-    file.write(without_folders(log));
-    file.commit();
+    write_file(path("checks.txt"), without_folders(log));
     ends("checks", commands, passed ? "ok" : "failed", results, seconds);
   }
 
@@ -270,12 +265,11 @@ class Reporter {
       if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
       variables_["GLGEMM_TUNING"] = to_text(fs::absolute(to_path(table)));  // what follows goes by it
     }
-    if (ended.status == 0)
-      ends("tune", shown, "ok", "", ended.seconds);
-    else if (ended.late)
-      ends("tune", shown, "ok", "ended when its time was up; run again, it goes on from there", ended.seconds);
-    else
-      ends("tune", shown, "failed", why(ended), ended.seconds);
+    ends("tune", shown, ended.status == 0 || ended.late ? "ok" : "failed",
+         ended.status == 0 ? ""
+         : ended.late      ? "ended when its time was up; run again, it goes on from there"
+                           : why(ended),
+         ended.seconds);
   }
 
   void table() {
@@ -305,14 +299,9 @@ class Reporter {
     if (peers_.empty()) return left_out("peers", options_.peer == "none" ? "as asked for" : "none is built in and works here");
     for (const char* size : {"512", "1024", "2048"}) {
       bench("peers", std::string("peers, N = ") + (options_.quick ? "64" : size),
-            {"--size", options_.quick ? "64" : size, "--kernel", "auto", "--peer", peer_list(), "--cpu-seconds", "0.1"});
+            {"--size", options_.quick ? "64" : size, "--kernel", "auto", "--peer", joined(peers_, ","), "--cpu-seconds", "0.1"});
       if (options_.quick) break;
     }
-  }
-  std::string peer_list() const {
-    std::string text;
-    for (const std::string& name : peers_) text += (text.empty() ? "" : ",") + name;
-    return text;
   }
 
   void narrow() {
@@ -335,7 +324,7 @@ class Reporter {
     if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
     for (const std::string& file : shapes_of_device()) {
       Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
-      if (!peers_.empty()) words.insert(words.end(), {"--peer", peer_list()});
+      if (!peers_.empty()) words.insert(words.end(), {"--peer", joined(peers_, ",")});
       bench("shapes", "shapes of " + name_of(file), words);
     }
   }
@@ -378,12 +367,12 @@ class Reporter {
 
   void cublas() {
     if (options_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
-    const ProgramResult there = run_program({options_.cublas}, variables_, 300, scratch_);
-    if (there.status == 127) return left_out("cuBLAS", "there is no python3");
-    if (there.status != 0)
-      return left_out("cuBLAS", there.status == 3
-                                    ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(there.err) + ")"
-                                    : why(there));
+    const ProgramResult found = run_program({options_.cublas}, variables_, 300, scratch_);
+    if (found.status == 127) return left_out("cuBLAS", "there is no python3");
+    if (found.status != 0)
+      return left_out("cuBLAS", found.status == 3
+                                    ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(found.err) + ")"
+                                    : why(found));
     const int rounds = options_.quick ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
@@ -482,9 +471,7 @@ void write_page(const ReportOptions& options) {
   std::error_code error;
   fs::create_directories(options.output, error);
   const std::string path = (fs::path(options.output) / "report.html").string();
-  OutputFile file(path);
-  file.write(page(reports));
-  file.commit();
+  write_file(path, page(reports));
   std::cout << "wrote " << path << '\n';
 }
 

@@ -18,7 +18,7 @@ struct Candidate {
 /// "register:tile_m=12,..., split_k=4".
 std::string to_string(const Candidate& candidate);
 
-/// Milliseconds of runs in turn; the candidate's alone if it is far slower than the best one, or if there is none.
+/// Milliseconds of runs in turn. Only the candidate's, if it is far slower than the best one or if there is no best one.
 struct Race {
   std::vector<double> candidate;
   std::vector<double> best;

@@ -176,16 +176,11 @@ class Tuner {
   }
 
   TuningEntry entry_for(const TuneProblem& problem, const Best& best, double gflops) const {
-    TuningEntry entry;
-    entry.device = device_.renderer;
-    entry.driver = device_.version;
-    entry.processor = device_.processor;
-    entry.shape_class = problem.shape_class;
+    TuningEntry entry{device_.renderer, device_.version, problem.shape_class, {}, options_.date, device_.processor};
     entry.choice.problem = problem_of(problem);
     if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);
     entry.choice.split_k = best.candidate.split_k;
     entry.choice.gflops = std::strtod(number(gflops).c_str(), nullptr);  // four digits are what a measurement is worth
-    entry.date = options_.date;
     return entry;
   }
 
@@ -251,19 +246,11 @@ class Tuner {
   bool tune(const TuneProblem& problem) {
     const std::string name = to_string(problem);
     progress_->show(done_, name);
-    try {
-      loaded(problem);
-    } catch (const WorkerLost& lost) {
-      worker_.reset();
+    if (const auto bad = guarded(problem, [](Worker&) {})) {
       start();
       progress_->clear();
-      out_ << name << ": nothing found: the worker was lost before the first candidate: " << lost.what() << '\n';
-      return false;
-    } catch (const DeviceGone&) {
-      throw;
-    } catch (const std::runtime_error& error) {
-      progress_->clear();
-      out_ << name << ": nothing found: " << error.what() << '\n';
+      out_ << name << ": nothing found: " << (bad->struck() ? "the worker was lost before the first candidate: " : "") << bad->why
+           << '\n';
       return false;
     }
     const Candidate planned = space_.planned;

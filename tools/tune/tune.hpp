@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <iosfwd>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +14,6 @@
 #include "tune/worker.hpp"
 
 namespace glgemm::tools {
-
-/// The names of the built-in classes of problems.
-std::span<const std::string_view> class_names();
 
 /// The problems of a built-in class for a type, an op of A and one of B. Fewer and smaller ones where a CPU
 /// computes.

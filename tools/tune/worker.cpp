@@ -46,8 +46,9 @@ Worker::Worker(const std::string& device) {
   try {
     const Json hello = Json::parse(ask("", Seconds(120)));
     if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
-    const Json& its = hello.at("device");
-    info_ = {its.at("vendor"), its.at("renderer"), its.at("version"), its.at("software"), hello.at("processor")};
+    const Json& device_json = hello.at("device");
+    info_ = {device_json.at("vendor"), device_json.at("renderer"), device_json.at("version"), device_json.at("software"),
+             hello.at("processor")};
   } catch (...) {
     stop();
     throw;
@@ -68,15 +69,15 @@ void Worker::stop() noexcept {
 }
 
 std::string Worker::ask(const std::string& line, Seconds limit) {
-  const auto lose = [this](bool hung, std::string how) {
+  const auto lose = [this](bool hung, std::string ending) {
     if (hung) process_.kill();
     process_.hang_up();
     const bool ended = process_.wait(std::chrono::seconds(5));
     const ExitStatus& end = process_.end();
     if (!hung && ended)
-      how =
+      ending =
           end.by.empty() ? fmt::format("ended with status {}", end.status) : fmt::format("ended by {} ({})", end.by, end.by_name);
-    throw WorkerLost(hung, how);
+    throw WorkerLost(hung, ending);
   };
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
   if (!process_.send(line)) lose(false, "no longer there");

@@ -1,6 +1,6 @@
 // The process in which `glgemm tune` runs its candidates, so that a driver that hangs or crashes costs one of them.
 //
-// The two talk over a channel: a line of JSON there, a line of JSON back.
+// The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON.
 //
 // For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL", KERNEL as to_string()
 // writes it, each as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that
@@ -48,7 +48,7 @@ class WorkerLost : public std::runtime_error {
   bool hung_;
 };
 
-/// What the worker knows of a problem.
+/// The candidates for a problem.
 struct Space {
   std::vector<Candidate> candidates;  ///< every legal kernel of kernel_space(), with every split that makes a difference
   Candidate planned;                  ///< what the planner takes with the built-in table
@@ -86,7 +86,7 @@ class Worker {
   DeviceInfo info_;
 };
 
-/// The other side: answers until the channel is closed. For the hidden verb `tune-worker`.
+/// The worker's side: answers the tuner until the channel is closed. For the hidden verb `tune-worker`.
 void serve_tuner(const std::string& device);
 
 // The lines of JSON that both sides exchange.

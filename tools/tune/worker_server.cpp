@@ -21,7 +21,7 @@
 #include "arguments/json.hpp"
 #include "bench/samples.hpp"
 #include "files/npy.hpp"
-#include "inspect/driver_reports.hpp"
+#include "inspect/programs.hpp"
 #include "product/product.hpp"
 #include "system/processes.hpp"
 #include "tune/worker.hpp"
@@ -163,8 +163,8 @@ class TypedBout final : public LoadedProblem {
 
   Verdict check(const Candidate& candidate) override {
     const PlanOptions options = options_for(candidate);
-    const auto verdict = [](const std::string& where, const Check& check) {
-      return Verdict{check.passed, where + check.summary};
+    const auto verdict = [](const std::string& opening, const Check& check) {
+      return Verdict{check.passed, opening + check.summary};
     };
     try {
       const HostProduct<T> exact = exact_product();
@@ -232,15 +232,15 @@ class Server {
   Server(Engine& engine, Injected injected) : engine_(engine), injected_(std::move(injected)) {}
 
   Json answer(const Json& request) {
-    const std::string what = request.at("do").get<std::string>();
-    if (what == "load") return load(request);
+    const std::string verb = request.at("do").get<std::string>();
+    if (verb == "load") return load(request);
     if (!bout_) throw std::runtime_error("no problem is loaded");
     const Candidate candidate = candidate_of(request.at("candidate"));
-    if (what == "check") {
+    if (verb == "check") {
       const Verdict verdict = bout_->check(candidate);
       return {{"passed", verdict.passed}, {"summary", verdict.summary}};
     }
-    if (what != "race") throw std::runtime_error("'" + what + "' is not known");
+    if (verb != "race") throw std::runtime_error("'" + verb + "' is not known");
     if (injected_.count({"spill", candidate.kernel}))
       return {{"candidate", Json::array()},
               {"best", Json::array()},
