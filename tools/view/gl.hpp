@@ -85,7 +85,7 @@ void main() {
   ivec2 at = ivec2(gl_FragCoord.x, height - 1 - int(gl_FragCoord.y));
   ivec2 inside = at - map.xy;
   if (any(lessThan(inside, ivec2(0))) || any(greaterThanEqual(inside, ivec2(map.z)))) {
-    pixel = vectorFetch(surroundings, at, 0);
+    pixel = texelFetch(surroundings, at, 0);
     return;
   }
   uvec2 cell = uvec2(inside) * n / uint(map.z);
