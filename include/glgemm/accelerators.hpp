@@ -107,7 +107,7 @@ class GLGEMM_EXPORT Accelerators {
   /// Pieces of C come from one queue, larger ones for faster accelerators by their measured rates, smaller ones towards the end
   /// (options.min_piece), so that all end together. The pieces of a panel of B (or of A, where that moves less) go to one
   /// accelerator as long as there are panels for the others, and a panel that it holds is not sent to it again. Each streams as
-  /// one engine would: `device_memory_limit` holds for each, an equal share of `memory_limit` likewise. A piece's bits depend on
+  /// one engine would, within `device_memory_limit` and an equal share of `memory_limit` each. A piece's bits depend on
   /// the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan alike.
   ///
   /// An accelerator that fails has its piece computed by another and is named in the report: one that lost its context after a
@@ -210,7 +210,7 @@ class GLGEMM_EXPORT DistributedMatrix {
   Matrix<T> download() const {
     return download<T>({0, 0, rows_, columns_});
   }
-  /// The same for a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
+  /// download() of a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
   template <class T = float>
   Matrix<T> download(const Section& section) const {
     check_section("download", type_of<T>(), section);

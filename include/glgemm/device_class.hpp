@@ -57,7 +57,7 @@ GLGEMM_EXPORT std::string_view to_string(DeviceClass device_class) noexcept;
 GLGEMM_EXPORT DeviceClass parse_device_class(std::string_view name);
 
 /// Finds the class of a device from GL_VENDOR, GL_RENDERER and its limits. It knows the names that Mesa's drivers and the makers'
-/// own give; where a driver runs on another one (zink, D3D12, virgl), the class is that of the device below. A device of a known
+/// own give. Where a driver runs on another one (zink, D3D12, virgl), it finds the class of the device below. A device of a known
 /// maker whose name is not known gets a class whose kernels suit that maker's other devices; any other device is `unknown`.
 GLGEMM_EXPORT DeviceClass device_class_of(std::string_view vendor, std::string_view renderer, const Limits& limits);
 

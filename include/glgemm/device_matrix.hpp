@@ -67,7 +67,7 @@ class GLGEMM_EXPORT DeviceMatrix {
   Matrix<T> download() const {
     return download<T>(0, 0, rows_, columns_);
   }
-  /// The same for a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
+  /// download() of a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
   template <class T = float>
   Matrix<T> download(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
     check_section("download", type_of<T>(), row, column, rows, columns);
@@ -87,7 +87,7 @@ class GLGEMM_EXPORT DeviceMatrix {
  private:
   friend class Engine;
   friend struct CAccess;           // the C interface knows an element's type at run time only
-  friend class DistributedMatrix;  // and so does this
+  friend class DistributedMatrix;  // knows an element's type at run time only
   DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t rows, std::int64_t columns, Type type);
   void check_section(const char* what, Type type, std::int64_t row, std::int64_t column, std::int64_t rows,
                      std::int64_t columns) const;

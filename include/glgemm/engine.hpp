@@ -165,7 +165,7 @@ class GLGEMM_EXPORT Engine {
   Matrix<accumulator_t<T>> multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options = {},
                                     Report* report = nullptr);
 
-  /// The same, for matrices that are written in the call: multiply({{1, 2}}, {{3}, {4}}).
+  /// multiply() for matrices that are written in the call: multiply({{1, 2}}, {{3}, {4}}).
   Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {},
                          Report* report = nullptr) {
     return multiply<float>(a, b, options, report);
@@ -211,7 +211,7 @@ class GLGEMM_EXPORT Engine {
   /// @throws DeviceLost             it waited, and the context was reset
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// The same for products of different shapes, in their order, all or none: each is checked before the first is enqueued.
+  /// Enqueues several products, of any shapes, in their order. All or none: each is checked before the first is enqueued.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
 
   /// A product as gemm() would run it, to be enqueued piece by piece by Job::advance.
@@ -272,7 +272,7 @@ class GLGEMM_EXPORT Engine {
   /// the host's may then be changed. What lies between the view's lines is not written.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, or an ld below the width
   void upload(const void* from, std::int64_t ld, const BufferView& to);
-  /// The other way. Waits for what was enqueued before.
+  /// Copies the elements of a matrix from a buffer to host memory. Waits for what was enqueued before.
   /// @throws std::invalid_argument  as upload
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
 

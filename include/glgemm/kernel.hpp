@@ -40,8 +40,8 @@ class GLGEMM_EXPORT Kernel {
   Values values_{};  ///< in the order of the family's parameters; 0 beyond them
 };
 
-/// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads vectors
-/// from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
+/// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads
+/// vectors from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
 enum class VectorReads { none, storage, image };
 
 /// A parameter of a family.

@@ -158,7 +158,7 @@ struct Step {
   bool last_k = true;
   /// A GL_SHADER_STORAGE_BARRIER_BIT barrier comes before this step.
   bool barrier_before = false;
-  /// Multiply-adds, or what counts as such; those of whole workgroups.
+  /// Multiply-adds of whole workgroups. In a step that packs or reduces, each element counts as one.
   double work = 0;
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -43,7 +43,7 @@ struct HostMatrix {
 /// @throws std::invalid_argument  a negative size, or an ld below the width
 GLGEMM_EXPORT HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld = 0,
                                      Layout layout = Layout::row_major);
-/// The same, only to be read.
+/// A matrix in memory that is only read.
 GLGEMM_EXPORT HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld = 0,
                                      Layout layout = Layout::row_major);
 /// The elements of a matrix that outlives the result.
@@ -97,21 +97,21 @@ struct HostGemm {
   HostEpilogue epilogue{};
 };
 
-/// How a product is streamed, completely decided: C in pieces of piece_m x piece_n that stay on the device while k is walked in
-/// windows of piece_k, for which A's and B's parts are brought there. Equal plans give equal bits on one device.
+/// How a product is streamed, completely decided. C is cut into pieces of piece_m x piece_n. A piece stays on the device while k
+/// is walked in windows of piece_k, for which parts of A and B are brought there. Equal plans give equal bits on one device.
 struct StreamPlan {
   Problem problem;
   std::int64_t piece_m = 0;
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
-  /// The pieces of a column of pieces come one after the other, so that a B whose whole k is on the device stays there; else
-  /// those of a row, so that such an A does.
+  /// The pieces go down the columns of C, so that a part of B that is on the device with all of k stays there. Else they go along
+  /// the rows, and a part of A stays.
   bool by_columns = false;
-  /// How a whole piece's window of k runs. Those at the edges take the same kernel.
+  /// How a window of k of a whole piece runs. Pieces at the edges take the same kernel.
   Plan window;
   /// The bytes of a strip, in which parts of A, B and C are brought to the device, and how many strips there are: enough for a
-  /// window, so that the next one is filled while the device works on this one (two, within a memory_limit); one where the device
-  /// is the CPU, which has to fill it.
+  /// window, so that the host fills the next one while the device works (two, within a memory_limit); one where the device is the
+  /// CPU, which has to fill it.
   std::int64_t strip_bytes = 0;
   int strips = 1;
   /// The bytes of all buffers on the device, and of those on the host. A driver that computes on the CPU has all on the device.
@@ -119,8 +119,8 @@ struct StreamPlan {
   std::int64_t host_bytes = 0;
   /// Bytes that are brought to the device and from it.
   double moved_bytes = 0;
-  /// The least that any order of pieces moves with that many bytes on the device: 2 m n k / sqrt(S) + m n elements where S is the
-  /// device's bytes in elements, or reading A and B once and writing C once where that is more.
+  /// The least bytes that any order of pieces moves with that many bytes on the device: 2 m n k / sqrt(S) + m n elements, where S
+  /// is the device's bytes in elements; or to read A and B once and to write C once, where that is more.
   double bound_bytes = 0;
 
   std::int64_t pieces() const noexcept;
@@ -152,9 +152,9 @@ struct StreamOptions {
 
 /// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
 ///
-/// Chosen is, of the cuts that move at most 1.45 times the bound (if there are none, of those that move the least), the one that
-/// takes the least time by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k
-/// is not cut, so that a piece needs room for all of k. Any thread.
+/// Considers the cuts that move at most 1.45 times the bound (if there are none, those that move the least), and takes the one
+/// that is the fastest by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k is
+/// not cut, so that a piece needs room for all of k. Any thread.
 /// @throws std::invalid_argument  as make_plan; or the limit is too small for any piece: the message has the least that works
 /// @throws Unsupported            as make_plan; or checksums and an activation
 GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
@@ -168,7 +168,7 @@ struct ChecksumFailure {
   double got = 0;
   double expected = 0;
   double bound = 0;
-  /// Whether that is the bound which no right product exceeds.
+  /// Whether `bound` is the one that no right product exceeds.
   bool proved = false;
 };
 /// "the piece of 20x16 at (40, 0): the sum of column 3 is 1e+30, expected 2.5 within 0.125", for messages.
@@ -181,11 +181,11 @@ GLGEMM_EXPORT std::string to_string(const ChecksumFailure& failure);
 /// device, in O(m k + k n + m n) for a piece, and compares it with the sum of what the device has. What is compared is what is
 /// written. Integers must be equal. For the rest let M be the same sum of magnitudes, and u and gamma_K as in verify.hpp:
 ///  - A difference within 2 sqrt(K) u M, which rounding errors that behave like random ones stay below by far, is right.
-///  - Beyond it the piece is computed again. Where the bits are then the same, and the difference is within gamma_K M, which
-///    no right product exceeds, it was rounding all the same, and the piece is right.
+///  - Beyond it the piece is computed again. The piece is right if its bits are then the same and the difference is within
+///    gamma_K M, which no right product exceeds: the difference was rounding.
 ///  - Else it is computed a third time, and then the product ends.
-/// So no right product fails. An error in one element is found if it is more than twice the first bound, and is not the same
-/// again; or more than twice the second. Errors of one column may cancel each other.
+/// So no right product fails. An error in one element is found if it is more than twice the second bound; or more than twice the
+/// first bound, and another one when the piece is computed again. Errors of one column may cancel each other.
 struct ChecksumReport {
   std::int64_t columns = 0;      ///< sums that were compared: of each column in each piece
   std::int64_t passed_over = 0;  ///< sums that were not, since they are not finite or could overflow
@@ -197,7 +197,7 @@ struct ChecksumReport {
   std::int64_t confirmed = 0;  ///< pieces that were computed twice with the same bits, and are right
   /// Pieces that failed, each as often as it did. They were computed again, with all parts of A, B and C brought anew.
   std::vector<ChecksumFailure> failures{};
-  /// How often a piece came from the device otherwise than when it was checked, and was read and checked again.
+  /// How often a piece that was read differed from the piece that was checked. It was then read and checked again.
   std::int64_t read_again = 0;
   std::chrono::nanoseconds time{};  ///< on the calling thread's clock
 };
@@ -233,7 +233,7 @@ GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, co
 /// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
 /// @throws std::invalid_argument  the shapes or types disagree, or as make_stream_plan
 /// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
-/// residual;
+///                                residual;
 ///                                nothing has been written
 /// @throws GlError                a piece failed its checksums three times; nothing of it has been written
 /// @throws OutOfMemory            the driver has not the memory for the least piece

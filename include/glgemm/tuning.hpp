@@ -84,9 +84,9 @@ class GLGEMM_EXPORT TuningTable {
   /// same name and major version (Mesa 22, say): within one, a driver's compiler changes little, and no kernel runs unchecked.
   /// Others are stale: left out, and where `notes` is given, with a line for each driver that says so.
   ///
-  /// Two renderers' names that differ in versions alone ("LLVM 15.0.6", of the kernel) are the same device. A driver that
-  /// computes on a CPU is so only on the same processor: entries of another one are left out, with a line in `notes`. Where
-  /// either processor is not known, the entry holds, but after those of this very one.
+  /// Two renderers' names that differ in versions alone (of LLVM, of the system's kernel) are the same device. For a driver that
+  /// computes on a CPU the processor counts too: entries of another one are left out, with a line in `notes`. Where either
+  /// processor is not known, the entry holds, but after the entries of this processor.
   std::vector<TunedChoice> choices_for(const DeviceInfo& device, std::vector<std::string>* notes = nullptr) const;
 
  private:

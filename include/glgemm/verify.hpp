@@ -75,7 +75,7 @@ struct Check {
   bool passed = false;
   double worst_ratio = 0;  ///< greatest |C - ref| over its bound (0 where both are 0; infinite where only the bound is, as for
                            ///< integers and exact problems, or for NaN; 0 for an overflow that is allowed)
-  double worst_ratio_sqrt = 0;  ///< the same with 2 sqrt(K) u in the place of gamma_K
+  double worst_ratio_sqrt = 0;  ///< worst_ratio with 2 sqrt(K) u in the place of gamma_K
   double median_ratio = 0;      ///< of the elements that were compared: half of them have no greater |C - ref| over its bound
   std::int64_t row = -1;        ///< where worst_ratio is, -1 for a matrix without elements
   std::int64_t column = -1;

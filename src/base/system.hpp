@@ -22,8 +22,8 @@ extern const std::string_view no_user_cache;
 /// Why nothing may be loaded from the folder; empty if it may be.
 std::string distrust(const std::filesystem::path& folder);
 
-/// Replaces a file, or makes it. Who reads it sees the old one or the new one, whole; there is no wait for the disk. The new one is
-/// written beside it first, as PATH.<16 digits>.tmp: nobody can guess that name, and nothing that has it is opened. What is no
+/// Replaces a file, or makes it. Who reads it sees the old one or the new one, whole; there is no wait for the disk. The new one
+/// is written beside it first, as PATH.<16 digits>.tmp: nobody can guess that name, and nothing that has it is opened. What is no
 /// regular file, such as a device or a link, is not replaced.
 std::error_code replace_file(const std::filesystem::path& path, std::string_view bytes);
 /// Makes a file, which must not be there yet.
