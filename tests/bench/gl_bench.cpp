@@ -52,14 +52,10 @@ Measured measured(const F& run) {
 
 /// bench on an engine in whose kernels `to` has taken the place of `from`.
 Measured run_changed(const BenchOptions& options, const std::string& from = "", const std::string& to = "") {
-  test::engine();  // makes the context current
-  EngineOptions engine_options;
-  engine_options.self_check = false;  // which would find it first
+  EngineOptions engine_options = test::unchecked_options();  // the self-check would find it first
   engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return replaced(std::move(source), from, to); };
-  Engine engine(HeadlessContext::get_proc_address, engine_options);
-  Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
-  engine.release();
-  return result;
+  Engine engine = test::own_engine(engine_options);
+  return measured([&](std::ostream& out) { return run_bench(options, engine, out); });
 }
 
 /// What the tool prints with `--json` among its arguments.
@@ -273,9 +269,8 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
     const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
     return wanted ? source : replaced(std::move(source), "void main() {", "void main() { nonsense");
   };
-  Engine engine(HeadlessContext::get_proc_address, engine_options);
+  Engine engine = test::own_engine(engine_options);
   const Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
-  engine.release();
   CAPTURE(result.table);
   CHECK(result.status == 0);
   const json& all = result.all;
@@ -615,10 +610,9 @@ TEST_CASE("devices says what shaders can do") {
     // GPUs' compilers may contract a product and a sum in one shader and not in another; drivers that compute on the CPU do not.
     if (device["software"].get<bool>()) {
       HeadlessContext context({.device = std::to_string(device["index"].get<int>())});
-      Engine engine(HeadlessContext::get_proc_address);
+      Engine engine = test::engine_here();
       check_rounding<float>(engine, probes["rounding"]["f32"]);
       if (engine.limits().f64) check_rounding<double>(engine, probes["rounding"]["f64"]);
-      engine.release();
       CHECK((probes["binary"]["bytes"] > 1000) == (probes["program_binary_formats"] > 0));
       CHECK(probes["binary"]["text_bytes"] == 0);
     }

@@ -45,9 +45,8 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
   // Rows that no block holds, and the planner's own choice.
   for (const auto& [m, n, k] : {std::array{3, 5, 5000}, {3, 5000, 5}, {5000, 3, 2}, {300, 70, 40}}) {
     const Matrix<float> a = random_integer_matrix(m, k, 5, 1), b = random_integer_matrix(k, n, 5, 2);
-    for (const PlanOptions& planned :
-         {PlanOptions{.kernel = parse_kernel("naive"), .limits = limits},
-          PlanOptions{.kernel = parse_kernel("tiled:tile=8"), .limits = limits}, PlanOptions{.limits = limits}}) {
+    for (PlanOptions planned : {naive, test::with_kernel("tiled:tile=8"), PlanOptions()}) {
+      planned.limits = limits;
       Report report;
       const Check result = check_full(a, b, engine.multiply(a, b, planned, &report));
       CHECK_MESSAGE(test::accept(result.passed), result.summary);

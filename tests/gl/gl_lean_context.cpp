@@ -1,15 +1,10 @@
 // An engine in a context that lacks everything that OpenGL ES 3.1 leaves to extensions.
-#include <doctest/doctest.h>
-
 #include <array>
-#include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/program_report.hpp>
-#include <glgemm/verify.hpp>
 #include <string_view>
 
-#include "support/context.hpp"
 #include "support/functions.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 
@@ -36,30 +31,28 @@ void (*lean_loader(const char* name))() {
 }  // namespace
 
 TEST_CASE("a context without what OpenGL ES leaves to extensions: right products, and times that are the host's") {
-  test::context();
   EngineOptions options = test::engine_options();
   options.check_context = true;
   options.max_dispatch = std::chrono::microseconds(200);  // so that a product comes in slices, which are timed
-  Engine engine(lean_loader, options);
+  Engine engine = test::own_engine(options, lean_loader);
   CHECK_FALSE(engine.device().device_clock);
   CHECK(engine.limits().image_buffer_bytes == 0);
-  const Matrix<float> a = random_integer_matrix(90, 70, 9, 1), b = random_integer_matrix(70, 80, 9, 2), c = multiply_serial(a, b);
   {
-    const DeviceMatrix on_a(engine, a), on_b(engine, b), on_c(engine, 90, 80);
-    const PlanOptions naive{.kernel = parse_kernel("naive:workgroup_x=4,workgroup_y=2")};
+    const test::DeviceProduct product(engine, 90, 80, 70);
+    const PlanOptions naive = test::with_kernel("naive:workgroup_x=4,workgroup_y=2");
     for (int i = 0; i < 3; ++i) {
       Report report;
-      engine.gemm({.a = on_a.view(), .b = on_b.view(), .c = on_c.view()}, naive, &report);
+      engine.gemm(product.gemm, naive, &report);
       CHECK_RESULT(report.kernel_time.count() > 0);
       CHECK(report.slices >= 1);
       if (i == 0) CHECK(report.slices > 1);
-      CHECK_RESULT(on_c.download() == c);
+      CHECK_RESULT(product.right());
     }
-    CHECK_RESULT(on_c.download(2, 3, 4, 5)(1, 1) == c(3, 4));
+    CHECK_RESULT(product.c.download(2, 3, 4, 5)(1, 1) == product.expected(3, 4));
+    CHECK_RESULT(engine.multiply(product.host_a, product.host_b) == product.expected);
     const Scope scope = engine.scope();
-    engine.gemm({.a = on_a.view(), .b = on_b.view(), .c = on_c.view()});
+    engine.gemm(product.gemm);
   }
-  CHECK_RESULT(engine.multiply(a, b) == c);
   CHECK(engine.compile(engine.plan({.m = 8, .n = 8, .k = 8})).front().messages.empty());
   engine.release();
   CHECK(test::gl_functions().GetError() == GL_NO_ERROR);

@@ -53,13 +53,12 @@ EngineOptions with_cache(const std::string& folder, Outcome& outcome) {
 /// Multiplies with each of two_kernels, in a new engine that keeps its programs in `folder`.
 Outcome multiply_all(const std::string& folder) {
   Outcome outcome;
-  Engine engine(test::get_proc_address, with_cache(folder, outcome));
+  Engine engine = test::engine_here(with_cache(folder, outcome));
   const Matrix<float> a = random_integer_matrix(5, 7, 9, 1), b = random_integer_matrix(7, 6, 9, 2), c = multiply_serial(a, b);
   for (const Kernel& kernel : two_kernels) {
     CAPTURE(to_string(kernel));
     CHECK_RESULT(engine.multiply(a, b, PlanOptions{.kernel = kernel}) == c);
   }
-  engine.release();
   return outcome;
 }
 
@@ -130,10 +129,8 @@ TEST_CASE("program cache: the variable says where where the application does not
     options.rewrite_source = [&](const ProgramKey&, std::string source) {
       return source.replace(source.rfind("column, sum)"), 12, "column, sum + " + std::to_string(plus) + ")");
     };
-    Engine engine(test::get_proc_address, options);
-    CHECK_RESULT(engine.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}, PlanOptions{.kernel = two_kernels[0]}) ==
-                 Matrix<float>{{6 + plus}});
-    engine.release();
+    Engine engine = test::engine_here(options);
+    CHECK_RESULT(engine.multiply({{2}}, {{3}}, {.kernel = two_kernels[0]}) == Matrix<float>{{6 + plus}});
   }
   setenv("GLGEMM_PROGRAM_CACHE", "", 1);
   CHECK(outcome == Outcome{.compiled = 2, .loaded = 1});

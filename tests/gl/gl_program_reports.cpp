@@ -1,20 +1,13 @@
 // A driver's messages about programs reach compile() and the log. The application's debug output stays as it was.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include <glgemm/engine.hpp>
-#include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/program_report.hpp>
 
 #include "support/application.hpp"
-#include "support/context.hpp"
+#include "support/gl_test.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;
@@ -75,7 +68,7 @@ Engine talking_engine(std::vector<std::string>* log = nullptr) {
   options.program_cache = "";
   options.tuning = "";
   if (log) options.log = [log](std::string_view message) { log->emplace_back(message); };
-  return Engine(talking_driver, options);
+  return test::engine_here(options, talking_driver);
 }
 
 std::int64_t count(const std::vector<std::string>& lines, const std::string& part) {
@@ -125,7 +118,6 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
   at_dispatch = "";
   CHECK(engine.compile(plan).front().messages == reports.front().messages);
   CHECK(engine.multiply(ones(8, 9), ones(9, 7))(7, 6) == 9);
-  engine.release();
 }
 
 TEST_CASE("program reports: a program that was made before is listened to as well, and stays as it was") {
@@ -140,7 +132,6 @@ TEST_CASE("program reports: a program that was made before is listened to as wel
   CHECK(reports[0].statistics.spills == 99);
   CHECK(engine.multiply(ones(8, 9), ones(9, 7), options)(7, 6) == 9);
   at_link = "";
-  engine.release();
 }
 
 TEST_CASE("program reports: the log names a program that spills, once; without a log nothing is listened to") {
@@ -163,13 +154,11 @@ TEST_CASE("program reports: the log names a program that spills, once; without a
   options.kernel = parse_kernel("tiled:tile=16");
   engine.multiply(ones(8, 9), ones(9, 7), options);
   CHECK(count(log, "the driver reports") == 2);
-  engine.release();
 
   Engine silent = talking_engine();
   callbacks_set = 0;
   silent.multiply(ones(8, 9), ones(9, 7), options);
   CHECK(callbacks_set == 0);
-  silent.release();
   at_link = "";
 }
 
@@ -199,7 +188,6 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
       CHECK(count(received.messages, "CS SIMD8") == 0);
       CHECK((count(received.messages, "window system") > 0) == output);
       if (output) CHECK(received.thread == std::this_thread::get_id());
-      another.release();
     }
   // Where the application has disabled the compiler's messages, they are disabled afterwards too.
   const auto errors = [&] {

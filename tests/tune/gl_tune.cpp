@@ -39,11 +39,11 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   const TemporaryFolder folder;
 
   std::vector<std::string> log;
-  EngineOptions options;
+  EngineOptions options = test::engine_options();
   options.tuning = folder.file("tuning.json", json);
   options.program_cache = "";
   options.log = [&](std::string_view line) { log.emplace_back(line); };
-  Engine engine(HeadlessContext::get_proc_address, options);
+  Engine engine = test::own_engine(options);
   const auto logged = [&](const std::string& part) {
     return std::count_if(log.begin(), log.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
   };
@@ -55,13 +55,10 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   Explanation why;
   engine.plan(problem, {}, &why);
   CHECK(why.chosen_by == Explanation::By::tuning);
-  PlanOptions untuned;
-  untuned.untuned = true;
-  CHECK(engine.plan(problem, untuned).kernel != tuned);
+  CHECK(engine.plan(problem, {.untuned = true}).kernel != tuned);
   CHECK(engine.plan(other).kernel != parse_kernel("naive:workgroup_x=1,workgroup_y=1"));
   Report report;
   const auto a = random_integer_matrix(40, 40, 9, 1), b = random_integer_matrix(40, 40, 9, 2);
   CHECK(engine.multiply(a, b, {}, &report) == multiply_serial(a, b));
   CHECK(report.plan->kernel == tuned);
-  engine.release();
 }
