@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <glgemm/matrix.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 #include <limits>
@@ -58,8 +57,8 @@ HostMatrix by_columns(const Matrix<T>& transposed) {
 
 /// C = 2 op(A) op(B) - C0 + D + bias, summed one after the other in the type of the sums, for each pair of ops.
 template <class T>
-void right_products_pass(const char* name) {
-  CAPTURE(std::string(name));
+void right_products_pass() {
+  CAPTURE(to_string(type_of<T>()));
   using E = accumulator_t<T>;
   constexpr std::int64_t m = 37, n = 29, k = 110;  // more steps of k than a room has sums for
   const Matrix<T> a = random_matrix<T>(m, k, 1), b = random_matrix<T>(k, n, 2);
@@ -108,15 +107,7 @@ void right_products_pass(const char* name) {
 }  // namespace
 
 TEST_CASE("checksums: right products of all types, ops and terms pass, and no term is left out") {
-  right_products_pass<float>("f32");
-  right_products_pass<double>("f64");
-  right_products_pass<half>("f16");
-  right_products_pass<bfloat16>("bf16");
-  right_products_pass<std::complex<float>>("c64");
-  right_products_pass<std::complex<double>>("c128");
-  right_products_pass<std::int32_t>("i32");
-  right_products_pass<std::uint32_t>("u32");
-  right_products_pass<std::int8_t>("i8");
+  for (const Type type : all_types) with_type(type, []<class T>(T) { right_products_pass<T>(); });
 }
 
 namespace {
