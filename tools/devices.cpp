@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -54,20 +55,17 @@ std::vector<Found> find_devices() {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-  const auto in = [bytes](int shift, const char* unit) { return std::to_string(bytes >> shift) + " " + unit; };
-  if (bytes > 0 && bytes % (1 << 20) == 0) return in(20, "MiB");
-  if (bytes > 0 && bytes % (1 << 10) == 0) return in(10, "KiB");
-  return in(0, "bytes");
+  if (bytes > 0 && bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes > 0 && bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} bytes", bytes);
 }
 
 std::string times(const std::array<std::int64_t, 3>& sizes) {
-  return std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]) + " x " + std::to_string(sizes[2]);
+  return fmt::format("{}", fmt::join(sizes, " x "));
 }
 
 std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string one_line(std::string text) {
@@ -90,11 +88,13 @@ void print(const Found& found) {
   line("computes on", device.software ? "the CPU (a software driver)" : "a GPU");
   line("class", std::string(to_string(limits.device_class)));
   if (device.software) line("processor", found.processor.empty() ? "not known" : found.processor);
-  line("storage block", bytes_text(limits.storage_block_bytes) + ", at offsets that are multiples of " +
-                            bytes_text(limits.storage_offset_alignment));
-  line("storage blocks", std::to_string(limits.storage_blocks) + " for a program");
-  line("workgroups", times(limits.groups) + ", " + std::to_string(limits.groups_product) + " in all");
-  line("workgroup's size", times(limits.workgroup_size) + ", " + std::to_string(limits.workgroup_invocations) + " in all");
+  const auto at_multiples = [](std::int64_t bytes, std::int64_t alignment) {
+    return fmt::format("{}, at offsets that are multiples of {}", bytes_text(bytes), bytes_text(alignment));
+  };
+  line("storage block", at_multiples(limits.storage_block_bytes, limits.storage_offset_alignment));
+  line("storage blocks", fmt::format("{} for a program", limits.storage_blocks));
+  line("workgroups", fmt::format("{}, {} in all", times(limits.groups), limits.groups_product));
+  line("workgroup's size", fmt::format("{}, {} in all", times(limits.workgroup_size), limits.workgroup_invocations));
   line("shared memory", bytes_text(limits.shared_bytes));
   line("loop iterations", limits.loop_iterations > 0 ? std::to_string(limits.loop_iterations) : "no limit known");
 
@@ -108,40 +108,40 @@ void print(const Found& found) {
         if (in == kept) names.emplace_back(name);
       return joined(names);
     };
-    line(x.type, std::string(x.fma_fused ? "fma() is fused" : "fma() rounds twice") + ", a * b + c " +
-                     (x.plain_contracted ? "is contracted" : "is not contracted") +
-                     (x.precise_contracted == x.plain_contracted ? ""
-                      : x.precise_contracted                     ? ", if precise it is"
-                                                                 : " if precise") +
-                     "; subnormals " + (places(false).empty() ? "are kept" : "become 0 in " + places(false)) +
-                     (places(false).empty() || places(true).empty() ? "" : ", and are kept in " + places(true)));
+    const std::string lost = places(false), kept = places(true);
+    line(x.type, fmt::format("{}, a * b + c {}{}; subnormals {}{}", x.fma_fused ? "fma() is fused" : "fma() rounds twice",
+                             x.plain_contracted ? "is contracted" : "is not contracted",
+                             x.precise_contracted == x.plain_contracted ? ""
+                             : x.precise_contracted                     ? ", if precise it is"
+                                                                        : " if precise",
+                             lost.empty() ? "are kept" : "become 0 in " + lost,
+                             lost.empty() || kept.empty() ? "" : ", and are kept in " + kept));
   }
   std::vector<std::string> types{"f32", "i32"}, missing;
   for (const auto& [type, extension] : probes.arithmetic) (extension.empty() ? missing : types).push_back(type);
   line("computes in", joined(types) + (missing.empty() ? "" : "; not in " + joined(missing)));
   line("subgroups", !probes.subgroups ? "none"
-                                      : "of " + std::to_string(probes.subgroups->size) + " in " +
-                                            joined(probes.subgroups->stages) + ": " + joined(probes.subgroups->features));
+                                      : fmt::format("of {} in {}: {}", probes.subgroups->size, joined(probes.subgroups->stages),
+                                                    joined(probes.subgroups->features)));
   if (!probes.matrix_extensions.empty()) line("matrix extensions", joined(probes.matrix_extensions));
-  line("image of a buffer", limits.image_buffer_bytes > 0
-                                ? bytes_text(limits.image_buffer_bytes) + ", at offsets that are multiples of " +
-                                      bytes_text(probes.image_offset_alignment)
-                                : "cannot be read");
-  line("programs", std::string(probes.parallel_compile ? "compiled in the background" : "compiled one after the other") + ", " +
-                       (probes.program_binary_formats > 0 ? "their binaries can be kept" : "without binaries to keep") + ", " +
-                       (probes.spirv ? "from GLSL or SPIR-V" : "from GLSL alone"));
-  line("program binary", probes.binary.bytes == 0
-                             ? "none"
-                             : std::to_string(probes.binary.bytes) + " bytes for a small one, " +
-                                   std::to_string(probes.binary.text_bytes) + " of them text" +
-                                   (probes.binary.text.empty() ? "" : ": \"" + one_line(probes.binary.text) + "\""));
+  line("image of a buffer",
+       limits.image_buffer_bytes > 0 ? at_multiples(limits.image_buffer_bytes, probes.image_offset_alignment) : "cannot be read");
+  line("programs",
+       fmt::format("{}, {}, {}", probes.parallel_compile ? "compiled in the background" : "compiled one after the other",
+                   probes.program_binary_formats > 0 ? "their binaries can be kept" : "without binaries to keep",
+                   probes.spirv ? "from GLSL or SPIR-V" : "from GLSL alone"));
+  line("program binary",
+       probes.binary.bytes == 0
+           ? "none"
+           : fmt::format("{} bytes for a small one, {} of them text{}", probes.binary.bytes, probes.binary.text_bytes,
+                         probes.binary.text.empty() ? "" : fmt::format(": \"{}\"", one_line(probes.binary.text))));
   if (!probes.shader_extensions.empty()) line("shaders may require", joined(probes.shader_extensions));
   line("timestamps", probes.timer_bits == 0     ? "none"
-                     : probes.timer_step_ns > 0 ? std::to_string(probes.timer_step_ns) + " ns apart at least, as seen"
+                     : probes.timer_step_ns > 0 ? fmt::format("{} ns apart at least, as seen", probes.timer_step_ns)
                                                 : "all alike");
   if (probes.timer_bits > 0)
-    line("a dispatch's time",
-         percent(probes.timestamps_say) + " of it by timestamps, " + percent(probes.time_elapsed_says) + " by GL_TIME_ELAPSED");
+    line("a dispatch's time", fmt::format("{} of it by timestamps, {} by GL_TIME_ELAPSED", percent(probes.timestamps_say),
+                                          percent(probes.time_elapsed_says)));
 }
 
 Json to_json(const Found& found) {
@@ -217,7 +217,7 @@ void devices(JsonOutput& output) {
     if (!output.to_standard_output()) print(one);
   }
   output.write(json_text(json));
-  if (!usable) throw Unsupported("none of " + std::to_string(found.size()) + " devices can be used");
+  if (!usable) throw Unsupported(fmt::format("none of {} devices can be used", found.size()));
 }
 
 }  // namespace

@@ -42,6 +42,21 @@ class SmallDisk {
   void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
 };
 
+/// Runs `f` in a child process, which a signal must end: one of those that the tool cleans up at.
+template <class F>
+void check_ended_by(int signal, const F& f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int own : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(own, SIG_DFL);
+    f();
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == signal);
+}
+
 }  // namespace
 
 TEST_CASE("files: a replaced file keeps its permissions, a link is followed") {
@@ -94,19 +109,12 @@ TEST_CASE("files: a full disk is told, and nothing stays") {
 TEST_CASE("files: a signal that ends the program leaves no temporary file") {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     TemporaryFolder folder;
-    const pid_t child = fork();
-    if (child == 0) {
-      for (int own : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(own, SIG_DFL);
+    check_ended_by(signal, [&] {
       OutputFile one(folder.file("one"));
       OutputFile two(folder.file("two"));
       one.write("abc");
       if (folder.count() == 2) std::raise(signal);
-      _exit(1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CHECK(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == signal);
+    });
     CHECK(folder.count() == 0);
   }
 }
@@ -136,9 +144,7 @@ TEST_CASE("files: last words are said when a signal ends the program") {
   for (const bool in_time : {true, false}) {
     TemporaryFolder folder;
     const std::string said = folder.file("said", "");
-    const pid_t child = fork();
-    if (child == 0) {
-      std::signal(SIGTERM, SIG_DFL);
+    check_ended_by(SIGTERM, [&] {
       if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
       PartFile file(folder.file("out"));
       file.allocate(10);
@@ -147,12 +153,7 @@ TEST_CASE("files: last words are said when a signal ends the program") {
         if (in_time) std::raise(SIGTERM);
       }
       std::raise(SIGTERM);
-      _exit(1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CHECK(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == SIGTERM);
+    });
     CHECK(TemporaryFolder::contents(said) == (in_time ? "good-bye" : ""));
     CHECK(fs::exists(folder.file("out.glgemm-part")));
   }

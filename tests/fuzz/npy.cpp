@@ -26,8 +26,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                       again.items == header.items && again.vector == header.vector && !again.fortran_order,
                   "a header that is written and read again differs");
     file.convert_to(all_types[size % all_types.size()]);
-    const NpyMatrix matrix = read_matrix(file);
-    fuzz::require(type(matrix.values) == file.type(), "a matrix of another type than that of its file");
+    std::vector<std::string> notes;
+    with_type(file.type(), [&]<class T>(T) { read_matrix<T>(file, notes); });
   } catch (const FileError&) {
   }
   return 0;

@@ -1,5 +1,5 @@
 // Matrices as text: CSV, and the Matrix Market's format. Any text is an .npy file that can be read, or a FileError.
-#include "files/text_matrix.hpp"
+#include "files/formats.hpp"
 
 #include <regex>
 
@@ -25,9 +25,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const bool mtx = text.starts_with("%%");
     if (mtx && may_take_gigabytes(text)) return 0;
     const NpyFile file(InputFile("fuzz", mtx ? npy_of_mtx(text, "fuzz.mtx") : npy_of_csv(text, "fuzz.csv")));
-    const NpyMatrix matrix = read_matrix(file);
+    std::vector<std::string> notes;
+    with_type(file.type(), [&]<class T>(T) { read_matrix<T>(file, notes); });
     fuzz::require(file.header().rows > 0 || mtx, "a CSV file without rows");
-    fuzz::require(!matrix.items, "a matrix as text is no batch");
+    fuzz::require(!file.header().items, "a matrix as text is no batch");
   } catch (const FileError& error) {
     const std::string_view message = error.what();
     fuzz::require(message.find("fuzz.") != std::string_view::npos,

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "product/promotion.hpp"
+#include "product/file_product.hpp"
 
 using namespace glgemm::tools;
 

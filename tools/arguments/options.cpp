@@ -129,6 +129,12 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "");
 }
 
+CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
+                        std::int64_t (*parse)(std::string_view text, std::string_view what), const std::string& description) {
+  return verb.add_option_function<std::string>(
+      name, [&number, parse, name](const std::string& text) { number = parse(text, name); }, description);
+}
+
 CLI::Option* add_op_a(CLI::App& verb, std::string& op) {
   return add_option_with_default(verb, "--op-a", op, "n|t|c",
                                  "n: A as it is; t: stored transposed; c: its complex conjugate stored transposed");

@@ -72,6 +72,10 @@ CLI::Validator in_range(T least, T most);
 /// Refuses a value that is not one of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
+/// A number as `parse`, which is parse_size or parse_bytes, reads it.
+CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
+                        std::int64_t (*parse)(std::string_view text, std::string_view what), const std::string& description);
+
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);
 CLI::Option* add_op_b(CLI::App& verb, std::string& op);
 CLI::Option* add_type(CLI::App& verb, std::string& type);
@@ -90,7 +94,10 @@ class JsonOutput {
  public:
   /// `what`: "results and ratios".
   CLI::Option* add_option(CLI::App& verb, const std::string& what);
+  const std::string& path() const { return path_; }
   bool to_standard_output() const { return path_ == "-"; }
+  /// OutputFile::target() of the file, after open(); empty if there is no file.
+  std::string target() const { return file_ ? file_->target() : ""; }
   /// Where the text for people goes: the standard output, unless the JSON has that.
   std::ostream& text() const;
   /// Before long work.  @throws FileError  the file cannot be written

@@ -178,11 +178,28 @@ void InputFile::require_unchanged() const {
   FileStatus now;
   if (const int error = find_status(file_.get(), now)) throw cannot_read(path_, error);
   const auto changed = [&](const std::string& how) {
-    return FileError(fmt::format("{} was changed while it was read: {}", quote(path_), how));
+    return FileChanged(fmt::format("{} was changed while it was read: {}", quote(path_), how));
   };
   if (now.size != status_.size) throw changed(fmt::format("it had {} bytes and has {}", status_.size, now.size));
   if (now.modified_ns != status_.modified_ns)
     throw changed(fmt::format("its time of modification was {} ns and is {} ns", status_.modified_ns, now.modified_ns));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
 }
 
 std::string why_not_in_memory(double bytes) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "system/files.hpp"
 
@@ -18,7 +19,12 @@ class FileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// "cannot read 'A.npy': " and why, a part of a sentence or an error of the system; and the same of writing.
+/// An input that is not what it was when it was opened: nothing that was computed of it can be relied on.
+class FileChanged : public FileError {
+ public:
+  using FileError::FileError;
+};
+/// "cannot read 'A.npy': " or "cannot write 'A.npy': " and the reason: a part of a sentence, or an error of the system.
 FileError cannot_read(std::string_view path, std::string_view why);
 FileError cannot_read(std::string_view path, int error);
 FileError cannot_write(std::string_view path, std::string_view why);
@@ -46,7 +52,8 @@ class InputFile {
   const FileStatus& status() const noexcept { return status_; }
   /// Reads `bytes` bytes from `offset` on.  @throws FileError  the file ends before, or the system reports an error
   void read(std::int64_t offset, void* data, std::size_t bytes) const;
-  /// @throws FileError  its length or its time is not what it was when it was opened; the message has both
+  /// @throws FileChanged  its length or its time is not what it was when it was opened; the message has both
+  /// @throws FileError    it cannot be asked
   void require_unchanged() const;
 
  private:
@@ -56,7 +63,12 @@ class InputFile {
   Descriptor file_;
 };
 
-/// Nothing if a matrix that takes so many bytes of main memory can be had; else a part of a sentence with the numbers.
+/// Without spaces, tabs and carriage returns at either end.
+std::string_view trimmed(std::string_view text);
+/// The parts of a line between separators, each trimmed; one more than there are separators.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// Why a matrix of so many bytes cannot be had in main memory: a part of a sentence with the numbers. Empty if it can.
 std::string why_not_in_memory(double bytes);
 /// All of a file.  @throws FileError  as InputFile, or it was changed meanwhile
 std::string contents_of(const std::string& path);
@@ -67,9 +79,10 @@ std::string read_standard_input();
 /// A file being written under a temporary name in its folder, which commit() renames; until then nothing is seen under its own
 /// name.
 ///
-/// Making it proves that it can be written, so make it before long work. Destroyed without commit(), or when a signal ends the
-/// program (see before_end()), the temporary file is removed. A file that exists is replaced and gives its permissions to the new
-/// one; a link is followed. A device or a pipe (/dev/null, say) is written directly; so is the standard output, by the name "-".
+/// It fails at once if the file cannot be written, so make it before long work. Destroyed without commit(), or when a signal ends
+/// the program (see before_end()), the temporary file is removed. A file that exists is replaced and gives its permissions to the
+/// new one; a link is followed. A device or a pipe (/dev/null, say) is written directly; so is the standard output, by the name
+/// "-".
 class OutputFile {
  public:
   /// @throws FileError  its folder is missing, it is a folder, or may not be written
@@ -103,7 +116,7 @@ class OutputFile {
 /// A file that is written at any position, under a name of its own beside the one that commit() gives it. Once it has room it
 /// stays when the program ends, however it ends, so that a later one can go on with it.
 ///
-/// Its name is the output's with ".glgemm-part" behind it. While it is open no other program can open it so.
+/// Its name is the output's name and ".glgemm-part". While one program has it open, no other one can make a PartFile of it.
 class PartFile {
  public:
   /// Opens the one that is there as it is, or makes an empty one, which goes away again unless allocate() is called.

@@ -10,7 +10,6 @@
 
 #include <fmt/core.h>
 
-#include "files/npz.hpp"
 #include "system/program.hpp"
 #include "terminal/texts.hpp"
 

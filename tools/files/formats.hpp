@@ -9,7 +9,6 @@
 
 #include "files/files.hpp"
 #include "files/npy.hpp"
-#include "files/text_matrix.hpp"
 
 namespace glgemm::tools {
 
@@ -40,6 +39,13 @@ void require_one_pipe(std::span<const std::string> inputs);
 void require_no_input(const std::string& output, const std::string& option, std::span<const std::string> inputs,
                       std::string_view advice = "give another name, or --force to replace it");
 
+/// The elements of an array in C order, which somebody else owns.
+struct ArrayView {
+  NpyType type;
+  std::vector<std::int64_t> shape;
+  const void* data = nullptr;
+};
+
 /// A matrix being written, see OutputFile. Where it is named in an archive that is there, the other arrays of that are kept.
 class MatrixOutput {
  public:
@@ -54,5 +60,41 @@ class MatrixOutput {
   MatrixPath path_;
   OutputFile file_;
 };
+
+// ---- Text: comma-separated values and the Matrix Market's format (math.nist.gov/MatrixMarket/formats.html)
+
+/// An .npy file, in memory, of what a CSV file holds: float64, a row a line, numbers between commas. Lines that are blank or
+/// begin with '#' do not count. `name` opens the messages.
+/// @throws FileError  something is no number, the rows differ in length, or there are none; the message has the line
+std::string npy_of_csv(std::string_view text, const std::string& name);
+
+/// npy_of_csv() for a Matrix Market file: float64 for real, int64 for integer, complex128 for complex elements, and float64 ones
+/// for a pattern. Coordinates are expanded to a dense matrix, where entries of one place are added up; symmetric, skew-symmetric
+/// and hermitian halves are completed.
+/// @throws FileError  it is malformed, or too large for the main memory; the message has the line
+std::string npy_of_mtx(std::string_view text, const std::string& name);
+
+/// Writes a matrix (or a vector: one row) with the fewest digits that give each number again when they are read.
+/// @throws FileError  as OutputFile::write; or a batch, or complex numbers
+void write_csv(OutputFile& file, const ArrayView& array);
+/// Writes a matrix as a dense, general one.  @throws FileError  as OutputFile::write; or a batch
+void write_mtx(OutputFile& file, const ArrayView& array);
+
+// ---- NumPy's .npz archives: zip files of .npy files, read and written by libzip, where glgemm was built with it
+
+/// Whether glgemm was built with libzip. Without it, the functions below throw what to do instead.
+bool npz_supported() noexcept;
+
+/// An array of an archive as an .npy file, in memory. Without a name: the only one. More than its header says is not read.
+/// @throws FileError  the archive cannot be read, has no such array, or several and no name was given; the message lists them
+std::string read_npz(const std::string& path, const std::string& array);
+
+/// An archive with `array`.npy of these contents, not compressed, as numpy.savez writes it, and with all other arrays of the
+/// archive at the path `kept` (empty: of none).
+/// @throws FileError  `path`, which is named, cannot be written, or `kept` not read
+std::string npz_with(const std::string& path, const std::string& kept, const std::string& array, std::string_view npy);
+
+/// @throws FileError  the file is there and is no archive that an array can be added to
+void require_archive(const std::string& path);
 
 }  // namespace glgemm::tools

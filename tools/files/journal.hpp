@@ -30,9 +30,9 @@ class Journal {
   /// @throws FileError  it cannot be read, or is something else than a journal
   static std::optional<JournalContents> read(const std::string& path);
 
-  /// Begins one, in the place of what is there.  @throws FileError  it cannot be written
+  /// Begins one, and replaces what is at the path.  @throws FileError  it cannot be written
   Journal(const std::string& path, const nlohmann::ordered_json& header);
-  /// Goes on with what read() gave.  @throws FileError  likewise
+  /// Goes on with what read() gave.  @throws FileError  it cannot be written
   Journal(const std::string& path, const JournalContents& contents);
 
   const std::string& path() const noexcept { return path_; }

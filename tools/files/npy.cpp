@@ -6,12 +6,12 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <complex>
 #include <cstddef>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
-#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <type_traits>
@@ -39,19 +39,34 @@ class Content : public std::runtime_error {
 
 /// What a header says of an array of any number of dimensions.
 struct Array {
-  std::string descr;  ///< the elements' type as it is written
+  NpyType type;
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
-  NpyType type;
   std::int64_t data_offset = 0;
 };
+
+NpyType parse_descr(const std::string& descr) {
+  if (descr.size() >= 2 && (descr[1] == 'O' || descr == "O")) throw Content("Python objects, not numbers");
+  NpyType type;
+  const char* const end = descr.data() + descr.size();
+  if (descr.size() >= 3 && std::string_view("<>|").find(descr[0]) != std::string_view::npos &&
+      std::string_view("fiucb").find(descr[1]) != std::string_view::npos) {
+    type.kind = descr[1];
+    type.big_endian = descr[0] == '>';
+    const auto [stop, error] = std::from_chars(descr.data() + 2, end, type.bytes);
+    // '|' says that the elements have no byte order: only single bytes have none.
+    if (error == std::errc() && stop == end && type.bytes >= 1 && type.bytes <= 32 && (descr[0] != '|' || type.bytes == 1))
+      return type;
+  }
+  throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
+}
 
 /// Reads the Python dictionary literal of a header: the three keys in any order, each once, and nothing else.
 class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
 
-  /// All but what does not stand in the dictionary.
+  /// All but the offset of the data, which does not stand in the dictionary.
   Array array() {
     Array result;
     std::set<std::string> keys;
@@ -61,7 +76,7 @@ class Parser {
       expect(':');
       if (!keys.insert(key).second) fail("it has '" + key + "' twice");
       if (key == "descr")
-        result.descr = descr();
+        result.type = parse_descr(descr());
       else if (key == "fortran_order")
         result.fortran_order = boolean();
       else if (key == "shape")
@@ -137,28 +152,12 @@ class Parser {
       throw Content("a header with a dimension that 64 bits cannot hold, " + std::string(text.substr(0, 24)));
     if (error != std::errc()) fail("'shape' is not a tuple of whole numbers");
     rest_.remove_prefix(text.size());
-    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2 wrote long integers so
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // as Python 2 wrote long integers
     return value;
   }
 
   std::string_view rest_;
 };
-
-NpyType parse_descr(const std::string& descr) {
-  if (descr.size() >= 2 && (descr[1] == 'O' || descr == "O")) throw Content("Python objects, not numbers");
-  NpyType type;
-  const char* const end = descr.data() + descr.size();
-  if (descr.size() >= 3 && std::string_view("<>|").find(descr[0]) != std::string_view::npos &&
-      std::string_view("fiucb").find(descr[1]) != std::string_view::npos) {
-    type.kind = descr[1];
-    type.big_endian = descr[0] == '>';
-    const auto [stop, error] = std::from_chars(descr.data() + 2, end, type.bytes);
-    // '|' says that there is no byte order, which is so for single bytes only.
-    if (error == std::errc() && stop == end && type.bytes >= 1 && type.bytes <= 32 && (descr[0] != '|' || type.bytes == 1))
-      return type;
-  }
-  throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
-}
 
 Array array_of(const InputFile& file) {
   const std::int64_t size = file.size();
@@ -184,7 +183,6 @@ Array array_of(const InputFile& file) {
   file.read(text_offset, text.data(), text.size());
 
   Array array = Parser(text).array();
-  array.type = parse_descr(array.descr);
   array.data_offset = text_offset + length;
   return array;
 }
@@ -248,14 +246,6 @@ auto naming(const InputFile& file, const F& f) {
 template <class T>
 constexpr bool is_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-/// Reverses the bytes of each number; a complex element is two.
-template <class T>
-void reverse_bytes(std::span<T> elements) {
-  constexpr std::size_t width = is_complex_v<T> ? sizeof(T) / 2 : sizeof(T);
-  const std::span<std::byte> bytes = std::as_writable_bytes(elements);
-  for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(&bytes[i], &bytes[i] + width);
-}
-
 template <class T>
 bool is_finite(T x) {
   if constexpr (is_complex_v<T>)
@@ -275,31 +265,48 @@ To rounded_once(double value) {
   return To(way);
 }
 
-/// @throws Content  `from` is no value of an integer type; the message is the beginning of "the element ... in row ..."
 template <class To, class From>
-To convert(From from, std::int64_t& overflowed) {
-  To to;
+To converted(From from) {
   if constexpr (std::is_same_v<To, From>) {
     return from;
-  } else if constexpr (std::is_integral_v<To>) {
-    const auto value = static_cast<double>(from);
-    if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
-          value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value))
-      throw Content(fmt::format("the element {:.9g}", value));
-    return static_cast<To>(value);
   } else if constexpr (is_complex_v<To>) {
     using R = typename To::value_type;
     if constexpr (is_complex_v<From>)
-      to = To(static_cast<R>(from.real()), static_cast<R>(from.imag()));
+      return To(static_cast<R>(from.real()), static_cast<R>(from.imag()));
     else
-      to = To(static_cast<R>(from), 0);
+      return To(static_cast<R>(from), 0);
   } else if constexpr (SmallFloat<To>) {
-    to = rounded_once<To>(static_cast<double>(from));
+    return rounded_once<To>(static_cast<double>(from));
   } else {
-    to = static_cast<To>(from);
+    return static_cast<To>(from);
   }
-  overflowed += is_finite(from) && !is_finite(to);
-  return to;
+}
+
+/// An element that is no value of the integer type it should be converted to, and its number in its line.
+struct NoValue {
+  double value;
+  std::int64_t index;
+};
+
+/// Converts a line's elements to others that are `step` elements apart; how many became infinite.  @throws NoValue
+using Convert = std::int64_t (*)(const void* from, std::int64_t count, void* to, std::int64_t step);
+
+template <class From, class To>
+std::int64_t convert(const void* from, std::int64_t count, void* to, std::int64_t step) {
+  std::int64_t overflowed = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const From element = static_cast<const From*>(from)[i];
+    if constexpr (std::is_integral_v<To> && !std::is_same_v<From, To>) {
+      const auto value = static_cast<double>(element);
+      if (!(value >= static_cast<double>(std::numeric_limits<To>::min()) &&
+            value <= static_cast<double>(std::numeric_limits<To>::max()) && std::trunc(value) == value))
+        throw NoValue{value, i};
+    }
+    const To result = converted<To>(element);
+    if constexpr (!std::is_integral_v<To> && !std::is_same_v<From, To>) overflowed += is_finite(element) && !is_finite(result);
+    static_cast<To*>(to)[i * step] = result;
+  }
+  return overflowed;
 }
 
 }  // namespace
@@ -348,11 +355,6 @@ NpyFile::NpyFile(InputFile file, Dimensions dimensions)
   }
 }
 
-NpyFile::NpyFile(const std::string& path, std::optional<Type> as, Dimensions dimensions) : NpyFile(InputFile(path), dimensions) {
-  if (!as && !type_in(header_.type)) throw holds(", for which a type must be chosen to convert it to");
-  if (as) convert_to(*as);
-}
-
 FileError NpyFile::holds(std::string_view but) const {
   return FileError(fmt::format("{} holds {}{}", quote(file_.path()), to_string(header_.type), but));
 }
@@ -367,70 +369,97 @@ void NpyFile::make_column() {
   if (header_.vector) std::swap(header_.rows, header_.columns);
 }
 
-/// Elements [first, first + count) of line `line` of the file, a row in C order and a column in Fortran order: `step` apart.
-template <class From, class To>
-void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t count, To* to, std::int64_t step) const {
+/// Where elements go, and how they become what they are there.
+struct NpyFile::Elements {
+  void* data;
+  std::int64_t bytes;  ///< of one
+  Convert convert;
+  bool same;  ///< nothing is converted
+  std::byte* at(std::int64_t index) const { return static_cast<std::byte*>(data) + index * bytes; }
+};
+
+/// Elements [first, first + count) of line `line` of the file, a row in C order and a column in Fortran order, to those from `at`
+/// on that are `step` apart.
+void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t count, const Elements& to, std::int64_t at,
+                        std::int64_t step) const {
+  const std::int64_t bytes = header_.type.bytes;
+  const std::int64_t length = header_.fortran_order ? header_.items.value_or(1) * header_.rows : header_.columns;
   const bool reversed = header_.type.big_endian != (std::endian::native == std::endian::big);
-  const std::int64_t rows = header_.items.value_or(1) * header_.rows;
-  const std::int64_t length = header_.fortran_order ? rows : header_.columns;
-  const auto read = [&](std::int64_t at, std::span<From> part) {
-    file_.read(header_.data_offset + (line * length + at) * static_cast<std::int64_t>(sizeof(From)), part.data(),
-               part.size_bytes());
-    if (reversed) reverse_bytes(part);
+  const std::int64_t number_bytes = header_.type.kind == 'c' ? bytes / 2 : bytes;
+  const auto read = [&](std::int64_t begin, std::byte* part, std::int64_t elements) {
+    file_.read(header_.data_offset + (line * length + begin) * bytes, part, static_cast<std::size_t>(elements * bytes));
+    for (std::int64_t i = 0; reversed && i < elements * bytes; i += number_bytes) std::reverse(part + i, part + i + number_bytes);
   };
-  if constexpr (std::is_same_v<From, To>)
-    if (step == 1) {
-      read(first, {to, static_cast<std::size_t>(count)});
-      return;
-    }
-  std::array<From, 16384 / sizeof(From)> buffer;
-  std::int64_t overflowed = 0;
+  if (to.same && step == 1) return read(first, to.at(at), count);
+  alignas(std::complex<double>) std::array<std::byte, 16384> buffer;
   for (std::int64_t done = 0; done < count;) {
-    const std::int64_t here = std::min(count - done, std::ssize(buffer));
-    read(first + done, std::span(buffer).first(static_cast<std::size_t>(here)));
-    for (std::int64_t i = 0; i < here; ++i) try {
-        to[(done + i) * step] = convert<To>(buffer[static_cast<std::size_t>(i)], overflowed);
-      } catch (const Content& content) {
-        std::int64_t row = line, column = first + done + i;
-        if (header_.fortran_order) std::swap(row, column);
-        throw FileError(fmt::format("{} holds {} in row {}, column {}, which is no value of the type {}", quote(file_.path()),
-                                    content.what(), row, column, glgemm::to_string(type_)));
-      }
-    done += here;
+    const std::int64_t some = std::min(count - done, std::ssize(buffer) / bytes);
+    read(first + done, buffer.data(), some);
+    try {
+      overflowed_ += to.convert(buffer.data(), some, to.at(at + done * step), step);
+    } catch (const NoValue& element) {
+      std::int64_t row = line, column = first + done + element.index;
+      if (header_.fortran_order) std::swap(row, column);
+      throw FileError(fmt::format("{} holds the element {:.9g} in row {}, column {}, which is no value of the type {}",
+                                  quote(file_.path()), element.value, row, column, glgemm::to_string(type_)));
+    }
+    done += some;
   }
-  overflowed_ += overflowed;
 }
 
-template <class From, class To>
-void NpyFile::read_as(const Section& section, To* to, Layout layout) const {
+void NpyFile::read_section(const Section& section, const Elements& to, Layout layout) const {
   const bool columns = header_.fortran_order;
   const std::int64_t whole_length = columns ? header_.items.value_or(1) * header_.rows : header_.columns;
   const std::int64_t line = columns ? section.column : section.row, lines = columns ? section.columns : section.rows;
   const std::int64_t first = columns ? section.row : section.column, length = columns ? section.rows : section.columns;
   if (lines == 0 || length == 0) return;
   if (layout != this->layout()) {
-    // Lines lie across. Blocks of them, so that what is written to is written to again while it is in the cache.
+    // Rows become columns. In blocks, so that each cache line of the result is filled while it is in the cache.
     constexpr std::int64_t block = 256;
     for (std::int64_t begin = 0; begin < length; begin += block)
       for (std::int64_t i = 0; i < lines; ++i)
-        read_line<From>(line + i, first + begin, std::min(block, length - begin), to + begin * lines + i, lines);
+        read_line(line + i, first + begin, std::min(block, length - begin), to, begin * lines + i, lines);
   } else if (length == whole_length) {
-    read_line<From>(line, 0, lines * length, to, 1);
+    read_line(line, 0, lines * length, to, 0, 1);
   } else {
-    for (std::int64_t i = 0; i < lines; ++i) read_line<From>(line + i, first, length, to + i * length, 1);
+    for (std::int64_t i = 0; i < lines; ++i) read_line(line + i, first, length, to, i * length, 1);
   }
 }
 
 void NpyFile::read(const Section& section, void* to, Layout layout) const {
+  Elements elements{to, element_bytes(type_), nullptr, type_in(header_.type) == type_};
   with_npy_type(header_.type, [&]<class From>(From) {
     with_type(type_, [&]<class To>(To) {
-      if constexpr (!is_complex_v<From> || is_complex_v<To>) read_as<From>(section, static_cast<To*>(to), layout);
+      if constexpr (!is_complex_v<From> || is_complex_v<To>) elements.convert = convert<From, To>;
     });
   });
+  read_section(section, elements, layout);
 }
 
 void NpyFile::read_stored(const Section& section, void* to, Layout layout) const {
-  with_npy_type(header_.type, [&]<class T>(T) { read_as<T>(section, static_cast<T*>(to), layout); });
+  with_npy_type(header_.type, [&]<class T>(T) { read_section(section, {to, sizeof(T), convert<T, T>, true}, layout); });
+}
+
+void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
+  const std::int64_t items = header_.items.value_or(1), rows = items * header_.rows, before = overflowed_;
+  const Section whole{0, 0, rows, header_.columns};
+  const std::int64_t row_bytes = header_.columns * element_bytes(type_);
+  if (header_.fortran_order && items > 1 && row_bytes > 0) {
+    // Row z + items * i of the file is row i of matrix z.
+    std::vector<std::byte> mixed(static_cast<std::size_t>(rows * row_bytes));
+    read(whole, mixed.data(), Layout::row_major);
+    for (std::int64_t row = 0; row < rows; ++row)
+      std::memcpy(static_cast<std::byte*>(to) + (row % items * header_.rows + row / items) * row_bytes,
+                  mixed.data() + row * row_bytes, static_cast<std::size_t>(row_bytes));
+  } else {
+    read(whole, to, Layout::row_major);
+  }
+  file_.require_unchanged();  // what was read is one state of the file
+  if (std::string note = conversion(); !note.empty()) notes.push_back(std::move(note));
+  if (const std::int64_t overflowed = overflowed_ - before; overflowed > 0)
+    notes.push_back(fmt::format("{} {} of {} are beyond the range of {} and become {}", overflowed,
+                                overflowed == 1 ? "element" : "elements", quote(file_.path()), info(type_).numpy,
+                                overflow_name(type_)));
 }
 
 std::string NpyFile::conversion() const {
@@ -439,38 +468,6 @@ std::string NpyFile::conversion() const {
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
   return fmt::format("{} is converted from {} to {} in C order", quote(file_.path()), how, info(type_).numpy);
-}
-
-NpyMatrix read_matrix(const NpyFile& file) {
-  const NpyHeader& header = file.header();
-  const std::int64_t items = header.items.value_or(1);
-  NpyMatrix result{Matrix<float>(), header.items, {}};
-  const std::int64_t before = file.overflowed();
-  with_type(file.type(), [&]<class T>(T) {
-    Matrix<T> values(items * header.rows, header.columns);
-    if (header.fortran_order && items > 1) {
-      // Row z + items * i of the file is row i of matrix z.
-      Matrix<T> mixed(items * header.rows, header.columns);
-      file.read({0, 0, mixed.rows(), mixed.columns()}, mixed.data(), Layout::row_major);
-      for (std::int64_t row = 0; row < mixed.rows(); ++row)
-        std::copy_n(mixed.data() + row * mixed.columns(), mixed.columns(),
-                    values.data() + (row % items * header.rows + row / items) * mixed.columns());
-    } else {
-      file.read({0, 0, values.rows(), values.columns()}, values.data(), Layout::row_major);
-    }
-    result.values = std::move(values);
-  });
-  file.file().require_unchanged();  // what was read is one state of the file
-  if (std::string note = file.conversion(); !note.empty()) result.notes.push_back(std::move(note));
-  if (const std::int64_t overflowed = file.overflowed() - before; overflowed > 0)
-    result.notes.push_back(fmt::format("{} {} of {} are beyond the range of {} and become {}", overflowed,
-                                       overflowed == 1 ? "element" : "elements", quote(file.file().path()),
-                                       info(file.type()).numpy, overflow_name(file.type())));
-  return result;
-}
-
-NpyMatrix read_matrix(const std::string& path, std::optional<Type> as, Dimensions dimensions) {
-  return read_matrix(NpyFile(path, as, dimensions));
 }
 
 std::string_view overflow_name(Type type) {
@@ -495,17 +492,6 @@ std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& sha
   for (const std::size_t byte : {std::size_t{1}, std::size_t{0}, dictionary.size() % 256, dictionary.size() / 256})
     header += static_cast<char>(byte);
   return header + dictionary;
-}
-
-void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items) {
-  std::visit(
-      [&](const auto& values) {
-        std::vector<std::int64_t> shape{items && *items > 0 ? values.rows() / *items : values.rows(), values.columns()};
-        if (items) shape.insert(shape.begin(), *items);
-        file.write(npy_header(npy_type(type(matrix), file.path()), shape));
-        file.write(values.data(), values.elements().size_bytes());
-      },
-      matrix);
 }
 
 }  // namespace glgemm::tools

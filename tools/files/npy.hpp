@@ -2,13 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <complex>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <glgemm/matrix.hpp>
@@ -26,7 +24,7 @@ struct NpyType {
   bool big_endian = false;
   friend bool operator==(const NpyType&, const NpyType&) = default;
 };
-/// "float32", "complex64", ...; ", big-endian" follows where it is.
+/// "float32", "complex64", ...; or "float32, big-endian".
 std::string to_string(const NpyType& type);
 /// The glgemm type with the same values, if there is one.
 std::optional<Type> type_in(const NpyType& type);
@@ -50,7 +48,7 @@ struct NpyHeader {
   std::int64_t data_offset = 0;  ///< where the first element lies, in bytes from the beginning of the file
 };
 
-/// Which arrays are taken beside those of two dimensions.
+/// Which arrays are taken, besides those of two dimensions.
 struct Dimensions {
   bool vector = false;  ///< one
   bool batch = false;   ///< three
@@ -66,17 +64,6 @@ void require_whole(const InputFile& beginning);
 ///                    counted; or its elements are no numbers of a fixed size
 NpyHeader read_header(const InputFile& file, Dimensions dimensions = {});
 
-/// A matrix of any of the types, in the order of `Type`.
-template <class Numbers>
-struct MatrixOf;
-template <std::size_t... number>
-struct MatrixOf<std::index_sequence<number...>> {
-  using type = std::variant<Matrix<host_t<all_types[number]>>...>;
-};
-using AnyMatrix = MatrixOf<std::make_index_sequence<all_types.size()>>::type;
-inline Type type(const AnyMatrix& matrix) noexcept {
-  return static_cast<Type>(matrix.index());
-}
 /// An .npy file of bool, integers of 8 to 64 bits, float16, float32, float64, complex64 or complex128 elements of either byte
 /// order, in C or Fortran order, of which any section can be read.
 ///
@@ -86,11 +73,9 @@ inline Type type(const AnyMatrix& matrix) noexcept {
 /// converted.
 class NpyFile {
  public:
-  /// Reads the header.  @throws FileError  as read_header, or the type is another one
+  /// Reads the header. Elements are read in their own type, or as float64 if glgemm does not have that.
+  /// @throws FileError  as read_header, or the elements are of another type
   explicit NpyFile(InputFile file, Dimensions dimensions = {});
-  /// The same, and converts.  @throws FileError  as InputFile, read_header, and convert_to; or there is no type to read it in
-  explicit NpyFile(const std::string& path, std::optional<Type> as = {}, Dimensions dimensions = {});
-
   /// Reads elements as this type from here on.  @throws FileError  the elements are complex and the type is not
   void convert_to(Type type);
   /// Makes a vector one column instead of one row.
@@ -110,7 +95,7 @@ class NpyFile {
   /// @throws FileError  as InputFile::read, or an element cannot be converted
   void read(const Section& section, void* to, Layout layout) const;
 
-  /// The same without conversion, but in the machine's byte order: whatever type the elements have.
+  /// Reads a section as read() does, but keeps the elements' own type, whatever it is. They get the machine's byte order.
   void read_stored(const Section& section, void* to, Layout layout) const;
 
   /// What is converted: a sentence that names the file, or nothing.
@@ -118,13 +103,17 @@ class NpyFile {
   /// How many elements that were read became infinite on the way, those that were read twice counted twice.
   std::int64_t overflowed() const noexcept { return overflowed_; }
 
+  /// Reads all of it to `to`, in C order, and adds what had to be converted to the notes, in sentences. Several matrices then
+  /// stand below each other.  @throws FileError  as read(), or the file was changed meanwhile
+  void read_whole(void* to, std::vector<std::string>& notes) const;
+
  private:
+  struct Elements;
   /// "'A.npy' holds int64" and what follows.
   FileError holds(std::string_view but) const;
-  template <class From, class To>
-  void read_as(const Section& section, To* to, Layout layout) const;
-  template <class From, class To>
-  void read_line(std::int64_t line, std::int64_t first, std::int64_t count, To* to, std::int64_t step) const;
+  void read_section(const Section& section, const Elements& to, Layout layout) const;
+  void read_line(std::int64_t line, std::int64_t first, std::int64_t count, const Elements& to, std::int64_t at,
+                 std::int64_t step) const;
 
   InputFile file_;
   NpyHeader header_;
@@ -135,19 +124,15 @@ class NpyFile {
 /// "3x4".
 std::string size_text(std::int64_t rows, std::int64_t columns);
 
-/// A matrix from a file, and what had to be converted on the way.
-struct NpyMatrix {
-  AnyMatrix values;                   ///< several stand below each other
-  std::optional<std::int64_t> items;  ///< how many, if the array has three dimensions
-  std::vector<std::string> notes;     ///< sentences that name the file
-};
-
-/// Reads all of a file.
-/// @throws FileError       as NpyFile::read, or the file was changed meanwhile
+/// All of a file, of which type() is type_of<T>(); several matrices stand below each other.
+/// @throws FileError       as NpyFile::read_whole
 /// @throws std::bad_alloc  the memory could not be had
-NpyMatrix read_matrix(const NpyFile& file);
-/// The same, by its name and with NpyFile's other arguments.  @throws FileError  as NpyFile
-NpyMatrix read_matrix(const std::string& path, std::optional<Type> as = {}, Dimensions dimensions = {});
+template <class T>
+Matrix<T> read_matrix(const NpyFile& file, std::vector<std::string>& notes) {
+  Matrix<T> values(file.header().items.value_or(1) * file.header().rows, file.header().columns);
+  file.read_whole(values.data(), notes);
+  return values;
+}
 
 /// What a number beyond the range of a floating-point type becomes in it: "infinite" or "NaN".
 std::string_view overflow_name(Type type);
@@ -155,11 +140,6 @@ std::string_view overflow_name(Type type);
 /// What an .npy file of these elements in C order begins with, the dictionary padded so that the elements begin at a multiple of
 /// 64 bytes.
 std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape);
-
-/// Writes a matrix in C order, as `items` matrices of equal size if given; the data begin at a multiple of 64 bytes.
-/// @throws FileError              as OutputFile::write
-/// @throws std::invalid_argument  as npy_type
-void write_npy(OutputFile& file, const AnyMatrix& matrix, std::optional<std::int64_t> items = {});
 
 /// Calls f(T()) with the host type of the elements of an .npy file; NpyBool for bool.
 /// @throws std::invalid_argument  it is none of those that NpyFile reads
@@ -169,7 +149,6 @@ decltype(auto) with_npy_type(const NpyType& type, F&& f) {
   if (is('b', 1)) return f(NpyBool());
   if (is('i', 2)) return f(std::int16_t());
   if (is('i', 8)) return f(std::int64_t());
-  if (is('u', 1)) return f(std::uint8_t());
   if (is('u', 2)) return f(std::uint16_t());
   if (is('u', 8)) return f(std::uint64_t());
   const std::optional<Type> own = type_in(type);

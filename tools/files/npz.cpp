@@ -1,8 +1,6 @@
-// .npz archives: see npz.hpp.
-#include "files/npz.hpp"
+// .npz archives: see formats.hpp.
+#include "files/formats.hpp"
 
-#include "files/files.hpp"
-#include "files/npy.hpp"
 #include "terminal/texts.hpp"
 
 #if GLGEMM_HAS_LIBZIP
@@ -92,7 +90,7 @@ std::string read_npz(const std::string& path, const std::string& array) {
   if (!entry) fail(zip_get_error(archive.get()));
   std::string contents;
   std::string part(std::size_t{1} << 20, '\0');
-  // Reads on until there are so many bytes, or no more; part by part, so that it takes no more memory than there are contents.
+  // Reads on until there are so many bytes, or the end. It goes part by part, so that memory grows with what was really read.
   const auto read_to = [&](std::size_t bytes) {
     for (zip_int64_t got = 1; got > 0 && contents.size() < bytes; contents.append(part, 0, static_cast<std::size_t>(got)))
       if (got = zip_fread(entry.get(), part.data(), std::min(part.size(), bytes - contents.size())); got < 0)
@@ -158,28 +156,23 @@ std::string npz_with(const std::string& path, const std::string& kept, const std
 #else
 
 namespace glgemm::tools {
-namespace {
 
-[[noreturn]] void refuse(FileError (*error)(std::string_view, std::string_view), const std::string& path) {
-  throw error(path, "this glgemm was built without libzip; numpy.save writes an array of it as .npy");
-}
-
-}  // namespace
+static constexpr const char* no_libzip = "this glgemm was built without libzip; numpy.save writes an array of it as .npy";
 
 bool npz_supported() noexcept {
   return false;
 }
 
 void require_archive(const std::string& path) {
-  refuse(cannot_write, path);
+  throw cannot_write(path, no_libzip);
 }
 
 std::string read_npz(const std::string& path, const std::string&) {
-  refuse(cannot_read, path);
+  throw cannot_read(path, no_libzip);
 }
 
 std::string npz_with(const std::string& path, const std::string&, const std::string&, std::string_view) {
-  refuse(cannot_write, path);
+  throw cannot_write(path, no_libzip);
 }
 
 }  // namespace glgemm::tools

@@ -1,5 +1,5 @@
-// Matrices as text: see text_matrix.hpp.
-#include "files/text_matrix.hpp"
+// Matrices as text: see formats.hpp.
+#include "files/formats.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,6 @@
 
 #include <fmt/core.h>
 
-#include "files/fields.hpp"
 #include "terminal/texts.hpp"
 
 namespace glgemm::tools {
@@ -252,7 +251,7 @@ class Writer {
     } else if constexpr (std::is_same_v<T, NpyBool>) {
       number(static_cast<int>(value));
     } else if constexpr (std::is_same_v<T, float>) {
-      // Read as a double and then rounded, the digits of a float may give its neighbour: those of the double never do.
+      // A float's shortest digits, read as a double and then rounded, may give its neighbour. The double's digits never do.
       const std::string digits = shortest(value);
       double read = 0;
       std::from_chars(digits.data(), digits.data() + digits.size(), read);

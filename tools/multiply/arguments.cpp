@@ -11,7 +11,7 @@
 
 namespace glgemm::tools {
 
-void add_product_options(CLI::App& verb, ProductArguments& arguments, std::string& batch) {
+void add_product_options(CLI::App& verb, ProductArguments& arguments) {
   verb.add_option(
           "A", arguments.a,
           "The left factor, a .npy file of bool, integers, float16, float32, float64, complex64 or complex128, or another "
@@ -33,9 +33,9 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments, std::strin
       ->type_name("X")
       ->capture_default_str();
   verb.add_option("--c", arguments.c, "The matrix that beta multiplies, of the product's shape")->type_name("FILE");
-  verb.add_option(
-          "--batch", batch,
-          "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all")
+  add_number(
+      verb, "--batch", arguments.batch, parse_size,
+      "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all")
       ->type_name("N");
 }
 
@@ -57,13 +57,10 @@ constexpr const char* multiply_footer =
     "them. Streamed matrices are .npy files.";
 
 void add_multiply(CLI::App& app, int& status) {
-  struct Text : MultiplyArguments {  // numbers as they are written
-    std::string batch_text, memory_limit_text, device_memory_limit_text, tile_text, run_text;
-  };
-  auto arguments = std::make_shared<Text>();
+  auto arguments = std::make_shared<MultiplyArguments>();
   CLI::App* verb = add_verb(app, "multiply", "Multiply two matrices from files");
   verb->footer(multiply_footer);
-  add_product_options(*verb, *arguments, arguments->batch_text);
+  add_product_options(*verb, *arguments);
   verb->add_option(
           "-o,--output", arguments->output,
           "Where to write the product, of the factors' type, but float32 for float16 and int32 for small integers; a file "
@@ -92,14 +89,12 @@ void add_multiply(CLI::App& app, int& status) {
       verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
           ->type_name("DEVICE");
   add_api(*verb);
-  verb->add_option(
-          "--memory-limit", arguments->memory_limit_text,
-          "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
-          "are not counted")
+  add_number(*verb, "--memory-limit", arguments->memory_limit, parse_bytes,
+             "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
+             "are not counted")
       ->type_name("BYTES");
-  verb->add_option(
-          "--device-memory-limit", arguments->device_memory_limit_text,
-          "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)")
+  add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes,
+             "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)")
       ->type_name("BYTES");
   verb->add_option(
           "--budget", arguments->budget_ms,
@@ -121,27 +116,17 @@ void add_multiply(CLI::App& app, int& status) {
   CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
                                                   "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
                                                   "-o C.npy --distributed'; see docs/distributed.md");
-  verb->add_option(
-          "--tile", arguments->tile_text,
-          "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
-          "of two from 256 to 4096, by C's size alone)")
+  add_number(
+      *verb, "--tile", arguments->tile, parse_size,
+      "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
+      "of two from 256 to 4096, by C's size alone)")
       ->needs(distributed)
       ->type_name("N");
-  verb->add_option(
-          "--run", arguments->run_text,
-          "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
+  add_number(*verb, "--run", arguments->run_k, parse_size,
+             "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
       ->needs(distributed)
       ->type_name("K");
-  verb->callback([arguments, &status] {
-    if (!arguments->tile_text.empty()) arguments->tile = parse_size(arguments->tile_text, "--tile");
-    if (!arguments->run_text.empty()) arguments->run_k = parse_size(arguments->run_text, "--run");
-    if (!arguments->batch_text.empty()) arguments->batch = parse_size(arguments->batch_text, "--batch");
-    if (!arguments->memory_limit_text.empty())
-      arguments->memory_limit = parse_bytes(arguments->memory_limit_text, "--memory-limit");
-    if (!arguments->device_memory_limit_text.empty())
-      arguments->device_memory_limit = parse_bytes(arguments->device_memory_limit_text, "--device-memory-limit");
-    status = multiply(*arguments);
-  });
+  verb->callback([arguments, &status] { status = multiply(*arguments); });
 }
 
 }  // namespace glgemm::tools

@@ -10,8 +10,7 @@ namespace glgemm::tools {
 int multiply_distributed(const MultiplyArguments&) {
   throw std::invalid_argument(
       "--distributed: this glgemm was built without it: it needs MPI and StarPU (libopenmpi-dev, openmpi-bin and libstarpu-dev "
-      "in "
-      "Debian and Ubuntu) when glgemm is configured");
+      "in Debian and Ubuntu) when glgemm is configured");
 }
 
 }  // namespace glgemm::tools
@@ -30,6 +29,7 @@ int multiply_distributed(const MultiplyArguments&) {
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/distributed.hpp>
 #include <glgemm/verify.hpp>
 
@@ -158,7 +158,7 @@ class SharedOutput {
     MPI_Type_create_darray(c.grid.rows * c.grid.columns, c.rank, 2, sizes, distributions, edges, processes, MPI_ORDER_FORTRAN,
                            element, &tiles);
     MPI_Type_commit(&tiles);
-    // Lines, so that their number is an int's.
+    // Whole lines: MPI counts in int, and there can be more elements than int counts.
     MPI_Type_contiguous(static_cast<int>(c.local_rows), element, &line);
     MPI_Type_commit(&line);
     MPI_File file = MPI_FILE_NULL;
@@ -197,12 +197,12 @@ void require_distributable(const MultiplyArguments& arguments, const FileProduct
   if (arguments.device_memory_limit)
     throw std::invalid_argument("--device-memory-limit: with --distributed, --tile and --run say it");
   if (product.c_type != accumulator(product.type()))
-    throw std::invalid_argument("--c-type: a distributed product is written in the type of its sums, " +
-                                std::string(to_string(accumulator(product.type()))));
+    throw std::invalid_argument(fmt::format("--c-type: a distributed product is written in the type of its sums, {}",
+                                            to_string(accumulator(product.type()))));
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (std::max({product.m, product.n, product.k, arguments.tile.value_or(1)}) > most)
-    throw std::invalid_argument("a product of " + size_text(product.m, product.n) + " with k = " + std::to_string(product.k) +
-                                ": ScaLAPACK's descriptors end at " + std::to_string(most));
+    throw std::invalid_argument(
+        fmt::format("a product of {}x{} with k = {}: ScaLAPACK's descriptors end at {}", product.m, product.n, product.k, most));
 }
 
 /// How many bytes this rank may have, shared with the other ranks of its machine. Collective.
@@ -223,7 +223,7 @@ class FirstRanksProgress {
     const auto now = std::chrono::steady_clock::now();
     if (is_terminal(Stream::error) || share >= 1 || now - last_ < std::chrono::seconds(1)) return;
     last_ = now;
-    std::cerr << "glgemm multiply: " + std::to_string(static_cast<int>(100 * share)) + " % done, " + left_.text(share) + "\n";
+    std::cerr << fmt::format("glgemm multiply: {} % done, {}\n", static_cast<int>(100 * share), left_.text(share));
   }
 
  private:
@@ -234,7 +234,7 @@ class FirstRanksProgress {
 
 /// The sample is checked by the first rank, which reads what all have written.
 std::optional<Check> check_written(const FileProduct& product, const std::string& path, Precision precision) {
-  NpyFile written(path, product.c_type, {.vector = true});
+  NpyFile written(InputFile(path), {.vector = true});
   match_c(product, path, written);
   HostGemm gemm = host_gemm_of(product);
   gemm.c = product.c0 ? matrix_of(*product.c0) : matrix_of(written);
@@ -245,12 +245,11 @@ std::string report_text(const Cluster& cluster, const TiledReport& report, std::
   std::array sums{report.bytes_received, report.checksum_failures};
   MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : sums.data(), sums.data(), 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   const auto [received, failures] = sums;
-  return report.kernel + " on " + std::to_string(cluster.size()) + (cluster.size() == 1 ? " rank" : " ranks") + ", a grid of " +
-         size_text(cluster.grid().rows, cluster.grid().columns) + ": " +
-         std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count()) + " ms; tiles of " +
-         size_text(tile, tile) + ", k in runs of " + std::to_string(report.run_k) + "; " +
-         gigabytes(static_cast<double>(received)) + " sent between ranks" +
-         (checksums ? "; pieces that failed their checksums and were computed again: " + std::to_string(failures) : "");
+  return fmt::format("{} on {} {}, a grid of {}x{}: {} ms; tiles of {}x{}, k in runs of {}; {} sent between ranks{}",
+                     report.kernel, cluster.size(), cluster.size() == 1 ? "rank" : "ranks", cluster.grid().rows,
+                     cluster.grid().columns, std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count(),
+                     tile, tile, report.run_k, gigabytes(static_cast<double>(received)),
+                     checksums ? fmt::format("; pieces that failed their checksums and were computed again: {}", failures) : "");
 }
 
 int run(const Mpi& mpi, const MultiplyArguments& arguments) {
@@ -274,8 +273,8 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   const std::int64_t own = a.size_bytes() + b.size_bytes() + c.size_bytes(), limit = memory_of_rank(arguments);
   on_all_ranks(MPI_COMM_WORLD, [&] {
     if (own >= limit)
-      throw std::invalid_argument("the rank's tiles of A, B and C have " + std::to_string(own) + " bytes, and it may have " +
-                                  std::to_string(limit) + ": more ranks take less each");
+      throw std::invalid_argument(
+          fmt::format("the rank's tiles of A, B and C have {} bytes, and it may have {}: more ranks take less each", own, limit));
   });
   SharedOutput output(mpi, arguments, product);
   on_all_ranks(MPI_COMM_WORLD, [&] {
@@ -316,26 +315,23 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   if (passed) output.commit();
   const std::string done = report_text(cluster, report, tile, arguments.checksums);
   if (!mpi.first()) return passed ? 0 : 1;
-  std::cout << product_text(arguments, arguments.output, product) << '\n'
-            << done << '\n'
-            << (checked ? checked->summary : "not checked") << std::endl;
-  if (passed) return 0;
-  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
-  return 1;
+  return print_done(std::cout, arguments, product, done, checked);
 }
 
 }  // namespace
 
 int multiply_distributed(const MultiplyArguments& arguments) {
   const Mpi mpi;
-  const auto say = [](std::string_view what) { std::cerr << "glgemm multiply: " + visible(what, "\n") + "\n" << std::flush; };
+  const auto say = [](std::string_view what) {
+    std::cerr << fmt::format("glgemm multiply: {}\n", visible(what, "\n")) << std::flush;
+  };
   try {
     return run(mpi, arguments);
   } catch (const std::bad_alloc&) {  // on_all_ranks() lets none pass: the others wait for this rank
-    say(("not enough memory on rank " + std::to_string(mpi.rank())).c_str());
+    say(fmt::format("not enough memory on rank {}", mpi.rank()));
     MPI_Abort(MPI_COMM_WORLD, 2);
   } catch (const std::exception& error) {
-    // The same on all ranks: said once, and before MPI ends, since mpirun ends the others when the first rank is gone.
+    // All ranks have this error. One says it, and before MPI ends, since mpirun ends the others when the first rank is gone.
     if (mpi.first()) say(error.what());
   }
   return 2;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/job.hpp>
@@ -44,16 +45,10 @@ std::string file_name(const std::string& path) {
   return to_text(to_path(path).filename());
 }
 
-/// The product as Engine::gemm has it, with a bar on a terminal when it takes long.
-template <class T, class C>
-Matrix<C> multiply_on(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& options, Progress& progress,
-                      Report& report) {
+/// The product as Engine::gemm computes it, with a bar on a terminal when it takes long.
+void multiply_on(Engine& engine, const Gemm& product, const PlanOptions& options, Progress& progress, Report& report) {
   const auto begin = std::chrono::steady_clock::now();
-  make_plan(Engine::problem(p.gemm()), engine.limits(), options);  // what cannot run is refused before anything is uploaded
-  const DeviceMatrix a(engine, p.a), b(engine, p.b);
-  DeviceMatrix c(engine, p.batch * p.m(), p.n(), type_of<C>());
-  if (p.beta != typename HostProduct<T, C>::Accumulator(0)) c.upload(p.c0);
-  Job job = engine.start(p.gemm(a, b, c), options);
+  Job job = engine.start(product, options);
   report.kernel = to_string(job.plan().kernel);
   Stopwatch stopwatch(engine);
   stopwatch.start();
@@ -70,9 +65,6 @@ Matrix<C> multiply_on(Engine& engine, const HostProduct<T, C>& p, const PlanOpti
   }
   stopwatch.stop();
   report.kernel_time = stopwatch.elapsed();
-  Matrix<C> result = c.template download<C>();
-  report.total_time = std::chrono::steady_clock::now() - begin;
-  return result;
 }
 
 /// C as its file has it: integers that were multiplied in another type are of their own again.
@@ -128,7 +120,8 @@ int run(const Arguments& arguments, const FileProduct& product) {
   Engine engine(HeadlessContext::get_proc_address, arguments.engine_options());
   Report report;
   Progress progress(1);
-  const Matrix<C> c = multiply_on(engine, p, options, progress, report);
+  const Matrix<C> c = tools::run(engine, p, options, report,
+                                 [&](const Gemm& on_device) { multiply_on(engine, on_device, options, progress, report); });
   const std::string renderer = engine.device().renderer;
   engine.release();
 
@@ -163,14 +156,10 @@ int run(const Arguments& arguments, const FileProduct& product) {
   // What is said must not get into what is written.
   const bool piped =
       output.is_standard_output() || (image && image->is_standard_output()) || (error_image && error_image->is_standard_output());
-  (piped ? std::cerr : std::cout) << product_text(arguments, arguments.output, product) << '\n'
-                                  << report.kernel << " on " << renderer << ": " << time_text(report.kernel_time)
-                                  << ", with transfers " << time_text(report.total_time) << '\n'
-                                  << (result ? result->summary : "not checked") << '\n';
-  if (passed) return 0;
-  std::cout.flush();
-  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
-  return 1;
+  return print_done(piped ? std::cerr : std::cout, arguments, product,
+                    fmt::format("{} on {}: {}, with transfers {}", report.kernel, renderer, time_text(report.kernel_time),
+                                time_text(report.total_time)),
+                    result);
 }
 
 }  // namespace
@@ -181,7 +170,7 @@ int multiply(const Arguments& arguments) {
   FileProduct product(arguments);
   const bool drawn = !arguments.image.empty() || !arguments.error_image.empty() || !arguments.error_histogram.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
-    throw std::invalid_argument("the product is " + size_text(product.m, product.n) + " and has no elements to draw");
+    throw std::invalid_argument(fmt::format("the product is {}x{} and has no elements to draw", product.m, product.n));
 
   const char* const asked = arguments.memory_limit          ? "--memory-limit"
                             : arguments.device_memory_limit ? "--device-memory-limit"
@@ -192,9 +181,10 @@ int multiply(const Arguments& arguments) {
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;
   if (streamed) {
-    const std::string why = asked ? std::string(asked) + " streams the product"
-                                  : "the product takes " + gigabytes(needed) + " with its copies, more than the " +
-                                        gigabytes(available) + " of main memory to be had, and is streamed";
+    const std::string why =
+        asked ? fmt::format("{} streams the product", asked)
+              : fmt::format("the product takes {} with its copies, more than the {} of main memory to be had, and is streamed",
+                            gigabytes(needed), gigabytes(available));
     if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
       throw std::invalid_argument(why + ": " + reason);
   }
@@ -209,27 +199,35 @@ void require_usable(const MultiplyArguments& arguments) {
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
-  if (!arguments.force) {
-    require_no_input(arguments.output, "-o", inputs);
-    if (!arguments.image.empty()) require_no_input(arguments.image, "--image", inputs);
-    if (!arguments.error_image.empty()) require_no_input(arguments.error_image, "--error-image", inputs);
-    if (!arguments.error_histogram.empty()) require_no_input(arguments.error_histogram, "--error-histogram", inputs);
-  }
+  if (arguments.force) return;
+  for (const auto& [option, output] :
+       {std::pair("-o", &arguments.output), std::pair("--image", &arguments.image),
+        std::pair("--error-image", &arguments.error_image), std::pair("--error-histogram", &arguments.error_histogram)})
+    if (!output->empty()) require_no_input(*output, option, inputs);
 }
 
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
   for (const std::string& path : {arguments.a, arguments.b, product.c0 ? arguments.c : std::string(), arguments.output})
     if (!parse_matrix_path(path).is_seekable())
-      return (path == "-" ? "'-' is a pipe" : quote(path) + " is not a .npy file") +
-             ", and only .npy files can be read and written in parts";
-  if (product.integers) return "a product of " + to_string(*product.integers) + " can only be made in parts with --type";
+      return fmt::format("{}, and only .npy files can be read and written in parts",
+                         path == "-" ? "'-' is a pipe" : quote(path) + " is not a .npy file");
+  if (product.integers) return fmt::format("a product of {} can only be made in parts with --type", to_string(*product.integers));
   const char* const whole = arguments.batch                      ? "--batch"
                             : !arguments.image.empty()           ? "--image"
                             : !arguments.error_image.empty()     ? "--error-image"
                             : !arguments.error_histogram.empty() ? "--error-histogram"
                             : arguments.check == "full"          ? "--check full"
                                                                  : nullptr;
-  return whole ? std::string(whole) + " needs the whole matrices in memory" : "";
+  return whole ? fmt::format("{} needs the whole matrices in memory", whole) : "";
+}
+
+int print_done(std::ostream& out, const MultiplyArguments& arguments, const FileProduct& product, const std::string& done,
+               const std::optional<Check>& check, std::string_view why) {
+  out << product_text(arguments, arguments.output, product) << '\n' << done << '\n';
+  out << (check ? check->summary : fmt::format("not checked{}", why)) << std::endl;
+  if (!check || check->passed) return 0;
+  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
+  return 1;
 }
 
 void multiply_note(const std::string& text) {

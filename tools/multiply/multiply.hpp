@@ -1,10 +1,12 @@
-// What both ways of `glgemm multiply` have in common: with the matrices in memory, and streamed from and to files.
+// What the ways of `glgemm multiply` have in common: with the matrices in memory, streamed, and distributed over ranks.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <string_view>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
@@ -51,17 +53,21 @@ struct MultiplyArguments : ProductArguments {
   }
 };
 
-/// Computes the product as the arguments and the memory call for, and prints what it did. 0, or 1 if the check fails.
+/// Computes the product, in memory or streamed, and prints what it did. 0, or 1 if the check fails.
 /// @throws FileError, std::invalid_argument, and as Engine::gemm
 int multiply(const MultiplyArguments& arguments);
 
 void multiply_note(const std::string& text);
+/// Prints what was computed, how (`done`), and what the check found, or that there was none and `why`. 0, or 1 if the check
+/// fails.
+int print_done(std::ostream& out, const MultiplyArguments& arguments, const FileProduct& product, const std::string& done,
+               const std::optional<Check>& check, std::string_view why = {});
 
 /// Computes the product piece by piece, from files to a file, and prints what it did. 0, or 1 if the check fails.
 /// @throws FileError, std::invalid_argument, and as glgemm::multiply
 int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product);
 
-/// What can be said of the arguments without opening a file.  @throws std::invalid_argument  they do not go together
+/// Checks the arguments without opening a file.  @throws std::invalid_argument  they do not go together
 void require_usable(const MultiplyArguments& arguments);
 
 /// Computes the product on all ranks that mpirun has started, from files to a file; the first of them prints what was done. 0, 1
@@ -70,7 +76,7 @@ void require_usable(const MultiplyArguments& arguments);
 /// and on the first rank alone what goes wrong on any.
 int multiply_distributed(const MultiplyArguments& arguments);
 
-/// What the product needs the matrices in memory for, so that it cannot be computed piece by piece; empty if it can.
+/// Why the product cannot be computed piece by piece, since something needs whole matrices in memory; empty if it can.
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product);
 
 /// A file as a matrix that is read in sections; it must outlive that.
@@ -78,7 +84,7 @@ HostMatrix matrix_of(const NpyFile& file);
 /// The product of the files, C apart; they must outlive it.
 HostGemm host_gemm_of(const FileProduct& product);
 
-/// The options that say which product is meant, of multiply and of verify. `batch` takes the text of --batch.
-void add_product_options(CLI::App& verb, ProductArguments& arguments, std::string& batch);
+/// The options that say which product is meant, of multiply and of verify.
+void add_product_options(CLI::App& verb, ProductArguments& arguments);
 
 }  // namespace glgemm::tools

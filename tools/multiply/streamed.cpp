@@ -1,10 +1,7 @@
 // glgemm multiply, streamed: pieces of C are computed from files' sections and written to a file as they come, with a journal.
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -15,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
@@ -37,14 +34,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// Of the journals; another one is not gone on with.
+/// The format of the journals. A run with a journal of another format cannot be resumed.
 constexpr int journal_format = 2;
 
 std::string size_text(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  return fmt::format("{}x{}x{}", m, n, k);
 }
 
-/// C in the file, from `offset` on in C order, to be read and written.
+/// C in the file, from `offset` on and in C order, as a matrix that is read and written in sections.
 HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std::int64_t columns, Type type) {
   const std::int64_t bytes = element_bytes(type);
   // Calls f(offset in the file, offset in the section, bytes) for what is contiguous in both.
@@ -107,12 +104,6 @@ Json plan_json(const StreamPlan& plan) {
           {"window", size_text(plan.window.piece_m, plan.window.piece_n, plan.window.piece_k)}};
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
-  return text;
-}
-
 std::string percent(std::chrono::nanoseconds part, std::chrono::nanoseconds whole) {
   return tools::percent(static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(1, whole.count())));
 }
@@ -125,7 +116,7 @@ Json device_json(const DeviceInfo& device) {
 class Computer {
  public:
   virtual ~Computer() = default;
-  /// Takes what the caller left open in the options so that another run decides alike, and says what the bits depend on.
+  /// Fills in the options that the caller left open, so that another run decides alike. Returns what the bits depend on.
   virtual Json decide(const HostGemm& product, StreamOptions& options) = 0;
   virtual void multiply(const HostGemm& product, const StreamOptions& options) = 0;
   /// Lines for a person about what multiply() did.
@@ -134,17 +125,17 @@ class Computer {
 
 std::string stream_text(const StreamReport& report) {
   const StreamPlan& plan = report.plan;
-  std::array<char, 32> ratio{};
-  std::snprintf(ratio.data(), ratio.size(), "%.2f", plan.bound_bytes > 0 ? plan.moved_bytes / plan.bound_bytes : 1.0);
-  return std::to_string(report.pieces) + (report.pieces == 1 ? " piece" : " pieces") + " of at most " +
-         std::to_string(plan.piece_m) + "x" + std::to_string(plan.piece_n) + ", k in " + std::to_string(plan.windows()) +
-         (plan.windows() == 1 ? " window" : " windows of at most " + std::to_string(plan.piece_k)) + "; " +
-         bytes_text(static_cast<double>(report.bytes_to_device + report.bytes_from_device)) +
-         " moved (all pieces: " + bytes_text(plan.moved_bytes) + ", " + ratio.data() + " of the bound of " +
-         bytes_text(plan.bound_bytes) + "); " + percent(report.transfer_time, report.total_time) + " of the time in transfers, " +
-         percent(report.compute_time, report.total_time) + " computing" +
-         (report.contexts_lost > 0 ? "; contexts lost: " + std::to_string(report.contexts_lost) : "") +
-         (report.out_of_memory > 0 ? "; smaller pieces for want of memory: " + std::to_string(report.out_of_memory) : "");
+  std::string text = fmt::format(
+      "{} {} of at most {}x{}, k in {} {}; {} moved (all pieces: {}, {:.2f} of the bound of {}); {} of the time in transfers, {} "
+      "computing",
+      report.pieces, report.pieces == 1 ? "piece" : "pieces", plan.piece_m, plan.piece_n, plan.windows(),
+      plan.windows() == 1 ? "window" : fmt::format("windows of at most {}", plan.piece_k),
+      bytes_text(static_cast<double>(report.bytes_to_device + report.bytes_from_device)), bytes_text(plan.moved_bytes),
+      plan.bound_bytes > 0 ? plan.moved_bytes / plan.bound_bytes : 1.0, bytes_text(plan.bound_bytes),
+      percent(report.transfer_time, report.total_time), percent(report.compute_time, report.total_time));
+  if (report.contexts_lost > 0) text += fmt::format("; contexts lost: {}", report.contexts_lost);
+  if (report.out_of_memory > 0) text += fmt::format("; smaller pieces for want of memory: {}", report.out_of_memory);
+  return text;
 }
 
 /// A line on what the checksums found, and one for each piece that was computed again, each after `line_break`; empty without
@@ -152,21 +143,17 @@ std::string stream_text(const StreamReport& report) {
 std::string checksum_text(const StreamReport& report, const std::string& line_break) {
   const ChecksumReport& found = report.checksums;
   if (found.columns + found.passed_over == 0) return "";
-  const auto number = [](double x) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", x);
-    return std::string(text.data());
-  };
-  std::string text = line_break + "checksums: " + std::to_string(found.columns) + " sums of columns compared";
-  if (found.passed_over > 0) text += ", " + std::to_string(found.passed_over) + " not finite or near overflow and passed over";
+  std::string text = fmt::format("{}checksums: {} sums of columns compared", line_break, found.columns);
+  if (found.passed_over > 0) text += fmt::format(", {} not finite or near overflow and passed over", found.passed_over);
   if (is_integer(report.plan.problem.type))
     text += ", which see any error";
   else
-    text += ", which see an error above " + number(2 * found.mean_bound) + " in the mean and " + number(2 * found.max_bound) +
-            " at worst, where the largest element of C is " + number(found.max_element);
-  text += "; " + percent(found.time, report.total_time) + " of the time";
-  if (found.confirmed > 0) text += "; pieces computed twice, with the same bits: " + std::to_string(found.confirmed);
-  if (found.read_again > 0) text += "; pieces read again: " + std::to_string(found.read_again);
+    text +=
+        fmt::format(", which see an error above {:.3g} in the mean and {:.3g} at worst, where the largest element of C is {:.3g}",
+                    2 * found.mean_bound, 2 * found.max_bound, found.max_element);
+  text += fmt::format("; {} of the time", percent(found.time, report.total_time));
+  if (found.confirmed > 0) text += fmt::format("; pieces computed twice, with the same bits: {}", found.confirmed);
+  if (found.read_again > 0) text += fmt::format("; pieces read again: {}", found.read_again);
   for (const ChecksumFailure& failure : found.failures) text += line_break + "computed again: " + to_string(failure);
   return text;
 }
@@ -199,8 +186,8 @@ class OneDevice : public Computer {
     glgemm::multiply(*engine_, product, own, &report_);
   }
   std::string text() const override {
-    return to_string(report_.plan.window.kernel) + " on " + engine_->device().renderer + ": " + time_text(report_.total_time) +
-           " with transfers\n" + stream_text(report_) + checksum_text(report_, "\n");
+    return fmt::format("{} on {}: {} with transfers\n{}{}", to_string(report_.plan.window.kernel), engine_->device().renderer,
+                       time_text(report_.total_time), stream_text(report_), checksum_text(report_, "\n"));
   }
 
  private:
@@ -239,15 +226,14 @@ class SeveralDevices : public Computer {
     accelerators_.multiply(product, options, &report_);
   }
   std::string text() const override {
-    std::string lines = std::to_string(report_.accelerators.size()) + " accelerators: " + time_text(report_.total_time) +
-                        " with transfers, " + bytes_text(static_cast<double>(report_.bytes_moved())) + " moved";
+    std::string lines = fmt::format("{} accelerators: {} with transfers, {} moved", report_.accelerators.size(),
+                                    time_text(report_.total_time), bytes_text(static_cast<double>(report_.bytes_moved())));
     for (const AcceleratorReport& one : report_.accelerators) {
+      const StreamReport& stream = one.stream;
       lines += "\n  " + one.name + ": ";
-      if (one.stream.pieces > 0)
-        lines += to_string(one.stream.plan.window.kernel) + ", " + stream_text(one.stream) + ", " +
-                 percent(one.waiting_time, one.stream.total_time) + " waiting" + checksum_text(one.stream, "\n    ");
-      else
-        lines += "no piece";
+      lines += stream.pieces == 0 ? "no piece"
+                                  : fmt::format("{}, {}, {} waiting{}", to_string(stream.plan.window.kernel), stream_text(stream),
+                                                percent(one.waiting_time, stream.total_time), checksum_text(stream, "\n    "));
       if (!one.failure.empty()) lines += "; given up: " + one.failure;
     }
     return lines;
@@ -272,9 +258,8 @@ class Output {
     const double room =
         static_cast<double>(unknown ? std::uintmax_t{1} << 62 : space.available) + static_cast<double>(file_.size());
     if (bytes > room)
-      throw FileError("cannot write " + quote(arguments.output) + ": it would have " + bytes_text(bytes) + " for a product of " +
-                      std::to_string(product.m) + "x" + std::to_string(product.n) + ", and its disk has " + bytes_text(room) +
-                      " to be had");
+      throw cannot_write(arguments.output, fmt::format("it would have {} for a product of {}x{}, and its disk has {} to be had",
+                                                       bytes_text(bytes), product.m, product.n, bytes_text(room)));
     bytes_ = static_cast<std::int64_t>(header_.size()) + product.m * product.n * element_bytes(product.c_type);
     if (!arguments.resume) {
       if (file_.size() > 0) multiply_note("what an interrupted run has left is replaced; --resume goes on with it");
@@ -303,11 +288,12 @@ class Output {
                         "without --resume it starts from the beginning",
                         quote(journal_path_), format.dump(), journal_format));
       if (const auto list = differences(earlier_->header, header); !list.empty())
-        throw std::invalid_argument("--resume: " + quote(journal_path_) + " is of another product: " + joined(list) +
-                                    "; without --resume it starts from the beginning");
+        throw std::invalid_argument(
+            fmt::format("--resume: {} is of another product: {}; without --resume it starts from the beginning",
+                        quote(journal_path_), fmt::join(list, "; ")));
       if (file_.size() != bytes_)
-        throw FileError("--resume: " + quote(file_.temporary()) + " has " + std::to_string(file_.size()) + " bytes instead of " +
-                        std::to_string(bytes_) + "; without --resume it starts from the beginning");
+        throw FileError(fmt::format("--resume: {} has {} bytes instead of {}; without --resume it starts from the beginning",
+                                    quote(file_.temporary()), file_.size(), bytes_));
       journal_.emplace(journal_path_, *earlier_);
       return;
     }
@@ -340,20 +326,6 @@ class Output {
   std::optional<Journal> journal_;
 };
 
-/// An input was changed on the way: nothing that was computed can be relied on.
-class Changed : public FileError {
- public:
-  using FileError::FileError;
-};
-
-void require_unchanged(const FileProduct& product) {
-  try {
-    product.require_unchanged();
-  } catch (const FileError& error) {
-    throw Changed(error.what());
-  }
-}
-
 }  // namespace
 
 HostMatrix matrix_of(const NpyFile& file) {
@@ -378,9 +350,8 @@ HostGemm host_gemm_of(const FileProduct& product) {
 }
 
 int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
-  for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
-    if (file)
-      if (const std::string conversion = file->conversion(); !conversion.empty()) multiply_note(conversion);
+  for (const NpyFile* file : product.files())
+    if (const std::string conversion = file->conversion(); !conversion.empty()) multiply_note(conversion);
   Output output(arguments, product);
   const auto recorded = [&](const char* name, const std::optional<std::int64_t>& given) {
     if (given || !output.earlier()) return given.value_or(0);
@@ -398,7 +369,7 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
   StreamOptions options;
   options.plan = arguments.plan_options();
   options.checksums = arguments.checksums;
-  // Limits that were not given are those of the run that is gone on with, so that the plan is the same.
+  // Limits that were not given are taken from the earlier run, so that the plan is the same.
   options.memory_limit = recorded("memory", arguments.memory_limit);
   options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);
   const Json decided = computer->decide(gemm, options);
@@ -412,8 +383,8 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
   if (output.earlier()) {
     options.done = output.earlier()->pieces;
     for (const Section& piece : options.done) done += static_cast<double>(piece.rows) * static_cast<double>(piece.columns) / all;
-    multiply_note(std::to_string(options.done.size()) + (options.done.size() == 1 ? " piece" : " pieces") + ", " + percent(done) +
-                  " of the product, are there from an interrupted run");
+    multiply_note(fmt::format("{} {}, {} of the product, are there from an interrupted run", options.done.size(),
+                              options.done.size() == 1 ? "piece" : "pieces", percent(done)));
   }
 
   std::optional<Check> result;
@@ -426,24 +397,24 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
       options.progress = [&](double share) { progress.show(share, left.text(share)); };
       options.piece_done = [&](const Section& piece) {
         output.file().sync();
-        require_unchanged(product);
+        product.require_unchanged();
         output.journal().add(piece);
       };
       progress.show(done, "");
       computer->multiply(gemm, options);
-      require_unchanged(product);
+      product.require_unchanged();
       if (arguments.check != "none") {
         progress.show(1, "checking");
         result = check_sample(gemm, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28,
                               options.plan.precision);
-        require_unchanged(product);
+        product.require_unchanged();
       }
       // A wrong product is not to be gone on with.
       if (!result || result->passed)
         output.commit();
       else
         output.remove();
-    } catch (const Changed&) {
+    } catch (const FileChanged&) {
       output.remove();
       throw;
     } catch (const std::bad_alloc&) {
@@ -453,20 +424,12 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
     }
   }
 
-  for (const NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : nullptr})
-    if (file && file->overflowed() > 0)
-      multiply_note("some elements of " + quote(file->file().path()) + " are beyond the range of " +
-                    std::string(to_string(file->type())) + " and become " + std::string(overflow_name(file->type())));
-  std::cout << product_text(arguments, arguments.output, product) << '\n'
-            << computer->text() << '\n'
-            << (result                      ? result->summary
-                : arguments.check == "none" ? "not checked"
-                                            : "not checked: the memory limit holds no row and column of the factors")
-            << '\n';
-  if (!result || result->passed) return 0;
-  std::cout.flush();
-  std::cerr << "glgemm multiply: the product fails its check, so " << quote(arguments.output) << " is not written\n";
-  return 1;
+  for (const NpyFile* file : product.files())
+    if (file->overflowed() > 0)
+      multiply_note(fmt::format("some elements of {} are beyond the range of {} and become {}", quote(file->file().path()),
+                                to_string(file->type()), overflow_name(file->type())));
+  return print_done(std::cout, arguments, product, computer->text(), result,
+                    arguments.check == "none" ? "" : ": the memory limit holds no row and column of the factors");
 }
 
 }  // namespace glgemm::tools

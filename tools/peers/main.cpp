@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "peers/peer.hpp"
 #include "system/processes.hpp"
@@ -42,29 +43,39 @@ class Server {
     if (verb == "can") return peer_->why_not(read_problem(in));
     if (verb == "load") {
       const PeerProblem problem = read_problem(in);
-      layout_ = PeerLayout(problem);
-      matrices_ = parent_.memory(layout_.size);
-      peer_->load(problem, matrices_, matrices_ + layout_.b);
+      const std::string a = received(problem.a_bytes()), b = received(problem.b_bytes());
+      c0_ = received(problem.c_bytes());
+      peer_->load(problem, a.data(), b.data());
     } else if (verb == "reset") {
-      peer_->set_c(matrices_ + layout_.c0);
+      peer_->set_c(c0_.data());
     } else if (verb == "run") {
       const auto begin = std::chrono::steady_clock::now();
       peer_->run();
       const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
       return std::to_string(time.count());
     } else if (verb == "fetch") {
-      peer_->get_c(matrices_ + layout_.c);
+      std::string c(c0_.size(), '\0');
+      peer_->get_c(c.data());
+      fetched_ = std::move(c);
     } else {
       throw std::runtime_error("'" + verb + "' is not known");
     }
     return {};
   }
 
+  /// The matrix that follows the answer, if one does.
+  std::string fetched() { return std::exchange(fetched_, {}); }
+
  private:
+  std::string received(std::int64_t bytes) {
+    std::string matrix(static_cast<std::size_t>(bytes), '\0');
+    if (!parent_.receive(matrix.data(), matrix.size())) throw std::runtime_error("a matrix ends too early");
+    return matrix;
+  }
+
   std::unique_ptr<Peer> peer_;
   Parent& parent_;
-  char* matrices_ = nullptr;
-  PeerLayout layout_{PeerProblem{}};
+  std::string c0_, fetched_;
 };
 
 std::string one_line(std::string text) {
@@ -93,7 +104,7 @@ int main() {
     const std::string first = result_of([&] { return server.start(); });
     if (!parent.send(one_line(first)) || first.rfind("error", 0) == 0) return 1;
     while (const auto line = parent.receive())
-      if (!parent.send(one_line(result_of([&] { return server.answer(*line); })))) return 1;
+      if (!parent.send(one_line(result_of([&] { return server.answer(*line); }))) || !parent.send(server.fetched())) return 1;
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "glgemm-peer: " << error.what() << '\n';

@@ -3,14 +3,13 @@
 // A program of its own, since a library may not be a quiet guest: OpenBLAS's threads, for one, spin for a tenth of a second after
 // each call and at the start of every process that links it.
 //
-// Memory that both share holds the matrices: A, B, C0, and room for C. Over a channel one line is answered by one line, "ok ..."
-// or "error SENTENCE":
+// Over a channel one line is answered by one line, "ok ..." or "error SENTENCE"; matrices follow a line as bytes:
 //     (nothing)        ok DEVICE                     once, at the start
 //     can PROBLEM      ok [REASON]                   why it cannot be done; nothing if it can
-//     load PROBLEM     ok                            A and B go where the peer wants them
+//     load PROBLEM     ok                            A, B and C0 follow the line; A and B go where the peer wants them
 //     reset            ok                            C = C0
 //     run              ok MILLISECONDS               one product, with nothing moved
-//     fetch            ok                            C comes into the memory
+//     fetch            ok                            C follows the answer
 #pragma once
 
 #include <complex>
@@ -41,16 +40,6 @@ struct PeerProblem {
   std::int64_t c_bytes() const { return batch * m * n * element_bytes(type); }
 };
 
-/// Where the matrices lie in the memory that both sides share.
-struct PeerLayout {
-  explicit PeerLayout(const PeerProblem& p)
-      : b(aligned(p.a_bytes())), c0(b + aligned(p.b_bytes())), c(c0 + aligned(p.c_bytes())), size(c + aligned(p.c_bytes())) {}
-  std::int64_t b, c0, c, size;
-
- private:
-  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
-};
-
 /// What a peer's program implements. Every function throws an exception whose message is one sentence where it fails.
 class Peer {
  public:
@@ -62,6 +51,7 @@ class Peer {
   virtual std::string device() const = 0;
   /// Why it cannot do this, as a sentence; empty if it can.
   virtual std::string why_not(const PeerProblem& problem) const = 0;
+  /// A and B are gone after the call.
   virtual void load(const PeerProblem& problem, const void* a, const void* b) = 0;
   virtual void set_c(const void* c) = 0;
   /// Multiplies, and returns when C is there.

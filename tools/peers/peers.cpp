@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -59,10 +58,8 @@ std::vector<std::string> parse_peers(std::string_view text) {
 struct PeerClient::State {
   std::string name{};
   std::string device{};
-  SharedMemory memory{};  ///< with the matrices
   Child process{};
-  PeerLayout layout{PeerProblem{}};
-  PeerProblem problem{};
+  std::vector<std::byte> c{};
 
   State() = default;
   State(const State&) = delete;
@@ -81,7 +78,6 @@ PeerClient::PeerClient(const std::string& name, const std::string& opencl_device
     throw std::runtime_error("--peer: there is no program '" + program_folder() + "/glgemm-peer-" + name + "'");
   Child::Options options;
   options.channel = true;
-  options.memory = &s.memory;
   // A peer's threads are to sleep when its call is done, not to spin on the cores that the next one in turn needs.
   options.variables = {{"OPENBLAS_THREAD_TIMEOUT", "4"}};
   if (!opencl_device.empty()) options.variables["GLGEMM_OPENCL_DEVICE"] = opencl_device;
@@ -99,11 +95,17 @@ const std::string& PeerClient::device() const noexcept {
   return state_->device;
 }
 
-/// Sends a line, if there is one, and returns what stands behind the answer's "ok".
-std::string PeerClient::ask(const std::string& line) {
+/// Sends a line, if there is one, with matrices after it, and returns what stands behind the answer's "ok"; a matrix may follow
+/// that.
+std::string PeerClient::ask(const std::string& line, std::initializer_list<std::span<const std::byte>> matrices,
+                            std::span<std::byte> result) {
   State& s = *state_;
   std::string answer;
-  const bool complete = (line.empty() || s.process.send(line + "\n")) && s.process.receive(answer) == Heard::line;
+  bool complete = line.empty() || s.process.send(line + "\n");
+  for (const auto& matrix : matrices)
+    complete = complete && s.process.send({static_cast<const char*>(static_cast<const void*>(matrix.data())), matrix.size()});
+  complete = complete && s.process.receive(answer) == Heard::line;
+  if (complete && answer.starts_with("ok")) complete = s.process.receive(result.data(), result.size());
   if (!complete)
     throw std::runtime_error("--peer: the program of " + s.name + " has ended" + (line.empty() ? "" : " in '" + line + "'"));
   if (answer.rfind("ok", 0) != 0) throw std::runtime_error("--peer " + s.name + ": " + answer.substr(answer.find(' ') + 1));
@@ -116,15 +118,9 @@ std::string PeerClient::why_not(const PeerProblem& problem) {
 
 void PeerClient::load(const PeerProblem& problem, std::span<const std::byte> a, std::span<const std::byte> b,
                       std::span<const std::byte> c0) {
-  State& s = *state_;
-  s.problem = problem;
-  s.layout = PeerLayout(problem);
-  s.memory.resize(s.layout.size);
-  char* const data = s.memory.data();
-  std::memcpy(data, a.data(), a.size());
-  std::memcpy(data + s.layout.b, b.data(), b.size());
-  if (!c0.empty()) std::memcpy(data + s.layout.c0, c0.data(), c0.size());
-  ask(problem_line("load", problem));
+  std::vector<std::byte>& c = state_->c;
+  c.assign(static_cast<std::size_t>(problem.c_bytes()), std::byte(0));
+  ask(problem_line("load", problem), {a, b, c0.empty() ? std::span<const std::byte>(c) : c0});
 }
 
 void PeerClient::reset() {
@@ -136,9 +132,8 @@ double PeerClient::run() {
 }
 
 std::span<const std::byte> PeerClient::fetch() {
-  ask("fetch");
-  const State& s = *state_;
-  return std::as_bytes(std::span(s.memory.data() + s.layout.c, static_cast<std::size_t>(s.problem.c_bytes())));
+  ask("fetch", {}, state_->c);
+  return state_->c;
 }
 
 }  // namespace glgemm::tools

@@ -1,6 +1,8 @@
 // The peers of `glgemm bench --peer`: each runs in a program of its own (see peer.hpp), and this is the way to it.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,7 +48,8 @@ class PeerClient {
 
  private:
   struct State;
-  std::string ask(const std::string& line);
+  std::string ask(const std::string& line, std::initializer_list<std::span<const std::byte>> matrices = {},
+                  std::span<std::byte> result = {});
   std::unique_ptr<State> state_;
 };
 

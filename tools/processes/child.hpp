@@ -12,7 +12,7 @@ namespace glgemm::tools {
 /// A file's bytes; none if it cannot be read.
 std::string contents(const std::string& path);
 
-/// The last lines that say something, on one line.
+/// The last one or two lines that are not blank, on one line.
 std::string last_words(const std::string& text);
 
 /// What became of a program.
@@ -44,7 +44,7 @@ class ScratchFolder {
 /// its process group. One at a time.
 ProgramResult run_program(const Words& words, const Variables& variables, double limit, const ScratchFolder& scratch);
 
-/// What a program says of its end that was no good one: "exit status 2: glgemm bench: ...".
+/// Why a program failed, with its last words: "exit status 2: glgemm bench: ...".
 std::string why(const ProgramResult& ended);
 
 }  // namespace glgemm::tools

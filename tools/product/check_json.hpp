@@ -1,4 +1,4 @@
-// What a check has found, as JSON and in words: the same of every verb.
+// What a check has found, as JSON and in words, for all verbs.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ nlohmann::ordered_json check_json(const ProductCheck& check);
 struct CheckCells {
   std::string error;    ///< the worst, as a part of its bound
   std::string place;    ///< where: "(3, 5)", of a batch "(2; 3, 5)"; empty where there is no error
-  std::string median;   ///< likewise as a part of the bound
+  std::string median;   ///< error, as a part of its bound
   std::string verdict;  ///< "ok, bound"
 };
 CheckCells check_cells(const nlohmann::ordered_json& check);

@@ -2,17 +2,35 @@
 #include "product/file_product.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "product/promotion.hpp"
 #include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
+
+/// NumPy's letters. A kind's values are values of each later kind that has enough bytes.
+constexpr std::string_view kinds = "buifc";
+
+/// The bytes of the smallest real floating-point type that holds values of this type.
+int float_bytes(const NpyType& type) {
+  switch (type.kind) {
+    case 'b':
+      return 2;
+    case 'u':
+    case 'i':
+      return std::min(2 * type.bytes, 8);
+    case 'c':
+      return type.bytes / 2;
+    default:
+      return type.bytes;
+  }
+}
 
 /// 'A.npy', or op('A.npy') where op is not none.
 std::string operand_name(const std::string& path, Op op) {
@@ -59,6 +77,27 @@ Dimensions accepted(const ProductArguments& arguments) {
 }
 
 }  // namespace
+
+// The rules: numpy.org/neps/nep-0050-scalar-promotion.html
+NpyType promote(const NpyType& first, const NpyType& second) {
+  NpyType a = first, b = second;
+  if (kinds.find(a.kind) > kinds.find(b.kind)) std::swap(a, b);
+  NpyType result{b.kind, std::max(a.bytes, b.bytes)};
+  if (b.kind == 'c') {
+    result.bytes = 2 * std::max(float_bytes(a), float_bytes(b));
+  } else if (b.kind == 'f') {
+    result.bytes = std::max(float_bytes(a), b.bytes);
+  } else if (a.kind == 'u' && b.kind == 'i' && a.bytes >= b.bytes) {
+    result = a.bytes == 8 ? NpyType{'f', 8} : NpyType{'i', 2 * a.bytes};
+  }
+  result.big_endian = std::endian::native == std::endian::big && result.bytes > 1;
+  return result;
+}
+
+bool holds(const NpyType& to, const NpyType& from) {
+  const NpyType both = promote(to, from);
+  return both.kind == to.kind && both.bytes == to.bytes;
+}
 
 FileProduct::FileProduct(const ProductArguments& arguments)
     : a(open_matrix(arguments.a), accepted(arguments)),
@@ -158,7 +197,7 @@ void FileProduct::settle_integers() {
       std::max(1.0, std::fabs(alpha.real())) * static_cast<double>(k) * max_a * max_b + std::fabs(beta.real()) * max_c;
   const double greatest = std::max({sum, max_a, max_b, max_c});
   const bool fits_i32 = greatest < 0x1p31;
-  const bool wide = integers->bytes == 8;  // so C may have more than int32 holds
+  const bool wide = integers->bytes == 8;  // C may then hold numbers beyond int32
   if (!fits_i32 && !(wide && greatest < 0x1p53))
     throw std::invalid_argument(fmt::format(
         "the product of {} and {} in {} could have numbers up to {:.3g}, and is exact only below {}: --type f64 rounds "

@@ -16,6 +16,13 @@
 
 namespace glgemm::tools {
 
+/// The type that numpy.result_type gives for arrays of these two: the smallest one that holds the values of both, float64 where
+/// 64-bit integers of either sign have none. In the machine's own byte order.
+NpyType promote(const NpyType& a, const NpyType& b);
+
+/// Whether every value of `from` is one of `to`, by NumPy's rule: promotion with `to` gives `to`.
+bool holds(const NpyType& to, const NpyType& from);
+
 /// A product as the command line says it. Paths are as MatrixPath.
 struct ProductArguments {
   std::string a;
@@ -57,7 +64,7 @@ struct FileProduct {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::vector<std::string> notes;  ///< for the user, beside those of reading the matrices
+  std::vector<std::string> notes;  ///< for the user; reading the matrices adds others
 
   Type type() const noexcept { return a.type(); }
   /// Of A, B, C and C0 together.
@@ -81,18 +88,10 @@ struct FileProduct {
   void match_shapes(const ProductArguments& arguments);
 };
 
-/// A matrix of a product as a whole; what was converted is added to the notes.
-template <class T>
-Matrix<T> read_as(const NpyFile& file, std::vector<std::string>& notes) {
-  NpyMatrix matrix = read_matrix(file);
-  notes.insert(notes.end(), matrix.notes.begin(), matrix.notes.end());
-  return std::move(std::get<Matrix<T>>(matrix.values));
-}
-
 /// C0, or a file of its shape: one matrix is repeated for each item of the batch.
 template <class C>
 Matrix<C> read_c(const FileProduct& product, const NpyFile& file, std::vector<std::string>& notes) {
-  Matrix<C> c = read_as<C>(file, notes);
+  Matrix<C> c = read_matrix<C>(file, notes);
   if (product.batch == 1 || file.header().items) return c;
   std::vector<C> all;
   all.reserve(static_cast<std::size_t>(product.batch * product.m * product.n));
@@ -100,7 +99,7 @@ Matrix<C> read_c(const FileProduct& product, const NpyFile& file, std::vector<st
   return Matrix<C>(product.batch * product.m, product.n, std::move(all));
 }
 
-/// The same product in memory.
+/// Reads the matrices of a product from its files.
 template <class T, class C>
 HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::string>& notes) {
   using Accumulator = accumulator_t<T>;
@@ -112,8 +111,8 @@ HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::stri
   p.batch = product.batch;
   p.a_repeats = !product.a.header().items;
   p.b_repeats = !product.b.header().items;
-  p.a = read_as<T>(product.a, notes);
-  p.b = read_as<T>(product.b, notes);
+  p.a = read_matrix<T>(product.a, notes);
+  p.b = read_matrix<T>(product.b, notes);
   if (product.c0) p.c0 = read_c<C>(product, *product.c0, notes);
   return p;
 }

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
@@ -73,21 +75,23 @@ struct HostProduct {
   }
 };
 
-/// Uploads, multiplies and downloads; the report's total time is that of all three.  @throws as Engine::gemm
+/// Uploads, multiplies (by `multiply`, or by Engine::gemm) and downloads; the report's total time is that of all three.
+/// @throws as Engine::gemm
 template <class T, class C>
-Matrix<C> run(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& options, Report& report) {
+Matrix<C> run(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& options, Report& report,
+              const std::function<void(const Gemm&)>& multiply = {}) {
   const auto begin = std::chrono::steady_clock::now();
   make_plan(Engine::problem(p.gemm()), engine.limits(), options);  // what cannot run is refused before anything is uploaded
   const DeviceMatrix a(engine, p.a), b(engine, p.b);
   DeviceMatrix c(engine, p.batch * p.m(), p.n(), type_of<C>());
   if (p.beta != typename HostProduct<T, C>::Accumulator(0)) c.upload(p.c0);
-  engine.gemm(p.gemm(a, b, c), options, &report);
+  multiply ? multiply(p.gemm(a, b, c)) : engine.gemm(p.gemm(a, b, c), options, &report);
   Matrix<C> result = c.template download<C>();
   report.total_time = std::chrono::steady_clock::now() - begin;
   return result;
 }
 
-/// Matrix `item` of those of `rows` rows that stand below each other in x.
+/// Matrix number `item` of x, in which matrices of `rows` rows each stand below each other.
 template <class T>
 Matrix<T> item_of(const Matrix<T>& x, std::int64_t item, std::int64_t rows) {
   const auto first = x.elements().begin() + item * rows * x.columns();
@@ -124,7 +128,7 @@ struct ProductCheck : Check {
   std::int64_t item = 0;   ///< whose place, worst and median these are
 };
 
-/// check_full, or check_probe, of every item. The result is that of the worst one, with what all have in common; a probe compares
+/// check_full, or check_probe, of every item. The result is that of the worst item, with the counts of all; a probe compares
 /// some 4096 samples of all items together, but at least 16 of each.
 template <class T, class C>
 ProductCheck check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
@@ -146,9 +150,8 @@ ProductCheck check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {
     ++item;
   });
   if (p.batch > 1) {
-    const std::string count = std::to_string(compared) + " of " + std::to_string(c.size()) + " elements of " +
-                              std::to_string(p.batch) + " products compared";
-    all.summary = count + "; product " + std::to_string(all.item) + (passed ? ", the worst: " : ": ") + all.summary;
+    all.summary = fmt::format("{} of {} elements of {} products compared; product {}{}: {}", compared, c.size(), p.batch,
+                              all.item, passed ? ", the worst" : "", all.summary);
   }
   all.compared = compared;
   all.batch = p.batch;

@@ -9,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "files/fields.hpp"
 #include "files/files.hpp"
 #include "system/program.hpp"
 #include "terminal/texts.hpp"

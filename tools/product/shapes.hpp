@@ -21,7 +21,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// "1024" for a square product, else "5124x700x2048" (m, n, k); "-tn" follows where A is transposed, and so on.
+/// "1024" for a square product, else "5124x700x2048" (m, n, k); with ops "1024-tn": A is transposed and B is not.
 std::string to_string(const Shape& shape);
 /// "n", "t" or "c".
 std::string_view to_string(Op op) noexcept;
@@ -50,7 +50,7 @@ Op parse_op(std::string_view text, std::string_view what);
 /// A number; for complex types also 2i, 1+2i and -1.5-2e3j.
 /// @throws std::invalid_argument  it is none, or no value of the accumulator of `type`; `what` opens the message
 std::complex<double> parse_scalar(std::string_view text, Type type, std::string_view what);
-/// The same number as the host type of the accumulator.
+/// A number that parse_scalar gave, in the host type of the accumulator.
 template <class A>
 A scalar_as(std::complex<double> value) {
   if constexpr (requires(A x) { x.imag(); })

@@ -41,7 +41,7 @@ struct FileStatus {
   bool regular = false;
   std::int64_t size = 0;
   std::int64_t modified_ns = 0;  ///< since 1970
-  std::int64_t changed_ns = 0;   ///< likewise: when the contents or what the system knows of the file last changed
+  std::int64_t changed_ns = 0;   ///< since 1970, when the contents or the file's properties (its name, times, owner) last changed
   std::uint64_t number = 0;      ///< the file's own on its disk: the inode
 };
 int find_status(const std::string& path, FileStatus& status);
@@ -55,18 +55,18 @@ bool same_file(const std::string& path, const std::string& other);
 /// out.
 int check_writable(const std::string& path);
 
-/// What a file is opened for; it is made where it is missing, but for `read`.
+/// What a file is opened for. A missing file is made, except for `read`.
 enum class Opening {
   read,
   append,  ///< one writer's lines
   write,   ///< reading and writing, at any position; a symbolic link is not followed, which is an error
-  alone,   ///< as `write`, and no other program can open it so meanwhile
+  alone,   ///< as `write`; until it is closed, no other program can open it as `alone`
 };
 /// `held`: another program has it open alone, which is an error too.
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held = nullptr);
 /// A stream for a file that is new; it exists else, which `exists` says.
 int create_file(const std::string& path, std::FILE*& stream, bool& exists);
-/// Streams for what lies there already, a device or a pipe for example, and for the standard output.
+/// Streams for what exists already, for example a device or a pipe, and for the standard output.
 int open_stream(const std::string& path, std::FILE*& stream);
 int open_standard_output(std::FILE*& stream);
 
@@ -88,7 +88,7 @@ int sync_file(int file);
 int replace_file(const std::string& from, const std::string& to);
 void remove_file(const std::string& path) noexcept;
 
-/// Makes a folder of its own for temporary files, which no other user may enter.
+/// Makes a new folder for temporary files, which no other user may enter.
 int make_temporary_folder(std::string& path);
 
 }  // namespace glgemm::tools

@@ -16,30 +16,12 @@ namespace glgemm::tools {
 using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
-/// The folder that this program lies in.
+/// The folder of this program's file.
 std::string program_folder();
-/// Where a program lies that was built with this one; empty if it is not there.
+/// The path of a program that was built with this one; empty if it is not there.
 std::string program_beside(const std::string& name);
 /// What the files of programs end in: ".exe" on Windows.
 extern const std::string_view program_suffix;
-
-/// Memory that this program shares with one that it starts.
-class SharedMemory {
- public:
-  /// @throws std::runtime_error
-  SharedMemory();
-  ~SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  /// Another size, all zeros.  @throws std::runtime_error  there is no room for it
-  void resize(std::int64_t bytes);
-  char* data() const noexcept;
-
- private:
-  friend class Child;
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 /// How a program ended.
 struct ExitStatus {
@@ -59,9 +41,8 @@ class Child {
     /// program's end can come.
     std::string out{}, err{};
     std::atomic<std::intptr_t>* group = nullptr;
-    /// Else it has a channel, over which lines go both ways, and what it prints goes to stderr.
+    /// If true, it has a channel instead, over which lines go both ways, and what it prints goes to stderr.
     bool channel = false;
-    const SharedMemory* memory = nullptr;
   };
 
   Child();
@@ -71,7 +52,7 @@ class Child {
 
   /// Starts `words[0]`, "glgemm" being this program.  @return 0, or an error for system_message()
   int start(const Words& words, const Options& options);
-  /// Whether it has ended; waits so long for that.
+  /// Whether it has ended; waits for that at most so long.
   bool wait(std::chrono::milliseconds limit = {});
   const ExitStatus& end() const noexcept;
   /// Asks it to end where the system knows how, else ends it.
@@ -80,35 +61,37 @@ class Child {
 
   bool send(std::string_view text);
   Heard receive(std::string& line, std::optional<std::chrono::steady_clock::time_point> deadline = {});
+  /// So many bytes, which follow a line.  False: it has ended before.
+  bool receive(void* to, std::size_t bytes);
   void hang_up();
 
  private:
   struct State;
+  Heard receive_some(std::optional<std::chrono::steady_clock::time_point> deadline);
+  std::string received_;  ///< and not taken yet
   std::unique_ptr<State> state_;
 };
 
-/// Ends a child and what it has started, in before_end()'s function.
+/// Ends a child and what it has started. The function that before_end() was given may call it.
 void end_group(std::intptr_t group) noexcept;
 
 /// In a program that was started with a channel: the other side.
 class Parent {
  public:
   /// This program ends with the other one; a crash is nothing that the system should make much of.
-  /// @throws std::runtime_error  this program was not started so
+  /// @throws std::runtime_error  another program did not start this one with a channel
   Parent();
-  ~Parent();
-  Parent(const Parent&) = delete;
-  Parent& operator=(const Parent&) = delete;
   /// False: it is gone.
   bool send(std::string_view text);
   /// Nothing: it has hung up.
   std::optional<std::string> receive();
-  /// The memory that it shares, mapped anew.  @throws std::runtime_error
-  char* memory(std::int64_t bytes);
+  /// So many bytes, which follow a line.  False: it has hung up before.
+  bool receive(void* to, std::size_t bytes);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  bool receive_some();
+  std::intptr_t channel_ = 0;
+  std::string received_;  ///< and not taken yet
 };
 
 /// Ends this program as a bad access to memory does.

@@ -29,7 +29,7 @@ double process_cpu_milliseconds();
 // ---- The end from outside: SIGINT, SIGTERM, SIGHUP, and SIGPIPE where nobody reads what is printed; on Windows Ctrl-C,
 // Ctrl-Break, and the console's and the session's end
 
-/// Has it call `f` first, which may do only what a signal handler may: the functions below, and lock-free atomics.
+/// Has the end call `f` first. `f` may do only what a signal handler may: call the functions below, and use lock-free atomics.
 void before_end(void (*f)());
 void write_at_end(const char* text, std::size_t bytes) noexcept;  ///< to stderr
 void remove_file_at_end(const char* path) noexcept;

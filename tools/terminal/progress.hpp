@@ -44,10 +44,10 @@ class Progress {
   bool terminal_;
 };
 
-/// How long what is left takes, from the rate so far.
+/// Estimates from the rate so far how long the rest takes.
 class TimeLeft {
  public:
-  /// `share`: what of the whole is done already, 0 to 1.
+  /// `share`: how much of the whole is done already, 0 to 1.
   explicit TimeLeft(double share) : begin_share_(share) {}
 
   /// "12 min 5 s left", or nothing while there is no rate yet.

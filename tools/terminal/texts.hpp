@@ -11,7 +11,7 @@ namespace glgemm::tools {
 /// UTF-8 stays. Bytes that control a terminal or end a line, bytes that are no UTF-8, and characters that turn the direction of
 /// writing become escapes: \n, \t, \r, or \x1b and the like. `kept` has control characters that stay.
 std::string visible(std::string_view text, std::string_view kept = {});
-/// The same between quotes: 'A.npy'.
+/// visible() between quotes: 'A.npy'.
 std::string quote(std::string_view text);
 
 /// 1.23e9 as "1.23 GB".

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,7 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +24,6 @@
 #include <utility>
 
 #include "system/files.hpp"
-#include "system/lines.hpp"
 #include "system/program.hpp"
 
 extern char** environ;
@@ -37,9 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// What a child finds open, as far as it is given it.
-constexpr int parents_channel = 3, parents_memory = 4;
-constexpr int above_both = 10;
+/// The descriptor of a child's channel to its parent, if it has one.
+constexpr int parents_channel = 3;
 
 static_assert(std::atomic<std::intptr_t>::is_always_lock_free);
 
@@ -116,38 +112,11 @@ bool send_all(int socket, std::string_view text) {
 
 /// False: the other side has hung up.
 bool receive_some(int socket, std::string& received) {
-  std::array<char, 4096> part{};
+  std::array<char, 65536> part;
   const ssize_t bytes = recv(socket, part.data(), part.size(), 0);
   if (bytes > 0) received.append(part.data(), static_cast<std::size_t>(bytes));
   return bytes > 0;
 }
-
-/// A shared mapping of a file.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() { unmap(); }
-  /// False: it cannot be mapped.
-  bool map(int file, std::int64_t bytes) {
-    unmap();
-    void* const data = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (data == MAP_FAILED) return false;
-    data_ = static_cast<char*>(data);
-    size_ = static_cast<std::size_t>(bytes);
-    return true;
-  }
-  void unmap() {
-    if (data_) munmap(data_, size_);
-    data_ = nullptr;
-  }
-  char* data() const { return data_; }
-
- private:
-  char* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 }  // namespace
 
@@ -163,38 +132,6 @@ std::string program_beside(const std::string& name) {
   return access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
-// ---- Shared memory: a file without a name, which goes when both sides have closed it
-
-struct SharedMemory::State {
-  std::FILE* file = std::tmpfile();
-  Mapping mapping{};
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (file) std::fclose(file);
-  }
-};
-
-SharedMemory::SharedMemory() : state_(std::make_unique<State>()) {
-  if (!state_->file) throw std::runtime_error("a temporary file cannot be had: " + system_message(errno));
-}
-SharedMemory::~SharedMemory() = default;
-
-void SharedMemory::resize(std::int64_t bytes) {
-  state_->mapping.unmap();
-  const int file = fileno(state_->file);
-  // Cut to nothing first, so that what is not written is zero.
-  if (ftruncate(file, 0) != 0 || ftruncate(file, bytes) != 0 || posix_fallocate(file, 0, bytes) != 0)
-    throw std::runtime_error("there is no room for a temporary file of " + std::to_string(bytes) + " bytes");
-  if (!state_->mapping.map(file, bytes))
-    throw std::runtime_error("a temporary file of " + std::to_string(bytes) + " bytes cannot be mapped");
-}
-
-char* SharedMemory::data() const noexcept {
-  return state_->mapping.data();
-}
-
 // ---- Children
 
 struct Child::State {
@@ -203,7 +140,6 @@ struct Child::State {
   bool ended = true;  // until it has begun
   ExitStatus end;
   Descriptor channel;
-  std::string received;
 
   void note_end(int result) {
     ended = true;
@@ -223,15 +159,14 @@ Child::Child() : state_(std::make_unique<State>()) {}
 Child::~Child() = default;
 
 int Child::start(const Words& words, const Options& options) {
-  Descriptor theirs, memory;
+  Descriptor theirs;
   if (options.channel) {
     int sockets[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return errno;
     state_->channel.reset(sockets[0]);
-    // The descriptors could be each other's target: they move out of the way first.
-    theirs.reset(fcntl(sockets[1], F_DUPFD_CLOEXEC, above_both));
+    // A descriptor that is its own target would be closed in the child: it moves out of the way first.
+    theirs.reset(fcntl(sockets[1], F_DUPFD_CLOEXEC, parents_channel + 1));
     close(sockets[1]);
-    if (options.memory) memory.reset(fcntl(fileno(options.memory->state_->file), F_DUPFD_CLOEXEC, above_both));
   }
   sigset_t signals;
   pthread_sigmask(SIG_BLOCK, nullptr, &signals);  // which asks alone
@@ -241,7 +176,6 @@ int Child::start(const Words& words, const Options& options) {
   if (options.channel) {
     instructions.copy(STDERR_FILENO, STDOUT_FILENO);  // what a driver prints is no result
     instructions.copy(theirs.get(), parents_channel);
-    if (options.memory) instructions.copy(memory.get(), parents_memory);
   } else {
     state_->group = true;
     instructions.lead_group(signals);
@@ -283,20 +217,16 @@ bool Child::send(std::string_view text) {
   return send_all(state_->channel.get(), text);
 }
 
-Heard Child::receive(std::string& line, std::optional<Clock::time_point> deadline) {
+Heard Child::receive_some(std::optional<Clock::time_point> deadline) {
   constexpr std::int64_t longest = 1'000'000;
-  while (!take_line(state_->received, line)) {
-    if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
-      pollfd waiting{state_->channel.get(), POLLIN, 0};
-      const int ready = left > 0 ? poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, longest))) : 0;
-      if (ready < 0 && errno == EINTR) continue;
-      if (ready <= 0 && left <= longest) return Heard::late;
-      if (ready <= 0) continue;
-    }
-    if (!receive_some(state_->channel.get(), state_->received)) return Heard::gone;
+  while (deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+    pollfd waiting{state_->channel.get(), POLLIN, 0};
+    const int ready = left > 0 ? poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, longest))) : 0;
+    if (ready > 0) break;
+    if (left <= longest && (ready == 0 || errno != EINTR)) return Heard::late;
   }
-  return Heard::line;
+  return tools::receive_some(state_->channel.get(), received_) ? Heard::line : Heard::gone;
 }
 
 void Child::hang_up() {
@@ -314,12 +244,7 @@ void end_group(std::intptr_t group) noexcept {
 
 // ---- The other side
 
-struct Parent::State {
-  Mapping memory;
-  std::string received;
-};
-
-Parent::Parent() : state_(std::make_unique<State>()) {
+Parent::Parent() : channel_(parents_channel) {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(parents_channel, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
@@ -330,23 +255,13 @@ Parent::Parent() : state_(std::make_unique<State>()) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
 }
-Parent::~Parent() = default;
 
 bool Parent::send(std::string_view text) {
   return send_all(parents_channel, text);
 }
 
-std::optional<std::string> Parent::receive() {
-  std::string line;
-  while (!take_line(state_->received, line))
-    if (!receive_some(parents_channel, state_->received)) return std::nullopt;
-  return line;
-}
-
-char* Parent::memory(std::int64_t bytes) {
-  if (!state_->memory.map(parents_memory, bytes))
-    throw std::runtime_error("the shared memory of " + std::to_string(bytes) + " bytes cannot be mapped");
-  return state_->memory.data();
+bool Parent::receive_some() {
+  return tools::receive_some(parents_channel, received_);
 }
 
 void crash() {

@@ -8,12 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <stdexcept>
 
 #include "system/files.hpp"
-#include "system/lines.hpp"
 #include "system/program.hpp"
 
 namespace glgemm::tools {
@@ -21,11 +19,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The variable that tells a child the handles of its channel and of the shared memory.
+/// The variable that tells a child the handle of its channel.
 constexpr const char* channel_variable = "GLGEMM_CHANNEL";
 
 int last_error() {
   return static_cast<int>(GetLastError());
+}
+
+/// How much of a text is sent at a time.
+DWORD part_of(std::string_view text) {
+  return static_cast<DWORD>(std::min<std::size_t>(text.size(), 65536));
 }
 
 std::wstring this_program() {
@@ -118,7 +121,7 @@ class Attributes {
   std::vector<std::byte> memory_;
 };
 
-/// A job whose processes end when the last handle of it is closed, and so with this program, however that ends.
+/// A job: its processes end when its last handle is closed, so at the latest when this program ends, in whatever way.
 Handle make_job() {
   Handle job(CreateJobObjectW(nullptr, nullptr));
   JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits{};
@@ -126,33 +129,6 @@ Handle make_job() {
   SetInformationJobObject(job.get(), JobObjectExtendedLimitInformation, &limits, sizeof limits);
   return job;
 }
-
-/// A view of a file's bytes that other programs see.
-class View {
- public:
-  View() = default;
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
-  ~View() { unmap(); }
-  /// Makes the file as long if it is shorter. False: it cannot be mapped.
-  bool map(HANDLE file, std::int64_t bytes) {
-    unmap();
-    const auto size = static_cast<std::uint64_t>(bytes);
-    const Handle section(CreateFileMappingW(file, nullptr, PAGE_READWRITE, static_cast<DWORD>(size >> 32),
-                                            static_cast<DWORD>(size & 0xffffffffu), nullptr));
-    data_ = section ? static_cast<char*>(MapViewOfFile(section.get(), FILE_MAP_ALL_ACCESS, 0, 0, static_cast<SIZE_T>(bytes)))
-                    : nullptr;
-    return data_ != nullptr;
-  }
-  void unmap() {
-    if (data_) UnmapViewOfFile(data_);
-    data_ = nullptr;
-  }
-  char* data() const { return data_; }
-
- private:
-  char* data_ = nullptr;
-};
 
 const char* name_of_exception(DWORD code) {
   switch (code) {
@@ -191,32 +167,6 @@ std::string program_beside(const std::string& name) {
   return GetFileAttributesW(native_path(path).c_str()) != INVALID_FILE_ATTRIBUTES ? path : "";
 }
 
-// ---- Shared memory: a file that goes with its last handle. It never gets shorter, since the other side may still see it.
-
-struct SharedMemory::State {
-  Handle file;
-  View view;
-};
-
-SharedMemory::SharedMemory() : state_(std::make_unique<State>()) {
-  const std::wstring path = (std::filesystem::temp_directory_path() / random_name()).wstring();
-  state_->file =
-      Handle(CreateFileW(path.c_str(), GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-                         nullptr, CREATE_NEW, FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, nullptr));
-  if (!state_->file) throw std::runtime_error("a temporary file cannot be had: " + system_message(last_error()));
-}
-SharedMemory::~SharedMemory() = default;
-
-void SharedMemory::resize(std::int64_t bytes) {
-  if (!state_->view.map(state_->file.get(), bytes))
-    throw std::runtime_error("there is no room for a temporary file of " + std::to_string(bytes) + " bytes");
-  std::memset(state_->view.data(), 0, static_cast<std::size_t>(bytes));
-}
-
-char* SharedMemory::data() const noexcept {
-  return state_->view.data();
-}
-
 // ---- Children
 
 struct Child::State {
@@ -225,8 +175,7 @@ struct Child::State {
   bool group = false;
   ExitStatus end;
   Handle channel, ready;  ///< `ready`: something has happened on the channel
-  std::string received;
-  std::array<char, 4096> part{};
+  std::array<char, 65536> part{};
 
   /// A pipe, whose other end the child inherits.
   HANDLE open_channel(Inherited& inherited) {
@@ -260,9 +209,7 @@ int Child::start(const Words& words, const Options& options) {
   if (options.channel) {
     const HANDLE theirs = s.open_channel(inherited);
     if (!theirs) return last_error();
-    const HANDLE memory = options.memory ? inherited.add(options.memory->state_->file.get()) : nullptr;
-    variables[channel_variable] =
-        std::to_string(reinterpret_cast<std::uintptr_t>(theirs)) + " " + std::to_string(reinterpret_cast<std::uintptr_t>(memory));
+    variables[channel_variable] = std::to_string(reinterpret_cast<std::intptr_t>(theirs));
     // What a driver prints is no result.
     startup.StartupInfo.hStdOutput = startup.StartupInfo.hStdError = inherited.add(GetStdHandle(STD_ERROR_HANDLE));
   } else {
@@ -324,35 +271,33 @@ void Child::kill() {
 }
 
 bool Child::send(std::string_view text) {
-  if (text.empty()) return true;
-  OVERLAPPED place{};
-  place.hEvent = state_->ready.get();
-  DWORD bytes = 0;
-  bool late = false;
-  if (!WriteFile(state_->channel.get(), text.data(), static_cast<DWORD>(text.size()), nullptr, &place) &&
-      GetLastError() != ERROR_IO_PENDING)
-    return false;
-  return state_->complete(place, INFINITE, bytes, late) && bytes == text.size();
+  for (DWORD bytes = 0; !text.empty(); text.remove_prefix(bytes)) {
+    OVERLAPPED place{};
+    place.hEvent = state_->ready.get();
+    bool late = false;
+    if (!WriteFile(state_->channel.get(), text.data(), part_of(text), nullptr, &place) && GetLastError() != ERROR_IO_PENDING)
+      return false;
+    if (!state_->complete(place, INFINITE, bytes, late) || bytes == 0) return false;
+  }
+  return true;
 }
 
-Heard Child::receive(std::string& line, std::optional<Clock::time_point> deadline) {
+Heard Child::receive_some(std::optional<Clock::time_point> deadline) {
   State& s = *state_;
-  while (!take_line(s.received, line)) {
-    DWORD milliseconds = INFINITE;
-    if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
-      milliseconds = static_cast<DWORD>(std::clamp<std::int64_t>(left, 0, 0x7fffffff));
-    }
-    OVERLAPPED place{};
-    place.hEvent = s.ready.get();
-    DWORD bytes = 0;
-    bool late = false;
-    if (!ReadFile(s.channel.get(), s.part.data(), static_cast<DWORD>(s.part.size()), nullptr, &place) &&
-        GetLastError() != ERROR_IO_PENDING)
-      return Heard::gone;
-    if (!s.complete(place, milliseconds, bytes, late)) return late ? Heard::late : Heard::gone;
-    s.received.append(s.part.data(), bytes);
+  DWORD milliseconds = INFINITE;
+  if (deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+    milliseconds = static_cast<DWORD>(std::clamp<std::int64_t>(left, 0, 0x7fffffff));
   }
+  OVERLAPPED place{};
+  place.hEvent = s.ready.get();
+  DWORD bytes = 0;
+  bool late = false;
+  if (!ReadFile(s.channel.get(), s.part.data(), static_cast<DWORD>(s.part.size()), nullptr, &place) &&
+      GetLastError() != ERROR_IO_PENDING)
+    return Heard::gone;
+  if (!s.complete(place, milliseconds, bytes, late)) return late ? Heard::late : Heard::gone;
+  received_.append(s.part.data(), bytes);
   return Heard::line;
 }
 
@@ -367,20 +312,16 @@ void end_group(std::intptr_t group) noexcept {
 
 // ---- The other side
 
-struct Parent::State {
-  Handle channel, file;
-  View memory;
-  std::string received;
-};
+HANDLE handle_of(std::intptr_t channel) {
+  return reinterpret_cast<HANDLE>(channel);
+}
 
-Parent::Parent() : state_(std::make_unique<State>()) {
+Parent::Parent() {
   const char* const variable = std::getenv(channel_variable);
-  unsigned long long channel = 0, file = 0;
-  if (!variable || std::sscanf(variable, "%llu %llu", &channel, &file) != 2)
+  long long channel = 0;
+  if (variable && std::sscanf(variable, "%lld", &channel) == 1) channel_ = static_cast<std::intptr_t>(channel);
+  if (channel_ == 0 || GetFileType(handle_of(channel_)) != FILE_TYPE_PIPE)
     throw std::runtime_error("another program starts this, nobody else");
-  state_->channel.reset(reinterpret_cast<HANDLE>(static_cast<std::uintptr_t>(channel)));
-  state_->file.reset(reinterpret_cast<HANDLE>(static_cast<std::uintptr_t>(file)));
-  if (GetFileType(state_->channel.get()) != FILE_TYPE_PIPE) throw std::runtime_error("another program starts this, nobody else");
   // No debugger, and nobody to be asked.
   SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
   SetUnhandledExceptionFilter([](EXCEPTION_POINTERS* what) -> LONG {
@@ -388,29 +329,19 @@ Parent::Parent() : state_(std::make_unique<State>()) {
     return EXCEPTION_EXECUTE_HANDLER;
   });
 }
-Parent::~Parent() = default;
 
 bool Parent::send(std::string_view text) {
+  for (DWORD bytes = 0; !text.empty(); text.remove_prefix(bytes))
+    if (!WriteFile(handle_of(channel_), text.data(), part_of(text), &bytes, nullptr)) return false;
+  return true;
+}
+
+bool Parent::receive_some() {
+  std::array<char, 65536> part;
   DWORD bytes = 0;
-  return WriteFile(state_->channel.get(), text.data(), static_cast<DWORD>(text.size()), &bytes, nullptr) && bytes == text.size();
-}
-
-std::optional<std::string> Parent::receive() {
-  std::string line;
-  std::array<char, 4096> part{};
-  while (!take_line(state_->received, line)) {
-    DWORD bytes = 0;
-    if (!ReadFile(state_->channel.get(), part.data(), static_cast<DWORD>(part.size()), &bytes, nullptr) || bytes == 0)
-      return std::nullopt;
-    state_->received.append(part.data(), bytes);
-  }
-  return line;
-}
-
-char* Parent::memory(std::int64_t bytes) {
-  if (!state_->memory.map(state_->file.get(), bytes))
-    throw std::runtime_error("the shared memory of " + std::to_string(bytes) + " bytes cannot be mapped");
-  return state_->memory.data();
+  if (!ReadFile(handle_of(channel_), part.data(), static_cast<DWORD>(part.size()), &bytes, nullptr) || bytes == 0) return false;
+  received_.append(part.data(), bytes);
+  return true;
 }
 
 void crash() {

@@ -32,7 +32,7 @@ void restore_code_page() {
 std::atomic<void (*)()> before{};
 std::recursive_mutex end_mutex;
 
-/// Called on a thread of its own. It ends the program at once and with a status that says so: the system's own way has the
+/// Windows calls it on a new thread. It ends the program at once, with a status that says why: the system's own way has the
 /// driver's library clean up while the other threads still use it, and Wine's status is 0.
 BOOL WINAPI end(DWORD) {
   const std::lock_guard lock(end_mutex);

@@ -15,7 +15,7 @@ namespace glgemm::tools {
 
 std::wstring wide(std::string_view utf8);
 std::string utf8(std::wstring_view wide);
-/// For Windows' functions: an absolute path where it is so long that they would refuse it otherwise.
+/// A path for Windows' functions: made absolute if it is so long that they would refuse it otherwise.
 std::wstring native_path(const std::string& path);
 
 /// A handle, closed in the end; or none.
