@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <glgemm/verify.hpp>
@@ -182,36 +181,24 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   return 0;
 }
 
-/// Each share in a process of its own, made before there is a context. What they print comes when they end. A process that
-/// does not end well has failed as well.
+/// Each share in a process of its own, made before there is a context. A process that does not end well has failed as well.
 int run_jobs(const Arguments& x, Outcome& all) {
   setenv("LP_NUM_THREADS", "1", 0);  // for drivers that compute on the CPU, of which each process would take all
   const auto jobs = static_cast<std::size_t>(x.jobs);
   void* const memory = mmap(nullptr, jobs * sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   const std::span<Outcome> outcomes(static_cast<Outcome*>(memory), jobs);
-  struct Process {
-    pid_t id;
-    std::FILE* said;
-  };
-  std::vector<Process> processes;
+  std::vector<pid_t> processes;
   for (std::size_t i = 0; i < jobs; ++i) {
     new (&outcomes[i]) Outcome;
-    std::FILE* const said = std::tmpfile();
-    const pid_t id = said ? fork() : -1;
-    if (id == 0) {
-      dup2(fileno(said), STDOUT_FILENO);
-      std::exit(run(x, static_cast<std::int64_t>(i), outcomes[i]));
-    }
-    processes.push_back({id, said});
+    const pid_t process = fork();
+    if (process == 0) std::exit(run(x, static_cast<std::int64_t>(i), outcomes[i]));
+    processes.push_back(process);
   }
   int status = 0;
   for (std::size_t i = 0; i < jobs; ++i) {
     int result = 0;
-    const Process& process = processes[i];
-    const bool ended = process.id > 0 && waitpid(process.id, &result, 0) == process.id;
-    if (process.said) std::rewind(process.said);
-    for (int c = 0; process.said && (c = std::fgetc(process.said)) != EOF;) std::cout.put(static_cast<char>(c));
+    const bool ended = processes[i] > 0 && waitpid(processes[i], &result, 0) == processes[i];
     const int process_status = ended && WIFEXITED(result) ? WEXITSTATUS(result) : 1;
     if (process_status == 2) return 2;  // it has said why
     if (process_status != 0) {

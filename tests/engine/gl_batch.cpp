@@ -11,7 +11,7 @@ using namespace glgemm;
 
 namespace {
 
-/// A batch of products of m x k by k x n, whose matrices hold all items, one below the other.
+/// A batch of products. Each matrix holds all items of its operand, one below the other.
 Gemm batch_of(std::int64_t count, const DeviceMatrix& a, const DeviceMatrix& b, const DeviceMatrix& c) {
   Gemm gemm{.a = a.view(), .b = b.view(), .c = c.view()};
   for (BufferView* const view : {&gemm.a, &gemm.b, &gemm.c}) view->rows /= count;

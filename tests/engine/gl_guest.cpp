@@ -492,15 +492,15 @@ namespace {
 using test::CallCounts;
 using test::text;
 
-/// The list in Engine::gemm's comment, for a product of one dispatch on three operands: in a scope,
+/// What a product of one dispatch on three operands calls, as Engine::gemm's comment lists it. In a scope:
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
-/// on top of that outside, whatever is bound,
+/// Added outside a scope, whatever is bound:
 const CallCounts outside_scope{
     {"glIsBuffer", 3},    {"glBindBuffer", 6},  {"glGetBufferParameteri64v", 3}, {"glPushDebugGroup", 1},  {"glPopDebugGroup", 1},
     {"glGetBooleanv", 1}, {"glGetIntegerv", 5}, {"glGetIntegeri_v", 3},          {"glGetInteger64i_v", 6}, {"glUseProgram", 1}};
-/// where nothing is bound,
+/// Added outside a scope where nothing is bound:
 const CallCounts nothing_bound{{"glBindBufferBase", 3}};
-/// and where a program and a range of a buffer at each binding are bound.
+/// Added outside a scope where a program is bound, and a range of a buffer at each binding:
 const CallCounts all_bound{{"glIsBuffer", 6}, {"glIsProgram", 1}, {"glBindBufferRange", 3}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
 /// what is sent as uniforms.

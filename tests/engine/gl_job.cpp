@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// To its end. On a driver that is still busy with the last slices it enqueues nothing.
+/// Advances the job to its end. On a driver that is still busy with the last slices it enqueues nothing.
 void finish(Job& job, std::chrono::nanoseconds budget = 1s) {
   while (!job.advance(budget)) std::this_thread::yield();
 }
@@ -35,7 +35,7 @@ struct Sample : test::DeviceProduct {
   }
 };
 
-/// Its dispatches are planned to take so long at most.
+/// An engine whose dispatches are planned to take so long at most.
 Engine engine_of_short_dispatches(std::chrono::nanoseconds longest, bool self_check = true) {
   EngineOptions options = test::counting_options();
   options.self_check = self_check;
@@ -47,7 +47,7 @@ std::int64_t called(const char* name) {
   return test::calls()[name];
 }
 
-/// What the loader pretends ends with this.
+/// At its end the loader pretends nothing any more.
 struct Pretence {
   ~Pretence() {
     test::pretend_reset(0);

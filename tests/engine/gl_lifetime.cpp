@@ -59,7 +59,7 @@ struct Everything {
   Everything(const Everything&) = delete;
   Everything& operator=(const Everything&) = delete;
   Gemm product() const { return {.a = a->view(), .b = b->view(), .c = c->view()}; }
-  /// All that need the engine are refused.
+  /// Checks that every call that needs the engine is refused.
   void check_refused() {
     const Gemm product = this->product();
     const Problem problem = Engine::problem(product);
@@ -77,7 +77,7 @@ struct Everything {
                                            [&] { Stopwatch watch(*engine); }};
     for (const auto& call : calls) CHECK_THROWS_AS(call(), std::invalid_argument);
   }
-  /// Nor do matrices move anything.
+  /// Checks that matrices move nothing to or from the device.
   void check_transfers_refused() {
     CHECK_THROWS_AS(c->download(), std::invalid_argument);
     CHECK_THROWS_AS(c->upload(two), std::invalid_argument);

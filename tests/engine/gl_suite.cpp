@@ -65,7 +65,7 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
                transposes = family.runs_transposed({.m = 2, .n = 3, .c = {.layout = Layout::column_major}}),
                packs = std::any_of(members.begin(), members.end(),
                                    [](const Kernel&kernel) { return panels(kernel) != VectorReads::none; });
-    // Few programs read wide, and few of their cases lie so that they would if A and B began elsewhere.
+    // Few programs read by 16 bytes. In few of their cases nothing but the place where A or B begins prevents it.
     const test::Seen seen = run(programs, reads_vectors ? 90 : 30, seed);
     CAPTURE(to_string(sample.quick.front()));
     REQUIRE(!programs.empty());
@@ -152,7 +152,7 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
         ++(by_a_bit ? bits : elements);
         return true;
       });
-      // So is the byte before C's first element, and no other.
+      // The byte before C's first element is changed, and no other.
       wrong(program, seed, [&](const test::Case& x, test::Bytes& c) {
         if (x.c.view.offset_bytes == 0) return false;
         c[static_cast<std::size_t>(x.c.view.offset_bytes) - 1] ^= std::byte{1};

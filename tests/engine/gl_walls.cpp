@@ -136,7 +136,7 @@ TEST_CASE("a matrix that no buffer holds lies in bands, and is used as any other
       "they have 32 rows",
       std::invalid_argument);
 
-  // Products: the host's way, and with every operand in bands, sections too.
+  // Products of matrices on the host, and of operands that all lie in bands; of sections too.
   const Matrix<float> b = random_integer_matrix(25, 90, 5, 7);
   CHECK_RESULT(engine.multiply(expected, b, naive) == multiply_serial(expected, b));
   DeviceMatrix device_b(engine, b), c(engine, 90, 90);

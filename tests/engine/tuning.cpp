@@ -48,7 +48,7 @@ TuningEntry entry(const Problem& problem, const std::string& kernel = "tiled:til
   result.date = date;
   return result;
 }
-/// For a device of another name, or its driver.
+/// An entry for that device and driver.
 TuningEntry entry_for(const std::string& device, const std::string& driver, const std::string& kernel) {
   TuningEntry result = entry(product(256, 256, 256), kernel);
   result.device = device;
@@ -94,7 +94,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// As the library promises of every entry that is read.
+/// Checks what the library promises of every entry that it reads.
 void check_valid(const TuningEntry& e) {
   const Problem& p = e.choice.problem;
   for (const std::int64_t size : {p.m, p.n, p.k, p.batch}) {

@@ -16,7 +16,7 @@ GLuint make_shader(GLenum kind, const char* text) {
   return shader;
 }
 
-/// OpenGL ES before 3.2 knows neither of OpenGL's.
+/// Two kinds. OpenGL ES before 3.2 has neither of the two that are taken in OpenGL.
 std::array<GLenum, 2> kinds_of_queries() {
   if (gl_functions().es) return {GL_ANY_SAMPLES_PASSED, GL_TRANSFORM_FEEDBACK_PRIMITIVES_WRITTEN};
   return {GL_PRIMITIVES_GENERATED, GL_TIME_ELAPSED};

@@ -193,7 +193,7 @@ class Reference {
     bound = bound * slope(x_.activation) + (x_.exact ? 0 : 16 * u_ * std::max(1.0L, std::abs(before)));
   }
 
-  /// Those of Precision::reproducible: C's elements, row by row.
+  /// Finds the bits that Precision::reproducible promises: C's elements, row by row.
   void find_promised_bits() {
     const auto size = static_cast<std::size_t>(element_bytes(x_.key.c_type));
     promised_.resize(static_cast<std::size_t>(x_.m * x_.n) * size);

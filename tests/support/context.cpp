@@ -21,7 +21,7 @@ namespace {
 
 /// No test, and no tool that a test runs, uses the user's folder of programs, or depends on what is there.
 [[maybe_unused]] const int without_program_cache = setenv("GLGEMM_PROGRAM_CACHE", "", 1);
-/// Nor the user's tuning table.
+/// No test uses the user's tuning table.
 [[maybe_unused]] const int without_tuning = setenv("GLGEMM_TUNING", "", 1);
 /// zink on a CPU compiles the values of uniforms into programs, and after some of them takes a program with others (Mesa 22.3 to
 /// 25.0): products are then wrong.

@@ -44,7 +44,7 @@ std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, b
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
 
-/// A buffer is read: whether a bit is to be inverted in what comes.
+/// Counts a read of a buffer. Returns whether a bit of what is read is to be inverted.
 bool flips(GLsizeiptr size) {
   ++all_reads;
   if (reads_to_skip > 0) {

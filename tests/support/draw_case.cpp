@@ -18,7 +18,7 @@ bool has_exponential(ActivationKind kind) {
   return std::find(none.begin(), none.end(), kind) == none.end();
 }
 
-/// One that the program's products can have, but for their epilogues.
+/// A precision that the program's products can have. (Some epilogues forbid it: see decide_precision().)
 Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& random) {
   if (!kernels::product_family(key.kernel).takes_precision() || limits.language == ShadingLanguage::essl_310)
     return Precision::standard;
@@ -83,7 +83,7 @@ class Draw {
     x_.batch = x_.key.items ? 1 + random_.below(5) : random_.pick<std::int64_t>({0, 1, 1, 1, 1, 2, 3, 7});
   }
 
-  /// One after the other in one memory or each in its own, with gaps of all kinds.
+  /// A, B and C lie one after the other in one memory, or each in a memory of its own, with gaps of all kinds.
   void draw_operands() {
     const auto draw_op = [&] { return random_.pick({Op::none, Op::transpose, Op::conjugate_transpose}); };
     x_.op_a = draw_op();
@@ -172,7 +172,7 @@ class Draw {
     if (x_.memory.back().size() < least) x_.memory.back().resize(least);
   }
 
-  /// Every byte something, then the elements of the operands.
+  /// Gives every byte a random value, then the operands their elements.
   void fill() {
     for (Bytes& bytes : x_.memory)
       for (std::byte& each : bytes) each = static_cast<std::byte>(random_.below(256));
@@ -223,7 +223,7 @@ class Draw {
           store(x_.memory[x_.c.memory].data() + x_.c.at(x_.c.items[static_cast<std::size_t>(z)], i, j), Type::f32, std::nanl(""));
   }
 
-  /// Small ones make many pieces.
+  /// Small limits make many pieces.
   void draw_limits() {
     PlanOptions& options = x_.options;
     options.kernel = x_.key.kernel;
