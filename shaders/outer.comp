@@ -51,7 +51,7 @@ layout(local_size_x = WORKGROUP) in;
 // A device with few storage buffers has no room for one more beside the items.
 #define BY_VECTOR (HAS_PLAIN && WRITES_C && !(ITEMS && BINDING_ITEMS < 5))
 #if BY_VECTOR
-layout(std430, binding = BINDING_C) buffer BufferTexelsOfC { VECTOR VectorsOfC[]; };  // C again
+layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[]; };  // C again
 #endif
 
 void main() {

@@ -24,14 +24,14 @@
 ADD_PRODUCT(float)
 ADD_PRODUCT(vec4)
 
-struct RunningTexel {
+struct RunningVector {
   vec4 sum, rest;
 };
-#define RUNNING_VECTOR RunningTexel
-#define ZERO_VECTOR RunningTexel(vec4(0), vec4(0))
+#define RUNNING_VECTOR RunningVector
+#define ZERO_VECTOR RunningVector(vec4(0), vec4(0))
 #define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
 #define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
-vec2 element(RunningTexel vector, int e) { return vec2(vector.sum[e], vector.rest[e]); }
+vec2 element(RunningVector vector, int e) { return vec2(vector.sum[e], vector.rest[e]); }
 
 vec2 multiply_add(vec2 sum, float a, float b) {
   add_product(sum.x, sum.y, a, b);
