@@ -30,6 +30,18 @@ BenchOptions small_options() {
   return options;
 }
 
+/// A batch of three products of a type, with both ops and an alpha.
+BenchOptions batch_of(Type type) {
+  BenchOptions options = small_options();
+  options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
+  options.kernels = parse_kernels("naive");
+  options.type = type;
+  options.batch = 3;
+  options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+  options.repeats = 2;
+  return options;
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
@@ -296,16 +308,10 @@ TEST_CASE("peers get the same products and the same check") {
   if (names.empty()) return;
   for (const Type type : {Type::f32, Type::f64, Type::c64, Type::c128}) {
     CAPTURE(to_string(type));
-    BenchOptions options = small_options();
-    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
-    options.kernels = parse_kernels("naive");
     if (needs_f64(type) && !test::engine().limits().f64) continue;
-    options.type = type;
-    options.batch = 3;
-    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    BenchOptions options = batch_of(type);
     options.peers = names;
     options.warmup = 2;  // so that C is reset between runs that are checked
-    options.repeats = 2;
     for (const double beta : {0.0, 3.0}) {
       options.beta = beta;
       const Measured result = run_changed(options);
@@ -371,14 +377,8 @@ TEST_CASE("bench measures and checks every type, with ops, scalars and batches")
   for (const Type type : all_types) {
     CAPTURE(to_string(type));
     if (needs_f64(type) && !test::engine().limits().f64) continue;
-    BenchOptions options = small_options();
-    options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
-    options.kernels = parse_kernels("naive");
-    options.type = type;
-    options.batch = 3;
-    options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
+    BenchOptions options = batch_of(type);
     options.beta = 3;
-    options.repeats = 2;
     const Measured result = run_changed(options);
     CHECK(result.status == 0);
     const json& x = result.all["results"][0];

@@ -14,16 +14,9 @@ using namespace glgemm::tools;
 namespace {
 
 Plan plan_with(const char* kernel, std::int64_t m, std::int64_t n, std::int64_t k, Type type = Type::f32) {
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.type = problem.c_type = type;
-  PlanOptions options;
-  options.kernel = parse_kernel(kernel);
   Limits limits;
   limits.image_buffer_bytes = 1 << 27;
-  return make_plan(problem, limits, options);
+  return make_plan({.m = m, .n = n, .k = k, .type = type, .c_type = type}, limits, {.kernel = parse_kernel(kernel)});
 }
 
 }  // namespace

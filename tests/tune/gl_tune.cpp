@@ -12,20 +12,14 @@ using namespace glgemm;
 namespace {
 
 TuningEntry entry(const Problem& problem, const char* kernel) {
-  TuningEntry result;
-  result.device = test::engine().device().renderer;
-  result.driver = test::engine().device().version;
-  result.choice.problem = problem;
-  result.choice.kernel = parse_kernel(kernel);
-  result.date = "2026-01-02";
-  return result;
+  const DeviceInfo& device = test::engine().device();
+  return {device.renderer, device.version, "", {problem, parse_kernel(kernel)}, "2026-01-02"};
 }
 
 }  // namespace
 
 TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
-  Problem problem;
-  problem.m = problem.n = problem.k = 40;
+  const Problem problem{.m = 40, .n = 40, .k = 40};
   // For a shape of which the table has nothing.
   Problem other = problem;
   other.m = 400;

@@ -91,6 +91,7 @@ CLI::Option* add_option_with_default(CLI::App& verb, const char* names, T& value
   return add_option(verb, names, value, metavariable, description)->capture_default_str();
 }
 using Text = std::string;
+template CLI::Option* add_option(CLI::App&, const char*, Text&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::vector<Text>&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::optional<Text>&, const char*, const Text&);

@@ -11,6 +11,7 @@
 #include "bench/bench.hpp"
 #include "peers/peers.hpp"
 #include "system/files.hpp"
+#include "system/program.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -78,7 +79,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
     require_agreement(arguments, bench);
   }
   if (arguments.scaling) {
-    one_thread_for_each_accelerator();
+    set_variable("LP_NUM_THREADS", "1", false);  // so that each accelerator of a driver on the CPU has one thread
     return run_scaling(scaling, out);
   }
   if (arguments.first) return run_first(bench, arguments.device, out);

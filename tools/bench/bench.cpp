@@ -60,12 +60,9 @@ std::vector<RequestedKernel> points_of_space(const Problem& problem, const Limit
   for (const Kernel& kernel : kernel_space(problem, limits)) {
     std::set<std::int64_t> splits;
     for (const std::int64_t split : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
-      PlanOptions options;
-      options.kernel = kernel;
-      options.split_k = split;
       constexpr std::int64_t shortest = 128;  // of k: a shorter part saves less than its reduction costs
       if (split > 1 && split * shortest > problem.k) break;
-      if (splits.insert(make_plan(problem, limits, options).parts).second)
+      if (splits.insert(make_plan(problem, limits, {.kernel = kernel, .split_k = split}).parts).second)
         points.push_back({.text = to_string(kernel) + (split == 0 ? "" : fmt::format(", split_k={}", split)),
                           .kernel = kernel,
                           .space = true,

@@ -98,10 +98,6 @@ struct ScalingOptions {
   std::int64_t memory_limit = 0;
 };
 
-/// Where LP_NUM_THREADS is not set, sets it to 1, so that each accelerator of a driver on the CPU has one thread. Before the
-/// first context.
-void one_thread_for_each_accelerator();
-
 /// Measures each shape on the first accelerator of the list, on the first two, and so on, in turn, beside as many threads that do
 /// nothing but count, and prints speed-up, efficiency, bytes moved, and what the time went to.
 /// @throws std::invalid_argument, Unsupported  as headless_accelerators() and Accelerators

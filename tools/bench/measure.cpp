@@ -387,11 +387,7 @@ std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& option
 }
 
 PlanOptions plan_options(const RequestedKernel& requested) {
-  PlanOptions options;
-  options.kernel = requested.kernel;
-  options.split_k = requested.split_k;
-  options.precision = requested.precision;
-  return options;
+  return {.kernel = requested.kernel, .split_k = requested.split_k, .precision = requested.precision};
 }
 
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {

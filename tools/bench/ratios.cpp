@@ -22,13 +22,6 @@ Ratio ratio_of(const std::string& name, const std::string& of, const std::string
   return {name, of, over, median(values), quantile(values, 0.25), quantile(values, 0.75)};
 }
 
-double min_bytes(const Shape& shape, const BenchOptions& options) {
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
-  const auto element = static_cast<double>(element_bytes(options.type));
-  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
-  return static_cast<double>(options.batch) * (element * (m * k + k * n) + c_element * m * n * (options.beta == 0.0 ? 1 : 2));
-}
-
 std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results,
                           const Roofline* roofline) {
   std::vector<Ratio> list;
@@ -61,11 +54,16 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
       if (!over.kernel && of.kernel && !of.space) add(of, over.requested, of.call_times, over.call_times);
   if (!roofline) return list;
 
-  const double bytes = min_bytes(shape, options);
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+  const auto element = static_cast<double>(element_bytes(options.type));
+  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
+  const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
+  const double bytes = static_cast<double>(options.batch) * (element * (m * k + k * n) + c_moves * c_element * m * n);
   const double work = flops(shape, options.type, options.batch);
   for (const Measurement& of : results) {
     if (!of.kernel || of.space) continue;
-    add(of, "roofline", of.times(), {work / roofline->reachable_gflops(work, bytes) / 1e6});
+    const double reachable_gflops = std::min(roofline->gflops, work / bytes * roofline->read_gb_per_s());
+    add(of, "roofline", of.times(), {work / reachable_gflops / 1e6});
     if (std::min(shape.m, shape.n) <= 8) add(of, "reading rate", of.times(), {bytes / roofline->read_gb_per_s() / 1e6});
   }
   return list;

@@ -181,10 +181,6 @@ Best measure_reading(const GlBuffer& elements, std::int64_t bytes, bool image, b
 
 }  // namespace
 
-double Roofline::reachable_gflops(double flops, double bytes_moved) const {
-  return std::min(gflops, flops / bytes_moved * read_gb_per_s());
-}
-
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options) {
   load_current_gl(get_proc_address, "roofline");
   const GlBuffer result(16, nullptr, GL_STATIC_DRAW);
@@ -232,10 +228,7 @@ Roofline read_roofline(const std::string& path) {
       if (one.is_object() && one.value("section", "") == "roofline" && one.contains("found")) roof = &one["found"];
   if (roof->is_object() && roof->contains("roofline")) try {
       const Json& found = roof->at("roofline");
-      Roofline result;
-      result.gflops = found.at("gflops");
-      result.storage_gb_per_s = found.at("storage_gb_per_s");
-      result.image_gb_per_s = found.at("image_gb_per_s");
+      const Roofline result{found.at("gflops"), found.at("storage_gb_per_s"), found.at("image_gb_per_s"), {}, {}, {}};
       if (result.gflops > 0 && result.read_gb_per_s() > 0) return result;
     } catch (const Json::exception&) {
     }

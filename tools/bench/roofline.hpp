@@ -26,9 +26,6 @@ struct Roofline {
   std::int64_t bytes = 0;  ///< of the buffer that was read
 
   double read_gb_per_s() const { return storage_gb_per_s > image_gb_per_s ? storage_gb_per_s : image_gb_per_s; }
-  /// The GFLOP/s within reach of a product of `flops` operations that moves at least `bytes`:
-  /// min(gflops, flops / bytes * read_gb_per_s()).
-  double reachable_gflops(double flops, double bytes) const;
 };
 
 /// Measures the device of the context that is current. Takes some seconds; blocks. The bindings that it used are empty

@@ -57,11 +57,9 @@ double seconds_of_threads(std::size_t count, std::int64_t steps) {
 }
 
 StreamOptions stream_options(const ScalingOptions& options) {
-  StreamOptions stream;
-  stream.plan = plan_options(options.bench.kernels.front());
-  stream.device_memory_limit = options.device_memory_limit;
-  stream.memory_limit = options.memory_limit;
-  return stream;
+  return {.device_memory_limit = options.device_memory_limit,
+          .memory_limit = options.memory_limit,
+          .plan = plan_options(options.bench.kernels.front())};
 }
 
 /// Enough rounds for medians, of runs that take about so long.
@@ -121,10 +119,6 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
 }
 
 }  // namespace
-
-void one_thread_for_each_accelerator() {
-  set_variable("LP_NUM_THREADS", "1", false);
-}
 
 BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
   const BenchOptions& bench = options.bench;

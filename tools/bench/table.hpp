@@ -58,9 +58,6 @@ std::vector<Ratio> geometric_means(std::span<const Ratio> ratios);
 /// the rate was known. The second is the time of the run over the time of the plain product.
 std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options, const std::vector<Measurement>& results);
 
-/// Bytes of A, B and C, and of C once more if it is read.
-double min_bytes(const Shape& shape, const BenchOptions& options);
-
 /// Operations in 10^9 per second. A time of 0, from a clock too coarse for the work, is taken as a nanosecond.
 double gflops(double flops, double milliseconds);
 /// A time in milliseconds or a rate, with decimals that line up below each other unless it is very small.

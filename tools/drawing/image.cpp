@@ -193,10 +193,9 @@ Picture draw(const Cells& cells, const Range& range, const std::string& title, c
   // The bar is as high as the map, but not lower than its two labels.
   const int bar_height = std::max(map_height, 3 * line_height(scale));
 
-  Picture picture;
-  picture.width = width;
-  picture.height = margin + title_height + caption_height + gap + bar_height + margin;
-  picture.rgb.assign(3 * static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height), 0xff);
+  const int height = margin + title_height + caption_height + gap + bar_height + margin;
+  Picture picture{width, height, {}};
+  picture.rgb.assign(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0xff);
 
   int y = margin;
   for (const std::string& line : title_lines) {

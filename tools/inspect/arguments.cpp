@@ -161,10 +161,7 @@ int inspect(Arguments& arguments) {
     return 0;
   }
   const std::vector<Problem> problems = problems_of(arguments);
-  PlanOptions options;
-  options.runs = arguments.runs;
-  options.split_k = arguments.split_k;
-  options.precision = parse_precision(arguments.precision);
+  PlanOptions options{.split_k = arguments.split_k, .runs = arguments.runs, .precision = parse_precision(arguments.precision)};
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
   if (arguments.validate) return validate(arguments, problems, options);
   if (arguments.compiled) {
@@ -197,12 +194,9 @@ int inspect(Arguments& arguments) {
     image.emplace(arguments.image);
     image->write(image_of(arguments, plans, device));
   }
-  if (!arguments.json.to_standard_output())
-    plans.size() == 1 ? print(plans.front(), device, arguments.shown)
-                      : print_difference(plans[0], plans[1], device, arguments.shown);
+  if (!arguments.json.to_standard_output()) print(plans, device, arguments.shown);
   if (image) image->commit();
-  arguments.json.write(plans.size() == 1 ? json_of(plans.front(), device, arguments.shown)
-                                         : json_of_difference(plans[0], plans[1], device, arguments.shown));
+  arguments.json.write(json_of(plans, device, arguments.shown));
   return 0;
 }
 

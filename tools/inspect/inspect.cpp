@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -242,6 +243,8 @@ std::string tables_json() {
   return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
 }
 
+namespace {
+
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
@@ -341,8 +344,6 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
     for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
 
-namespace {
-
 Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
 }
@@ -441,12 +442,9 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
 
 }  // namespace
 
-std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
-  return json_text(to_json(planned, device, shown));
-}
-
-std::string json_of_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
-  return json_text({{"a", to_json(a, device, shown)}, {"b", to_json(b, device, shown)}});
+std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown) {
+  if (plans.size() == 1) return json_text(to_json(plans[0], device, shown));
+  return json_text({{"a", to_json(plans[0], device, shown)}, {"b", to_json(plans[1], device, shown)}});
 }
 
 namespace {
@@ -501,8 +499,7 @@ void print_lines_that_differ(const std::vector<std::string>& a, const std::vecto
   }
 }
 
-}  // namespace
-
+/// Two plans of one product side by side; with `shown.source` the lines of GLSL in which their products differ.
 void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
   const Problem& p = a.stream ? a.stream->problem : a.problem;
   line("device", "{}", device.name);
@@ -533,6 +530,12 @@ void print_difference(const Planned& a, const Planned& b, const Device& device, 
   if (!shown.source) return;
   std::cout << '\n';
   print_lines_that_differ(lines_of(source(a.plan.program())), lines_of(source(b.plan.program())));
+}
+
+}  // namespace
+
+void print(std::span<const Planned> plans, const Device& device, const Shown& shown) {
+  plans.size() == 1 ? print(plans[0], device, shown) : print_difference(plans[0], plans[1], device, shown);
 }
 
 }  // namespace glgemm::tools

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,14 +56,10 @@ std::string_view stage_name(Stage stage);
 /// The names of a plan's stages, in order.
 std::string stage_names(const Plan& plan, std::string_view between);
 
-/// For people, on the standard output.
-void print(const Planned& planned, const Device& device, const Shown& shown);
-/// One JSON object, with a line feed at its end.
-std::string json_of(const Planned& planned, const Device& device, const Shown& shown);
-
-/// Two plans of one product side by side; with `shown.source` the lines of GLSL in which their products differ.
-void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown);
-/// One JSON object, {"a": ..., "b": ...}, with a line feed at its end.
-std::string json_of_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown);
+/// A plan, or two plans of one product side by side, on the standard output. Of two with `shown.source` the lines of GLSL in
+/// which their products differ.
+void print(std::span<const Planned> plans, const Device& device, const Shown& shown);
+/// One JSON object with a line feed at its end: the plan, or {"a": ..., "b": ...} of two.
+std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown);
 
 }  // namespace glgemm::tools

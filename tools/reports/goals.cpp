@@ -15,26 +15,7 @@
 #include "reports/text.hpp"
 
 namespace glgemm::tools {
-namespace {
-
 using Json = nlohmann::ordered_json;
-
-class Goals {
- public:
-  /// At least `must`, or at most. NaN: the figure is just reported.
-  void add(const std::string& what, double value, double must, double aim, bool at_most = false) {
-    Json goal{{"what", what}, {"value", value}, {"must", nullptr}, {"aim", nullptr}, {"at_most", at_most}, {"met", nullptr}};
-    if (!std::isnan(must)) {
-      goal["must"] = must;
-      goal["aim"] = aim;
-      goal["met"] = at_most ? value <= must : value >= must;
-    }
-    list.push_back(std::move(goal));
-  }
-  Json list = Json::array();
-};
-
-}  // namespace
 
 Json goals(const Json& report) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -43,7 +24,13 @@ Json goals(const Json& report) {
   const bool llvmpipe = renderer.starts_with("llvmpipe"), mesa22 = llvmpipe && version.find("Mesa 22.") != std::string::npos;
   const bool mesa25 = llvmpipe && version.find("Mesa 25.") != std::string::npos;
   const bool nvidia = vendor.find("NVIDIA") != std::string::npos, gpu = !report.at("device").value("software", llvmpipe);
-  Goals list;
+  Json list = Json::array();
+  /// At least `must`, or at most. NaN: the figure is just reported.
+  const auto add = [&](const std::string& goal, double value, double must, double aim, bool at_most = false) {
+    list.push_back(
+        {{"what", goal}, {"value", value}, {"must", nullptr}, {"aim", nullptr}, {"at_most", at_most}, {"met", nullptr}});
+    if (!std::isnan(must)) list.back().update({{"must", must}, {"aim", aim}, {"met", at_most ? value <= must : value >= must}});
+  };
   std::vector<Json> ratios;
   for (const Json* bench : benches(report)) {
     for (const Json& ratio : bench->at("ratios")) {
@@ -56,8 +43,8 @@ Json goals(const Json& report) {
     const std::string name = ratio.at("name"), of = ratio.at("of"), over = ratio.at("over");
     const double value = ratio.at("value");
     if (of.starts_with("first product"))
-      list.add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
-    if (of == "streamed" && over.starts_with("the slower of")) list.add(name, value, gpu ? 0.85 : none, 0.97);
+      add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
+    if (of == "streamed" && over.starts_with("the slower of")) add(name, value, gpu ? 0.85 : none, 0.97);
     if (of != "auto") continue;
     const bool mean = name.find(", geometric mean") != std::string::npos;
     const auto figures = [&] {  // m, n and k
@@ -69,21 +56,21 @@ Json goals(const Json& report) {
     };
     const auto about = [&](const char* shape) { return name.find(std::string(", ") + shape + " f32") != std::string::npos; };
     if (over == "tiled" && about("1024x1024x1024"))
-      list.add(name, value, mesa22 ? 45 : mesa25 ? 13 : none, mesa22 ? 60 : 17);
+      add(name, value, mesa22 ? 45 : mesa25 ? 13 : none, mesa22 ? 60 : 17);
     else if (over == "clblast" && (about("512x512x512") || about("1024x1024x1024") || about("2048x2048x2048")))
-      list.add(name, value, mesa22 ? 1 : none, 1.5);
+      add(name, value, mesa22 ? 1 : none, 1.5);
     else if (over == "best of space")
-      list.add(name, value, mean ? 0.95 : 0.9, 0.97);
+      add(name, value, mean ? 0.95 : 0.9, 0.97);
     else if (const auto [m, n, k] = figures(); over == "reading rate" && n <= 4 && n != 3 && m >= 1000 && k >= 1000)
       // A GPU's caches must not hold A.
-      list.add(name, value, !gpu ? 0.6 : n == 1 && m * k >= 1 << 26 ? 0.8 : none, gpu ? 0.95 : 0.85);
+      add(name, value, !gpu ? 0.6 : n == 1 && m * k >= 1 << 26 ? 0.8 : none, gpu ? 0.95 : 0.85);
     else if (over == "naive" && about("512x4x500000"))
-      list.add(name, value, 4, 10);
+      add(name, value, 4, 10);
   }
   for (const Json* bench : benches(report, "enqueue"))
     for (const Json& x : bench->at("results"))
-      list.add("microseconds of CPU for each call of gemm(), " + enqueued_text(x), x.at("cpu_us"),
-               gpu && x.at("n") <= 256 ? 15 : none, 5, true);
+      add("microseconds of CPU for each call of gemm(), " + enqueued_text(x), x.at("cpu_us"), gpu && x.at("n") <= 256 ? 15 : none,
+          5, true);
   std::pair<double, std::string> paper_kernel;  // at the largest size that the paper has
   for (const Json* bench : benches(report, "table"))
     for (const Json& x : bench->value("results", Json::array()))
@@ -93,7 +80,7 @@ Json goals(const Json& report) {
           paper_kernel = {x.at("gflops").get<double>() / rate,
                           fmt::format("tiled over the paper's {} GFLOP/s, N = {}", number(rate), paper.n)};
         }
-  if (paper_kernel.first > 0) list.add(paper_kernel.second, paper_kernel.first, none, none);
+  if (paper_kernel.first > 0) add(paper_kernel.second, paper_kernel.first, none, none);
   for (const Json& told : report.at("tests_say")) {
     const std::string line = told;
     /// The number behind the last `before`, of a line that holds `about`.
@@ -106,11 +93,11 @@ Json goals(const Json& report) {
       return end == begin ? none : value;
     };
     if (const double x = figure("", "one call each over batched: "); !std::isnan(x))
-      list.add("4 x 4 products, batched, over one call each", x, 50, 200);
+      add("4 x 4 products, batched, over one call each", x, 50, 200);
     else if (const double calls = figure("a dispatch by hand, ", ": "); !std::isnan(calls))
-      list.add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
+      add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
     else if (const double made = figure("programs made: ", " ratio "); !std::isnan(made))
-      list.add("programs made in a second process, over the first", made, 0.3, 0.1, true);
+      add("programs made in a second process, over the first", made, 0.3, 0.1, true);
   }
   if (report.at("cublas").is_object()) {
     for (const Json& set : report.at("cublas").at("sets")) {
@@ -120,21 +107,21 @@ Json goals(const Json& report) {
         const std::string type = set.value("type", "f32");
         const int batch = set.value("batch", 1);
         if (set.at("name") == "squares")
-          list.add("auto over cuBLAS, " + shape_text(x), x.at("ratio"), nvidia ? 0.8 : none, 1);
+          add("auto over cuBLAS, " + shape_text(x), x.at("ratio"), nvidia ? 0.8 : none, 1);
         else if (type != "f32" || batch > 1)  // by tensor cores, which OpenGL does not reach, it is another contest
-          list.add("auto over cuBLAS in " + set.value("arithmetic", type) + ", " + type + ", " + shape_text(x) +
-                       (batch > 1 ? ", batch of " + std::to_string(batch) : ""),
-                   x.at("ratio"), nvidia && type == "f64" && !set.value("tensor_cores", true) ? 0.7 : none, 0.9);
+          add("auto over cuBLAS in " + set.value("arithmetic", type) + ", " + type + ", " + shape_text(x) +
+                  (batch > 1 ? ", batch of " + std::to_string(batch) : ""),
+              x.at("ratio"), nvidia && type == "f64" && !set.value("tensor_cores", true) ? 0.7 : none, 0.9);
       }
       if (set.at("name") != "squares" && set.value("type", "f32") == "f32" && set.value("batch", 1) == 1 &&
           !set.at("results").empty())
-        list.add("auto over cuBLAS, geometric mean of " + std::to_string(set.at("results").size()) + " of " +
-                     set.at("name").get<std::string>(),
-                 std::exp(logs / static_cast<double>(set.at("results").size())),
-                 nvidia && set.at("name").get<std::string>().find("server") != std::string::npos ? 0.7 : none, 0.95);
+        add("auto over cuBLAS, geometric mean of " + std::to_string(set.at("results").size()) + " of " +
+                set.at("name").get<std::string>(),
+            std::exp(logs / static_cast<double>(set.at("results").size())),
+            nvidia && set.at("name").get<std::string>().find("server") != std::string::npos ? 0.7 : none, 0.95);
     }
   }
-  return list.list;
+  return list;
 }
 
 }  // namespace glgemm::tools

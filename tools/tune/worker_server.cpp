@@ -47,22 +47,14 @@ Injected injected() {
 }
 
 PlanOptions options_for(const Candidate& candidate) {
-  PlanOptions options;
-  options.kernel = parse_kernel(candidate.kernel);
-  options.split_k = candidate.split_k;
-  options.untuned = true;
-  return options;
+  return {.kernel = parse_kernel(candidate.kernel), .split_k = candidate.split_k, .untuned = true};
 }
 
 /// The numbers of parts of k worth a try, besides the planner's own: powers of two, while there are few workgroups and long
 /// parts. Just 0 where the kernel does not split.
 std::vector<std::int64_t> splits(const Problem& problem, const Kernel& kernel, const Limits& limits) {
-  PlanOptions options;
-  options.untuned = true;
-  options.kernel = kernel;
   const auto parts = [&](std::int64_t split) {
-    options.split_k = split;
-    return make_plan(problem, limits, options).parts;
+    return make_plan(problem, limits, {.kernel = kernel, .split_k = split, .untuned = true}).parts;
   };
   constexpr std::int64_t shortest = 128, most = 256;
   const std::int64_t enough_groups = limits.cpu ? 64 : 4096;
