@@ -16,6 +16,8 @@
 #include "terminal/texts.hpp"
 #include "verbs.hpp"
 
+using namespace glgemm::tools;
+
 namespace {
 
 /// Nothing wrong: 0; a check that failed: 1; bad input, or a device or file that cannot be used: 2.
@@ -24,7 +26,7 @@ constexpr int bad_input = 2;
 /// The hidden verb `complete`, for the shell: its arguments are another command line's words, which are not to be parsed.
 int print_completion(const CLI::App& app, std::vector<std::string> words) {
   constexpr int names_of_files = 3;
-  const glgemm::tools::Completion completion = glgemm::tools::complete(app, std::move(words));
+  const Completion completion = complete(app, std::move(words));
   for (const std::string& word : completion.words) std::cout << word << '\n';
   return completion.files ? names_of_files : 0;
 }
@@ -33,19 +35,12 @@ int run(int argc, char** argv) {
   int status = 0;
   CLI::App app("Multiplies matrices with OpenGL compute shaders.", "glgemm");
   // Before the verbs, which take it over.
-  app.formatter_fn(
-      [](const CLI::App* verb, const std::string& name, CLI::AppFormatMode) { return glgemm::tools::help_text(*verb, name); });
+  app.formatter_fn([](const CLI::App* verb, const std::string& name, CLI::AppFormatMode) { return help_text(*verb, name); });
   app.set_version_flag("--version", "glgemm " GLGEMM_VERSION_STRING, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
-  glgemm::tools::add_multiply(app, status);
-  glgemm::tools::add_verify(app, status);
-  glgemm::tools::add_transpose(app, status);
-  glgemm::tools::add_bench(app, status);
-  glgemm::tools::add_inspect(app, status);
-  glgemm::tools::add_tune(app, status);
-  glgemm::tools::add_devices(app, status);
-  glgemm::tools::add_report(app, status);
+  for (const auto add : {add_multiply, add_verify, add_transpose, add_bench, add_inspect, add_tune, add_devices, add_report})
+    add(app, status);
   // After the verbs, which would take it over.
   app.footer(
       "'glgemm VERB --help' explains a verb.\n"
@@ -64,8 +59,8 @@ int run(int argc, char** argv) {
   const auto fail = [&app](const std::string& message) {
     const auto verbs = app.get_subcommands();
     std::cout.flush();
-    std::cerr << "glgemm" << (verbs.empty() ? "" : " " + verbs.front()->get_name()) << ": "
-              << glgemm::tools::visible(message, "\n") << std::endl;
+    std::cerr << "glgemm" << (verbs.empty() ? "" : " " + verbs.front()->get_name()) << ": " << visible(message, "\n")
+              << std::endl;
     return bad_input;
   };
   try {
@@ -75,7 +70,7 @@ int run(int argc, char** argv) {
     return status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
-    return fail(glgemm::tools::explain(app, error));
+    return fail(explain(app, error));
   } catch (const std::bad_alloc&) {
     return fail("not enough memory");
   } catch (const std::exception& error) {
@@ -86,9 +81,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  glgemm::tools::set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
+  set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
-    glgemm::tools::begin_program(argc, argv);
+    begin_program(argc, argv);
     return run(argc, argv);
   } catch (...) {
     return bad_input;

@@ -50,10 +50,9 @@ void add_transpose(CLI::App& app, int&) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = add_verb(app, "transpose", "Write the transpose of a matrix, in its own type");
   verb->footer("Files are as for multiply.");
-  verb->add_option("A", arguments->input, "The matrix, a .npy file or another (see multiply)")->required()->type_name("FILE");
-  verb->add_option("-o,--output", arguments->output, "Where to write the transpose; a file that exists is replaced")
-      ->required()
-      ->type_name("FILE");
+  add_option(*verb, "A", arguments->input, "FILE", "The matrix, a .npy file or another (see multiply)")->required();
+  add_option(*verb, "-o,--output", arguments->output, "FILE", "Where to write the transpose; a file that exists is replaced")
+      ->required();
   verb->add_flag("--force", arguments->force, "Let the output replace the input");
   verb->callback([arguments] { run(*arguments); });
 }

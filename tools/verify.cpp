@@ -175,17 +175,15 @@ void add_verify(CLI::App& app, int& status) {
       "any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. No\n"
       "device is needed.");
   add_product_options(*verb, *arguments);
-  verb->add_option("C", arguments->product, "The matrix that should be their product")->required()->type_name("FILE");
-  verb->add_option("--check", arguments->check,
-                   "full: compute all of C; probe: a sample of it, and random vectors; auto: full where that takes seconds")
-      ->check(one_of({"auto", "full", "probe"}))
-      ->type_name("auto|full|probe")
-      ->capture_default_str();
+  add_option(*verb, "C", arguments->product, "FILE", "The matrix that should be their product")->required();
+  add_option_with_default(
+      *verb, "--check", arguments->check, "auto|full|probe",
+      "full: compute all of C; probe: a sample of it, and random vectors; auto: full where that takes seconds")
+      ->check(one_of({"auto", "full", "probe"}));
   arguments->json.add_option(*verb, "what was found");
-  verb->add_option("--precision", arguments->precision,
-                   "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have")
-      ->type_name("fast|standard|extended|reproducible")
-      ->capture_default_str();
+  add_option_with_default(
+      *verb, "--precision", arguments->precision, "fast|standard|extended|reproducible",
+      "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have");
   add_error_histogram(*verb, arguments->histogram);
   verb->callback([arguments, &status] { status = verify(*arguments); });
 }

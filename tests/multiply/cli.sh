@@ -8,19 +8,12 @@ one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100' four='\00
 six='\000\000\300\100' seven='\000\000\340\100' eight='\000\000\000\101' nine='\000\000\020\101' ten='\000\000\040\101'
 eleven='\000\000\060\101' twelve='\000\000\100\101'
 
-bytes() { elements "$1" x1 | tr -d ' '; }
 # good NAME EXPECTED-SHAPE EXPECTED-ELEMENTS ARGUMENTS...: status 0, and the result is in C.npy.
+bytes() { elements "$1" x1 | tr -d ' '; }
 good() {
-  local name=$1 want_shape=$2 want=$3
-  shift 3
   rm -f C.npy
-  "$glgemm" "$@" -o C.npy >stdout 2>stderr
-  local status=$?
-  if [ $status -ne 0 ]; then
-    fail "$name: status $status: $(cat stderr)"
-  elif [ "$(shape C.npy)" != "$want_shape" ] || [ "$(bytes C.npy)" != "$want" ]; then
-    fail "$name: got $(shape C.npy) $(bytes C.npy)"
-  fi
+  "$glgemm" "${@:4}" -o C.npy >stdout 2>stderr || fail "$1: status $?: $(cat stderr)"
+  [ "$(shape C.npy) $(bytes C.npy)" = "$2 $3" ] || fail "$1: got $(shape C.npy) $(bytes C.npy)"
 }
 
 npy A.npy '<f4' '(3, 2)' "$one$four$two$five$three$six"

@@ -131,9 +131,10 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 }
 
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
-                        std::int64_t (*parse)(std::string_view text, std::string_view what), const std::string& description) {
-  return verb.add_option_function<std::string>(
-      name, [&number, parse, name](const std::string& text) { number = parse(text, name); }, description);
+                        std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
+                        const std::string& description) {
+  const auto read = [&number, parse, name](const std::string& text) { number = parse(text, name); };
+  return verb.add_option_function<std::string>(name, read, description)->type_name(metavariable);
 }
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op) {

@@ -74,7 +74,8 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 
 /// A number as `parse`, which is parse_size or parse_bytes, reads it.
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
-                        std::int64_t (*parse)(std::string_view text, std::string_view what), const std::string& description);
+                        std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
+                        const std::string& description);
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);
 CLI::Option* add_op_b(CLI::App& verb, std::string& op);

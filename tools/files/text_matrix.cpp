@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "terminal/texts.hpp"
 
@@ -115,9 +115,7 @@ MtxHeader read_mtx_header(Lines& lines) {
   const MtxHeader header{std::string(parts[2]), std::string(parts[3]), std::string(parts[4])};
   const auto require = [&](const std::string& word, std::initializer_list<std::string_view> known, const char* what) {
     if (std::find(known.begin(), known.end(), word) != known.end()) return;
-    std::string list;
-    for (const std::string_view one : known) list.append(list.empty() ? "" : ", ").append(one);
-    lines.fail(fmt::format("the {} {} is none of {}", what, in_quotes(word), list));
+    lines.fail(fmt::format("the {} {} is none of {}", what, in_quotes(word), fmt::join(known, ", ")));
   };
   require(header.format, {"array", "coordinate"}, "format");
   require(header.field, {"real", "double", "integer", "complex", "pattern"}, "field");

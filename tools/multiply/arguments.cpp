@@ -12,31 +12,22 @@
 namespace glgemm::tools {
 
 void add_product_options(CLI::App& verb, ProductArguments& arguments) {
-  verb.add_option(
-          "A", arguments.a,
-          "The left factor, a .npy file of bool, integers, float16, float32, float64, complex64 or complex128, or another "
-          "file (see below)")
-      ->required()
-      ->type_name("FILE");
-  verb.add_option("B", arguments.b, "The right factor, likewise")->required()->type_name("FILE");
-  verb.add_option("--type", arguments.type,
-                  "Convert the factors to one of " + type_names() + " (default: the type that theirs promote to, as in NumPy)")
-      ->type_name("TYPE");
-  verb.add_option("--op-a", arguments.op_a, "n: A as it is; t: its transpose; c: its conjugate transpose")
-      ->type_name("n|t|c")
-      ->capture_default_str();
-  verb.add_option("--op-b", arguments.op_b, "The same for B")->type_name("n|t|c")->capture_default_str();
-  verb.add_option("--alpha", arguments.alpha, "A number that the product is multiplied by; complex as in 1-2i")
-      ->type_name("X")
-      ->capture_default_str();
-  verb.add_option("--beta", arguments.beta, "A number that --c is multiplied by before it is added")
-      ->type_name("X")
-      ->capture_default_str();
-  verb.add_option("--c", arguments.c, "The matrix that beta multiplies, of the product's shape")->type_name("FILE");
+  add_option(verb, "A", arguments.a, "FILE",
+             "The left factor, a .npy file of bool, integers, float16, float32, float64, complex64 or complex128, or another "
+             "file (see below)")
+      ->required();
+  add_option(verb, "B", arguments.b, "FILE", "The right factor, likewise")->required();
+  add_option(verb, "--type", arguments.type, "TYPE",
+             "Convert the factors to one of " + type_names() + " (default: the type that theirs promote to, as in NumPy)");
+  add_option_with_default(verb, "--op-a", arguments.op_a, "n|t|c", "n: A as it is; t: its transpose; c: its conjugate transpose");
+  add_op_b(verb, arguments.op_b);
+  add_option_with_default(verb, "--alpha", arguments.alpha, "X",
+                          "A number that the product is multiplied by; complex as in 1-2i");
+  add_option_with_default(verb, "--beta", arguments.beta, "X", "A number that --c is multiplied by before it is added");
+  add_option(verb, "--c", arguments.c, "FILE", "The matrix that beta multiplies, of the product's shape");
   add_number(
-      verb, "--batch", arguments.batch, parse_size,
-      "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all")
-      ->type_name("N");
+      verb, "--batch", arguments.batch, parse_size, "N",
+      "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all");
 }
 
 /// Below the options. Lines are broken here, CLI11 leaves them as they are.
@@ -61,54 +52,39 @@ void add_multiply(CLI::App& app, int& status) {
   CLI::App* verb = add_verb(app, "multiply", "Multiply two matrices from files");
   verb->footer(multiply_footer);
   add_product_options(*verb, *arguments);
-  verb->add_option(
-          "-o,--output", arguments->output,
-          "Where to write the product, of the factors' type, but float32 for float16 and int32 for small integers; a file "
-          "that exists is replaced when the product is right")
-      ->required()
-      ->type_name("FILE");
+  add_option(*verb, "-o,--output", arguments->output, "FILE",
+             "Where to write the product, of the factors' type, but float32 for float16 and int32 for small integers; a file "
+             "that exists is replaced when the product is right")
+      ->required();
   verb->add_flag("--force", arguments->force, "Let an output replace an input");
-  verb->add_option("--c-type", arguments->c_type, "f16: round the product of float16 factors to float16 (default: float32)")
-      ->type_name("TYPE");
-  verb->add_option("--image", arguments->image, "Draw the product as a heat map, as .png")->type_name("FILE");
-  verb->add_option("--error-image", arguments->error_image,
-                   "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)")
-      ->type_name("FILE");
+  add_option(*verb, "--c-type", arguments->c_type, "TYPE",
+             "f16: round the product of float16 factors to float16 (default: float32)");
+  add_option(*verb, "--image", arguments->image, "FILE", "Draw the product as a heat map, as .png");
+  add_option(*verb, "--error-image", arguments->error_image, "FILE",
+             "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)");
   add_error_histogram(*verb, arguments->error_histogram);
-  verb->add_option("--check", arguments->check,
-                   "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
-      ->check(one_of({"none", "probe", "full"}))
-      ->type_name("none|probe|full")
-      ->capture_default_str();
-  verb->add_option("--kernel", arguments->kernel,
-                   "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can")
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_option_with_default(*verb, "--check", arguments->check, "none|probe|full",
+                          "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
+      ->check(one_of({"none", "probe", "full"}));
+  add_option_with_default(*verb, "--kernel", arguments->kernel, "NAME",
+                          "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can");
   add_precision(*verb, arguments->precision);
-  CLI::Option* const device =
-      verb->add_option("--device", arguments->device, "The device: its index or a part of its name (see 'glgemm devices')")
-          ->type_name("DEVICE");
+  CLI::Option* const device = add_device(*verb, arguments->device);
   add_api(*verb);
-  add_number(*verb, "--memory-limit", arguments->memory_limit, parse_bytes,
+  add_number(*verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
              "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
-             "are not counted")
-      ->type_name("BYTES");
-  add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes,
-             "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)")
-      ->type_name("BYTES");
-  verb->add_option(
-          "--budget", arguments->budget_ms,
-          "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
-          "get their turn and no watchdog strikes")
-      ->check(in_range(0.01, 1e6))
-      ->type_name("MS")
-      ->capture_default_str();
-  verb->add_option(
-          "--accelerators", arguments->accelerators,
-          "Share the product out among devices, by indices or parts of names, separated by commas (see 'glgemm devices'); "
-          "all: every one")
-      ->excludes(device)
-      ->type_name("LIST");
+             "are not counted");
+  add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+             "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)");
+  add_option_with_default(
+      *verb, "--budget", arguments->budget_ms, "MS",
+      "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
+      "get their turn and no watchdog strikes")
+      ->check(in_range(0.01, 1e6));
+  add_option(*verb, "--accelerators", arguments->accelerators, "LIST",
+             "Share the product out among devices, by indices or parts of names, separated by commas (see 'glgemm devices'); "
+             "all: every one")
+      ->excludes(device);
   verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
   verb->add_flag("--checksums", arguments->checksums,
                  "Check the sum of each column of each piece before the piece is written, and compute a piece that fails again; "
@@ -117,15 +93,13 @@ void add_multiply(CLI::App& app, int& status) {
                                                   "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
                                                   "-o C.npy --distributed'; see docs/distributed.md");
   add_number(
-      *verb, "--tile", arguments->tile, parse_size,
+      *verb, "--tile", arguments->tile, parse_size, "N",
       "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
       "of two from 256 to 4096, by C's size alone)")
-      ->needs(distributed)
-      ->type_name("N");
-  add_number(*verb, "--run", arguments->run_k, parse_size,
+      ->needs(distributed);
+  add_number(*verb, "--run", arguments->run_k, parse_size, "K",
              "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
-      ->needs(distributed)
-      ->type_name("K");
+      ->needs(distributed);
   verb->callback([arguments, &status] { status = multiply(*arguments); });
 }
 

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "files/npy.hpp"
 #include "product/shapes.hpp"
 
@@ -106,15 +108,14 @@ Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Rang
   terms.precision = precision;
   Check result = check_full(a, b, got, terms);
   if (result.row >= 0) {
-    const auto name = [&] { return "element (" + std::to_string(result.row) + ", " + std::to_string(result.column) + ")"; };
+    const auto name = [&] { return fmt::format("element ({}, {})", result.row, result.column); };
     const std::string in_sample = name();
     result.row = index_of(rows, result.row);
     result.column = index_of(columns, result.column);
     if (const std::size_t at = result.summary.find(in_sample); at != std::string::npos)
       result.summary.replace(at, in_sample.size(), name());
   }
-  result.summary = "a sample of " + std::to_string(count(rows)) + " rows and " + std::to_string(count(columns)) +
-                   " columns: " + result.summary;
+  result.summary = fmt::format("a sample of {} rows and {} columns: {}", count(rows), count(columns), result.summary);
   return result;
 }
 

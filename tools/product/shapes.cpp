@@ -44,11 +44,10 @@ std::string_view to_string(Op op) noexcept {
 }
 
 std::string to_string(const Shape& shape) {
-  std::string text = std::to_string(shape.m);
-  if (shape.m != shape.n || shape.n != shape.k) text += "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
-  if (shape.op_a != Op::none || shape.op_b != Op::none)
-    text.append("-").append(to_string(shape.op_a)).append(to_string(shape.op_b));
-  return text;
+  const bool square = shape.m == shape.n && shape.n == shape.k;
+  const std::string sizes = square ? fmt::format("{}", shape.m) : fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
+  if (shape.op_a == Op::none && shape.op_b == Op::none) return sizes;
+  return fmt::format("{}-{}{}", sizes, to_string(shape.op_a), to_string(shape.op_b));
 }
 
 double flops(const Shape& shape, Type type, std::int64_t batch) {

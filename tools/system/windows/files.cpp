@@ -16,10 +16,6 @@ namespace {
 
 constexpr DWORD share_all = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 
-int last_error() {
-  return static_cast<int>(GetLastError());
-}
-
 HANDLE handle_of(int file) {
   return reinterpret_cast<HANDLE>(_get_osfhandle(file));
 }

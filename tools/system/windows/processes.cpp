@@ -22,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 /// The variable that tells a child the handle of its channel.
 constexpr const char* channel_variable = "GLGEMM_CHANNEL";
 
-int last_error() {
-  return static_cast<int>(GetLastError());
+HANDLE handle_of(std::intptr_t channel) {
+  return reinterpret_cast<HANDLE>(channel);
 }
 
 /// How much of a text is sent at a time.
@@ -311,10 +311,6 @@ void end_group(std::intptr_t group) noexcept {
 }
 
 // ---- The other side
-
-HANDLE handle_of(std::intptr_t channel) {
-  return reinterpret_cast<HANDLE>(channel);
-}
 
 Parent::Parent() {
   const char* const variable = std::getenv(channel_variable);

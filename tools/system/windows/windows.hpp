@@ -13,6 +13,9 @@
 
 namespace glgemm::tools {
 
+inline int last_error() {
+  return static_cast<int>(GetLastError());
+}
 std::wstring wide(std::string_view utf8);
 std::string utf8(std::wstring_view wide);
 /// A path for Windows' functions: made absolute if it is so long that they would refuse it otherwise.
