@@ -1,6 +1,6 @@
 // The command line of glgemm inspect.
-#include "arguments/options.hpp"
-
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -13,7 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <nlohmann/json.hpp>
 
+#include "arguments/help.hpp"
+#include "arguments/options.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
@@ -47,6 +50,70 @@ struct Arguments {
   JsonOutput json;
   Shown shown;
 };
+
+using Json = nlohmann::ordered_json;
+
+/// A device that is not there: of this class, or of the class of a renderer of this name.
+/// @throws std::invalid_argument  no such class is known; the message has the nearest names
+Device absent_device(const std::string& name) {
+  const std::string maker = name.substr(0, name.find('-') + 1);
+  std::vector<std::string> names;
+  std::string of_maker;
+  for (const DeviceClassInfo& info : device_classes()) {
+    names.emplace_back(info.name);
+    if (!maker.empty() && info.name.starts_with(maker)) of_maker += (of_maker.empty() ? "" : ", ") + names.back();
+  }
+  const bool is_class = std::find(names.begin(), names.end(), name) != names.end();
+  // What begins as a class does is no renderer's name, but a class that was misspelt.
+  const DeviceClass device_class = is_class           ? parse_device_class(name)
+                                   : of_maker.empty() ? device_class_of("", name, {})
+                                                      : DeviceClass::unknown;
+  if (device_class == DeviceClass::unknown && !is_class) {
+    const std::string nearest = closest(name, names);
+    const std::string meant = nearest.empty() ? of_maker : nearest;
+    throw std::invalid_argument("--as: no device '" + name + "' is known" + (meant.empty() ? "" : "; the nearest: " + meant) +
+                                " ('--as list' shows all)");
+  }
+  const DeviceClassInfo& info = device_classes()[static_cast<std::size_t>(device_class)];
+  return {.name = "none; as on a usual " + std::string(info.name) + ": " + std::string(info.devices),
+          .limits = usual_limits(device_class),
+          .tuning = {}};
+}
+
+void print_device_classes() {
+  for (const DeviceClassInfo& info : device_classes()) std::cout << fmt::format("{:<13}   {}\n", info.name, info.devices);
+}
+
+/// The classes and their devices.
+std::string device_classes_json() {
+  Json json = Json::array();
+  for (const DeviceClassInfo& info : device_classes()) json.push_back({{"class", info.name}, {"devices", info.devices}});
+  return json.dump(2) + "\n";
+}
+
+/// The tables of types and of kernels, {"types": [...], "kernels": [...]}.
+std::string tables_json() {
+  constexpr std::array kinds{"floating", "integer", "complex"};
+  Json types = Json::array(), kernels = Json::array();
+  for (const Type type : all_types) {
+    const TypeInfo& row = info(type);
+    types.push_back({{"name", row.name},
+                     {"number", static_cast<int>(type)},
+                     {"bytes", row.bytes},
+                     {"kind", kinds.at(static_cast<std::size_t>(row.kind))},
+                     {"sum", to_string(row.accumulator)},
+                     {"c", row.c == TypesOfC::either ? "either" : "sum"},
+                     {"npy", row.npy},
+                     {"numpy", row.numpy}});
+  }
+  for (const Kernel& kernel : kernel_table()) {
+    Json parameters = Json::array();
+    for (const KernelParameter& row : glgemm::parameters(kernel))
+      parameters.push_back({{"name", row.name}, {"default", row.default_value}, {"legal", row.legal}, {"meaning", row.meaning}});
+    kernels.push_back({{"name", name(kernel)}, {"summary", summary(kernel)}, {"parameters", parameters}});
+  }
+  return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
+}
 
 Device find_device(const Arguments& arguments) {
   if (!arguments.as.empty()) return absent_device(arguments.as);

@@ -23,7 +23,6 @@
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
-#include "arguments/help.hpp"
 #include "arguments/json.hpp"
 #include "inspect/numbers.hpp"
 #include "product/shapes.hpp"
@@ -183,64 +182,6 @@ std::string stage_names(const Plan& plan, std::string_view between) {
   std::string text;
   for (const Stage stage : plan.stages()) text += fmt::format("{}{}", text.empty() ? "" : between, stage_name(stage));
   return text;
-}
-
-Device absent_device(const std::string& name) {
-  const std::string maker = name.substr(0, name.find('-') + 1);
-  std::vector<std::string> names;
-  std::string of_maker;
-  for (const DeviceClassInfo& info : device_classes()) {
-    names.emplace_back(info.name);
-    if (!maker.empty() && info.name.starts_with(maker)) of_maker += (of_maker.empty() ? "" : ", ") + names.back();
-  }
-  const bool is_class = std::find(names.begin(), names.end(), name) != names.end();
-  // What begins as a class does is no renderer's name, but a class that was misspelt.
-  const DeviceClass device_class = is_class           ? parse_device_class(name)
-                                   : of_maker.empty() ? device_class_of("", name, {})
-                                                      : DeviceClass::unknown;
-  if (device_class == DeviceClass::unknown && !is_class) {
-    const std::string nearest = closest(name, names);
-    const std::string meant = nearest.empty() ? of_maker : nearest;
-    throw std::invalid_argument("--as: no device '" + name + "' is known" + (meant.empty() ? "" : "; the nearest: " + meant) +
-                                " ('--as list' shows all)");
-  }
-  const DeviceClassInfo& info = device_classes()[static_cast<std::size_t>(device_class)];
-  return {.name = "none; as on a usual " + std::string(info.name) + ": " + std::string(info.devices),
-          .limits = usual_limits(device_class),
-          .tuning = {}};
-}
-
-void print_device_classes() {
-  for (const DeviceClassInfo& info : device_classes()) line(info.name, "  {}", info.devices);
-}
-
-std::string device_classes_json() {
-  Json json = Json::array();
-  for (const DeviceClassInfo& info : device_classes()) json.push_back({{"class", info.name}, {"devices", info.devices}});
-  return json.dump(2) + "\n";
-}
-
-std::string tables_json() {
-  constexpr std::array kinds{"floating", "integer", "complex"};
-  Json types = Json::array(), kernels = Json::array();
-  for (const Type type : all_types) {
-    const TypeInfo& row = info(type);
-    types.push_back({{"name", row.name},
-                     {"number", static_cast<int>(type)},
-                     {"bytes", row.bytes},
-                     {"kind", kinds.at(static_cast<std::size_t>(row.kind))},
-                     {"sum", to_string(row.accumulator)},
-                     {"c", row.c == TypesOfC::either ? "either" : "sum"},
-                     {"npy", row.npy},
-                     {"numpy", row.numpy}});
-  }
-  for (const Kernel& kernel : kernel_table()) {
-    Json parameters = Json::array();
-    for (const KernelParameter& row : glgemm::parameters(kernel))
-      parameters.push_back({{"name", row.name}, {"default", row.default_value}, {"legal", row.legal}, {"meaning", row.meaning}});
-    kernels.push_back({{"name", name(kernel)}, {"summary", summary(kernel)}, {"parameters", parameters}});
-  }
-  return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
 }
 
 namespace {

@@ -41,16 +41,6 @@ struct Shown {
   std::int64_t steps = 8;          ///< so many dispatches
 };
 
-/// A device that is not there: of this class, or of the class of a renderer of this name.
-/// @throws std::invalid_argument  no such class is known; the message has the nearest names
-Device absent_device(const std::string& name);
-/// The classes and the devices that they stand for, on the standard output.
-void print_device_classes();
-/// The classes and their devices as a JSON array, with a line feed at its end.
-std::string device_classes_json();
-/// The tables of types and of kernels as JSON, {"types": [...], "kernels": [...]}, with a line feed at its end.
-std::string tables_json();
-
 /// "pack A", "pack B", "multiply" or "add up".
 std::string_view stage_name(Stage stage);
 /// The names of a plan's stages, in order.
