@@ -32,8 +32,7 @@ struct Arguments {
   std::string batch = "1";
   bool scaling = false;
   std::string accelerators;
-  std::string device_memory_limit;
-  std::string memory_limit;
+  std::optional<std::int64_t> device_memory_limit, memory_limit;
   bool enqueue = false;
   bool first = false;
   bool first_child = false;
@@ -69,9 +68,8 @@ void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
 /// Measures in one context, or with --scaling in the contexts of the accelerators.
 BenchResult measure(const Arguments& arguments, std::ostream& out) {
   ScalingOptions scaling{arguments.options, arguments.accelerators};
-  if (!arguments.device_memory_limit.empty())
-    scaling.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
-  if (!arguments.memory_limit.empty()) scaling.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
+  scaling.device_memory_limit = arguments.device_memory_limit.value_or(0);
+  scaling.memory_limit = arguments.memory_limit.value_or(0);
   const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
   const BenchOptions& bench = scaling.bench;
   if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
@@ -154,11 +152,11 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
   add_option(verb, "--accelerators", arguments.accelerators, "all|DEVICE[,...]",
              "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
       ->needs(scaling);
-  auto* device_limit = add_option(verb, "--device-memory-limit", arguments.device_memory_limit, "BYTES",
+  auto* device_limit = add_number(verb, "--device-memory-limit", arguments.device_memory_limit, parse_bytes, "BYTES",
                                   "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
                                   "those without a limit and beside the transfers alone");
-  auto* limit =
-      add_option(verb, "--memory-limit", arguments.memory_limit, "BYTES", "The same with so many on device and host together");
+  auto* limit = add_number(verb, "--memory-limit", arguments.memory_limit, parse_bytes, "BYTES",
+                           "The same with so many on device and host together");
   auto* enqueue = verb.add_flag("--enqueue", arguments.enqueue,
                                 "Measure what the call of a repeated product costs the CPU, in a scope and without one")
                       ->excludes(scaling, device_limit, limit);

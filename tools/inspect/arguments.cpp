@@ -32,8 +32,7 @@ struct Arguments {
   std::string op_a = "n";
   std::string op_b = "n";
   std::string batch = "1";
-  std::string memory_limit;
-  std::string device_memory_limit;
+  std::optional<std::int64_t> memory_limit, device_memory_limit;
   std::string device;
   std::string as;
   bool no_device = false;
@@ -162,15 +161,14 @@ void tell(JsonOutput& output, const F& print, const std::string& json) {
 StreamOptions stream_options(const Arguments& arguments, const PlanOptions& options) {
   StreamOptions stream;
   stream.plan = options;
-  if (!arguments.memory_limit.empty()) stream.memory_limit = parse_bytes(arguments.memory_limit, "--memory-limit");
-  if (!arguments.device_memory_limit.empty())
-    stream.device_memory_limit = parse_bytes(arguments.device_memory_limit, "--device-memory-limit");
+  stream.memory_limit = arguments.memory_limit.value_or(0);
+  stream.device_memory_limit = arguments.device_memory_limit.value_or(0);
   return stream;
 }
 
 Planned plan_of(const Arguments& arguments, const Problem& problem, const Device& device, const PlanOptions& options) {
   Explanation why;
-  if (arguments.memory_limit.empty() && arguments.device_memory_limit.empty()) {
+  if (!arguments.memory_limit && !arguments.device_memory_limit) {
     const Plan plan = make_plan(problem, device.limits, options, &why);
     return {problem, options, plan, std::move(why)};
   }
@@ -288,12 +286,12 @@ void add_inspect(CLI::App& app, int& status) {
   add_option_with_default(*verb, "--runs", arguments->runs, "COUNT",
                           "How often the product is to run: with few, compiling counts")
       ->check(in_range(1.0, 1e15));
-  auto* memory = add_option(
-      *verb, "--memory-limit", arguments->memory_limit, "BYTES",
+  auto* memory = add_number(
+      *verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
       "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
       "512M");
-  auto* device_memory =
-      add_option(*verb, "--device-memory-limit", arguments->device_memory_limit, "BYTES", "The same for those on the device");
+  auto* device_memory = add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+                                   "The same for those on the device");
   auto* device = add_device(*verb, arguments->device);
   add_api(*verb);
   auto* as = add_option(*verb, "--as", arguments->as, "list|CLASS|NAME",
