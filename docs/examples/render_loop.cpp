@@ -35,7 +35,7 @@ void render(Window& window, glgemm::Engine& engine, unsigned weights, unsigned i
 }  // namespace
 
 int main() {
-  Window window{};
+  Window window;
   glgemm::Engine engine(glgemm::HeadlessContext::get_proc_address);  // or glfwGetProcAddress, SDL_GL_GetProcAddress, ...
   bool right = false;
   {

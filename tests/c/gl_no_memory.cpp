@@ -15,8 +15,8 @@ using namespace glgemm::test;
 
 namespace {
 
-/// Calls that need each other, and what ends them, done or not.
-struct Calls {
+/// Entries that need each other, and what ends them, done or not.
+struct Entries {
   const char* name;
   std::vector<std::function<glgemm_status()>> steps;
   std::function<void()> end = [] {};
@@ -25,7 +25,7 @@ struct Calls {
 };
 
 /// Makes the calls again and again, each time with another of their allocations failing, until none fails any more.
-void check_allocations(const Calls& calls) {
+void check_allocations(const Entries& calls) {
   CAPTURE(calls.name);
   int refused = 0;
   glgemm_status status = GLGEMM_OK;

@@ -63,33 +63,33 @@ std::vector<Kernel> all_kernels(const Limits& limits) {
 }
 
 namespace {
-struct Kind {
+struct Count {
   std::int64_t Seen::*count;
   const char* name;
 };
-constexpr Kind kinds[] = {{&Seen::packed, "packed"},
-                          {&Seen::split, "in parts of k"},
-                          {&Seen::transposed, "transposed"},
-                          {&Seen::vector_reads, "by 16 bytes"},
-                          {&Seen::narrow, "not by 16 bytes because of where A or B begins"},
-                          {&Seen::pieces, "in pieces"},
-                          {&Seen::bands, "on bands"},
-                          {&Seen::advances, "advances of jobs"},
-                          {&Seen::streamed_pieces, "pieces streamed"},
-                          {&Seen::raised, "with a higher limit"},
-                          {&Seen::reproducible, "with reproducible bits"},
-                          {&Seen::extended, "with extended sums"},
-                          {&Seen::workspace, "in a workspace of the caller's"}};
+constexpr Count kinds[] = {{&Seen::packed, "packed"},
+                           {&Seen::split, "in parts of k"},
+                           {&Seen::transposed, "transposed"},
+                           {&Seen::vector_reads, "by 16 bytes"},
+                           {&Seen::narrow, "not by 16 bytes because of where A or B begins"},
+                           {&Seen::pieces, "in pieces"},
+                           {&Seen::bands, "on bands"},
+                           {&Seen::advances, "advances of jobs"},
+                           {&Seen::streamed_pieces, "pieces streamed"},
+                           {&Seen::raised, "with a higher limit"},
+                           {&Seen::reproducible, "with reproducible bits"},
+                           {&Seen::extended, "with extended sums"},
+                           {&Seen::workspace, "in a workspace of the caller's"}};
 }  // namespace
 
 Seen& Seen::operator+=(const Seen& other) noexcept {
-  for (const Kind& kind : kinds) this->*kind.count += other.*kind.count;
+  for (const Count& kind : kinds) this->*kind.count += other.*kind.count;
   return *this;
 }
 
 std::string text(const Seen& seen) {
   std::string result;
-  for (const Kind& kind : kinds) result += fmt::format("{}{} {}", result.empty() ? "" : ", ", seen.*kind.count, kind.name);
+  for (const Count& kind : kinds) result += fmt::format("{}{} {}", result.empty() ? "" : ", ", seen.*kind.count, kind.name);
   return result;
 }
 

@@ -29,7 +29,7 @@
 namespace glgemm::tools {
 namespace {
 
-using Json = nlohmann::json;
+using Message = nlohmann::json;
 
 /// What tests have go wrong: what shall happen, and to which kernel.
 using Injected = std::set<std::pair<std::string, std::string>>;
@@ -223,7 +223,7 @@ class Server {
  public:
   Server(Engine& engine, Injected injected) : engine_(engine), injected_(std::move(injected)) {}
 
-  Json answer(const Json& request) {
+  Message answer(const Message& request) {
     const std::string verb = request.at("do").get<std::string>();
     if (verb == "load") return load(request);
     if (!bout_) throw std::runtime_error("no problem is loaded");
@@ -234,8 +234,8 @@ class Server {
     }
     if (verb != "race") throw std::runtime_error("'" + verb + "' is not known");
     if (injected_.count({"spill", candidate.kernel}))
-      return {{"candidate", Json::array()},
-              {"best", Json::array()},
+      return {{"candidate", Message::array()},
+              {"best", Message::array()},
               {"statistics", {{"spills", 3}}},
               {"spills", candidate.kernel + ": spills 3"}};
     if (injected_.count({"hang", candidate.kernel}))
@@ -246,12 +246,12 @@ class Server {
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
     return {{"candidate", race.candidate},
             {"best", race.best},
-            {"statistics", Json::parse(race.statistics)},
+            {"statistics", Message::parse(race.statistics)},
             {"spills", race.spills}};
   }
 
  private:
-  Json load(const Json& request) {
+  Message load(const Message& request) {
     bout_.reset();
     TuneProblem problem;
     problem.shape = {request.at("m").get<std::int64_t>(), request.at("n").get<std::int64_t>(),
@@ -264,7 +264,7 @@ class Server {
     bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
       return std::make_unique<TypedBout<T>>(engine_, problem, seed);
     });
-    Json candidates = Json::array();
+    Message candidates = Message::array();
     for (const Candidate& candidate : space.candidates) candidates.push_back(to_json(candidate));
     return {{"space", candidates}, {"planned", to_json(space.planned)}};
   }
@@ -278,7 +278,7 @@ class Server {
 
 void serve_tuner(const std::string& device) {
   Parent tuner;
-  const auto send = [&tuner](const Json& json) {
+  const auto send = [&tuner](const Message& json) {
     if (!tuner.send(line_of(json))) std::_Exit(0);
   };
   std::signal(SIGINT, SIG_IGN);  // from the terminal it reaches both; the tuner decides
@@ -302,9 +302,9 @@ void serve_tuner(const std::string& device) {
       const DeviceInfo& info = engine.device();
       send({{"device", device_json(info)}, {"processor", info.processor}});
       while (const auto line = tuner.receive()) {
-        Json answer;
+        Message answer;
         try {
-          answer = server.answer(Json::parse(*line));
+          answer = server.answer(Message::parse(*line));
         } catch (const DeviceLost&) {
           std::_Exit(1);  // nothing works here any more, and this candidate is to blame
         } catch (const std::exception& error) {
