@@ -32,6 +32,7 @@ GLGEMM_HEADLESS_EXPORT ContextApi parse_context_api(const std::string& name);
 /// Every device that EGL offers, each tried with a small dispatch, real GPUs before software; failed ones included with the
 /// reason. On Windows there is one, the display's. The context that was current on this thread is current again afterwards. Any
 /// thread.
+/// @throws GlError  this process is a fork of one that has used glgemm: drivers do not live through a fork
 GLGEMM_HEADLESS_EXPORT std::vector<HeadlessDevice> headless_devices();
 
 /// Sources for Accelerators, one for each accelerator, each with a context of its own that reports resets where it can.
@@ -47,6 +48,7 @@ GLGEMM_HEADLESS_EXPORT std::vector<HeadlessDevice> headless_devices();
 /// its displays: set LP_NUM_THREADS=1 (or what is each one's share) before the process's first context. Any thread.
 /// @throws Unsupported            no device can be used; the message lists each and why
 /// @throws std::invalid_argument  an entry fits no usable device
+/// @throws GlError                this process is a fork of one that has used glgemm
 GLGEMM_HEADLESS_EXPORT std::vector<AcceleratorSource> headless_accelerators(const std::string& list = "");
 
 /// What context a HeadlessContext makes.
@@ -76,6 +78,7 @@ class GLGEMM_HEADLESS_EXPORT HeadlessContext {
   /// @throws std::invalid_argument  no device matches `options.device` (or GLGEMM_DEVICE), GLGEMM_API is not an API, or the
   ///                                options exclude each other; a context that shares takes neither a device
   ///                                nor another API
+  /// @throws GlError                this process is a fork of one that has used glgemm
   explicit HeadlessContext(const HeadlessOptions& options = {});
   ~HeadlessContext();
   HeadlessContext(HeadlessContext&&) noexcept;
