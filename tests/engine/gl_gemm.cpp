@@ -110,7 +110,8 @@ TEST_CASE("limits made small on a real driver: many pieces, many slices") {
     Report report;
     const Check result = check_full(a, b, engine.multiply(a, b, options, &report));
     CHECK_MESSAGE(result.passed, result.summary);
-    CHECK(report.dispatches == 9 * 9);
+    CHECK(size(*report.plan).dispatches == 9 * 9);
+    CHECK(report.dispatches >= 9 * 9);  // more where a slice took long on a busy machine
   }
 }
 
