@@ -441,10 +441,13 @@ void NpyFile::read_stored(const Section& section, void* to, Layout layout) const
 }
 
 void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
-  const std::int64_t items = header_.items.value_or(1), rows = items * header_.rows, before = overflowed_;
-  const Section whole{0, 0, rows, header_.columns};
-  const std::int64_t row_bytes = header_.columns * element_bytes(type_);
-  if (header_.fortran_order && items > 1 && row_bytes > 0) {
+  const std::int64_t items = header_.items.value_or(1), before = overflowed_;
+  // Where one size is 0, the others may be any number.
+  const bool is_empty = items == 0 || header_.rows == 0 || header_.columns == 0;
+  const std::int64_t rows = is_empty ? 0 : items * header_.rows;
+  const Section whole{0, 0, rows, is_empty ? 0 : header_.columns};
+  const std::int64_t row_bytes = whole.columns * element_bytes(type_);
+  if (header_.fortran_order && items > 1 && !is_empty) {
     // Row z + items * i of the file is row i of matrix z.
     std::vector<std::byte> mixed(static_cast<std::size_t>(rows * row_bytes));
     read(whole, mixed.data(), Layout::row_major);
