@@ -111,7 +111,11 @@ class Chooser {
       plan.kernel = choice.kernel;
       plan.precision = precision_;
       plan.doubles = sums_in_doubles(limits_, precision_);
-      std::string reason = cut(plan, limits_, options_, choice.parts);
+      // Turned over, C may take more of the tiles of a kernel that packs items than it does as it is.
+      std::string reason;
+      if (plan.transposed && kernels::product_family(plan.kernel).packs_items())
+        reason = why_not(plan.problem, plan.kernel, limits_);
+      if (reason.empty()) reason = cut(plan, limits_, options_, choice.parts);
       if (reason.empty()) reason = why_struck_off(plan);
       if (reason.empty()) {
         if (why) *why = explain(choice);

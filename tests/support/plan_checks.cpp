@@ -1,6 +1,8 @@
 // The properties of plans: see plan_checks.hpp.
 #include "support/plan_checks.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -121,7 +123,9 @@ class Walk {
     std::int64_t product = 1;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       require(step.groups[axis] >= 1, "a dispatch without workgroups");
-      require(step.groups[axis] <= limits_.groups[axis], "more workgroups along an axis than the device allows");
+      if (step.groups[axis] > limits_.groups[axis])
+        throw Wrong(fmt::format("{} workgroups along axis {}, of which the device allows {}", step.groups[axis], axis,
+                                limits_.groups[axis]));
       product *= step.groups[axis];
     }
     require(product <= limits_.groups_product, "more workgroups altogether than the device allows");
