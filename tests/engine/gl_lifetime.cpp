@@ -26,10 +26,10 @@ const Matrix<float> two{{2}}, three{{3}}, six{{6}};
 
 /// Everything that an engine can own, and what can be made with one.
 struct Everything {
+  std::vector<std::string> lines;  ///< outlives the engine, which writes here to its end
   std::optional<Engine> engine;
   std::optional<DeviceMatrix> a, b, c;
   std::optional<Fence> fence;
-  std::vector<std::string> lines;
 
   Everything() {
     EngineOptions options = test::engine_options();
