@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include <glgemm/export.hpp>
 #include <glgemm/quantization_table.h>
+#include <glgemm/export.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -45,16 +45,16 @@ constexpr const QuantizedFormatInfo& info(QuantizedFormat format) noexcept {
   return quantized_format_table[static_cast<std::size_t>(format)];
 }
 
-/// What the codes of an operand mean, and how they lie. A regular value; with the format `none` the operand's elements are numbers
-/// of its Type, and it is false.
+/// What the codes of an operand mean, and how they lie. A regular value; with the format `none` the operand's elements are
+/// numbers of its Type, and it is false.
 struct Quantization {
   QuantizedFormat format = QuantizedFormat::none;
   /// nbits: the bits of a code, 4 or 8.
   int bits = 0;
   /// nbits: how many codes along k share a scale, a power of two from 16 on. Each row has whole groups.
   int group = 0;
-  /// nbits: each group has a zero of its own, with as many bits as a code; each row's zeros begin at a byte of their own. Else all
-  /// zeros are 2^(bits - 1).
+  /// nbits: each group has a zero of its own, with as many bits as a code; each row's zeros begin at a byte of their own. Else
+  /// all zeros are 2^(bits - 1).
   bool zeros = false;
   /// nbits, per_row, per_tensor: the type of the scales, f32, f16 or bf16. nbits: a scale for each group, row after row.
   Type scales = Type::f32;
@@ -88,8 +88,8 @@ struct Quantization {
   friend constexpr auto operator<=>(const Quantization&, const Quantization&) noexcept = default;
 };
 
-/// The codes of a block, which lie together along k: rows, and parts of a matrix, begin at a multiple of so many elements. 1 without
-/// quantisation.
+/// The codes of a block, which lie together along k: rows, and parts of a matrix, begin at a multiple of so many elements. 1
+/// without quantisation.
 constexpr std::int64_t block_codes(const Quantization& quantization) noexcept {
   const int codes = info(quantization.format).codes;
   return codes > 0 ? codes : quantization.format == QuantizedFormat::nbits ? quantization.group : 1;
@@ -104,7 +104,7 @@ constexpr bool scales_lie_apart(const Quantization& quantization) noexcept {
   return quantization.format >= QuantizedFormat::nbits;
 }
 
-/// "q4_0", "nbits:bits=4,group=128,zeros=1,scales=f16", "per_row:codes=i8,scales=f32"; "none". Members at their defaults are left out
+/// "q4_0", "nbits:bits=4,group=128,zeros=1,scales=f16", "per_row:codes=f8e4m3"; "none". Members at their defaults are left out
 /// but for bits and group.
 GLGEMM_EXPORT std::string to_string(const Quantization& quantization);
 /// Reads what `to_string` writes.
@@ -113,7 +113,8 @@ GLGEMM_EXPORT Quantization parse_quantization(std::string_view text);
 /// @throws std::invalid_argument  members that do not go together: bits of 5, a group of 48, scales of i8
 GLGEMM_EXPORT void validate(const Quantization& quantization);
 
-/// A quantised matrix in the host's memory: `rows` rows of `columns` elements along k, each row in whole blocks, one after the other.
+/// A quantised matrix in the host's memory: `rows` rows of `columns` elements along k, each row in whole blocks, one after the
+/// other.
 struct QuantizedMatrix {
   Quantization quantization;
   std::int64_t rows = 0;
@@ -122,17 +123,17 @@ struct QuantizedMatrix {
   std::span<const std::byte> scales{};  ///< of formats whose scales lie apart: nbits, rows x groups; per_row, rows; per_tensor, 1
   std::span<const std::byte> zeros{};   ///< nbits with zeros: rows x ceil(groups * bits / 8) bytes
 };
-/// The bytes that the three arrays of a matrix of that size have.
+/// The bytes that the arrays of a matrix of that size have; 0 for those that its format does not have.
 struct QuantizedBytes {
   std::int64_t codes = 0;
   std::int64_t scales = 0;
   std::int64_t zeros = 0;
 };
-/// @throws std::invalid_argument  a negative size, or more bytes than 64 bits count
+/// @throws std::invalid_argument  what `validate` refuses, the format `none`, a negative size, or more bytes than 64 bits count
 GLGEMM_EXPORT QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t rows, std::int64_t columns);
 
-/// Writes what the elements from `first_column` on, `count` of them, of a row stand for: in f32, each operation rounded, as shaders
-/// decode them. A scale that is infinite or NaN gives what f32 makes of it.
+/// Writes what the elements from `first_column` on, `count` of them, of a row stand for: in f32, each operation rounded, as
+/// shaders decode them. A scale that is infinite or NaN gives what f32 makes of it.
 /// @throws std::invalid_argument  outside the matrix, or an array is too short; the message has both sizes
 GLGEMM_EXPORT void dequantize_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first_column, std::int64_t count,
                                   float* to);

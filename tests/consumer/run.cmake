@@ -46,7 +46,7 @@ execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${
   -D "CMAKE_PREFIX_PATH=${WORK}/moved" -D "CMAKE_C_COMPILER=${CC}" -D "CMAKE_CXX_COMPILER=${CXX}" -D COMPONENTS=headles
   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE output)
 string(REGEX REPLACE "[ \n]+" " " output "${output}")
-if(status STREQUAL "0" OR NOT output MATCHES "glgemm has no component \"headles\"; it has distributed, headless and verify")
+if(status STREQUAL "0" OR NOT output MATCHES "glgemm has no component \"headles\"; it has distributed, headless, verify and weights")
   message(FATAL_ERROR "a misspelt component: ${status}: ${output}")
 endif()
 
@@ -61,7 +61,7 @@ endif()
 file(GLOB_RECURSE pc_file "${WORK}/moved/*/glgemm.pc")
 get_filename_component(pc_folder "${pc_file}" DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} "${pc_folder}")
-execute_process(COMMAND "${pkg_config}" ${PC_FLAGS} --cflags --libs glgemm-headless glgemm-verify OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${pkg_config}" ${PC_FLAGS} --cflags --libs glgemm-headless glgemm-verify glgemm-weights OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 separate_arguments(compiler_flags UNIX_COMMAND "${FLAGS}")
 run("${CXX}" -std=c++20 ${compiler_flags} "${CMAKE_CURRENT_LIST_DIR}/main.cpp" -o "${WORK}/build/consumer_pc" ${flags}

@@ -12,7 +12,7 @@ cmake -S "$source" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_BUILD_TOOLS=OFF
   exit 1
 }
 cmake --build "$build" --parallel "$(nproc)"
-for library in "$build"/libglgemm{,_headless,_verify}.so; do  # the BLAS has a test of its own
+for library in "$build"/libglgemm{,_headless,_verify,_weights}.so; do  # the BLAS has a test of its own
   foreign=$(nm -D --defined-only "$library" | cut -d' ' -f3 | grep -vE '^(glgemm_|_ZNK?6glgemm|_ZT[ISV]N6glgemm)' || true)
   [ -z "$foreign" ] || {
     echo "FAILED: $library exports what is not glgemm's: $(head -n 5 <<<"$foreign")"

@@ -2,7 +2,7 @@
 """Checks that everything lies in its room: check_rooms.py [ROOT]
 
 - Includes of src/ point downwards only. A room is a folder of src/. It may include headers of the rooms below it in `rooms`, and its own,
-  which are named with the room: "gl/buffer.hpp". distributed, headless and verify are libraries of their own: nothing but the C interface
+  which are named with the room: "gl/buffer.hpp". distributed, headless, verify and weights are libraries of their own: nothing but the C interface
   may include them, and they may include base alone as well. python and blas lie over the public headers: they may include base alone.
 - In include/, src/ and tools/, headers of POSIX and of Windows, and words of GCC's, are found, each outside an #if that asks for the
   compiler or the system; but not in the rooms that are for them.
@@ -15,8 +15,8 @@ import os
 import re
 import sys
 
-rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "engine", "gl", "plan", "kernels", "base"]  # from top to bottom
-apart = {"distributed", "headless", "verify"}  # libraries of their own
+rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "weights", "engine", "gl", "plan", "kernels", "base"]  # from top to bottom
+apart = {"distributed", "headless", "verify", "weights"}  # libraries of their own
 over_public = {"python", "blas"}  # optional components
 
 headers = re.compile(

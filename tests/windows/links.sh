@@ -17,7 +17,7 @@ mkdir -p "$build"
   cat "$build.log"
   exit 1
 }
-cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless # glgemm::verify would take as long again
+cmake --build "$build" --parallel "$(nproc)" --target glgemm_headless glgemm_weights # glgemm::verify would take as long again
 
 failed=0
 # No name of glgemm::verify may be marked as another library's, or it would be taken from there.
@@ -25,9 +25,13 @@ failed=0
   echo "FAILED: glgemm::verify marks what it exports by GLGEMM_VERIFY_EXPORT"
   failed=1
 }
+! grep -nw GLGEMM_EXPORT "$source"/src/weights/* "$source"/include/glgemm/quantize.hpp || {
+  echo "FAILED: glgemm::weights marks what it exports by GLGEMM_WEIGHTS_EXPORT"
+  failed=1
+}
 
 # What a DLL exports is glgemm's own.
-for library in libglgemm libglgemm_headless; do
+for library in libglgemm libglgemm_headless libglgemm_weights; do
   names=$(x86_64-w64-mingw32-nm --defined-only --extern-only "$build/$library.dll.a" | awk '$2 == "T" && $3 !~ /^[.]/ {print $3}')
   [ "$(wc -l <<<"$names")" -gt 5 ] || {
     echo "FAILED: $library.dll exports next to nothing: $names"
@@ -63,7 +67,7 @@ for header in "$source"/include/glgemm/*.h*; do
   esac
 done >"$build/headers.cpp"
 printf '#include <memory>\n#include <vector>\nstruct __declspec(dllexport) X { std::vector<std::unique_ptr<int>> v; };\n' >"$build/planted.cpp"
-for marks in -DGLGEMM_STATIC -DGLGEMM_NOT_BUILDING "-DGLGEMM_BUILDING -DGLGEMM_BUILDING_HEADLESS -DGLGEMM_BUILDING_VERIFY"; do
+for marks in -DGLGEMM_STATIC -DGLGEMM_NOT_BUILDING "-DGLGEMM_BUILDING -DGLGEMM_BUILDING_HEADLESS -DGLGEMM_BUILDING_VERIFY -DGLGEMM_BUILDING_WEIGHTS"; do
   "${visual[@]}" $marks "$build/headers.cpp" || {
     echo "FAILED: the public headers by Visual C++'s rules, with $marks"
     failed=1

@@ -62,7 +62,7 @@ echo "==== the tool"
 echo "==== the DLLs"
 if "$tests/windows/links.sh" "$work/shared" && cmake --build "$work/shared" --parallel "$(nproc)" --target glgemm_verify; then
   x86_64-w64-mingw32-g++-posix -std=c++20 -include windows.h -I include -I "$work/shared/generated/include" "$tests/consumer/main.cpp" \
-    -o "$work/shared/consumer.exe" -L "$work/shared" -lglgemm_verify -lglgemm_headless -lglgemm || failed=1
+    -o "$work/shared/consumer.exe" -L "$work/shared" -lglgemm_verify -lglgemm_weights -lglgemm_headless -lglgemm || failed=1
   compiler=$(dirname "$(x86_64-w64-mingw32-g++-posix -print-file-name=libstdc++-6.dll)")
   export WINEPATH="$work/shared/bin;$work/shared;$compiler;/usr/x86_64-w64-mingw32/lib"
   for program in errors consumer_c consumer; do
