@@ -39,9 +39,12 @@ float reciprocal(float scale) {
   return std::isfinite(result) ? result : 0.0F;
 }
 
-/// The first of the elements of the greatest magnitude.
+/// The first of the elements of the greatest magnitude; 0 where none is greater.
 float extreme(Group x) {
-  return *std::max_element(x.begin(), x.end(), [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  float result = 0;
+  for (const float each : x)
+    if (std::fabs(each) > std::fabs(result)) result = each;
+  return result;
 }
 
 int truncated(float x, int greatest) {
@@ -173,7 +176,7 @@ void quantize_together(Group x, const Quantization& quantization, std::byte* cod
       if (std::is_unsigned_v<T>)
         for (const float each : x)
           if (each < 0) refuse("{} is negative, which codes of u8 without a zero cannot be", each);
-      const float scale = store_scale(scale_at, quantization.scales, x.empty() ? 0.0F : std::fabs(extreme(x)) / greatest_code);
+      const float scale = store_scale(scale_at, quantization.scales, std::fabs(extreme(x)) / greatest_code);
       for (const float each : x) {
         const float quotient = reciprocal(scale) == 0 ? 0.0F : std::clamp(each / scale, -greatest_code, greatest_code);
         *codes++ = std::bit_cast<std::byte>(
