@@ -1,8 +1,9 @@
-// Makes quantised matrices on the host: from floats. Any thread. Link glgemm::weights.
+// Makes quantised matrices on the host, from floats and from the arrays of GPTQ and AWQ. Any thread. Link glgemm::weights.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <glgemm/export.hpp>
@@ -26,9 +27,9 @@ struct QuantizedArrays {
 /// Quantises a row-major matrix without gaps. Where a row ends within a block, the block is that of the row with zeros behind it.
 ///
 ///   q8_0, q4_0, q4_1, q5_0, q5_1, mxfp4
-///          the bits of ggml's reference quantisers (quantize_row_*_ref of ggml 0.27), where those are defined
-///   nbits  as onnxruntime does for MatMulNBits (BlockwiseQuantizer of its q4_dq.cpp). With h = 2^(bits - 1), x the group's
-///   number of
+///          the bits of ggml's reference quantisers, quantize_row_*_ref of ggml 0.27
+///   nbits  the bits of onnxruntime's quantiser for MatMulNBits (q4_dq.cpp of onnxruntime 1.23). With h = 2^(bits - 1), x the
+///   group's number of
 ///          greatest magnitude, and scales rounded to their type: scale = -x / h, code = clamp(round(x / scale) + h). With zeros:
 ///          scale = (max - min) / (2 h - 1), zero = round(-min / scale), where max >= 0 >= min
 ///   per_row, per_tensor
@@ -40,5 +41,37 @@ struct QuantizedArrays {
 ///                                beyond the range of its type; a negative number for codes of u8
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays quantize(const Quantization& quantization, std::int64_t rows, std::int64_t columns,
                                                const float* x);
+
+/// A layer's weight W of k x n, packed as files of GPTQ and AWQ have it: little-endian, and perhaps misaligned. Each word of 32
+/// bits has 32 / bits codes, the first in the lowest bits. Element (i, j) of W is (code(i, j) - zero(i / group, j)) * scale(i /
+/// group, j).
+struct PackedLayer {
+  std::int64_t k = 0;
+  std::int64_t n = 0;
+  std::int64_t group = 0;  ///< how many codes along k share a scale; it divides k
+  std::span<const std::byte> qweight{};
+  std::span<const std::byte> qzeros{};
+  std::span<const std::byte> scales{};  ///< k / group x n
+  std::span<const std::byte> g_idx{};   ///< empty, or 32 bits for each of k: its group, which must be i / group
+  Type scales_type = Type::f16;
+};
+
+/// What GPTQ's files store of a zero: GPTQModel's checkpoint_format says "gptq" or "gptq_v2".
+enum class GptqZeros {
+  less_one,  ///< the zero less 1, and the greatest code for 0: "gptq", or no such entry
+  themselves
+};
+
+/// The transpose of a layer's weight, n x k, as nbits with zeros, so that it is the A of a product. Codes and scales are the
+/// same. Where the group is no power of two, the greatest one that divides it is the group of the result.
+///
+/// GPTQ packs codes along k, and zeros along n: qweight is k * bits / 32 x n words, qzeros k / group x n * bits / 32.
+/// AWQ packs both along n, in 4 bits: qweight is k x n / 8 words, qzeros k / group x n / 8. Nibble i of a word is column
+/// (0, 2, 4, 6, 1, 3, 5, 7)[i] of its eight.
+/// @throws std::invalid_argument  an array is too short; sizes that no words hold; a group that is no multiple of 16; a g_idx
+/// that
+///                                permutes k
+GLGEMM_WEIGHTS_EXPORT QuantizedArrays from_gptq(const PackedLayer& layer, int bits = 4, GptqZeros zeros = GptqZeros::less_one);
+GLGEMM_WEIGHTS_EXPORT QuantizedArrays from_awq(const PackedLayer& layer);
 
 }  // namespace glgemm

@@ -145,11 +145,12 @@ QuantizeBlock quantizer_of(Format format) {
 /// A group of nbits: codes from `codes` on, its scale, and its zero, which is returned.
 int quantize_group(Group x, const Quantization& quantization, std::byte* codes, std::byte* scale_at) {
   const int greatest_code = (1 << quantization.bits) - 1, middle = 1 << (quantization.bits - 1);
-  const float least = std::min(0.0F, *std::min_element(x.begin(), x.end())),
-              greatest = std::max(0.0F, *std::max_element(x.begin(), x.end()));
-  float scale = -(greatest > -least ? greatest : least) / static_cast<float>(middle);
+  float least = *std::min_element(x.begin(), x.end()), greatest = *std::max_element(x.begin(), x.end());
+  float scale = -(std::fabs(greatest) > std::fabs(least) ? greatest : least) / static_cast<float>(middle);
   int zero = middle;
   if (quantization.zeros) {
+    least = std::min(least, 0.0F);
+    greatest = std::max(greatest, 0.0F);
     scale = (greatest - least) / static_cast<float>(greatest_code);
     zero = scale > 0 ? static_cast<int>(std::clamp(std::round(-least / scale), 0.0F, static_cast<float>(greatest_code))) : 0;
   }
