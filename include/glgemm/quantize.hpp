@@ -28,23 +28,21 @@ struct QuantizedArrays {
 ///
 ///   q8_0, q4_0, q4_1, q5_0, q5_1, mxfp4
 ///          the bits of ggml's reference quantisers, quantize_row_*_ref of ggml 0.27
-///   nbits  the bits of onnxruntime's quantiser for MatMulNBits (q4_dq.cpp of onnxruntime 1.23). With h = 2^(bits - 1), x the
-///   group's number of
-///          greatest magnitude, and scales rounded to their type: scale = -x / h, code = clamp(round(x / scale) + h). With zeros:
-///          scale = (max - min) / (2 h - 1), zero = round(-min / scale), where max >= 0 >= min
+///   nbits  the bits of onnxruntime's quantiser for MatMulNBits, in q4_dq.cpp of onnxruntime 1.23. Without zeros, let x be the
+///          number of the greatest magnitude and h = 2^(bits - 1): scale = -x / h. With zeros, let max >= 0 >= min:
+///          scale = (max - min) / (2 h - 1), zero = round(-min / scale). Then code = clamp(round(x / scale) + zero)
 ///   per_row, per_tensor
 ///          as ONNX's QuantizeLinear: scale = max |x| / (the greatest code), code = x / scale, rounded to nearest even
 ///
-/// Where a scale is so small that its reciprocal is infinite, all codes of its group mean zero.
+/// Scales are first rounded to their type. Where the reciprocal of one is infinite, its codes stand for zeros.
 /// @throws std::invalid_argument  q4_k, q5_k and q6_k, for which there is no quantiser here; a number that is infinite or NaN; a
-/// scale
-///                                beyond the range of its type; a negative number for codes of u8
+///                                scale beyond the range of its type; a negative number for codes of u8
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays quantize(const Quantization& quantization, std::int64_t rows, std::int64_t columns,
                                                const float* x);
 
 /// A layer's weight W of k x n, packed as files of GPTQ and AWQ have it: little-endian, and perhaps misaligned. Each word of 32
-/// bits has 32 / bits codes, the first in the lowest bits. Element (i, j) of W is (code(i, j) - zero(i / group, j)) * scale(i /
-/// group, j).
+/// bits has 32 / bits codes, the first in the lowest bits. Element i, j of W is (code - zero) * scale, with the code i, j, and
+/// with the zero and scale i / group, j.
 struct PackedLayer {
   std::int64_t k = 0;
   std::int64_t n = 0;
@@ -52,7 +50,7 @@ struct PackedLayer {
   std::span<const std::byte> qweight{};
   std::span<const std::byte> qzeros{};
   std::span<const std::byte> scales{};  ///< k / group x n
-  std::span<const std::byte> g_idx{};   ///< empty, or 32 bits for each of k: its group, which must be i / group
+  std::span<const std::byte> g_idx{};   ///< empty, or k numbers of 32 bits, each the group of its i: i / group
   Type scales_type = Type::f16;
 };
 
@@ -62,15 +60,14 @@ enum class GptqZeros {
   themselves
 };
 
-/// The transpose of a layer's weight, n x k, as nbits with zeros, so that it is the A of a product. Codes and scales are the
-/// same. Where the group is no power of two, the greatest one that divides it is the group of the result.
+/// The transpose of a layer's weight, n x k, as nbits with zeros: the A of a product. Codes and scales stay the same. Where the
+/// group is no power of two, the result has groups of the greatest one that divides it.
 ///
 /// GPTQ packs codes along k, and zeros along n: qweight is k * bits / 32 x n words, qzeros k / group x n * bits / 32.
 /// AWQ packs both along n, in 4 bits: qweight is k x n / 8 words, qzeros k / group x n / 8. Nibble i of a word is column
 /// (0, 2, 4, 6, 1, 3, 5, 7)[i] of its eight.
-/// @throws std::invalid_argument  an array is too short; sizes that no words hold; a group that is no multiple of 16; a g_idx
-/// that
-///                                permutes k
+/// @throws std::invalid_argument  an array is too short; sizes that words do not hold; a group that is no multiple of 16; a g_idx
+///                                that permutes k
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays from_gptq(const PackedLayer& layer, int bits = 4, GptqZeros zeros = GptqZeros::less_one);
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays from_awq(const PackedLayer& layer);
 

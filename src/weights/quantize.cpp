@@ -64,10 +64,9 @@ void store_code(std::byte* low, int k, int code, std::byte* high = nullptr) {
 // ---- ggml's formats: a block of zeros in, with the codes and scales of 32 numbers out
 
 void quantize_q8_0(Group x, std::byte* block) {
-  const float scale = std::fabs(extreme(x)) / 127;
+  const float scale = std::fabs(extreme(x)) / 127, factor = reciprocal(scale);
   store_scale(block, Type::f16, scale);
-  for (std::size_t k = 0; k < x.size(); ++k)
-    block[2 + k] = static_cast<std::byte>(static_cast<int>(std::round(x[k] * reciprocal(scale))));
+  for (std::size_t k = 0; k < x.size(); ++k) block[2 + k] = static_cast<std::byte>(static_cast<int>(std::round(x[k] * factor)));
 }
 
 /// Codes about a zero in the middle.
@@ -104,19 +103,19 @@ void quantize_q5_1(Group x, std::byte* block) {
 }
 
 void quantize_mxfp4(Group x, std::byte* block) {
-  constexpr float e2m1[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+  float values[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6};
   const float greatest = std::fabs(extreme(x));
   // The logarithm is rounded to a float: below a power of two it may be that power's.
   const float exponent = greatest > 0 ? std::floor(static_cast<float>(std::log2(static_cast<double>(greatest)))) : -125;
   const int stored = std::max(0, static_cast<int>(exponent) - 2 + 127);
   block[0] = static_cast<std::byte>(stored);
+  for (float& value : values) value = std::ldexp(value, stored - 127);
   for (int k = 0; k < 32; ++k) {
-    const auto distance = [&](float value) {
-      return std::fabs(std::ldexp(value, stored - 127) - x[static_cast<std::size_t>(k)]);
-    };
-    const auto nearest =
-        std::min_element(std::begin(e2m1), std::end(e2m1), [&](float a, float b) { return distance(a) < distance(b); });
-    store_code(block + 1, k, static_cast<int>(nearest - std::begin(e2m1)));
+    int nearest = 0;  // the first of equals
+    const auto distance = [&](int code) { return std::fabs(values[code] - x[static_cast<std::size_t>(k)]); };
+    for (int code = 1; code < 16; ++code)
+      if (distance(code) < distance(nearest)) nearest = code;
+    store_code(block + 1, k, nearest);
   }
 }
 
