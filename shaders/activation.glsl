@@ -10,12 +10,13 @@ layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 // OpenGL ES has no suffix for literals that are doubles.
 #if TYPE == F64
 const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf, root_two = 1.4142135623730951lf;
-const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf;
+const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf, sixth = 0.16666666666666667lf;
 #else
 const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_half = 0.7071067811865476, root_two = 1.4142135623730951;
-const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
+const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715, sixth = 0.16666666666666667;
 #endif
 
+// Their numbers are those of include/glgemm/activation_table.h.
 #define RELU 1
 #define LEAKY_RELU 2
 #define GELU_ERF 3
@@ -23,6 +24,8 @@ const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715;
 #define SIGMOID 5
 #define TANH 6
 #define CLAMP 7
+#define SILU 8
+#define HARD_SWISH 9
 
 #if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
@@ -83,6 +86,13 @@ bool is_nan(ACC x) {
 #endif
 }
 
+// GLSL's division is not rounded alike on all drivers: a sixth is a number. 6 times it is rounded to 1, so that x above 3 stays x.
+ACC hard_swish(ACC x) {
+  ACC bounded = max(x, ACC(-3.0));  // -infinity times 0 would be NaN
+  PRECISE ACC upper = bounded + ACC(3.0), part = min(upper, ACC(6.0)) * sixth;
+  return multiply(bounded, part);
+}
+
 ACC activate(ACC x) {
   if (is_nan(x)) return x;
 #if PRECISION == 1
@@ -92,6 +102,7 @@ ACC activate(ACC x) {
     case RELU: return is_negative ? ACC(0.0) : x;
     case LEAKY_RELU: return is_negative ? multiply(act_low, x) : x;
     case CLAMP: return is_low ? act_low : is_high ? act_high : x;
+    case HARD_SWISH: return hard_swish(x);
   }
   return x;
 #else
@@ -99,21 +110,26 @@ ACC activate(ACC x) {
     case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
     case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
     case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
+    case HARD_SWISH: return hard_swish(x);
     case GELU_ERF:
     case GELU_TANH:
     case SIGMOID:
-    case TANH: break;
+    case TANH:
+    case SILU: break;
     default: return x;
   }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
+  // Below -1000 they are at their limits. -infinity times 0, or divided by infinity, would be NaN.
+  x = max(x, ACC(-1000.0));
   // A driver that emulates doubles takes each apart once, and keeps the parts until its last use. So few doubles are used both before a
   // loop and after it: half of x is used after, and z is made again.
   ACC half_x = ACC(0.5) * x;
   ACC z = abs(x) * root_half;
   ACC y = activation == GELU_TANH ? root_two_by_pi * (x + gelu_cubic * x * x * x) : x;
-  ACC e = exponential(activation == GELU_ERF ? -(z * z) : activation == SIGMOID ? -x : ACC(-2.0) * abs(y));
-  if (activation == SIGMOID) return ACC(1.0) / (ACC(1.0) + e);
+  bool is_logistic = activation == SIGMOID || activation == SILU;
+  ACC e = exponential(activation == GELU_ERF ? -(z * z) : is_logistic ? -x : ACC(-2.0) * abs(y));
+  if (is_logistic) return (activation == SILU ? x : ACC(1.0)) / (ACC(1.0) + e);
   if (activation == GELU_ERF) {
     ACC tail = erfc_positive(abs(half_x) * root_two, e);
     return half_x * (half_x < ACC(0.0) ? tail : ACC(2.0) - tail);

@@ -64,22 +64,19 @@ struct Batch {
 
 /// A function that is applied to each element of C before it is stored.
 ///
-/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
-/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x); tanh(x);
-/// clamp(x) = min(max(x, low), high). NaN stays NaN. The results are accurate to a few units in the last place of the
-/// accumulator's type, relative to max(1, |x|). For real floating-point types alone.
+/// There is one for each row of activation_table.h, which has the formulas. NaN stays NaN. Infinities become the limits of the
+/// formulas: gelu_erf, gelu_tanh, silu and hard_swish of -infinity are 0. The results are accurate to a few units in the last
+/// place of the accumulator's type, relative to max(1, |x|). For real floating-point types alone.
 class Activation {
  public:
   /// None: x stays x.
   constexpr Activation() noexcept = default;
-  static constexpr Activation relu() noexcept { return Activation(ActivationKind::relu); }
   static constexpr Activation leaky_relu(double slope) noexcept { return {ActivationKind::leaky_relu, slope}; }
-  static constexpr Activation gelu_erf() noexcept { return Activation(ActivationKind::gelu_erf); }
-  static constexpr Activation gelu_tanh() noexcept { return Activation(ActivationKind::gelu_tanh); }
-  static constexpr Activation sigmoid() noexcept { return Activation(ActivationKind::sigmoid); }
-  static constexpr Activation tanh() noexcept { return Activation(ActivationKind::tanh); }
   /// @throws std::invalid_argument  low is more than high, or one of them is NaN; the message has both
   GLGEMM_EXPORT static Activation clamp(double low, double high);
+  /// Any of them, from as many parameters as its row has.
+  /// @throws std::invalid_argument  there are more or fewer; or as clamp
+  GLGEMM_EXPORT static Activation of(ActivationKind kind, std::span<const double> parameters = {});
 
   constexpr ActivationKind kind() const noexcept { return kind_; }
   /// clamp's lower end, or leaky_relu's slope for x < 0; 0 for the others.
@@ -87,6 +84,20 @@ class Activation {
   /// clamp's upper end; 0 for the others.
   constexpr double high() const noexcept { return high_; }
   friend constexpr bool operator==(const Activation&, const Activation&) noexcept = default;
+
+  // Those without parameters: Activation::relu(), Activation::gelu_erf(), Activation::silu() and so on.
+#define GLGEMM_MAKE_0(name)                     \
+  static constexpr Activation name() noexcept { \
+    return Activation(ActivationKind::name);    \
+  }
+#define GLGEMM_MAKE_1(name)
+#define GLGEMM_MAKE_2(name)
+#define GLGEMM_ROW(name, NAME, number, count, ...) GLGEMM_MAKE_##count(name)
+  GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+#undef GLGEMM_MAKE_0
+#undef GLGEMM_MAKE_1
+#undef GLGEMM_MAKE_2
 
  private:
   constexpr explicit Activation(ActivationKind kind) noexcept : kind_(kind) {}

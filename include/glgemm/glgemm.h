@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <glgemm/activation_table.h>
 #include <glgemm/type_table.h>
 #include <glgemm/export.hpp>
 
@@ -93,18 +94,12 @@ enum {
   GLGEMM_PRECISION_EXTENDED = 2,
   GLGEMM_PRECISION_REPRODUCIBLE = 3
 };
-/// relu(x) = max(x, 0); leaky_relu(x) = x for x >= 0, slope x else; gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2;
-/// gelu_tanh(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; sigmoid(x) = 1 / (1 + e^-x);
-/// clamp(x) = min(max(x, low), high).
+/// Functions of an element of C: GLGEMM_ACTIVATION_NONE, GLGEMM_ACTIVATION_RELU and so on, one for each row of
+/// activation_table.h, which has their formulas.
 enum {
-  GLGEMM_ACTIVATION_NONE = 0,
-  GLGEMM_ACTIVATION_RELU = 1,
-  GLGEMM_ACTIVATION_LEAKY_RELU = 2,
-  GLGEMM_ACTIVATION_GELU_ERF = 3,
-  GLGEMM_ACTIVATION_GELU_TANH = 4,
-  GLGEMM_ACTIVATION_SIGMOID = 5,
-  GLGEMM_ACTIVATION_TANH = 6,
-  GLGEMM_ACTIVATION_CLAMP = 7
+#define GLGEMM_ROW(name, NAME, number, ...) GLGEMM_ACTIVATION_##NAME = number,
+  GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
 };
 
 /// alpha or beta: a value of the product's accumulator type. For real types im is 0; for integer types re is an integer in range.
@@ -173,16 +168,21 @@ GLGEMM_EXPORT glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t o
 /// parameters: a product refuses an activation that lacks some. All zeros: none. This struct does not grow.
 typedef struct glgemm_activation {
   int32_t kind;             ///< GLGEMM_ACTIVATION_NONE, ...
-  int32_t parameter_count;  ///< 1 for leaky_relu, 2 for clamp, else 0
+  int32_t parameter_count;  ///< of its row in activation_table.h
   double parameters[2];     ///< leaky_relu: the slope; clamp: low and high
 } glgemm_activation;
 
-GLGEMM_EXPORT glgemm_activation glgemm_activation_relu(void);
+// Those without parameters: glgemm_activation_relu(), glgemm_activation_gelu_erf(), glgemm_activation_silu() and so on.
+#define GLGEMM_MAKE_0(name) GLGEMM_EXPORT glgemm_activation glgemm_activation_##name(void);
+#define GLGEMM_MAKE_1(name)
+#define GLGEMM_MAKE_2(name)
+#define GLGEMM_ROW(name, NAME, number, count, ...) GLGEMM_MAKE_##count(name)
+GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+#undef GLGEMM_MAKE_0
+#undef GLGEMM_MAKE_1
+#undef GLGEMM_MAKE_2
 GLGEMM_EXPORT glgemm_activation glgemm_activation_leaky_relu(double slope);
-GLGEMM_EXPORT glgemm_activation glgemm_activation_gelu_erf(void);
-GLGEMM_EXPORT glgemm_activation glgemm_activation_gelu_tanh(void);
-GLGEMM_EXPORT glgemm_activation glgemm_activation_sigmoid(void);
-GLGEMM_EXPORT glgemm_activation glgemm_activation_tanh(void);
 /// A product refuses a low that is more than high, and NaN.
 GLGEMM_EXPORT glgemm_activation glgemm_activation_clamp(double low, double high);
 

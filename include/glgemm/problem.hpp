@@ -1,8 +1,12 @@
 // What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include <glgemm/activation_table.h>
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/types.hpp>
@@ -37,8 +41,31 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// What happens to the sum after beta C, see Problem. An activation's parameters are no part of a plan: they are Activation's.
-enum class ActivationKind { none, relu, leaky_relu, gelu_erf, gelu_tanh, sigmoid, tanh, clamp };
+/// What happens to the sum after beta C, see Problem: none, relu and so on, one enumerator for each row of activation_table.h,
+/// which has their formulas. An activation's parameters are no part of a plan: they are Activation's.
+enum class ActivationKind {
+#define GLGEMM_ROW(name, NAME, number, ...) name = number,
+  GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+
+/// A row of the table.
+struct ActivationInfo {
+  ActivationKind kind;
+  std::string_view name;  ///< "relu"
+  std::size_t parameter_count;
+  std::string_view parameters;  ///< "low, high": their names
+  bool is_reproducible;         ///< whether its bits are the same on all drivers
+};
+/// All activations, in the order of their numbers; the first is none.
+inline constexpr auto activation_table = std::to_array<ActivationInfo>({
+#define GLGEMM_ROW(name, NAME, number, count, parameters, bits) {ActivationKind::name, #name, count, parameters, bits},
+    GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+});
+constexpr const ActivationInfo& info(ActivationKind kind) noexcept {
+  return activation_table[static_cast<std::size_t>(kind)];
+}
 
 /// A bias has one element for each row of C or for each column of C.
 enum class Bias { none, for_each_row, for_each_column };

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 
 #include <glgemm/error.hpp>
-
-#include "base/activation.hpp"
 
 namespace glgemm::c_api {
 
@@ -24,28 +23,20 @@ static_assert(static_cast<int>(Precision::fast) == GLGEMM_PRECISION_FAST &&
               static_cast<int>(Precision::standard) == GLGEMM_PRECISION_STANDARD &&
               static_cast<int>(Precision::extended) == GLGEMM_PRECISION_EXTENDED &&
               static_cast<int>(Precision::reproducible) == GLGEMM_PRECISION_REPRODUCIBLE);
-static_assert(static_cast<int>(ActivationKind::none) == GLGEMM_ACTIVATION_NONE &&
-              static_cast<int>(ActivationKind::relu) == GLGEMM_ACTIVATION_RELU &&
-              static_cast<int>(ActivationKind::leaky_relu) == GLGEMM_ACTIVATION_LEAKY_RELU &&
-              static_cast<int>(ActivationKind::gelu_erf) == GLGEMM_ACTIVATION_GELU_ERF &&
-              static_cast<int>(ActivationKind::gelu_tanh) == GLGEMM_ACTIVATION_GELU_TANH &&
-              static_cast<int>(ActivationKind::sigmoid) == GLGEMM_ACTIVATION_SIGMOID &&
-              static_cast<int>(ActivationKind::tanh) == GLGEMM_ACTIVATION_TANH &&
-              static_cast<int>(ActivationKind::clamp) == GLGEMM_ACTIVATION_CLAMP);
 
 Scalar to_scalar(const glgemm_scalar& scalar) {
   return std::complex<double>(scalar.re, scalar.im);
 }
 
 Activation to_activation(const Arguments& in, const glgemm_activation& given) {
-  const ActivationKind kind = in.enumerator(given.kind, ActivationKind::clamp, "activation.kind");
-  const int count = kind == ActivationKind::clamp ? 2 : kind == ActivationKind::leaky_relu ? 1 : 0;
-  if (given.parameter_count != count)
+  const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, "activation.kind");
+  const std::size_t count = info(kind).parameter_count;
+  if (given.parameter_count != static_cast<std::int32_t>(count))
     in.refuse(
         fmt::format("activation.kind is {}, which has {} parameters, and activation.parameter_count is {}: make it by "
                     "glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...",
                     given.kind, count, given.parameter_count));
-  return activation_of(kind, given.parameters[0], given.parameters[1]);
+  return Activation::of(kind, std::span(given.parameters, count));
 }
 
 Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {

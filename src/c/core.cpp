@@ -156,23 +156,20 @@ glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t offset_bytes) {
   return {GLGEMM_BIAS_FOR_EACH_COLUMN, buffer, offset_bytes};
 }
 
-glgemm_activation glgemm_activation_relu() {
-  return {GLGEMM_ACTIVATION_RELU, 0, {}};
-}
+#define GLGEMM_MAKE_0(name, NAME)                \
+  glgemm_activation glgemm_activation_##name() { \
+    return {GLGEMM_ACTIVATION_##NAME, 0, {}};    \
+  }
+#define GLGEMM_MAKE_1(name, NAME)
+#define GLGEMM_MAKE_2(name, NAME)
+#define GLGEMM_ROW(name, NAME, number, count, ...) GLGEMM_MAKE_##count(name, NAME)
+GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+#undef GLGEMM_MAKE_0
+#undef GLGEMM_MAKE_1
+#undef GLGEMM_MAKE_2
 glgemm_activation glgemm_activation_leaky_relu(double slope) {
   return {GLGEMM_ACTIVATION_LEAKY_RELU, 1, {slope, 0}};
-}
-glgemm_activation glgemm_activation_gelu_erf() {
-  return {GLGEMM_ACTIVATION_GELU_ERF, 0, {}};
-}
-glgemm_activation glgemm_activation_gelu_tanh() {
-  return {GLGEMM_ACTIVATION_GELU_TANH, 0, {}};
-}
-glgemm_activation glgemm_activation_sigmoid() {
-  return {GLGEMM_ACTIVATION_SIGMOID, 0, {}};
-}
-glgemm_activation glgemm_activation_tanh() {
-  return {GLGEMM_ACTIVATION_TANH, 0, {}};
 }
 glgemm_activation glgemm_activation_clamp(double low, double high) {
   return {GLGEMM_ACTIVATION_CLAMP, 2, {low, high}};

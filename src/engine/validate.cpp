@@ -253,11 +253,6 @@ void check_c_apart(const Gemm& product, std::span<const Part> parts) {
 
 }  // namespace
 
-Activation Activation::clamp(double low, double high) {
-  if (!(low <= high)) throw std::invalid_argument(fmt::format("Activation::clamp: from {:f} to {:f} lies no number", low, high));
-  return {ActivationKind::clamp, low, high};
-}
-
 std::int64_t stride_of(const Batch& batch, Role role) {
   return of_role(role, batch.stride_a, batch.stride_b, batch.stride_c, batch.stride_d);
 }

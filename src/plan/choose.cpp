@@ -2,7 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -62,9 +63,13 @@ void check_precision(const Problem& problem, const Limits& limits, Precision pre
   if (precision == Precision::extended && accumulator(problem.type) != Type::f32)
     throw Unsupported(
         fmt::format("{} products are summed from floats of 32 bits and fewer, and this is {}", who, to_string(problem.type)));
-  constexpr std::array exact{ActivationKind::none, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::clamp};
-  if (precision == Precision::reproducible && std::find(exact.begin(), exact.end(), problem.activation) == exact.end())
-    throw Unsupported(who + " products have no activation but relu, leaky relu and clamp: drivers' exponentials differ");
+  if (precision == Precision::reproducible && !info(problem.activation).is_reproducible) {
+    std::vector<ActivationInfo> known;
+    std::copy_if(activation_table.begin(), activation_table.end(), std::back_inserter(known),
+                 std::mem_fn(&ActivationInfo::is_reproducible));
+    throw Unsupported(fmt::format("{} products have no {}, since drivers' exponentials differ; activations that they have: {}",
+                                  who, info(problem.activation).name, names_of(known, &ActivationInfo::name)));
+  }
 }
 
 /// A multiply-add of doubles is faster than what it takes to keep two floats.

@@ -12,6 +12,7 @@
 #include <glgemm/job.hpp>
 #include <glgemm/plan.hpp>
 
+#include "base/text.hpp"
 #include "python/dtype.hpp"
 
 namespace glgemm::python {
@@ -346,11 +347,12 @@ namespace {
 
 Activation activation_of(const std::string& who, const py::object& given) {
   if (given.is_none()) return {};
+  const auto known = std::span(activation_table).subspan(1);  // without none, which is None
   const auto message = [&] {
-    return fmt::format(
-        "{}: the activation is {} and must be 'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', "
-        "slope) or ('clamp', low, high)",
-        who, repr(given));
+    const auto as_python = [](const ActivationInfo& row) {
+      return row.parameters.empty() ? fmt::format("'{}'", row.name) : fmt::format("('{}', {})", row.name, row.parameters);
+    };
+    return fmt::format("{}: the activation is {} and must be one of {}", who, repr(given), names_of(known, as_python));
   };
   std::string name;
   std::vector<double> numbers;
@@ -363,15 +365,8 @@ Activation activation_of(const std::string& who, const py::object& given) {
   } catch (const py::cast_error&) {  // what pybind11 says names nothing
     throw py::type_error(message());
   }
-  if (numbers.empty()) {
-    if (name == "relu") return Activation::relu();
-    if (name == "gelu_erf") return Activation::gelu_erf();
-    if (name == "gelu_tanh") return Activation::gelu_tanh();
-    if (name == "sigmoid") return Activation::sigmoid();
-    if (name == "tanh") return Activation::tanh();
-  }
-  if (numbers.size() == 1 && name == "leaky_relu") return Activation::leaky_relu(numbers[0]);
-  if (numbers.size() == 2 && name == "clamp") return Activation::clamp(numbers[0], numbers[1]);
+  for (const ActivationInfo& row : known)
+    if (row.name == name && row.parameter_count == numbers.size()) return Activation::of(row.kind, numbers);
   throw std::invalid_argument(message());
 }
 

@@ -341,7 +341,7 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   check_epilogue([](glgemm_epilogue& e) { e.bias.kind = GLGEMM_BIAS_FOR_EACH_ROW; }, "0 is not the name of a buffer object");
   check_epilogue([](glgemm_epilogue& e) { e.bias.buffer = 5; },
                  "bias.buffer is 5 and bias.offset_bytes is 0, but bias.kind is GLGEMM_BIAS_NONE");
-  check_epilogue([](glgemm_epilogue& e) { e.activation.kind = 8; }, "activation.kind is 8 and must be one of 0 to 7");
+  check_epilogue([](glgemm_epilogue& e) { e.activation.kind = 10; }, "activation.kind is 10 and must be one of 0 to 9");
   check_epilogue([](glgemm_epilogue& e) { e.activation.kind = GLGEMM_ACTIVATION_CLAMP; },
                  "activation.kind is 7, which has 2 parameters, and activation.parameter_count is 0: make it by");
   check_epilogue([](glgemm_epilogue& e) { e.activation.kind = GLGEMM_ACTIVATION_LEAKY_RELU, e.activation.parameters[0] = 0.5; },

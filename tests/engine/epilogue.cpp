@@ -41,6 +41,23 @@ TEST_CASE("activations have the parameters that they were made with") {
   CHECK(clamp.low() == -1);
   CHECK(clamp.high() == 6);
   CHECK_NOTHROW(Activation::clamp(2, 2));
+  CHECK(Activation::none() == Activation());
+  CHECK(Activation::silu().kind() == ActivationKind::silu);
+}
+
+TEST_CASE("an activation of a kind takes as many parameters as its row has") {
+  const double parameters[] = {-1, 6, 7};
+  CHECK(Activation::of(ActivationKind::hard_swish) == Activation::hard_swish());
+  CHECK(Activation::of(ActivationKind::leaky_relu, std::span(parameters, 1)) == Activation::leaky_relu(-1));
+  CHECK(Activation::of(ActivationKind::clamp, std::span(parameters, 2)) == Activation::clamp(-1, 6));
+  for (const ActivationInfo& row : activation_table) {
+    CHECK(&info(row.kind) == &row);
+    for (std::size_t count = 0; count <= 3; ++count)
+      if (count != row.parameter_count)
+        CHECK_THROWS_AS(Activation::of(row.kind, std::span(parameters, count)), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(Activation::of(ActivationKind::clamp, std::span(parameters, 1)),
+                       "Activation::of: clamp has 2 parameters, and 1 are given", std::invalid_argument);
 }
 
 TEST_CASE("a clamp between whose ends no number lies is refused") {

@@ -109,7 +109,7 @@ void check_sign_of_zero() {
   const DeviceMatrix a(engine, Matrix<T>{{T(2)}}), b(engine, Matrix<T>{{T(0), T(0)}}), c(engine, 1, 2, type_of<T>());
   for (const char* const name : kernels)
     for (const Activation& activation :
-         {Activation(), Activation::relu(), Activation::leaky_relu(0.5), Activation::clamp(0, 6)}) {
+         {Activation(), Activation::relu(), Activation::leaky_relu(0.5), Activation::clamp(0, 6), Activation::hard_swish()}) {
       engine.gemm({.alpha = -1, .a = a.view(), .b = b.view(), .c = c.view(), .epilogue = {.activation = activation}},
                   {.kernel = test::kernel_here(name), .precision = Precision::reproducible});
       CAPTURE(name);

@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
+#include "kernels/family.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
-#include "kernels/family.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;
@@ -72,6 +72,13 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
                  "act_low", "act_high", "panels_at", "parts", "sums_at"},
                 {at_x0, at_y0, at_z0, at_size, at_a, at_b, at_c, at_alpha, at_beta, at_flags, at_d, at_bias, at_activation,
                  at_low, at_high, at_panels, at_parts, at_sums}));
+  Numbers activations;
+#define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
+  GLGEMM_ACTIVATIONS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  for (const auto& [activation, number] : activations)
+    if (number != 0)
+      CHECK_MESSAGE(text.find(fmt::format("\n#define {} {}\n", activation, number)) != std::string::npos, activation);
   CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) ==
         numbers({"CONJUGATE_A", "CONJUGATE_B", "READ_C", "FIRST_K", "LAST_K", "ADD_D", "ADD_BIAS", "PACKS_B"},
                 {conjugate_a, conjugate_b, read_c, first_k, last_k, add_d, add_bias, packs_b}));

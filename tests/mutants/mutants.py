@@ -11,6 +11,7 @@ class Mutant:
     tests: tuple  # each as a command below tests/ of the build folder
 
 
+ACTIVATIONS = "../bin/glgemm_gl_tests -sf=*gl_activations*"
 PLANS = "../bin/glgemm_tests -sf=*plan/plan.cpp -aa=1"
 
 
@@ -32,6 +33,9 @@ BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,st
 
 MUTANTS = [
     # Shaders.
+    Mutant("silu and gelu of -infinity are NaN", "shaders/activation.glsl", "  x = max(x, ACC(-1000.0));\n", "", (ACTIVATIONS,)),
+    Mutant("hard_swish divides by 6", "shaders/activation.glsl", "min(upper, ACC(6.0)) * sixth", "min(upper, ACC(6.0)) / ACC(6.0)",
+           (ACTIVATIONS,)),
     Mutant("tiled drops the tail of k", "shaders/tiled.comp", "p0 < size.z;", "p0 + TILE <= size.z;", (TILED,)),
     Mutant("tiled stores one row too many", "shaders/tiled.comp", "if (row < size.x && column < size.y) finish",
            "if (row <= size.x && column < size.y) finish", (TILED,)),

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -350,6 +351,14 @@ def test_gemm():
         made = glgemm.gemm(1, on(a.T), on(b.T), op_a="T", op_b="T", bias=on(rows), activation=("clamp", -2, 3))
         assert np.array_equal(made, np.clip(a @ b + rows, -2, 3))
         assert np.array_equal(glgemm.gemm(1, on(a), on(b), activation=("leaky_relu", 0.5)), np.where(a @ b < 0, a @ b / 2, a @ b))
+    with pytest.raises(ValueError) as refused:
+        glgemm.gemm(1, a, b, activation="all")
+    known = re.findall(r"\('\w+', [^)]*\)|'\w+'", str(refused.value))[1:]
+    assert len(known) >= 9 and all(name in glgemm.gemm.__doc__ for name in known)
+    product = np.linspace(-9, 9, 99, dtype=np.float32)[:, None]
+    one = np.ones((1, 1), np.float32)
+    assert np.allclose(glgemm.gemm(1, product, one, activation="silu"), product / (1 + np.exp(-product)), rtol=0, atol=1e-5)
+    assert np.allclose(glgemm.gemm(1, product, one, activation="hard_swish"), product * np.clip(product + 3, 0, 6) / 6, rtol=0, atol=1e-5)
     into = c.copy()
     assert glgemm.gemm(1, a, b, 0, into) is into
     for columns in (c[:, ::2], np.asfortranarray(c)[:, :3], c[::-1, :3]):
@@ -387,6 +396,8 @@ def test_gemm_bad_input():
         (lambda: glgemm.gemm(1, a, a.T, residual=np.ones((3, 3), np.float32)), ValueError, "D is"),
         (lambda: glgemm.gemm(1, a, a.T, activation="sine"), ValueError, "activation"),
         (lambda: glgemm.gemm(1, a, a.T, activation=("clamp", 2, 1)), ValueError, "2"),
+        (lambda: glgemm.gemm(1, a, a.T, activation="leaky_relu"), ValueError, r"one of 'relu', \('leaky_relu', slope\), 'gelu_erf'"),
+        (lambda: glgemm.gemm(1, a, a.T, activation="none"), ValueError, "the activation is 'none'"),
         (lambda: glgemm.gemm(1j, a, a.T), ValueError, "alpha"),
         (lambda: glgemm.gemm("x", a, a.T), TypeError, "gemm: alpha is 'x' and must be a number"),
         (lambda: glgemm.matmul(a, a.T, precision=3), TypeError, "matmul: the precision is 3 and must be one of"),

@@ -44,8 +44,10 @@ bool flushes_subnormals(Type type) {
   return in_f64;
 }
 
-long double activation_value(const Activation& activation, long double x) {
-  const long double low = activation.low(), high = activation.high();
+template <class T>
+T activation_value(const Activation& activation, T x) {
+  const T low = static_cast<T>(activation.low()), high = static_cast<T>(activation.high());
+  const T least = std::max(x, T(-1000));  // the limits of gelu and silu are reached there; by their formulas -infinity gives NaN
   switch (activation.kind()) {
     case ActivationKind::none:
       return x;
@@ -54,18 +56,28 @@ long double activation_value(const Activation& activation, long double x) {
     case ActivationKind::leaky_relu:
       return x < 0 ? low * x : x;
     case ActivationKind::gelu_erf:
-      return x / 2 * std::erfc(-x / std::sqrt(2.0L));
+      return least / 2 * std::erfc(-least / std::sqrt(T(2)));
     case ActivationKind::gelu_tanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x)));
+      return least / 2 *
+             (1 + std::tanh(std::sqrt(2 / T(3.14159265358979323846L)) * (least + T(0.044715L) * least * least * least)));
     case ActivationKind::sigmoid:
       return 1 / (1 + std::exp(-x));
     case ActivationKind::tanh:
       return std::tanh(x);
     case ActivationKind::clamp:
       break;
+    case ActivationKind::silu:
+      return least / (1 + std::exp(-least));
+    case ActivationKind::hard_swish: {
+      const T bounded = std::max(x, T(-3));
+      return bounded * (std::min(bounded + 3, T(6)) * (T(1) / T(6)));
+    }
   }
   return x < low ? low : x > high ? high : x;
 }
+template float activation_value(const Activation&, float);
+template double activation_value(const Activation&, double);
+template long double activation_value(const Activation&, long double);
 
 namespace {
 
@@ -96,9 +108,18 @@ long double least_result(Type type) {
 
 /// How far an error in x may be carried.
 long double slope(const Activation& activation) {
-  const ActivationKind kind = activation.kind();
-  if (kind == ActivationKind::leaky_relu) return std::max(1.0L, std::abs(static_cast<long double>(activation.low())));
-  return kind == ActivationKind::gelu_erf || kind == ActivationKind::gelu_tanh ? 1.2L : 1.0L;
+  switch (activation.kind()) {
+    case ActivationKind::leaky_relu:
+      return std::max(1.0L, std::abs(static_cast<long double>(activation.low())));
+    case ActivationKind::gelu_erf:
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::silu:
+      return 1.2L;
+    case ActivationKind::hard_swish:
+      return 1.5L;
+    default:
+      return 1.0L;
+  }
 }
 
 /// op(X) of an item, as it was before the product.
@@ -212,12 +233,7 @@ class Reference {
           A value = c(i, j);
           if (x_.has_d) value = value + to_element<A>(d_(i, j));
           if (x_.bias_kind != Bias::none) value = value + to_element<A>(bias_of(i, j));
-          if constexpr (std::is_floating_point_v<A>) {
-            if (x_.activation.kind() == ActivationKind::leaky_relu)
-              value = value < 0 ? static_cast<A>(x_.activation.low()) * value : value;
-            else
-              value = static_cast<A>(activation_value(x_.activation, value));
-          }
+          if constexpr (std::is_floating_point_v<A>) value = activation_value(x_.activation, value);
           store(promised_.data() + static_cast<std::size_t>(i * x_.n + j) * size, x_.key.c_type, to_number<long double>(value));
         }
     });

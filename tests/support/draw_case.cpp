@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/activation.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
@@ -12,11 +11,6 @@
 
 namespace glgemm::test {
 namespace {
-
-bool has_exponential(ActivationKind kind) {
-  constexpr std::array none{ActivationKind::none, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::clamp};
-  return std::find(none.begin(), none.end(), kind) == none.end();
-}
 
 /// A precision that the program's products can have. (Some epilogues forbid it: see decide_precision().)
 Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& random) {
@@ -152,9 +146,10 @@ class Draw {
     }
     if (is_real()) {
       using Kind = ActivationKind;
-      const Kind kind =
-          x_.exact ? random_.pick({Kind::none, Kind::relu, Kind::leaky_relu, Kind::clamp}) : static_cast<Kind>(random_.below(8));
-      x_.activation = activation_of(kind, kind == Kind::leaky_relu ? 0.5 : -5, 7);
+      const Kind kind = x_.exact ? random_.pick({Kind::none, Kind::relu, Kind::leaky_relu, Kind::clamp})
+                                 : static_cast<Kind>(random_.below(activation_table.size()));
+      const double parameters[] = {kind == Kind::leaky_relu ? 0.5 : -5, 7};
+      x_.activation = Activation::of(kind, std::span(parameters, info(kind).parameter_count));
       if (kind == Kind::none && x_.bias_kind == Bias::none && !x_.d_is_c && x_.d.view.rows == 0)
         x_.bias_kind = Bias::for_each_column;
     }
@@ -250,7 +245,7 @@ class Draw {
   void decide_precision() {
     bool reads_c = false;
     for (std::int64_t z = 0; z < x_.batch; ++z) reads_c = reads_c || x_.beta_of(z) != Number(0);
-    if ((has_exponential(x_.activation.kind()) && x_.promise == Precision::reproducible) ||
+    if ((!info(x_.activation.kind()).is_reproducible && x_.promise == Precision::reproducible) ||
         (way_.memory_limit > 0 && x_.has_d && reads_c && !integers_))  // refused, as the documentation says
       x_.promise = Precision::standard;
     x_.options.precision = x_.promise;

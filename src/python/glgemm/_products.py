@@ -92,7 +92,7 @@ def gemm(
     c           is overwritten, and read unless beta is 0. None: a new array, and beta must be 0
     bias        (n,): an element for each column of C; (m, 1): one for each row
     residual    D, of C's shape
-    activation  'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', ('leaky_relu', slope) or ('clamp', low, high)
+    activation  'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', 'silu', 'hard_swish', ('leaky_relu', slope) or ('clamp', low, high)
     op_a, op_b  'N': none, 'T': transposed, 'C': transposed and conjugate
     dtype       of a new C
     precision   as in matmul()
