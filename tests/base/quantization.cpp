@@ -136,6 +136,12 @@ TEST_CASE("quantization: formats in blocks decode to ggml's bits") {
     REQUIRE(count == 64);
     for (const std::int64_t rows : {1, 4, 64})  // their blocks lie one after the other, however many rows
       CHECK(same_bits(decoded({quantization, rows, count / rows * row.codes, blocks}), expected));
+    // The last block of each row in part.
+    std::vector<float> shorter;
+    const std::int64_t whole = count / 4 * row.codes;
+    for (auto begin = expected.begin(); begin != expected.end(); begin += whole)
+      shorter.insert(shorter.end(), begin, begin + whole - 5);
+    CHECK(same_bits(decoded({quantization, 4, whole - 5, blocks}), shorter));
   }
   CHECK(formats == 9);
 }

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/quantization.hpp>
 #include <stdexcept>
 
 #include "arguments/help.hpp"
@@ -90,6 +91,10 @@ void use_value(std::string_view text) {
   });
   parse([&] {
     for (const Shape& shape : parse_sizes(text, "--size")) check(shape);
+  });
+  parse([&] {
+    const Quantization quantization = parse_quantization(text);
+    fuzz::require(parse_quantization(to_string(quantization)) == quantization, "a quantisation that does not read back");
   });
   for (const Type type : all_types)
     parse([&] {

@@ -18,6 +18,9 @@ PLANS = "../bin/glgemm_tests -sf=*plan/plan.cpp -aa=1"
 BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 
+WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
+
+
 def products(kernel, type="f32"):
     """Random products of the suite's kind on one kernel, with its programs of a type."""
     return ["../bin/glgemm_full", "--kernel", kernel, "--program", f"{kernel} {type}", "--cases", "120"]
@@ -107,4 +110,15 @@ MUTANTS = [
     Mutant("B is not conjugated", "src/engine/execute.cpp",
            "(plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0);", "0;",
            (products("tiled:tile=4", "c64"),)),
+    # Quantised matrices on the host.
+    Mutant("q4_0's neighbours share a byte", "src/base/quantization.cpp", "b[k % 16] >> (k / 16 * 4)", "b[k / 2] >> (k % 2 * 4)", (WEIGHTS,)),
+    Mutant("q4_k takes the upper bits of another scale", "src/base/quantization.cpp", "packed[group - 4] >> 6", "packed[group + 4] >> 6", (WEIGHTS,)),
+    Mutant("rows begin within a block", "src/base/quantization.cpp", "row * arrays.blocks + k / facts.codes",
+           "row * columns / facts.codes + k / facts.codes", (WEIGHTS,)),
+    Mutant("a row's zeros begin within a byte", "src/base/quantization.cpp", "ceil_div(arrays.blocks * x.bits, 8), group",
+           "(arrays.blocks * x.bits / 8), group", (WEIGHTS,)),
+    Mutant("codes by a scale that is not rounded", "src/weights/quantize.cpp",
+           "const float factor = reciprocal(store_scale(scale_at, quantization.scales, scale));",
+           "store_scale(scale_at, quantization.scales, scale); const float factor = reciprocal(scale);", (WEIGHTS,)),
+    Mutant("GPTQ's zero of 0 becomes 16", "src/weights/packed_layers.cpp", "+ less) % (1 << bits)", "+ less)", (WEIGHTS,)),
 ]

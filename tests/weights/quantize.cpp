@@ -68,16 +68,19 @@ TEST_CASE("quantize: ggml's formats have the bits of its quantisers") {
 }
 
 TEST_CASE("quantize: nbits has the bits of onnxruntime's quantiser") {
-  const std::vector<float> numbers = test_data<float>("quantised/numbers.f32");
-  for (const Quantization& quantization : {Quantization::nbits(4, 16, true), Quantization::nbits(4, 64),
-                                           Quantization::nbits(8, 16), Quantization::nbits(8, 64, true)}) {
+  for (const Quantization& quantization :
+       {Quantization::nbits(4, 16, true), Quantization::nbits(4, 64), Quantization::nbits(8, 16),
+        Quantization::nbits(8, 64, true), Quantization::nbits(8, 32, true, Type::f16)}) {
     CAPTURE(to_string(quantization));
+    std::vector<float> numbers = test_data<float>("quantised/numbers.f32");
+    if (quantization.scales == Type::f16)
+      for (float& each : numbers) each = half(each);
     const QuantizedArrays x = quantize(quantization, 4, static_cast<std::int64_t>(numbers.size()) / 4, numbers.data());
     std::vector<std::byte> bytes = x.codes;
     bytes.insert(bytes.end(), x.scales.begin(), x.scales.end());
     bytes.insert(bytes.end(), x.zeros.begin(), x.zeros.end());
-    const std::string name =
-        std::to_string(quantization.bits) + "-" + std::to_string(quantization.group) + "-" + (quantization.zeros ? "1" : "0");
+    const std::string name = std::to_string(quantization.bits) + "-" + std::to_string(quantization.group) + "-" +
+                             (quantization.zeros ? "1-" : "0-") + std::string(to_string(quantization.scales));
     const std::vector<std::byte> expected = test_data<std::byte>("quantised/nbits-" + name + ".quantised");
     REQUIRE(bytes.size() == expected.size());
     CHECK(std::mismatch(bytes.begin(), bytes.end(), expected.begin()).first - bytes.begin() == std::ssize(bytes));
