@@ -196,6 +196,7 @@ int multiply(const Arguments& arguments) {
 
 void require_usable(const MultiplyArguments& arguments) {
   arguments.plan_options();
+  parse_output_path(arguments.output);
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
