@@ -25,7 +25,7 @@ pad $((($(stat -c %s m.gguf) + 31) / 32 * 32)) m.gguf
 data=$(stat -c %s m.gguf)
 printf '\0\074\0\100\0\102\0\104\0\105\0\106' >>m.gguf && pad $((data + 32)) m.gguf     # 1 to 6 in f16
 printf '\200\077\0\100\100\100\200\100\240\100\300\100' >>m.gguf && pad $((data + 64)) m.gguf # and in bf16
-head -c 68 /dev/zero >>m.gguf && pad $((data + 160)) m.gguf
+{ printf '\0\070' && for i in {1..32}; do printf '\2'; done && printf '\0\100' && for i in {1..32}; do printf '\377'; done; } >>m.gguf && pad $((data + 160)) m.gguf
 printf '\0\0\200\077\0\0\0\100' >>m.gguf && pad $((data + 224)) m.gguf
 json='{"e4":{"dtype":"F8_E4M3","shape":[2,3],"data_offsets":[1,7]},"i":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}}'
 { text "$json" && printf '\11\070\100\104\110\112\114'; } >m.safetensors # misaligned, after 9: 1 to 6 in f8e4m3
@@ -63,7 +63,13 @@ for path in m.gguf:w.f16 m.gguf:w.bf16 m.safetensors:e4; do
   "$glgemm" verify "$path" x.npy z.npy >stdout 2>stderr
   [ $? -eq 1 ] || fail "verify $path with a wrong C: $(cat stdout stderr)"
 done
-bad 'a quantised tensor' "'m.gguf:w.q8' holds Q8_0, which is quantised: products take no such operands from files yet" verify m.gguf:w.q8 x.npy y.npy
+"$glgemm" transpose m.gguf:w.q8 -o t.npy >stdout 2>stderr || fail "transpose of q8_0: $(cat stderr)"
+numbers=$(printf '1 -2 %.0s' {1..32}) # 2 * 0.5 and -1 * 2
+[ "$(descr t.npy) $(shape t.npy) $(elements t.npy f4)" = "<f4 (32, 2) ${numbers% }" ] || fail "transpose of q8_0: $(shape t.npy) $(elements t.npy f4)"
+npy q.npy '<f4' '(2, 2)' '\0\0\0\102\0\0\200\302\0\0\200\302\0\0\0\103' # 32, -64, -64, 128
+"$glgemm" verify m.gguf:w.q8 m.gguf:w.q8 q.npy --op-b t >stdout 2>stderr || fail "verify of q8_0: $(cat stdout stderr)"
+grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "verify of q8_0 has no note: $(cat stderr)"
+bad 'a quantised operand' "'m.gguf:w.q8' holds q8_0, which is quantised: products take no such operands from files yet" multiply m.gguf:w.q8 t.npy -o C.npy
 bad 'an unknown type' "'m.gguf:odd' holds unknown type 16, a type that glgemm does not have" verify m.gguf:odd x.npy y.npy
 bad 'no such tensor' "'m.gguf' has no tensor 'v': it has 'w.f16', 'w.bf16', 'w.q8', 'bias', 'odd'" verify m.gguf:v x.npy y.npy
 bad 'no tensor is named' "'m.gguf' has 5 tensors, of which one must be named, as in 'm.gguf:w.f16'; 'glgemm inspect' lists them" verify m.gguf x.npy y.npy
@@ -78,7 +84,7 @@ bad 'a model as output, streamed' "cannot write 'C.safetensors': models are only
 bad 'a picture over the model' "is the file of the input 'm.gguf:w.f16'" multiply m.gguf:w.f16 x.npy -o C.npy --image m.gguf
 
 # ---- bench
-bad 'bench, no matrix of the type' "--shapes-of: 'm.gguf' has no matrix of the type i8; 'm.gguf': 1 matrix is left out: BF16: --type bf16 measures them; " \
+bad 'bench, no matrix of the type' "--shapes-of: 'm.gguf' has no matrix of the type i8; 'm.gguf': 1 matrix is left out: BF16, --type bf16 measures them; " \
   bench --shapes-of m.gguf --type i8
 bad 'bench, a shape and a model' '--shape excludes --shapes-of' bench --shapes-of m.gguf --shape 1,2,3
 bad 'bench, columns without a model' '--columns requires --shapes-of' bench --columns 3
@@ -95,7 +101,7 @@ done
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && grep -q ' in bf16 with sums in f32$' stdout || fail "bf16: $(elements C.npy f4): $(cat stdout)"
 "$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
 grep -q '2x5x3' stdout || fail "bench: $(cat stdout)"
-for note in "'m.gguf': 1 matrix is left out: BF16: --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, which is quantised" \
+for note in "'m.gguf': 1 matrix is left out: BF16, --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, which is quantised" \
   "'m.gguf': 1 matrix is left out: unknown type 16, a type that glgemm does not have"; do
   grep -qF -- "glgemm bench: note: $note" stderr || fail "bench has no note '$note': $(cat stderr)"
 done

@@ -20,9 +20,10 @@ std::vector<Shape> shapes_of_model(const std::string& path, Type type, std::int6
   for (const ModelTensor& tensor : model.tensors()) {
     if (tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] == 0) continue;
     if (tensor.type != type) {
-      const std::string why = why_not_read(tensor);
-      ++left_out[why.empty() ? fmt::format("{}: --type {} measures them", visible(tensor.type_name), to_string(*tensor.type))
-                             : why];
+      const std::string why = tensor.type           ? fmt::format("--type {} measures them", to_string(*tensor.type))
+                              : tensor.quantization ? why_not_multiplied(tensor.quantization)
+                                                    : "a type that glgemm does not have";
+      ++left_out[visible(tensor.type_name) + ", " + why];
       continue;
     }
     const Shape shape{tensor.shape[0], columns, tensor.shape[1]};

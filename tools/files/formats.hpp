@@ -89,11 +89,11 @@ void write_mtx(OutputFile& file, const ArrayView& array);
 
 /// @throws FileError  as ModelFile
 ModelFile open_model(const std::string& path);
-/// Why the elements of a tensor cannot be read as numbers of one of glgemm's types: a part of a sentence that says what it has
-/// instead; empty if they can be.
-std::string why_not_read(const ModelTensor& tensor);
-/// A tensor of a model, which is read in place. Without a name: the only one.
-/// @throws FileError  as open_model(); there is none of that name, or several and no name was given, or why_not_read()
+/// Why products take no operand from a file that is quantised so: a part of a sentence; empty if they do.
+std::string why_not_multiplied(const Quantization& quantization);
+/// A tensor of a model, which is read in place; a quantised one as the numbers that it stands for. Without a name: the only one.
+/// @throws FileError  as open_model(); there is none of that name, or several and no name was given; glgemm does not have its
+/// type
 ArrayFile open_tensor(const std::string& path, const std::string& name);
 
 // ---- NumPy's .npz archives: zip files of .npy files, read and written by libzip, where glgemm was built with it

@@ -1,5 +1,9 @@
 // Tensors of models' files as matrices: see formats.hpp.
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -40,11 +44,8 @@ ModelFile open_model(const std::string& path) {
   }
 }
 
-std::string why_not_read(const ModelTensor& tensor) {
-  if (tensor.type) return {};
-  return fmt::format("{}, {}", visible(tensor.type_name),
-                     tensor.quantization ? "which is quantised: products take no such operands from files yet"
-                                         : "a type that glgemm does not have");
+std::string why_not_multiplied(const Quantization& quantization) {
+  return quantization ? "which is quantised: products take no such operands from files yet" : "";
 }
 
 ArrayFile open_tensor(const std::string& path, const std::string& name) {
@@ -59,8 +60,27 @@ ArrayFile open_tensor(const std::string& path, const std::string& name) {
     }
   }();
   file.rename(path + ":" + tensor.name);
-  if (const std::string why = why_not_read(tensor); !why.empty()) throw FileError(quote(file.path()) + " holds " + why);
-  return {std::move(file), NpyArray{npy_type_of(*tensor.type), false, tensor.shape, tensor.offset}};
+  if (!tensor.type && !tensor.quantization)
+    throw FileError(fmt::format("{} holds {}, a type that glgemm does not have", quote(file.path()), visible(tensor.type_name)));
+  const NpyType type = npy_type_of(tensor.type.value_or(Type::f32));
+  return {std::move(file), NpyArray{type, false, tensor.shape, tensor.offset, tensor.quantization}};
+}
+
+void NpyFile::read_blocks(std::int64_t at, std::int64_t count, float* to) const {
+  const Quantization& quantization = header_.quantization;
+  const std::int64_t codes = block_codes(quantization), bytes = block_bytes(quantization);
+  std::array<std::byte, 16384> buffer;
+  while (count > 0) {
+    const std::int64_t first = at % codes;  // in its block
+    const std::int64_t blocks = std::min((first + count + codes - 1) / codes, std::ssize(buffer) / bytes);
+    const std::int64_t here = std::min(count, blocks * codes - first);
+    const std::span part(buffer.data(), static_cast<std::size_t>(blocks * bytes));
+    file_.read(header_.data_offset + at / codes * bytes, part.data(), part.size());
+    dequantize_row({.quantization = quantization, .rows = 1, .columns = blocks * codes, .codes = part}, 0, first, here, to);
+    at += here;
+    to += here;
+    count -= here;
+  }
 }
 
 }  // namespace glgemm::tools

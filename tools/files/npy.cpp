@@ -223,6 +223,7 @@ NpyHeader header_of(const InputFile& file, const std::optional<NpyArray>& known,
   header.rows = header.vector ? 1 : shape[shape.size() - 2];
   header.columns = shape.back();
   header.data_offset = array.data_offset;
+  header.quantization = array.quantization;
   return header;
 }
 
@@ -384,6 +385,7 @@ void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t coun
   const bool reversed = header_.type.big_endian != (std::endian::native == std::endian::big);
   const std::int64_t number_bytes = header_.type.kind == 'c' ? bytes / 2 : bytes;
   const auto read = [&](std::int64_t begin, std::byte* part, std::int64_t elements) {
+    if (header_.quantization) return read_blocks(line * length + begin, elements, reinterpret_cast<float*>(part));
     file_.read(header_.data_offset + (line * length + begin) * bytes, part, static_cast<std::size_t>(elements * bytes));
     for (std::int64_t i = 0; reversed && i < elements * bytes; i += number_bytes) std::reverse(part + i, part + i + number_bytes);
   };
@@ -464,7 +466,8 @@ void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
 
 std::string NpyFile::conversion() const {
   std::string how;
-  if (type_in(header_.type) != type_ || header_.type.big_endian) how = to_string(header_.type);
+  if (header_.quantization || type_in(header_.type) != type_ || header_.type.big_endian)
+    how = header_.quantization ? std::string(info(header_.quantization.format).name) : to_string(header_.type);
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
   return fmt::format("{} is converted from {} to {} in C order", quote(file_.path()), how, info(type_).numpy);

@@ -11,6 +11,7 @@
 
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/quantization.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "files/files.hpp"
@@ -48,6 +49,7 @@ struct NpyHeader {
   std::int64_t rows = 0;              ///< of each
   std::int64_t columns = 0;
   std::int64_t data_offset = 0;  ///< where the first element lies, in bytes from the beginning of the file
+  Quantization quantization{};   ///< as NpyArray's
 };
 
 /// An array of any number of dimensions in a file.
@@ -56,6 +58,8 @@ struct NpyArray {
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::int64_t data_offset = 0;
+  /// Of a model's file: blocks of it stand where `type`, float32, would stand. The contiguous dimension has whole blocks.
+  Quantization quantization{};
 };
 
 /// A file with an array: an .npy file, whose header says what it holds, or another one, with that beside it.
@@ -110,7 +114,7 @@ class NpyFile {
   /// Reads a section as elements of type(), dense in `layout`. Several matrices are looked at as one of items * rows rows: row i
   /// of matrix z is row z * rows + i of it in C order, and row z + items * i in Fortran order.
   ///
-  /// Needs no memory but some 16 KiB on the stack. Any number of threads at once.
+  /// Needs no memory but some 32 KiB on the stack. Any number of threads at once.
   /// @throws FileError  as InputFile::read, or an element cannot be converted
   void read(const Section& section, void* to, Layout layout) const;
 
@@ -131,6 +135,8 @@ class NpyFile {
   /// "'A.npy' holds int64" and what follows.
   FileError holds(std::string_view but) const;
   void read_section(const Section& section, const Elements& to, Layout layout) const;
+  /// What blocks of codes stand for: `count` elements from element `at` on, counted along the rows. In model.cpp.
+  void read_blocks(std::int64_t at, std::int64_t count, float* to) const;
   void read_line(std::int64_t line, std::int64_t first, std::int64_t count, const Elements& to, std::int64_t at,
                  std::int64_t step) const;
 
