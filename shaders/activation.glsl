@@ -8,7 +8,7 @@ layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slop
 layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 
 // OpenGL ES has no suffix for literals that are doubles.
-#if TYPE == F64
+#if SUM == F64
 const double two_by_root_pi = 1.1283791670955126lf, root_pi = 1.7724538509055160lf, root_half = 0.7071067811865476lf, root_two = 1.4142135623730951lf;
 const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf, sixth = 0.16666666666666667lf;
 #else
@@ -31,7 +31,7 @@ const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715, sixth = 
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
 ACC expm1_small(ACC y) {
   ACC sum = ACC(0.0);
-#if TYPE == F64
+#if SUM == F64
   // Compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
   const int turns = max(18, -size.z);
 #else
@@ -42,7 +42,7 @@ ACC expm1_small(ACC y) {
 }
 
 ACC exponential(ACC x) {
-#if TYPE == F64
+#if SUM == F64
   if (x > 709.8lf) return x * 1.0e308lf * 1.0e308lf;
   if (x < -745.2lf) return 0.0lf;
   double n = floor(x * 1.4426950408889634lf + 0.5lf);
@@ -78,7 +78,7 @@ ACC hyperbolic_tangent(ACC x, ACC e) {
 
 // By its bits: drivers turn comparisons with NaN into minima and maxima that lose it.
 bool is_nan(ACC x) {
-#if TYPE == F64
+#if SUM == F64
   uvec2 bits = unpackDouble2x32(x);
   return (bits.y & 0x7fffffffu) > 0x7ff00000u || ((bits.y & 0x7fffffffu) == 0x7ff00000u && bits.x != 0u);
 #else

@@ -142,7 +142,7 @@ shared VECTOR Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
 //   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
 //   loads_of_a(...)     those of A's block for the first step, from p = begin on; loads_of_b(...): the same of B
 //   STEP_A, STEP_B      how far `from` is from p to p + 1
-//   NEXT                what a load gets; next_a[t] and next_b[t] hold load t until all have read the step before
+//   NEXT_A, NEXT_B      what a load gets; next_a[t] and next_b[t] hold load t until all have read the step before
 //   LOAD_A(t), LOAD_B(t)      loads it
 //   KEEP_A(t), KEEP_B(t)      stores it in half `phase` of shared memory
 //   BEYOND_A(t), BEYOND_B(t)  makes zeros of it beyond the first step's end
@@ -234,7 +234,8 @@ void main() {
   // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
   int first = (end - begin - 1) % BK + 1;
   Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
-  NEXT next_a[max(LOADS_A, 1)], next_b[max(LOADS_B, 1)];
+  NEXT_A next_a[max(LOADS_A, 1)];
+  NEXT_B next_b[max(LOADS_B, 1)];
   int phase = 0;
   if (begin < end) {
     LOAD_STEP

@@ -3,7 +3,8 @@
 
 #if !PANELS && !WIDE
 #define SPAN 1
-#define NEXT VECTOR
+#define NEXT_A VECTOR
+#define NEXT_B VECTOR
 #define ELEMENT(vector, e, vectors) ((vector) + (e) * vectors)
 
 #define GET_A(e) load_a(int(min(uint(at + e * vectors_a * a_at.y), loads_a.last)))

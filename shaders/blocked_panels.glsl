@@ -1,7 +1,8 @@
 // blocked reads A and B from panels: a step's vectors lie one after the other there.
 
 #if PANELS
-#define NEXT VECTOR
+#define NEXT_A VECTOR
+#define NEXT_B VECTOR
 #define STEP_A vectors_a
 #define STEP_B vectors_b
 #define ELEMENT(vector, e, vectors) ((vector) * PER_VECTOR + (e))

@@ -2,7 +2,8 @@
 
 #if !PANELS && WIDE
 #define SPAN PER_VECTOR
-#define NEXT BITS
+#define NEXT_A WIDE_A
+#define NEXT_B WIDE_B
 #define ELEMENT(vector, e, vectors) ((vector) * PER_VECTOR + (e))
 
 #define LOAD_A(t) next_a[t] = VECTOR_A(int(min(uint(FROM_A(t)), loads_a.last) / uint(PER_VECTOR)));
@@ -23,6 +24,6 @@
     VECTOR vector = value;                                                                     \
     if ((along_k) != 0) { KEEP_EACH(s, vector, at, pitch) } else s[uint(at) / uint(PER_VECTOR)] = vector; \
   }
-#define KEEP_A(t) KEEP(As, vector_of_read(next_a[t]), TO_A(t), pitch_a, A_ALONG_K)
-#define KEEP_B(t) KEEP(Bs, vector_of_read(next_b[t]), TO_B(t), pitch_b, B_ALONG_K)
+#define KEEP_A(t) KEEP(As, vector_of_read(TYPE_A, next_a[t]), TO_A(t), pitch_a, A_ALONG_K)
+#define KEEP_B(t) KEEP(Bs, vector_of_read(TYPE_B, next_b[t]), TO_B(t), pitch_b, B_ALONG_K)
 #endif

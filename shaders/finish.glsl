@@ -129,7 +129,7 @@ bool is_plain(int z) {
 
 void finish_plain(int layer, int row, int column, RUNNING sum) {
 #if PARTS
-#if TYPE == C64 && PANELS == 0
+#if SUM == C64 && PANELS == 0
   // This never holds, and compilers cannot see that. Without it Intel's compilers up to Broadwell would keep a register for the address of
   // each sum, in the loop too.
   if (flags == 0) sum = ZERO;

@@ -4,10 +4,12 @@
 // Shapes    op(A) is m x k, op(B) is k x n, C is m x n
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; a layer is
 //           an item of a batch, or with PARTS a part of k of an item. Some kernels have another grid, and say so
-// Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums; each a window of the operand
+// Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums, 7 and 8: the scales and the zeros
+//           of a quantised operand, where they lie apart; each a window of the operand
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
-//           BINDING_A, ..., BINDING_PARTIAL: other numbers of the storage buffers, for devices that have fewer
-// Macros    TYPE: the element type of A and B; TYPE_C: that of C, D and the bias (codes below)
+//           BINDING_A, ..., BINDING_ZEROS: other numbers of the storage buffers, for devices that have fewer
+// Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: that of C, D and the bias (codes below)
+//           QUANTIZED: 1 if A, or 2 if B, has codes in place of elements, see quantization.glsl; its type is then F32
 //           EPILOGUE: 1 if D, a bias or an activation may apply; RESIDUAL, BIAS: 0 if D, or a bias, may not
 //           ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
@@ -31,8 +33,11 @@
 #define F8E5M2 10
 #define U8 11
 
-#ifndef TYPE
-#define TYPE F32
+#ifndef TYPE_A
+#define TYPE_A F32
+#endif
+#ifndef TYPE_B
+#define TYPE_B F32
 #endif
 #ifndef TYPE_C
 #define TYPE_C F32
@@ -61,6 +66,9 @@
 #ifndef WIDE
 #define WIDE 0
 #endif
+#ifndef QUANTIZED
+#define QUANTIZED 0
+#endif
 #ifndef HALVES_BY_INTEGERS
 #define HALVES_BY_INTEGERS 0
 #endif
@@ -85,6 +93,12 @@
 #ifndef BINDING_PARTIAL
 #define BINDING_PARTIAL 6
 #endif
+#ifndef BINDING_SCALES
+#define BINDING_SCALES 7
+#endif
+#ifndef BINDING_ZEROS
+#define BINDING_ZEROS 8
+#endif
 
 #ifdef GL_ES
 #extension GL_EXT_texture_buffer : enable  // images of buffers, which OpenGL ES 3.1 itself lacks
@@ -93,23 +107,38 @@
 precision highp float;
 precision highp int;
 
-// Sums are made in the type SUM, in GLSL ACC. A buffer of A or B is made of elements, or of words of 1 << WORD_SHIFT elements of 16 or 8
-// bits.
-#if TYPE == F16 || TYPE == BF16
-#define SUM F32
-#define WORD_SHIFT 1
-#elif TYPE == F8E4M3 || TYPE == F8E5M2
-#define SUM F32
-#define WORD_SHIFT 2
-#elif TYPE == I8
-#define SUM I32
-#define WORD_SHIFT 2
-#elif TYPE == U8
-#define SUM U32
-#define WORD_SHIFT 2
+// A buffer of A is made of elements, or of words of 1 << WORD_SHIFT_A elements of 16 or 8 bits; B likewise.
+#define IS_16_BITS(type) (type == F16 || type == BF16)
+#define IS_8_BITS(type) (type == F8E4M3 || type == F8E5M2 || type == I8 || type == U8)
+#if IS_16_BITS(TYPE_A)
+#define WORD_SHIFT_A 1
+#elif IS_8_BITS(TYPE_A)
+#define WORD_SHIFT_A 2
 #else
-#define SUM TYPE
-#define WORD_SHIFT 0
+#define WORD_SHIFT_A 0
+#endif
+#if IS_16_BITS(TYPE_B)
+#define WORD_SHIFT_B 1
+#elif IS_8_BITS(TYPE_B)
+#define WORD_SHIFT_B 2
+#else
+#define WORD_SHIFT_B 0
+#endif
+
+// Sums are made in the type SUM, in GLSL ACC.
+#define SUMS_IN_F32(type) (type == F32 || IS_16_BITS(type) || type == F8E4M3 || type == F8E5M2)
+#define SUMS_IN_I32(type) (type == I32 || type == I8)
+#define SUMS_IN_U32(type) (type == U32 || type == U8)
+#if SUMS_IN_F32(TYPE_A) && SUMS_IN_F32(TYPE_B)
+#define SUM F32
+#elif SUMS_IN_U32(TYPE_A) && SUMS_IN_U32(TYPE_B)
+#define SUM U32
+#elif SUMS_IN_I32(TYPE_A) && SUMS_IN_I32(TYPE_B) || TYPE_A == I8 && TYPE_B == U8 || TYPE_A == U8 && TYPE_B == I8
+#define SUM I32
+#elif TYPE_A == TYPE_B
+#define SUM TYPE_A
+#else
+#error "gemm: products of TYPE_A and TYPE_B have no type of sums"
 #endif
 #if SUM == F32
 #define ACC float
@@ -124,9 +153,9 @@ precision highp int;
 #elif SUM == C128
 #define ACC dvec2
 #else
-#error "gemm: TYPE must be one of those above"
+#error "gemm: TYPE_A and TYPE_B must be some of those above"
 #endif
-#define IS_COMPLEX (TYPE == C64 || TYPE == C128)
+#define IS_COMPLEX (SUM == C64 || SUM == C128)
 #define ZERO ACC(0)
 #if PRECISION < 0 || PRECISION > 3 || (PRECISION > 1 && SUM != F32)
 #error "gemm: PRECISION must be 0 to 3, and 0 or 1 unless sums are floats"
@@ -151,20 +180,28 @@ precision highp int;
 #else
 #define RUNNING ACC
 #endif
-#if WORD_SHIFT > 0
-#define WORD uint
+#if WORD_SHIFT_A > 0 || QUANTIZED == 1
+#define WORD_A uint
 #else
-#define WORD ACC
+#define WORD_A ACC
 #endif
-// C is stored as it is summed, or for 16-bit inputs in the inputs' type.
+#if WORD_SHIFT_B > 0 || QUANTIZED == 2
+#define WORD_B uint
+#else
+#define WORD_B ACC
+#endif
+#if QUANTIZED < 0 || QUANTIZED > 2 || QUANTIZED > 0 && (SUM != F32 || QUANTIZED == 1 && TYPE_A != F32 || QUANTIZED == 2 && TYPE_B != F32)
+#error "gemm: QUANTIZED must be 0, 1 or 2, and the type of that operand F32"
+#endif
+// C is stored as it is summed, or where that is F32 in 16 bits.
 #define NARROW_C (TYPE_C != SUM)
 #if NARROW_C
 #define WORD_C uint
 #else
 #define WORD_C ACC
 #endif
-#if NARROW_C && (TYPE_C != TYPE || WORD_SHIFT != 1)
-#error "gemm: C must be of the type of the sums, or for 16-bit inputs of the inputs' type"
+#if NARROW_C && !(SUM == F32 && IS_16_BITS(TYPE_C))
+#error "gemm: C must be of the type of the sums, or where that is F32 of 16 bits"
 #endif
 
 // What a kernel reads and writes itself. One that reads A as it lies although it has PANELS defines A_AS_IT_LIES; pack.comp defines
@@ -189,20 +226,30 @@ precision highp int;
 
 // With WIDE, one read of A takes 16 bytes. A kernel that reads B by vectors too (READS_B_WIDE) reads the elements of one vector instead:
 // 4 elements of 16 bits have 8 bytes, and 4 elements of 8 bits have 4. The kernel decodes them when it needs them.
-#if defined READS_B_WIDE && WORD_SHIFT == 1
-#define BITS uvec2
-#elif defined READS_B_WIDE && WORD_SHIFT == 2
-#define BITS uint
+#if defined READS_B_WIDE && WORD_SHIFT_A == 1
+#define WIDE_A uvec2
+#elif defined READS_B_WIDE && WORD_SHIFT_A == 2
+#define WIDE_A uint
 #else
-#define BITS uvec4
+#define WIDE_A uvec4
 #endif
-#if WIDE == 2 && defined READS_B_WIDE && WORD_SHIFT > 0
+#if WORD_SHIFT_B == 1
+#define WIDE_B uvec2
+#elif WORD_SHIFT_B == 2
+#define WIDE_B uint
+#else
+#define WIDE_B uvec4
+#endif
+#if WIDE > 0 && QUANTIZED > 0
+#error "gemm: with WIDE nothing is quantised"
+#endif
+#if WIDE == 2 && defined READS_B_WIDE && (WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0)
 #error "gemm: with WIDE 2 A and B are images of 16 bytes, and no kernel reads elements of 8 or 16 bits of both so"
 #endif
 
 #if READS_A
 #if WIDE == 1
-layout(std430, binding = BINDING_A) readonly buffer BufferA { BITS A[]; };
+layout(std430, binding = BINDING_A) readonly buffer BufferA { WIDE_A A[]; };
 #define VECTOR_A(at) A[at]
 #define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
 #elif WIDE == 2
@@ -213,18 +260,18 @@ layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 #elif WIDE != 0
 #error "gemm: WIDE must be 0, 1 or 2"
 #else
-layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD A[]; };
+layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #endif
 #endif
 #if READS_B
 #if WIDE == 1 && defined READS_B_WIDE
-layout(std430, binding = BINDING_B) readonly buffer BufferB { BITS B[]; };
+layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #define VECTOR_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
 layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer B;
 #define VECTOR_B(at) imageLoad(B, at)
 #else
-layout(std430, binding = BINDING_B) readonly buffer BufferB { WORD B[]; };
+layout(std430, binding = BINDING_B) readonly buffer BufferB { WORD_B B[]; };
 #endif
 #endif
 #if PANELS == 1
@@ -253,14 +300,14 @@ layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
 
 // A vector: PER_VECTOR elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
-#if TYPE == C64
+#if SUM == C64
 #define VECTOR vec4
 #define PER_VECTOR 2
 vec4 scale(vec2 x, vec4 y) { RETURN(vec4, x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z)); }
 #define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
 vec2 element(vec4 vector, int e) { return e == 0 ? vector.xy : vector.zw; }
 #define VECTOR_OF(get) vec4(get(0), get(1))
-#elif TYPE == C128
+#elif SUM == C128
 #define VECTOR dvec2
 #define PER_VECTOR 1
 dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, x.x * y + x.y * dvec2(-y.y, y.x)); }
@@ -268,7 +315,7 @@ dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, x.x * y + x.y * dvec2(-y.y, y.x));
 dvec2 element(dvec2 vector, int e) { return vector; }
 #define VECTOR_OF(get) get(0)
 #else
-#if TYPE == F64
+#if SUM == F64
 #define VECTOR dvec2
 #define PER_VECTOR 2
 #define VECTOR_OF(get) dvec2(get(0), get(1))
@@ -289,7 +336,7 @@ ACC element(VECTOR vector, int e) { return vector[e]; }
 #endif
 
 VECTOR vector_of_bits(uvec4 bits) {
-#if TYPE == F64 || TYPE == C128
+#if SUM == F64 || SUM == C128
   return dvec2(packDouble2x32(bits.xy), packDouble2x32(bits.zw));
 #elif SUM == U32
   return bits;
@@ -377,60 +424,59 @@ float from_16_bits(uint word, int index, bool brain) {
   return brain ? uintBitsToFloat(bits << 16) : from_half(bits);
 }
 
-#if WORD_SHIFT > 0
-// Element `index` of A or B, of the word that holds it.
-ACC from_word(uint word, int index) {
-#if TYPE == I8
-  return bitfieldExtract(int(word), (index & 3) * 8, 8);
-#elif TYPE == U8
-  return bitfieldExtract(word, (index & 3) * 8, 8);
-#elif TYPE == F8E4M3
-  // Shifted into a half, the exponent is 8 too small. All bits set are NaN.
+// Element `index` of a type of 16 or 8 bits, of the word that holds it. The type is a constant, and compilers keep its case alone.
+#if SUM == F32
+float from_word(int type, uint word, int index) {
+  if (type == F16 || type == BF16) return from_16_bits(word, index, type == BF16);
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
+  if (type == F8E5M2) return from_half(bits << 8);  // the upper bits of a half
+  // F8E4M3. Shifted into a half, the exponent is 8 too small. All bits set are NaN.
   PRECISE float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0;
   return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
-#elif TYPE == F8E5M2
-  return from_16_bits(bitfieldExtract(word, (index & 3) * 8, 8) << 8, 0, false);  // the upper bits of a half
-#else
-  return from_16_bits(word, index, TYPE == BF16);
-#endif
+}
+#elif SUM == I32 || SUM == U32
+ACC from_word(int type, uint word, int index) {
+  int at = (index & 3) * 8;
+  return type == I8 ? ACC(bitfieldExtract(int(word), at, 8)) : ACC(bitfieldExtract(word, at, 8));
 }
 #endif
 
 #if WIDE && defined READS_B_WIDE
 // The vector of those bits.
-#if WORD_SHIFT == 2
-VECTOR vector_of_read(uint word) {
-  return VECTOR(from_word(word, 0), from_word(word, 1), from_word(word, 2), from_word(word, 3));
+VECTOR vector_of_read(int type, uvec4 bits) { return vector_of_bits(bits); }
+#if SUM == F32 || SUM == I32 || SUM == U32
+VECTOR vector_of_read(int type, uvec2 words) {
+  return VECTOR(from_word(type, words.x, 0), from_word(type, words.x, 1), from_word(type, words.y, 0), from_word(type, words.y, 1));
 }
-#elif WORD_SHIFT == 1
-VECTOR vector_of_read(uvec2 words) {
-  return VECTOR(from_word(words.x, 0), from_word(words.x, 1), from_word(words.y, 0), from_word(words.y, 1));
+VECTOR vector_of_read(int type, uint word) {
+  return VECTOR(from_word(type, word, 0), from_word(type, word, 1), from_word(type, word, 2), from_word(type, word, 3));
 }
-#else
-VECTOR vector_of_read(uvec4 bits) { return vector_of_bits(bits); }
 #endif
 #endif
+
+#include "quantization.glsl"
 
 #if READS_A
 #if WIDE
 // The elements in 16 bytes, and element e of those. BITS_A(index) are those that begin with element `index`.
-#if WORD_SHIFT > 0
-#define PER_16_BYTES (4 << WORD_SHIFT)
+#if WORD_SHIFT_A > 0
+#define PER_16_BYTES (4 << WORD_SHIFT_A)
 #else
 #define PER_16_BYTES PER_VECTOR
 #endif
 ACC element_a(uvec4 bits, int e) {
-#if WORD_SHIFT > 0
-  return from_word(bits[e >> WORD_SHIFT], e);
+#if WORD_SHIFT_A > 0
+  return from_word(TYPE_A, bits[e >> WORD_SHIFT_A], e);
 #else
   return conjugate_if(CONJUGATE_A, element(vector_of_bits(bits), e));
 #endif
 }
 #else
 ACC load_a(int index) {
-#if WORD_SHIFT > 0
-  return from_word(A[index >> WORD_SHIFT], index);
+#if QUANTIZED == 1
+  return dequantize(index);
+#elif WORD_SHIFT_A > 0
+  return from_word(TYPE_A, A[index >> WORD_SHIFT_A], index);
 #else
   return conjugate_if(CONJUGATE_A, A[index]);
 #endif
@@ -443,8 +489,10 @@ int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
 #if READS_B
 #if !(WIDE && defined READS_B_WIDE)
 ACC load_b(int index) {
-#if WORD_SHIFT > 0
-  return from_word(B[index >> WORD_SHIFT], index);
+#if QUANTIZED == 2
+  return dequantize(index);
+#elif WORD_SHIFT_B > 0
+  return from_word(TYPE_B, B[index >> WORD_SHIFT_B], index);
 #else
   return conjugate_if(CONJUGATE_B, B[index]);
 #endif

@@ -49,7 +49,7 @@
 #define LOAD_A(i) as[i] = load_a(a[i] + p * a_at.z);
 #define ELEMENT_A(i, e) as[i]
 #endif
-#if WIDE && WORD_SHIFT > 0
+#if WIDE && WORD_SHIFT_A > 0
 #define STEPS 4
 #else
 #define STEPS STEP

@@ -26,6 +26,12 @@ struct Scalar {
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
 
+/// A byte of a buffer object of the application.
+struct BufferPlace {
+  unsigned buffer = 0;
+  std::int64_t offset_bytes = 0;
+};
+
 /// A matrix in a buffer object of the application, or in bands in several. It owns nothing.
 struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
@@ -41,6 +47,14 @@ struct BufferView {
   /// names must live as long as the view is used.
   std::span<const unsigned> bands{};
   std::int64_t band_lines = 0;
+  /// Where this is not `none`, the matrix (A or B) is quantised: its buffer has codes in place of elements, which stand for
+  /// numbers of type f32. They lie along k. `ld`, strides and offsets count codes, and are multiples of block_codes(); the matrix
+  /// begins at an even byte, or at any of mxfp4 and where scales lie apart.
+  Quantization quantization{};
+  /// Where scales and zeros lie that are not in the codes' blocks. Each has an array of its own, see QuantizedMatrix, with as
+  /// many rows of scales as the codes have rows of `ld` codes. The first belongs to the matrix's first code, and of per_row to
+  /// its first row.
+  BufferPlace scales{}, zeros{};
 };
 
 /// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.

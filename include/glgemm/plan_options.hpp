@@ -18,7 +18,8 @@ namespace glgemm {
 /// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
 struct ProgramKey {
   Kernel kernel;
-  Type type = Type::f32;
+  /// What the program reads: of a packed operand, its panels. `pack` reads the operand that is packed as A and B.
+  ElementFormat a{}, b{};
   Type c_type = Type::f32;
   bool epilogue = false;  ///< a residual, a bias or an activation may apply
   bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer

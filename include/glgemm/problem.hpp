@@ -9,6 +9,7 @@
 #include <glgemm/activation_table.h>
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/quantization.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -20,8 +21,28 @@ enum class Op { none, transpose, conjugate_transpose };
 /// Which operand a buffer window belongs to: A, B, C, or the residual D.
 enum class Role { a, b, c, d };
 
-/// How one operand lies in memory.
+/// What the elements of a matrix are: numbers of a type; or codes that stand for numbers of that type, which is then f32.
+struct ElementFormat {
+  Type type = Type::f32;
+  Quantization quantization{};
+  friend auto operator<=>(const ElementFormat&, const ElementFormat&) = default;
+};
+/// "f16", "q4_0".
+GLGEMM_EXPORT std::string to_string(const ElementFormat& format);
+/// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types and formats
+GLGEMM_EXPORT ElementFormat parse_format(std::string_view text);
+/// The bytes that so many successive elements take, from the beginning of a block on: whole blocks of a quantised matrix. Its
+/// scales count where they lie in the blocks.
+constexpr std::int64_t storage_bytes(const ElementFormat& format, std::int64_t elements) noexcept {
+  if (!format.quantization) return elements * element_bytes(format.type);
+  const std::int64_t codes = block_codes(format.quantization);
+  return (elements + codes - 1) / codes * block_bytes(format.quantization);
+}
+
+/// What one operand is made of, and how it lies in memory.
 struct Operand {
+  /// Of D: C's.
+  ElementFormat format{};
   Layout layout = Layout::row_major;
   /// The leading dimension in elements: the distance from one row to the next (row-major) or from one column to the next
   /// (column-major). 0 stands for the least legal value, a matrix without gaps.
@@ -76,10 +97,8 @@ struct Problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  /// Of A and B.
-  Type type = Type::f32;
-  /// Of C, D and the bias: accumulator(type), or type itself.
-  Type c_type = Type::f32;
+  /// The types of A and B are some that can be multiplied; C's, D's and the bias's is is_type_of_c(). One of A and B may be
+  /// quantised, with its codes along k.
   Operand a{}, b{}, c{}, d{};
   std::int64_t batch = 1;
   /// The items' offsets, alphas and betas are given one by one.
@@ -97,8 +116,25 @@ struct Strides {
   std::int64_t item = 0;
 };
 GLGEMM_EXPORT Strides strides(const Problem& problem, Role role);
-/// The type of an operand's elements.
-GLGEMM_EXPORT Type type(const Problem& problem, Role role) noexcept;
+/// What an operand's elements are, and their type.
+GLGEMM_EXPORT const ElementFormat& format_of(const Problem& problem, Role role) noexcept;
+inline Type type(const Problem& problem, Role role) noexcept {
+  return format_of(problem, role).type;
+}
+/// In which products are summed.
+inline Type sum_type(const Problem& problem) noexcept {
+  return sum_type(problem.a.format.type, problem.b.format.type);
+}
+/// The problem with A, B, C and D of these types.
+inline Problem of_types(Problem problem, Type a, Type b, Type c) noexcept {
+  problem.a.format = {a};
+  problem.b.format = {b};
+  problem.c.format = problem.d.format = {c};
+  return problem;
+}
+inline Problem of_type(const Problem& problem, Type type, Type c) noexcept {
+  return of_types(problem, type, type, c);
+}
 
 /// Throws what is wrong with a problem, or returns. Any thread.
 /// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with that of A and B; a C

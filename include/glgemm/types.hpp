@@ -84,9 +84,22 @@ constexpr bool needs_f64(Type type) noexcept {
 /// Whether x is a value of `type` (of complex types: of a part): integers in range; for floating-point types what is not beyond
 /// the largest number, and infinity and NaN.
 GLGEMM_EXPORT bool holds(Type type, double x) noexcept;
-/// Whether C (D, the bias) may be of `c_type` where A and B are of `type`.
+/// Whether elements of type `a` can be multiplied with elements of type `b`: all pairs can whose products are summed in one type,
+/// and i8 with u8.
+constexpr bool can_multiply(Type a, Type b) noexcept {
+  return accumulator(a) == accumulator(b) || (is_integer(a) && is_integer(b) && element_bytes(a) == 1 && element_bytes(b) == 1);
+}
+/// The type in which such products are summed, and of alpha and beta: that of both, or i32 for i8 with u8.
+constexpr Type sum_type(Type a, Type b) noexcept {
+  return accumulator(a) == accumulator(b) ? accumulator(a) : Type::i32;
+}
+/// Whether C (D, the bias) may be of `c_type` where A is of type `a` and B of type `b`: the type of their sums, or for some types
+/// of 16 bits the type of A or of B.
+constexpr bool is_type_of_c(Type a, Type b, Type c_type) noexcept {
+  return c_type == sum_type(a, b) || (info(c_type).c == TypesOfC::either && (c_type == a || c_type == b));
+}
 constexpr bool is_type_of_c(Type type, Type c_type) noexcept {
-  return c_type == accumulator(type) || (c_type == type && info(type).c == TypesOfC::either);
+  return is_type_of_c(type, type, c_type);
 }
 
 /// The host type of a Type: host_t<Type::f32> is float.

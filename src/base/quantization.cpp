@@ -1,9 +1,10 @@
 // Quantised matrices on the host: names, sizes, and the decoding of each format. Compiled without contraction: a fused
 // multiply-add rounds once.
-#include <glgemm/quantization.hpp>
+#include "base/quantization.hpp"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -272,6 +273,16 @@ void validate(const Quantization& quantization) {
     refuse_quantization("scales are f32, f16 or bf16, and not {}", to_string(quantization.scales));
   if (!one_of(quantization.codes, {Type::i8, Type::u8, Type::f8e4m3, Type::f8e5m2}))
     refuse_quantization("codes are i8, u8, f8e4m3 or f8e5m2, and not {}", to_string(quantization.codes));
+}
+
+void set_unit_scale(const Quantization& quantization, std::span<std::byte> block) {
+  constexpr std::byte half_one[] = {std::byte{0x00}, std::byte{0x3c}};
+  const auto set = [&](std::size_t at) { std::copy_n(half_one, 2, block.begin() + static_cast<std::ptrdiff_t>(at)); };
+  if (quantization.format == Format::mxfp4)
+    block[0] = std::byte{127};
+  else
+    set(quantization.format == Format::q6_k ? 208 : 0);
+  if (info(quantization.format).roundings > 0) set(2);  // the scale of the offsets, or the offset
 }
 
 QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t rows, std::int64_t columns) {

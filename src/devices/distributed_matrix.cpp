@@ -109,8 +109,7 @@ DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t ro
   Problem countable;
   countable.m = rows;
   countable.k = columns;
-  countable.type = type;
-  countable.c_type = accumulator(type);
+  countable = of_type(countable, type, accumulator(type));
   validate(countable);
   std::vector<int> owners;
   std::vector<double> shares;

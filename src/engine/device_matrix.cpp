@@ -61,9 +61,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
   Problem countable;  // a matrix may be as large as A of a product
   countable.m = rows;
   countable.k = columns;
-  countable.type = type;
-  countable.c_type = accumulator(type);
-  validate(countable);
+  validate(of_type(countable, type, accumulator(type)));
   const gl::Api& api = state_->api;
   const std::int64_t row_bytes = columns * element_bytes(type), bytes = rows * row_bytes;
   const std::optional<std::int64_t> max_buffer = state_->options.max_buffer_bytes;

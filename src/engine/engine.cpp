@@ -101,8 +101,6 @@ Problem Engine::problem(const Gemm& product) {
   problem.m = rows(product.a, product.op_a);
   problem.n = columns(product.b, product.op_b);
   problem.k = columns(product.a, product.op_a);
-  problem.type = product.a.type;
-  problem.c_type = product.c.type;
   problem.batch = batch.count;
   problem.items = gives_items(batch);
   const std::int64_t inner = rows(product.b, product.op_b);
@@ -112,7 +110,6 @@ Problem Engine::problem(const Gemm& product) {
   if (product.c.rows != problem.m || product.c.columns != problem.n)
     refuse_product("op(A) op(B) is {} and C is {}", size_text(problem.m, problem.n),
                    size_text(product.c.rows, product.c.columns));
-  if (product.b.type != problem.type) refuse_product("A is {} and B is {}", to_string(problem.type), to_string(product.b.type));
   const auto check_count = [&](auto given, const char* what) {
     if (!given.empty() && static_cast<std::int64_t>(given.size()) != batch.count)
       refuse_product("{} {} for a batch of {}", given.size(), what, batch.count);
@@ -124,7 +121,7 @@ Problem Engine::problem(const Gemm& product) {
   check_count(batch.alphas, "alphas");
   check_count(batch.betas, "betas");
   const auto operand = [&](const BufferView& view, Op op, Role role) {
-    Operand result{view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
+    Operand result{{view.type, view.quantization}, view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
     result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
     result.aligned = role == Role::c || role == Role::d || view.offset_bytes % 16 == 0;
     return result;
@@ -139,7 +136,7 @@ Problem Engine::problem(const Gemm& product) {
     const BufferView& d = *epilogue.residual;
     if (d.rows != problem.m || d.columns != problem.n)
       refuse_product("C is {} and D is {}", size_text(problem.m, problem.n), size_text(d.rows, d.columns));
-    if (d.type != problem.c_type) refuse_product("C is {} and D is {}", to_string(problem.c_type), to_string(d.type));
+    if (d.type != product.c.type) refuse_product("C is {} and D is {}", to_string(product.c.type), to_string(d.type));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
   }
@@ -185,7 +182,7 @@ void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, 
   if (k != inner)
     throw std::invalid_argument(fmt::format("multiply: A is {} and B is {}: the inner sizes {} and {} differ", size_text(m, k),
                                             size_text(inner, n), k, inner));
-  plan({.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)}, options);  // refuses before anything is uploaded
+  plan(of_type({.m = m, .n = n, .k = k}, type, accumulator(type)), options);  // refuses before anything is uploaded
 }
 
 void Engine::multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* b, void* c,

@@ -30,7 +30,8 @@ std::array<int, sizeof...(Numbers)> ints(Numbers... numbers) {
 /// Where a byte of an operand lies; `offset_bytes` counts from its first element. A window lies in one band.
 Place place_of(const BufferView& view, const Strides& stride, std::int64_t offset_bytes) {
   if (view.bands.empty()) return {view.buffer, view.offset_bytes + offset_bytes};
-  const std::int64_t ld = std::max(stride.row, stride.column), band_bytes = view.band_lines * ld * element_bytes(view.type);
+  const std::int64_t ld = std::max(stride.row, stride.column);
+  const std::int64_t band_bytes = storage_bytes({view.type, view.quantization}, view.band_lines * ld);
   return {view.bands[static_cast<std::size_t>(offset_bytes / band_bytes)], view.offset_bytes + offset_bytes % band_bytes};
 }
 
@@ -74,20 +75,25 @@ class Dispatch {
   }
 
   /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.
-  std::array<int, 4> place(Role role, gl::Binding binding, const Window& window) {
+  std::array<int, 4> place(gl::Program& program, Role role, gl::Binding binding, const Window& window) {
     const Problem& problem = plan_.problem;
     const BufferView& view = view_of(call_.product, role);
     const Strides stride = strides(problem, role);
+    const ElementFormat& its = format_of(problem, role);
     Place from = place_of(view, stride, window.offset_bytes);
-    if (problem.items && !plan_.items_in_buffer)
-      from.offset += item_offset(call_.product.batch, role, step_.first_item) * element_bytes(view.type);
+    const std::int64_t of_item =
+        problem.items && !plan_.items_in_buffer ? item_offset(call_.product.batch, role, step_.first_item) : 0;
+    from.offset += storage_bytes(its, of_item);
     const std::int64_t begin = is_image(role) ? gl::bind_image(state_.api, role == Role::a ? gl::unit_a : gl::unit_b,
                                                                state_.operand_images[role == Role::a ? 0 : 1], from.buffer,
                                                                from.offset, window.size_bytes)
                                               : bind(binding, from.buffer, from.offset, window.size_bytes);
     const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
-    return ints(begin / element_bytes(view.type), stride.row, stride.column, item);
+    if (its.quantization) place_quantized(program, role, window, of_item, begin);
+    return ints(its.quantization ? 0 : begin / element_bytes(view.type), stride.row, stride.column, item);
   }
+
+  void place_quantized(gl::Program& program, Role role, const Window& window, std::int64_t of_item, std::int64_t begin);
 
   /// Binds a part of the workspace. Returns where it begins in the binding, in units of `unit` bytes.
   int bind_workspace(gl::Binding binding, const Window& part, std::int64_t unit) {
@@ -119,19 +125,42 @@ class Dispatch {
   gl::Bindings bound_ = 0;
 };
 
+/// Binds what belongs to the codes of a window, whose binding has them from byte `begin` on, and sets their uniform.
+void Dispatch::place_quantized(gl::Program& program, Role role, const Window& window, std::int64_t of_item, std::int64_t begin) {
+  const BufferView& view = view_of(call_.product, role);
+  const Quantization& its = view.quantization;
+  std::int64_t scales_at = 0, zeros_at = 0, lead = 0;
+  if (scales_lie_apart(its)) {
+    const Strides stride = strides(plan_.problem, role);
+    const std::int64_t ld = role == Role::a ? stride.row : stride.column;
+    const auto codes_in = [&](std::int64_t bytes) { return bytes / block_bytes(its) * block_codes(its); };
+    const std::int64_t first = codes_in(window.offset_bytes) + of_item, row = first / ld;
+    lead = first % ld;
+    const std::int64_t rows = ceil_div(lead + codes_in(window.size_bytes), ld);
+    const QuantizedBytes before = quantized_bytes(its, row, ld), all = quantized_bytes(its, rows, ld);
+    const bool by_group = its.format == QuantizedFormat::nbits, has_one = its.format == QuantizedFormat::per_tensor;
+    const std::int64_t scale_bytes = element_bytes(its.scales), skipped = by_group ? lead / its.group * scale_bytes : 0;
+    scales_at = bind(gl::binding_scales, view.scales.buffer, view.scales.offset_bytes + (has_one ? 0 : before.scales) + skipped,
+                     all.scales - skipped) /
+                scale_bytes;
+    zeros_at = bind(gl::binding_zeros, view.zeros.buffer, view.zeros.offset_bytes + before.zeros, all.zeros);
+  }
+  program.set(state_.api, at_codes, ints(begin, scales_at, zeros_at, lead));
+}
+
 int Dispatch::panel_stride(Role role) const {
   const Problem& problem = plan_.problem;
   if (!plan_.packs(role) || (!problem.items && strides(problem, role).item == 0)) return 0;
-  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, sum_type(problem));
   const std::int64_t rows = role == Role::a ? step_.m : step_.n;
-  return static_cast<int>(round_up(rows, width) * step_.padded_k * element_bytes(accumulator(problem.type)) / 16);
+  return static_cast<int>(round_up(rows, width) * step_.padded_k * element_bytes(sum_type(problem)) / 16);
 }
 
 void Dispatch::scalars_and_flags(gl::Program& program) {
   const gl::Api& api = state_.api;
   const Gemm& product = call_.product;
   const Problem& problem = plan_.problem;
-  const Type acc = accumulator(problem.type);
+  const Type acc = sum_type(problem);
   const Batch& batch = product.batch;
   const bool own_scalars = problem.items && !plan_.items_in_buffer;
   const auto item = static_cast<std::size_t>(step_.first_item);
@@ -151,16 +180,16 @@ void Dispatch::epilogue(gl::Program& program) {
   const gl::Api& api = state_.api;
   const Problem& problem = plan_.problem;
   const Epilogue& epilogue = call_.product.epilogue;
-  program.set(api, at_c, place(Role::c, gl::binding_c, step_.c));
-  if (problem.residual) program.set(api, at_d, place(Role::d, gl::binding_d, step_.d));
+  program.set(api, at_c, place(program, Role::c, gl::binding_c, step_.c));
+  if (problem.residual) program.set(api, at_d, place(program, Role::d, gl::binding_d, step_.d));
   if (problem.bias != Bias::none) {
     const auto first = static_cast<int>(bind(gl::binding_bias, epilogue.bias.buffer(),
                                              epilogue.bias.offset_bytes() + step_.bias.offset_bytes, step_.bias.size_bytes) /
-                                        element_bytes(problem.c_type));
+                                        element_bytes(problem.c.format.type));
     program.set(api, at_bias, problem.bias == Bias::for_each_row ? std::array{first, 1, 0} : std::array{first, 0, 1});
   }
-  if (key_.epilogue && !is_complex(problem.type) && !is_integer(problem.type)) {
-    const Type acc = accumulator(problem.type);
+  if (key_.epilogue && !is_complex(sum_type(problem)) && !is_integer(sum_type(problem))) {
+    const Type acc = sum_type(problem);
     program.set(api, at_activation, static_cast<int>(problem.activation));
     program.set(api, at_low, acc, epilogue.activation.low());
     program.set(api, at_high, acc, epilogue.activation.high());
@@ -176,7 +205,7 @@ void Dispatch::pack(gl::Program& program, Role role) {
     bind(gl::binding_a, strip->buffer, 0, strip->size_bytes);
     at = ints(strip->first, strip->row, strip->k, 0);
   } else {
-    at = place(role, gl::binding_a, b ? step_.b : step_.a);
+    at = place(program, role, gl::binding_a, b ? step_.b : step_.a);
     if (b) std::swap(at[1], at[2]);  // pack.comp sees the transpose of op(B)
   }
   const Op op = b ? problem.b.op : problem.a.op;
@@ -184,16 +213,16 @@ void Dispatch::pack(gl::Program& program, Role role) {
   program.set(api, at_size, ints(rows, step_.padded_k, step_.k, step_.items));
   program.set(api, at_a, at);
   program.set(api, at_flags, (op == Op::conjugate_transpose ? conjugate_a : 0) | (b && plan_.items_in_buffer ? packs_b : 0));
-  const std::int64_t acc_bytes = element_bytes(accumulator(problem.type));
+  const std::int64_t acc_bytes = element_bytes(sum_type(problem));
   const WorkspaceLayout& workspace = plan_.workspace;
   const int first = bind_workspace(gl::binding_partial, b ? workspace.panels_b : workspace.panels_a, 16);
-  const std::int64_t width = kernels::panel_width(plan_.kernel, role, problem.type);
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, sum_type(problem));
   const std::int64_t lanes = kernels::pack_lanes(round_up(rows, width) * acc_bytes / 16);
   program.set(api, at_panels, ints(first, width * acc_bytes / 16, panel_stride(role), lanes));
 }
 
 void Dispatch::sums(gl::Program& program) {
-  const std::int64_t bytes = kernels::sum_bytes(plan_.problem.type, plan_.precision);
+  const std::int64_t bytes = kernels::sum_bytes(sum_type(plan_.problem), plan_.precision);
   program.set(state_.api, at_sums, bind_workspace(gl::binding_partial, plan_.workspace.sums, bytes));
 }
 
@@ -201,8 +230,8 @@ void Dispatch::multiply(gl::Program& program) {
   const gl::Api& api = state_.api;
   const VectorReads from = panels(plan_.kernel);
   program.set(api, at_size, ints(step_.m, step_.n, plan_.packs(Role::a) ? step_.padded_k : step_.k, step_.items));
-  if (!plan_.packs(Role::a)) program.set(api, at_a, place(Role::a, gl::binding_a, step_.a));
-  if (!plan_.packs(Role::b)) program.set(api, at_b, place(Role::b, gl::binding_b, step_.b));
+  if (!plan_.packs(Role::a)) program.set(api, at_a, place(program, Role::a, gl::binding_a, step_.a));
+  if (!plan_.packs(Role::b)) program.set(api, at_b, place(program, Role::b, gl::binding_b, step_.b));
   if (from != VectorReads::none) {
     const WorkspaceLayout& workspace = plan_.workspace;
     const std::int64_t b_offset = workspace.panels_b.offset_bytes;
@@ -267,7 +296,7 @@ void Dispatch::run(gl::Program& program) {
 
 /// The items of a batch as an array of `struct Item`.
 std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
-  const Type acc = accumulator(problem.type);
+  const Type acc = sum_type(problem);
   const auto scalar_bytes = static_cast<std::size_t>(element_bytes(acc));
   const std::size_t alpha_at = 16, beta_at = alpha_at + scalar_bytes;
   const auto step = static_cast<std::size_t>(item_bytes(acc));

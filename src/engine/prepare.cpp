@@ -188,8 +188,7 @@ Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const
     grow(state.api, work.workspace, work.workspace_bytes, plan.workspace.size_bytes, "glgemm workspace");
   }
   if (plan.items_in_buffer)
-    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(accumulator(plan.problem.type)),
-         "glgemm items");
+    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(sum_type(plan.problem)), "glgemm items");
   return call;
 }
 

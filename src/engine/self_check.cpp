@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/elements.hpp"
+#include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "engine/execute.hpp"
 #include "engine/prepare.hpp"
@@ -16,23 +17,16 @@ namespace {
 using Number = std::complex<double>;
 
 /// A matrix of small integers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
-/// they are added (a float of all ones is NaN), or that show when they are overwritten.
+/// they are added (a float of all ones is NaN), or that show when they are overwritten. Of a quantised matrix all codes are
+/// random, and its scales are 1 and 2: what they stand for are multiples of 1/2, and sums of their products are exact as well.
 class Sample {
  public:
-  Sample(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed, std::byte gap)
-      : view_{.rows = rows, .columns = columns, .ld = ld, .type = type}, stride_(rows * ld + 16) {
-    bytes_.assign(static_cast<std::size_t>((items * stride_ * element_bytes(type) + 15) / 16 * 16), gap);
-    const bool is_signed = with_type(type, []<class T>(T) { return !std::is_unsigned_v<T>; });
-    values_.reserve(static_cast<std::size_t>(items * rows * columns));
-    for (std::int64_t i = 0; i < items * rows * columns; ++i) {
-      const auto draw = [&] {
-        seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' quick generator
-        return static_cast<double>(seed >> 24 & 3u) - (is_signed ? 1 : 0);
-      };
-      const double real = draw();
-      values_.emplace_back(real, is_complex(type) ? draw() : 0.0);
-      store_element(at(i / (rows * columns), i / columns % rows, i % columns), type, values_.back());
-    }
+  Sample(const ElementFormat& format, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
+         std::byte gap) {
+    if (format.quantization)
+      draw_codes(format.quantization, rows, columns, items, seed);
+    else
+      draw_elements(format.type, rows, columns, ld, items, seed, gap);
   }
   Number operator()(std::int64_t item, std::int64_t i, std::int64_t j) const {
     return values_[static_cast<std::size_t>((item * view_.rows + i) * view_.columns + j)];
@@ -42,16 +36,64 @@ class Sample {
   }
   std::int64_t stride() const { return stride_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
-  BufferView view(unsigned buffer) const {
+  /// The matrix in new buffers, which `make` makes of bytes.
+  template <class Make>
+  BufferView view(const Make& make) const {
     BufferView result = view_;
-    result.buffer = buffer;
+    result.buffer = make(bytes_);
+    if (!scales_.empty()) result.scales.buffer = make(scales_);
+    if (!zeros_.empty()) result.zeros.buffer = make(zeros_);
     return result;
   }
 
  private:
+  /// Numerical Recipes' quick generator.
+  static unsigned next(unsigned& seed) { return (seed = seed * 1664525u + 1013904223u) >> 24; }
+
+  void draw_elements(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
+                     std::byte gap) {
+    view_ = {.rows = rows, .columns = columns, .ld = ld, .type = type};
+    stride_ = rows * ld + 16;
+    bytes_.assign(static_cast<std::size_t>((items * stride_ * element_bytes(type) + 15) / 16 * 16), gap);
+    const bool is_signed = with_type(type, []<class T>(T) { return !std::is_unsigned_v<T>; });
+    values_.reserve(static_cast<std::size_t>(items * rows * columns));
+    for (std::int64_t i = 0; i < items * rows * columns; ++i) {
+      const auto draw = [&] { return static_cast<double>(next(seed) & 3u) - (is_signed ? 1 : 0); };
+      const double real = draw();
+      values_.emplace_back(real, is_complex(type) ? draw() : 0.0);
+      store_element(at(i / (rows * columns), i / columns % rows, i % columns), type, values_.back());
+    }
+  }
+
+  void draw_codes(const Quantization& its, std::int64_t rows, std::int64_t columns, std::int64_t items, unsigned seed) {
+    const std::int64_t codes = block_codes(its), ld = round_up(columns, codes) + codes, all_rows = items * (rows + 1);
+    view_ = {.rows = rows, .columns = columns, .ld = ld, .quantization = its};
+    stride_ = (rows + 1) * ld;
+    const QuantizedBytes sizes = quantized_bytes(its, all_rows, ld);
+    const auto words = [](std::int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 16)); };
+    bytes_.resize(words(sizes.codes));
+    for (std::byte& each : bytes_) each = static_cast<std::byte>(next(seed));
+    const bool apart = scales_lie_apart(its), has_types = apart && its.format != QuantizedFormat::nbits;
+    for (std::int64_t i = 0; i < sizes.codes && has_types; ++i)
+      store_element(bytes_.data() + i, its.codes, static_cast<double>(next(seed) & 7u));
+    for (std::int64_t i = 0; i < sizes.codes && !apart; i += block_bytes(its))
+      set_unit_scale(its, std::span(bytes_).subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(block_bytes(its))));
+    scales_.resize(words(sizes.scales));
+    for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(its.scales))
+      store_element(scales_.data() + i, its.scales, 1.0 + (next(seed) & 1u));
+    zeros_.resize(words(sizes.zeros));
+    for (std::byte& each : zeros_) each = static_cast<std::byte>(next(seed));
+    const QuantizedMatrix matrix{its, all_rows, ld, bytes_, scales_, zeros_};
+    std::vector<float> row(static_cast<std::size_t>(columns));
+    for (std::int64_t i = 0; i < items * rows; ++i) {
+      dequantize_row(matrix, i / rows * (rows + 1) + i % rows, 0, columns, row.data());
+      values_.insert(values_.end(), row.begin(), row.end());
+    }
+  }
+
   BufferView view_;
-  std::int64_t stride_;
-  std::vector<std::byte> bytes_;
+  std::int64_t stride_ = 0;
+  std::vector<std::byte> bytes_, scales_, zeros_;
   std::vector<Number> values_;
 };
 
@@ -64,9 +106,11 @@ class Buffers {
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  unsigned make(const Sample& sample) {
-    names_.push_back(gl::create_buffer(api_, static_cast<std::int64_t>(sample.bytes().size()), sample.bytes().data()));
-    return names_.back();
+  BufferView make(const Sample& sample) {
+    return sample.view([&](const std::vector<std::byte>& bytes) {
+      names_.push_back(gl::create_buffer(api_, static_cast<std::int64_t>(bytes.size()), bytes.data()));
+      return names_.back();
+    });
   }
 
  private:
@@ -106,7 +150,7 @@ class SmallProduct {
 
   Engine::State& state_;
   const ProgramKey key_, last_;
-  const Type type_, c_type_;
+  const Type sum_, c_type_;
   const Precision precision_;
   const std::int64_t parts_;
   Buffers buffers_;
@@ -122,8 +166,8 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
     : state_(state),
       key_(like.program()),
       last_(like.program(like.reduces() ? Stage::reduce : Stage::multiply)),
-      type_(like.problem.type),
-      c_type_(like.problem.c_type),
+      sum_(sum_type(like.problem)),
+      c_type_(like.problem.c.format.type),
       precision_(like.precision),
       parts_(like.parts),
       buffers_(state.api) {
@@ -141,17 +185,19 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   const bool one_layout = kernels::is_for_one_layout(key_.kernel);
   turned_a_ = one_layout && !key_.a_along_k;
-  turned_b_ = one_layout && key_.b_along_k;
-  relu_ = last_.epilogue && !is_complex(type_) && !is_integer(type_);
+  turned_b_ = (one_layout && key_.b_along_k) || like.problem.b.format.quantization;
+  relu_ = last_.epilogue && !is_complex(sum_) && !is_integer(sum_);
   adds_d_ = last_.epilogue && (!last_.few_buffers || last_.residual);
   adds_bias_ = last_.epilogue && (!last_.few_buffers || last_.bias);
   const std::int64_t width_a = turned_a_ ? m_ : k_, width_b = turned_b_ ? k_ : n_;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  a_.emplace(type_, turned_a_ ? k_ : m_, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2, items_, 1, spoils);
-  b_.emplace(type_, turned_b_ ? n_ : k_, width_b, b_by_vector ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
-  c_.emplace(c_type_, m_, n_, n_ + 3, items_, 3, shows);
-  d_.emplace(c_type_, m_, n_, n_, items_, 4, spoils);
-  bias_.emplace(c_type_, 1, n_, n_, 1, 5, spoils);
+  a_.emplace(like.problem.a.format, turned_a_ ? k_ : m_, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2, items_,
+             1, spoils);
+  b_.emplace(like.problem.b.format, turned_b_ ? n_ : k_, width_b, b_by_vector ? round_up(width_b, 16) : width_b + 1, items_, 2,
+             spoils);
+  c_.emplace(ElementFormat{c_type_}, m_, n_, n_ + 3, items_, 3, shows);
+  d_.emplace(ElementFormat{c_type_}, m_, n_, n_, items_, 4, spoils);
+  bias_.emplace(ElementFormat{c_type_}, 1, n_, n_, 1, 5, spoils);
 }
 
 Gemm SmallProduct::product() {
@@ -160,14 +206,15 @@ Gemm SmallProduct::product() {
   product.beta = 2;  // shows whether the kernel added to a gap
   product.op_a = turned_a_ ? Op::transpose : Op::none;
   product.op_b = turned_b_ ? Op::transpose : Op::none;
-  product.a = a_->view(buffers_.make(*a_));
-  product.b = b_->view(buffers_.make(*b_));
-  product.c = c_->view(buffer_c_ = buffers_.make(*c_));
+  product.a = buffers_.make(*a_);
+  product.b = buffers_.make(*b_);
+  product.c = buffers_.make(*c_);
+  buffer_c_ = product.c.buffer;
   product.batch = {
       .count = items_, .stride_a = a_->stride(), .stride_b = b_->stride(), .stride_c = c_->stride(), .stride_d = d_->stride()};
   product.batch.alphas = alphas_;
-  if (adds_d_) product.epilogue.residual = d_->view(buffers_.make(*d_));
-  if (adds_bias_) product.epilogue.bias = BiasView::for_each_column(buffers_.make(*bias_));
+  if (adds_d_) product.epilogue.residual = buffers_.make(*d_);
+  if (adds_bias_) product.epilogue.bias = BiasView::for_each_column(buffers_.make(*bias_).buffer);
   if (relu_) product.epilogue.activation = Activation::relu();
   return product;
 }
@@ -210,11 +257,11 @@ std::optional<Fault> SmallProduct::check() {
 
 std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& step) const {
   const bool is_a = role == Role::a;
-  const std::int64_t width = kernels::panel_width(plan_.kernel, role, type_), rows = is_a ? step.m : step.n,
+  const std::int64_t width = kernels::panel_width(plan_.kernel, role, sum_), rows = is_a ? step.m : step.n,
                      all_rows = round_up(rows, width), items = kernels::packed_items(plan_.problem, role, step.piece_items);
   const Window& panels = is_a ? plan_.workspace.panels_a : plan_.workspace.panels_b;
   const std::vector<Number> got =
-      read_numbers(state_.api, state_.work.workspace, panels.offset_bytes, accumulator(type_), items * all_rows * step.padded_k);
+      read_numbers(state_.api, state_.work.workspace, panels.offset_bytes, sum_, items * all_rows * step.padded_k);
   for (std::int64_t z = 0; z < items; ++z)
     for (std::int64_t row = 0; row < all_rows; ++row)
       for (std::int64_t p = 0; p < step.padded_k; ++p) {
@@ -231,12 +278,11 @@ std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& 
 }
 
 std::string SmallProduct::wrong_sums(const Cursor& at, const Step& step) const {
-  const Type acc = accumulator(type_);
   const bool pairs = precision_ == Precision::extended && !key_.doubles;  // two floats each
   const std::int64_t count = plan_.parts * step.piece_items * step.m * step.n;
   const std::vector<Number> got =
       read_numbers(state_.api, state_.work.workspace, plan_.workspace.sums.offset_bytes,
-                   precision_ == Precision::extended && key_.doubles ? Type::f64 : acc, pairs ? 2 * count : count);
+                   precision_ == Precision::extended && key_.doubles ? Type::f64 : sum_, pairs ? 2 * count : count);
   std::size_t next = 0;
   for (std::int64_t part = 0; part < plan_.parts; ++part)
     for (std::int64_t z = 0; z < step.piece_items; ++z)

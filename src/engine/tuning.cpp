@@ -103,16 +103,19 @@ TuningEntry read_entry(const Json& json) {
   problem.n = integer_field(json, "n", 1);
   problem.k = integer_field(json, "k", 1);
   problem.batch = integer_field(json, "batch", 1, 1);
-  problem.type = parse_type(text_field(json, "type"));
-  problem.c_type = parse_type(text_field(json, "c_type", std::string(to_string(accumulator(problem.type)))));
+  problem.a.format = parse_format(text_field(json, "type"));
+  problem.b.format = parse_format(text_field(json, "b_type", to_string(problem.a.format)));
+  problem.c.format.type = parse_type(text_field(json, "c_type", std::string(to_string(sum_type(problem)))));
   const std::string op = text_field(json, "op");
   if (op.size() != 2 || op.find_first_not_of("NT") != std::string::npos)
     refuse_entry("its \"op\" is {}, not NN, NT, TN or TT", in_quotes(op));
   problem.a.op = op[0] == 'N' ? Op::none : Op::transpose;
   problem.b.op = op[1] == 'N' ? Op::none : Op::transpose;
-  problem.a.batch_stride = problem.m * problem.k;
-  problem.b.batch_stride = problem.k * problem.n;
-  problem.c.batch_stride = problem.m * problem.n;
+  if (problem.batch > 1 || !quantization(problem)) {
+    problem.a.batch_stride = problem.m * problem.k;
+    problem.b.batch_stride = problem.k * problem.n;
+    problem.c.batch_stride = problem.m * problem.n;
+  }
   validate(problem);
   entry.choice.kernel = parse_kernel(text_field(json, "kernel"));
   if (const std::string why = kernels::family(entry.choice.kernel).malformed(entry.choice.kernel); !why.empty())
@@ -132,28 +135,31 @@ OrderedJson to_json(const TuningEntry& entry) {
   const MemoryOrder order = memory_order(problem);
   const Sizes size = sizes(problem, order);
   const auto letter = [](char c) { return std::string(1, c == 'T' ? 'T' : 'N'); };
-  return {{"device", entry.device},
-          {"driver", entry.driver},
-          {"processor", entry.processor},
-          {"class", entry.shape_class},
-          {"m", size.m},
-          {"n", size.n},
-          {"k", size.k},
-          {"batch", size.batch},
-          {"type", to_string(problem.type)},
-          {"c_type", to_string(problem.c_type)},
-          {"op", letter(order.a) + letter(order.b)},
-          {"kernel", to_string(entry.choice.kernel)},
-          {"split_k", entry.choice.split_k},
-          {"gflops", entry.choice.gflops},
-          {"date", entry.date}};
+  OrderedJson result{{"device", entry.device},
+                     {"driver", entry.driver},
+                     {"processor", entry.processor},
+                     {"class", entry.shape_class},
+                     {"m", size.m},
+                     {"n", size.n},
+                     {"k", size.k},
+                     {"batch", size.batch},
+                     {"type", to_string(problem.a.format)},
+                     {"c_type", to_string(problem.c.format.type)},
+                     {"op", letter(order.a) + letter(order.b)},
+                     {"kernel", to_string(entry.choice.kernel)},
+                     {"split_k", entry.choice.split_k},
+                     {"gflops", entry.choice.gflops},
+                     {"date", entry.date}};
+  if (problem.b.format != problem.a.format) result["b_type"] = to_string(problem.b.format);
+  return result;
 }
 
 /// Whether two entries are about the same.
 bool same_place(const TuningEntry& x, const TuningEntry& y) {
   if (x.device != y.device || x.driver != y.driver || x.processor != y.processor) return false;
   const Problem &p = x.choice.problem, &q = y.choice.problem;
-  if (p.type != q.type || p.c_type != q.c_type || p.k != q.k || p.batch != q.batch) return false;
+  if (p.a.format != q.a.format || p.b.format != q.b.format || p.c.format != q.c.format || p.k != q.k || p.batch != q.batch)
+    return false;
   const MemoryOrder order_p = memory_order(p), order_q = memory_order(q);
   return agree(order_p.a, order_q.a) && agree(order_p.b, order_q.b) && sizes(p, order_p) == sizes(q, order_q);
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/rounding.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
@@ -21,13 +22,17 @@ std::int64_t lines(const BufferView& view) {
   return view.layout == Layout::row_major ? view.rows : view.columns;
 }
 std::int64_t leading_dimension(const BufferView& view) {
-  return view.ld != 0 ? view.ld : std::max<std::int64_t>(1, width(view));
+  return view.ld != 0 ? view.ld : round_up(std::max<std::int64_t>(1, width(view)), block_codes(view.quantization));
+}
+/// What so many successive elements take.
+std::int64_t bytes_of(const BufferView& view, std::int64_t elements) {
+  return storage_bytes({view.type, view.quantization}, elements);
 }
 
 /// Bytes from the view's first element to behind its last, 0 for a view without elements; the problem is known to be countable.
 std::int64_t span_bytes(const BufferView& view) {
   if (view.rows == 0 || view.columns == 0) return 0;
-  return ((lines(view) - 1) * leading_dimension(view) + width(view)) * element_bytes(view.type);
+  return bytes_of(view, (lines(view) - 1) * leading_dimension(view) + width(view));
 }
 
 std::span<const std::int64_t> offsets(const Batch& batch, Role role) {
@@ -60,7 +65,7 @@ struct Part {
   /// The bytes from the first element to the last.
   Range range() const {
     const std::int64_t begin = view->offset_bytes, span = span_bytes(*view);
-    return {begin, span == 0 ? begin : begin + largest * element_bytes(view->type) + span};
+    return {begin, span == 0 ? begin : begin + bytes_of(*view, largest) + span};
   }
   /// Whether elements share these bytes of a buffer; where they lie in bands, the buffer.
   bool meets(unsigned buffer, Range other) const {
@@ -79,10 +84,9 @@ bool matrices_overlap(const BufferView& a, std::int64_t a_begin, const BufferVie
   if (lines(a) > lines(b)) return matrices_overlap(b, b_begin, a, a_begin);
   // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the
   // least j.
-  const std::int64_t a_bytes = element_bytes(a.type), b_bytes = element_bytes(b.type);
-  const std::int64_t step = leading_dimension(b) * b_bytes, b_width = width(b) * b_bytes;
+  const std::int64_t step = bytes_of(b, leading_dimension(b)), b_width = bytes_of(b, width(b));
   for (std::int64_t i = 0; i < lines(a); ++i) {
-    const std::int64_t begin = a_begin + i * leading_dimension(a) * a_bytes, end = begin + width(a) * a_bytes;
+    const std::int64_t begin = a_begin + bytes_of(a, i * leading_dimension(a)), end = begin + bytes_of(a, width(a));
     const std::int64_t after = begin - b_width - b_begin;  // b's line starts later than this
     const std::int64_t j = after < 0 ? 0 : after / step + 1;
     if (j < lines(b) && b_begin + j * step < end) return true;
@@ -98,10 +102,10 @@ struct Items {
 
 Items items_of(const Gemm& product, const Part& part) {
   Items result{part.view, {}};
-  const std::int64_t bytes = element_bytes(part.view->type);
   const bool repeats = !part.role || (offsets(product.batch, *part.role).empty() && stride_of(product.batch, *part.role) == 0);
   for (std::int64_t i = 0; i < (repeats ? 1 : product.batch.count); ++i)
-    result.begins.push_back(part.view->offset_bytes + (part.role ? item_offset(product.batch, *part.role, i) * bytes : 0));
+    result.begins.push_back(part.view->offset_bytes +
+                            (part.role ? bytes_of(*part.view, item_offset(product.batch, *part.role, i)) : 0));
   std::sort(result.begins.begin(), result.begins.end());
   return result;
 }
@@ -164,21 +168,31 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
   refuse_product("{} is {:f}{}, {}", name, x.real(), imaginary, fmt::format(fmt::runtime(why), to_string(type)));
 }
 
+/// The multiple of bytes at which codes begin: their blocks hold halves, or bytes alone.
+std::int64_t block_bytes_alignment(const Quantization& quantization) {
+  return scales_lie_apart(quantization) || block_bytes(quantization) % 2 != 0 ? 1 : 2;
+}
+
 void check_alignment(const Part& part) {
-  const std::int64_t begin = part.view->offset_bytes, bytes = element_bytes(part.view->type);
-  if (begin < 0 || begin % bytes != 0)
+  const BufferView& view = *part.view;
+  const std::int64_t begin = view.offset_bytes, bytes = element_bytes(view.type),
+                     halves = block_bytes_alignment(view.quantization);
+  if (view.quantization && (begin < 0 || begin % halves != 0))
+    refuse_product("{} starts at byte {}, and blocks of {} start at a multiple of {}", part.name, begin,
+                   to_string(view.quantization), halves);
+  if (!view.quantization && (begin < 0 || begin % bytes != 0))
     refuse_product("{} starts at byte {}, which is no multiple of its element's {} bytes", part.name, begin, bytes);
 }
 
 /// `who` makes the message's beginning, where one is needed: nothing is allocated for a product that is right.
 template <class Who>
 void check_inside(const Who& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed,
-                  Type type) {
+                  ElementFormat elements) {
   if (buffer_size < 0) refuse_product("{}: {} is not the name of a buffer object", who(), buffer);
-  if (element_bytes(type) < 4 && buffer_size % 4 != 0)
+  if ((elements.quantization || element_bytes(elements.type) < 4) && buffer_size % 4 != 0)
     refuse_product(
-        "{} has elements of {} bytes in a buffer of {} bytes, which is no multiple of 4: shaders could not reach the last ones",
-        who(), element_bytes(type), buffer_size);
+        "{} has elements of {} in a buffer of {} bytes, which is no multiple of 4: shaders could not reach the last ones", who(),
+        elements.quantization ? to_string(elements) : fmt::format("{} bytes", element_bytes(elements.type)), buffer_size);
   if (needed > 0 && (offset > buffer_size || needed > buffer_size - offset))
     refuse_product("{} needs {} bytes from byte {} on and leaves its buffer of {}", who(), needed, offset, buffer_size);
 }
@@ -202,19 +216,20 @@ void check_bands(const Part& part) {
 void check_operand(const Part& part, const std::function<std::int64_t(unsigned)>& buffer_bytes) {
   const BufferView& view = *part.view;
   const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
+  const ElementFormat elements{view.type, view.quantization};
   const auto what = [&] {
     return fmt::format("{} of {} with ld {}", part.name, size_text(view.rows, view.columns), leading_dimension(view));
   };
   if (part.largest > (int64_max - span) / bytes) refuse_product("{}: an item's offset of {} is not usable", what(), part.largest);
   if (view.bands.empty())
     return check_inside(what, view.buffer, buffer_bytes(view.buffer), view.offset_bytes,
-                        span == 0 ? 0 : part.largest * bytes + span, view.type);
+                        span == 0 ? 0 : bytes_of(view, part.largest) + span, elements);
   for (std::size_t i = 0; i < view.bands.size(); ++i) {
     BufferView band = view;
     (view.layout == Layout::row_major ? band.rows : band.columns) =
         std::min(view.band_lines, lines(view) - static_cast<std::int64_t>(i) * view.band_lines);
     check_inside([&] { return fmt::format("{}, band {}", what(), i); }, view.bands[i], buffer_bytes(view.bands[i]),
-                 view.offset_bytes, lines(view) == 0 ? 0 : span_bytes(band), view.type);
+                 view.offset_bytes, lines(view) == 0 ? 0 : span_bytes(band), elements);
   }
 }
 
@@ -227,7 +242,7 @@ void check_workspace(const Workspace& workspace, std::span<const Part> parts, st
     refuse_product("the workspace has {} bytes, and {} are needed", workspace.size_bytes, needed);
   if (needed == 0) return;
   check_inside([] { return "the workspace"; }, workspace.buffer, buffer_bytes(workspace.buffer), workspace.offset_bytes,
-               workspace.size_bytes, Type::f32);
+               workspace.size_bytes, {});
   for (const Part& part : parts)
     if (part.meets(workspace.buffer, {workspace.offset_bytes, workspace.offset_bytes + needed}))
       refuse_product("the workspace overlaps {} in buffer {}", part.name, workspace.buffer);
@@ -281,23 +296,66 @@ void check_numbers(const Gemm& product, Type acc) {
   for (const Scalar& beta : product.batch.betas) check_scalar(beta, acc, "beta");
 }
 
+namespace {
+
+void check_offset(const Problem& problem, Role role, std::int64_t offset) {
+  if (offset < 0) refuse_product("an item's offset of {} is {}; it is not negative", letter(role), offset);
+  const Quantization& its = format_of(problem, role).quantization;
+  const Strides stride = strides(problem, role);
+  const std::int64_t step = its.format == QuantizedFormat::per_row ? std::max(stride.row, stride.column) : block_codes(its);
+  if (offset % step != 0)
+    refuse_product("an item's offset of {} is {}, and {} is {}: it is a multiple of {}", letter(role), offset, letter(role),
+                   to_string(its), step);
+}
+
+/// The arrays beside the codes, as matrices of one row; without columns where there are none.
+struct ArraysOfQuantization {
+  std::string scales_of, zeros_of;
+  BufferView scales, zeros;
+};
+
+ArraysOfQuantization arrays_of(const Gemm& product, const Problem& problem) {
+  ArraysOfQuantization result;
+  const Quantization& its = quantization(problem);
+  if (problem.k == 0 || !scales_lie_apart(its)) return result;
+  const Role role = problem.a.format.quantization ? Role::a : Role::b;
+  const BufferView& view = view_of(product, role);
+  if (lines(view) == 0) return result;
+  const std::int64_t ld = leading_dimension(view), rows = largest_offset(product.batch, role) / ld + lines(view);
+  const QuantizedBytes bytes = quantized_bytes(its, rows, ld);
+  result.scales_of = fmt::format("the scales of {}", letter(role));
+  result.scales = {.buffer = view.scales.buffer,
+                   .rows = 1,
+                   .columns = bytes.scales / element_bytes(its.scales),
+                   .offset_bytes = view.scales.offset_bytes,
+                   .type = its.scales};
+  result.zeros_of = fmt::format("the zeros of {}", letter(role));
+  result.zeros = {
+      .buffer = view.zeros.buffer, .rows = 1, .columns = bytes.zeros, .offset_bytes = view.zeros.offset_bytes, .type = Type::u8};
+  return result;
+}
+
+}  // namespace
+
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
                       const std::function<std::int64_t(unsigned)>& buffer_bytes) {
-  check_numbers(product, accumulator(problem.type));
+  check_numbers(product, sum_type(problem));
   for (const Role role : {Role::a, Role::b, Role::c, Role::d})
-    for (const std::int64_t offset : offsets(product.batch, role))
-      if (offset < 0) refuse_product("an item's offset of {} is {}; it is not negative", letter(role), offset);
+    for (const std::int64_t offset : offsets(product.batch, role)) check_offset(problem, role, offset);
 
   const BufferView bias{.buffer = product.epilogue.bias.buffer(),  // a matrix of one row
                         .rows = 1,
                         .columns = problem.bias == Bias::for_each_row ? problem.m : problem.n,
                         .offset_bytes = product.epilogue.bias.offset_bytes(),
-                        .type = problem.c_type};
-  std::array<Part, 5> all{};
+                        .type = problem.c.format.type};
+  std::array<Part, 7> all{};
   std::size_t count = 0;
   for (const Role role : roles(problem))
     all[count++] = {std::string(1, letter(role)), &view_of(product, role), role, largest_offset(product.batch, role)};
   if (problem.bias != Bias::none) all[count++] = {"the bias", &bias, {}, 0};
+  const ArraysOfQuantization arrays = arrays_of(product, problem);
+  if (arrays.scales.columns > 0) all[count++] = {arrays.scales_of, &arrays.scales, {}, 0};
+  if (arrays.zeros.columns > 0) all[count++] = {arrays.zeros_of, &arrays.zeros, {}, 0};
   std::span<const Part> parts(all.data(), count);
   for (const Part& part : parts) check_alignment(part);
   if (problem.k == 0) parts = parts.subspan(2);  // A and B are not read

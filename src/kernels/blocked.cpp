@@ -70,30 +70,39 @@ Fit fit_of(DeviceClass device) {
   return {56, 16, 2, 16};
 }
 
+/// Whether an element of A or B is decoded.
+bool decodes(const Problem& problem) {
+  const ElementFormat sum{sum_type(problem)};
+  return problem.a.format != sum || problem.b.format != sum;
+}
+
 /// The registers that an invocation needs, counted as in Fit.
-std::int64_t fitting_registers(const Blocked& k, Type type, bool pairs, const Fit& fit) {
+std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   constexpr std::int64_t complex = 16;  // for the parts of a product
-  const std::int64_t words = element_bytes(accumulator(type)) / 4;
+  const Type type = sum_type(problem);
+  const std::int64_t words = element_bytes(type) / 4;
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
   const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
   return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
-         (type != accumulator(type) && k.panels == 0 ? fit.narrow : 0);
+         (decodes(problem) && k.panels == 0 ? fit.narrow : 0);
 }
 
 /// Gives the kernel the largest block_k that fits; false if none does.
-bool make_fit(Blocked& k, Type type, bool pairs, const Fit& fit) {
+bool make_fit(Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   k.block_k = k.tile_m * k.tile_n >= 32 ? fit.large_block_k : 16;
-  while (k.block_k > 8 && fitting_registers(k, type, pairs, fit) > fit.registers) k.block_k /= 2;
-  return k.block_k > 0 && fitting_registers(k, type, pairs, fit) <= fit.registers;
+  while (k.block_k > 8 && fitting_registers(k, problem, pairs, fit) > fit.registers) k.block_k /= 2;
+  return k.block_k > 0 && fitting_registers(k, problem, pairs, fit) <= fit.registers;
 }
 
 /// About how many instructions decode an element whose type is not that of its sums, by the same compilers. The compiler for
 /// Adreno moves registers for halves.
-double decoding(Type type, DeviceClass device) {
-  if (type == accumulator(type)) return 0;
-  if (!unpacks_halves(type)) return 1;
+double decoding(const ElementFormat& format, DeviceClass device) {
+  constexpr double of_code = 8;
+  if (format.quantization) return of_code;
+  if (format.type == accumulator(format.type)) return 0;
+  if (!unpacks_halves(format)) return 1;
   const bool moves = is_between(device, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx);
-  return element_bytes(type) == 1 || moves ? 8 : 1;
+  return element_bytes(format.type) == 1 || moves ? 8 : 1;
 }
 
 constexpr About about{.name = "blocked",
@@ -114,13 +123,13 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const Blocked k = read(kernel);
-    const auto per_vector = static_cast<int>(16 / element_bytes(accumulator(problem.type)));
+    const auto per_vector = static_cast<int>(16 / element_bytes(sum_type(problem)));
     if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_vector * invocations(k))
       return fmt::format("{}: {} invocations would load more than 16 vectors each for a block", to_string(kernel),
                          invocations(k));
     if (k.tile_m * k.tile_n > 64 * per_vector)
       return fmt::format("{}: a tile of {}x{} is too large for {}", to_string(kernel), k.tile_m, k.tile_n,
-                         to_string(problem.type));
+                         to_string(sum_type(problem)));
     return {};
   }
 
@@ -150,13 +159,13 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n,
                      std::int64_t k) const override {
     const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
-    return read(kernel).panels == 0 && !is_complex(problem.type) &&
+    return read(kernel).panels == 0 && !is_complex(sum_type(problem)) &&
            lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
            lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
   }
   bool reads_vectors_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
                               std::int64_t a_bytes) const override {
-    if (problem.type != accumulator(problem.type)) return false;  // a vector's elements are fewer than 16 bytes
+    if (decodes(problem)) return false;  // a vector's elements are fewer than 16 bytes
     const int images = read(kernel).images;
     return images == 1 || (images == 2 && limits.splits_storage_loads && a_bytes >= min_image_bytes);
   }
@@ -185,7 +194,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     // Vectors of one p that an invocation brings.
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_vector;
     const bool by_vector = b.panels != 0 || reads_vectors(kernel, problem, problem.m, problem.n, problem.k);
-    const double decode = b.panels == 0 ? decoding(problem.type, limits.device_class) : 0;
+    const double decode =
+        b.panels == 0 ? (decoding(problem.a.format, limits.device_class) + decoding(problem.b.format, limits.device_class)) / 2
+                      : 0;
     const double load =
         by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
     return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_vector * price.shared_vector +
@@ -196,11 +207,11 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     std::vector<Kernel> result;
-    if (limits.cpu || shares_through_memory(limits) || emulates_doubles(problem.type, limits)) return result;
+    if (limits.cpu || shares_through_memory(limits) || emulates_doubles(sum_type(problem), limits)) return result;
     const Fit fit = fit_of(limits.device_class);
     // Products of many instructions. Intel's compiler mixes those of several that are written out, and spills.
     const bool has_long_products =
-        precision == Precision::extended || (precision == Precision::reproducible && is_complex(problem.type));
+        precision == Precision::extended || (precision == Precision::reproducible && is_complex(sum_type(problem)));
     for (const int panels : {0, 1}) {
       bool has_largest = false;
       for (Blocked k : {Blocked{128, 128, 16, 16, 8, 16, 0, 0, 0}, Blocked{128, 128, 16, 8, 8, 16, 0, 0, 0},
@@ -208,7 +219,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
                         Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
         // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         k.panels = panels;
-        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem.type, precision == Precision::extended, fit)) continue;
+        if ((k.block_m == 128 && has_largest) || !make_fit(k, problem, precision == Precision::extended, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
         k.step_k = fit.turns > 1 && has_long_products ? 1 : std::min(16, k.block_k / fit.turns);
         result.push_back(make(k));

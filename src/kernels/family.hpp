@@ -88,6 +88,8 @@ class Family {
   Kernel kernel_of(const std::array<int, Kernel::max_parameters>& values) const;
 };
 
+/// Whether a program has this storage buffer of a quantised operand, the scales or the zeros.
+bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer);
 /// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 

@@ -31,12 +31,17 @@ int max_step_of_b(const Limits& limits) {
   return is_between(limits.device_class, DeviceClass::adreno_7xx, DeviceClass::adreno_8xx) ? 64 : 128;
 }
 
+/// The type of what is read 16 bytes at a time: A's as the product runs, which may be B's now.
+Type wide_type(const Problem& problem) {
+  return (problem.m < problem.n ? problem.b : problem.a).format.type;
+}
+
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
-  if (emulates_doubles(problem.type, limits)) return {1, 1, lanes, 128, 0};
+  if (emulates_doubles(sum_type(problem), limits)) return {1, 1, lanes, 128, 0};
   const int invocations = roomy_invocations(limits);
-  const std::int64_t words = element_bytes(accumulator(problem.type)) / 4;
-  const int step = static_cast<int>(16 / element_bytes(problem.type));
+  const std::int64_t words = element_bytes(sum_type(problem)) / 4;
+  const int step = static_cast<int>(16 / element_bytes(wide_type(problem)));
   if (shares_through_memory(limits)) {  // what their compilers keep in registers
     const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
     return {step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2, columns, lanes, invocations, 0};
@@ -101,8 +106,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
     const bool contiguous = strides(problem, Role::a).column == 1;
-    const bool as_image =
-        reads_vectors_as_image(kernel, problem, limits, saturating_product({problem.m, problem.k, element_bytes(problem.type)}));
+    const bool as_image = reads_vectors_as_image(kernel, problem, limits,
+                                                 storage_bytes(problem.a.format, saturating_product({problem.m, problem.k})));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =
@@ -123,7 +128,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
     } else {
       // Midgard has too few registers for 16 of these at a time.
-      if (limits.device_class == DeviceClass::arm_midgard && element_bytes(problem.type) == 1 && unpacks_halves(problem.type))
+      if (limits.device_class == DeviceClass::arm_midgard && element_bytes(wide_type(problem)) == 1 &&
+          unpacks_halves({wide_type(problem)}))
         return result;
       for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
     }

@@ -12,6 +12,8 @@ enum Binding : unsigned {
   binding_bias,
   binding_items,
   binding_partial,
+  binding_scales,
+  binding_zeros,
   storage_buffers
 };
 
@@ -34,7 +36,8 @@ enum Location : int {
   at_high,
   at_panels,
   at_parts,
-  at_sums
+  at_sums,
+  at_codes
 };
 
 /// The bits of the uniform `flags`.

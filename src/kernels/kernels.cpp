@@ -130,7 +130,7 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
     if (size[axis] > limits.workgroup_size[axis])
       return fmt::format("{} needs workgroups of {} invocations along {}; the driver allows {}", who, size[axis], "xyz"[axis],
                          limits.workgroup_size[axis]);
-  if (const std::int64_t bytes = its.shared_bytes(kernel, problem.type); bytes > limits.shared_bytes)
+  if (const std::int64_t bytes = its.shared_bytes(kernel, sum_type(problem)); bytes > limits.shared_bytes)
     return fmt::format("{} needs {} bytes of shared memory; the driver has {}", who, bytes, limits.shared_bytes);
   if (its.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
     return who + " reads panels as an image, and the driver has no buffer textures for that";
@@ -142,8 +142,10 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
 }
 
 std::string to_string(const ProgramKey& key) {
-  std::string text = fmt::format("{} {}", to_string(key.kernel), to_string(key.type));
-  if (key.c_type != key.type) text += fmt::format("->{}", to_string(key.c_type));
+  std::string text = fmt::format("{} {}", to_string(key.kernel), to_string(key.a));
+  if (key.b != key.a) text += fmt::format("*{}", to_string(key.b));
+  if (key.a.quantization || key.b.quantization || key.c_type != key.a.type || key.c_type != key.b.type)
+    text += fmt::format("->{}", to_string(key.c_type));
   for (const auto& [has, what] :
        std::initializer_list<std::pair<bool, std::string_view>>{{key.epilogue, "epilogue"},
                                                                 {key.items, "items"},
@@ -177,29 +179,47 @@ Traffic traffic(const Problem& problem, const Kernel& kernel) {
   const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
   Traffic result = product_family(kernel).traffic(problem, kernel);
   const double batch = static_cast<double>(problem.batch);
-  result.bytes = batch * (static_cast<double>(element_bytes(problem.type)) *
-                              (m * k * result.buffer_reads_of_a + k * n * result.buffer_reads_of_b) +
-                          static_cast<double>(element_bytes(problem.c_type)) * m * n);
-  result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(problem.type) ? 8 : 2) * m * n * k / result.bytes : 0;
+  result.bytes = batch * (kernels::bytes_of_element(problem.a.format) * m * k * result.buffer_reads_of_a +
+                          kernels::bytes_of_element(problem.b.format) * k * n * result.buffer_reads_of_b +
+                          kernels::bytes_of_element(problem.c.format) * m * n);
+  result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(sum_type(problem)) ? 8 : 2) * m * n * k / result.bytes : 0;
   return result;
 }
 
 std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
   std::vector<Kernel> result;
   for (const ProductFamily* each : kernels::product_families())
-    for (const Kernel& kernel : kernels::emulates_doubles(problem.type, limits)
+    for (const Kernel& kernel : kernels::emulates_doubles(sum_type(problem), limits)
                                     ? each->candidates(problem, limits, Precision::standard)
                                     : each->space(problem, limits))
-      if (why_not(problem, kernel, limits).empty() && each->registers(kernel, problem.type) <= kernels::max_registers)
+      if (why_not(problem, kernel, limits).empty() &&
+          each->registers(kernel, kernels::read_type(problem)) <= kernels::max_registers)
         result.push_back(kernel);
   return result;
 }
 
 namespace kernels {
+namespace {
+
+/// The macros of quantization.glsl.
+void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
+  const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
+  const bool has_groups = its.format == QuantizedFormat::nbits;
+  macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
+  macros.emplace_back("FORMAT", static_cast<int>(its.format));
+  macros.emplace_back("CODE_BITS", has_groups ? its.bits : 4);
+  macros.emplace_back("GROUP", has_groups ? its.group : 32);
+  macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
+  macros.emplace_back("SCALES", static_cast<int>(its.scales));
+  macros.emplace_back("CODES", static_cast<int>(its.codes));
+}
+
+}  // namespace
 
 std::vector<Macro> macros(const ProgramKey& key) {
   std::vector<Macro> result = family(key.kernel).macros(key.kernel);
-  result.emplace_back("TYPE", static_cast<int>(key.type));  // gemm.glsl numbers the types in the same order
+  result.emplace_back("TYPE_A", static_cast<int>(key.a.type));  // gemm.glsl numbers the types in the same order
+  result.emplace_back("TYPE_B", static_cast<int>(key.b.type));
   result.emplace_back("TYPE_C", static_cast<int>(key.c_type));
   result.emplace_back("EPILOGUE", key.epilogue ? 1 : 0);
   result.emplace_back("RESIDUAL", !key.few_buffers || key.residual ? 1 : 0);
@@ -212,9 +232,11 @@ std::vector<Macro> macros(const ProgramKey& key) {
                                                                             : 2);
   result.emplace_back("WIDE", static_cast<int>(key.vector_reads));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
-  constexpr const char* bindings[storage_buffers] = {"BINDING_A",    "BINDING_B",     "BINDING_C",      "BINDING_D",
-                                                     "BINDING_BIAS", "BINDING_ITEMS", "BINDING_PARTIAL"};
+  constexpr const char* bindings[storage_buffers] = {"BINDING_A",       "BINDING_B",      "BINDING_C",
+                                                     "BINDING_D",       "BINDING_BIAS",   "BINDING_ITEMS",
+                                                     "BINDING_PARTIAL", "BINDING_SCALES", "BINDING_ZEROS"};
   for (unsigned i = 0; i < storage_buffers; ++i) result.emplace_back(bindings[i], static_cast<int>(binding_of(key, i)));
+  add_quantization(key, result);
   if (is_for_one_layout(key.kernel)) {
     result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
     result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
@@ -231,7 +253,8 @@ std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t column
 
 std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) {
   std::vector<Kernel> result;
-  const Type held = precision == Precision::extended ? Type::c64 : problem.type;  // a sum of two floats takes as many registers
+  const Type held =
+      precision == Precision::extended ? Type::c64 : read_type(problem);  // a sum of two floats takes as many registers
   for (const ProductFamily* each : product_families())
     for (const Kernel& kernel : each->candidates(problem, limits, precision))
       if (each->registers(kernel, held) <= max_registers) result.push_back(kernel);
@@ -245,13 +268,28 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer) {
   return before;
 }
 
+bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer) {
+  const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
+  return buffer == binding_scales ? scales_lie_apart(its) : its.zeros;
+}
+
+double bytes_of_element(const ElementFormat& format) {
+  const auto codes = static_cast<double>(block_codes(format.quantization));
+  return static_cast<double>(storage_bytes(format, block_codes(format.quantization))) / codes;
+}
+
+Type read_type(const Problem& problem) {
+  return problem.a.format.type == problem.b.format.type ? problem.a.format.type : sum_type(problem);
+}
+
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer) {
   return key.epilogue && (!key.few_buffers || (buffer == binding_d ? key.residual : key.bias));
 }
 
 bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   const VectorReads from = panels(key.kernel);
-  const bool packs_a = from != VectorReads::none && panel_width(key.kernel, Role::a, key.type) > 0, writes_c = !key.parts;
+  const bool packs_a = from != VectorReads::none && panel_width(key.kernel, Role::a, sum_type(key.a.type, key.b.type)) > 0,
+             writes_c = !key.parts;
   switch (buffer) {
     case binding_a:
       return !packs_a && key.vector_reads != VectorReads::image;
@@ -265,8 +303,11 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
       return writes_c && declares_of_epilogue(key, buffer);
     case binding_items:
       return key.items;
+    case binding_scales:
+    case binding_zeros:
+      return reads_array_of_quantization(key, buffer);
     default:
-      return key.parts || key.c_type != accumulator(key.type);
+      return key.parts || key.c_type != sum_type(key.a.type, key.b.type);
   }
 }
 
@@ -278,12 +319,15 @@ std::int64_t pack_lanes(std::int64_t vectors) {
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
   const Operand& operand = role == Role::a ? problem.a : problem.b;
   const Strides stride = strides(problem, role);
-  const std::int64_t group = 16 / element_bytes(problem.type);
+  if (operand.format.quantization) return false;
+  const std::int64_t group = 16 / element_bytes(operand.format.type);
   return !problem.items && operand.aligned && (stride.column == 1 ? stride.row : stride.column) % group == 0 &&
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
 }
 
-bool unpacks_halves(Type type) {
+bool unpacks_halves(const ElementFormat& format) {
+  if (format.quantization) return true;  // most scales are halves
+  const Type type = format.type;
   return info(type).kind == TypeKind::floating && type != accumulator(type) && type != Type::bf16;  // the upper bits of a float
 }
 

@@ -52,8 +52,12 @@ constexpr std::int64_t sum_bytes(Type type, Precision precision) {
   return element_bytes(accumulator(type)) * (precision == Precision::extended ? 2 : 1);
 }
 
-/// Whether shaders decode elements of the type by way of halves.
-bool unpacks_halves(Type type);
+/// Whether shaders decode elements of the format by way of halves.
+bool unpacks_halves(const ElementFormat& format);
+/// The bytes of an element, on average where they lie in blocks; without scales that lie apart.
+double bytes_of_element(const ElementFormat& format);
+/// The type that invocations hold of what they read ahead: that of A and B, or of their sums where the two differ.
+Type read_type(const Problem& problem);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
 

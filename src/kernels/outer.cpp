@@ -64,11 +64,11 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
             .written_out = static_cast<double>(o.tile_n * o.max_k)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
-    if (problem.k > 4 || emulates_doubles(problem.type, limits)) return {};
+    if (problem.k > 4 || emulates_doubles(sum_type(problem), limits)) return {};
     // Beside the columns of B, complex sums need more registers than small boards have, and the epilogue of doubles more than
     // some GPUs have.
-    if (shares_through_memory(limits) && is_complex(problem.type)) return {};
-    if (!limits.cpu && needs_f64(problem.type) && has_epilogue(problem) && traits(limits).max_registers <= 128) return {};
+    if (shares_through_memory(limits) && is_complex(sum_type(problem))) return {};
+    if (!limits.cpu && needs_f64(sum_type(problem)) && has_epilogue(problem) && traits(limits).max_registers <= 128) return {};
     const int max_k = max_k_for(problem);
     if (limits.cpu) return {make({32, 16, max_k, 8}), make({16, 4, max_k, 8})};
     return {make({8, 4, max_k, roomy_invocations(limits)}), make({16, 4, max_k, 64})};
@@ -86,7 +86,7 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
  private:
   /// Whether C is written 16 bytes at a time; where it begins in its buffer, a problem does not say.
   static bool writes_vectors(const Problem& problem, std::int64_t per_vector) {
-    return problem.c_type == accumulator(problem.type) && !has_epilogue(problem) && strides(problem, Role::c).column == 1 &&
+    return problem.c.format.type == sum_type(problem) && !has_epilogue(problem) && strides(problem, Role::c).column == 1 &&
            strides(problem, Role::c).row % per_vector == 0;
   }
 };

@@ -33,8 +33,8 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
     const int tile_n = read(kernel).tile_n;
-    if (tile_n * element_bytes(accumulator(problem.type)) >= 16) return {};
-    return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), tile_n, to_string(problem.type));
+    if (tile_n * element_bytes(sum_type(problem)) >= 16) return {};
+    return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), tile_n, to_string(sum_type(problem)));
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {
@@ -87,7 +87,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     if (shares_through_memory(limits)) {
       // 16 sums are the most that the compilers for small boards keep in registers: see docs/drivers.md.
-      const int columns = is_complex(problem.type) || precision == Precision::extended ? 2 : 4;
+      const int columns = is_complex(sum_type(problem)) || precision == Precision::extended ? 2 : 4;
       return {make({4, columns, 1, 8, 1, 8}), make({4, columns, 1, 8, 0, 8})};
     }
     if (!limits.cpu) return {};

@@ -61,10 +61,10 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (problem.batch <= 1) return {};
-    if (emulates_doubles(problem.type, limits)) return {make({.tile_m = 1, .tile_n = 1})};
-    if (shares_through_memory(limits) && is_complex(problem.type)) return {make({.tile_m = 4, .tile_n = 2})};
+    if (emulates_doubles(sum_type(problem), limits)) return {make({.tile_m = 1, .tile_n = 1})};
+    if (shares_through_memory(limits) && is_complex(sum_type(problem))) return {make({.tile_m = 4, .tile_n = 2})};
     std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
-    const std::int64_t sums = 64 * element_bytes(accumulator(problem.type)) / 4, parts = is_complex(problem.type) ? sums / 2 : 0;
+    const std::int64_t sums = 64 * element_bytes(sum_type(problem)) / 4, parts = is_complex(sum_type(problem)) ? sums / 2 : 0;
     if (limits.cpu || sums + parts < traits(limits).max_registers)  // parts of complex products are values of their own
       result.push_back(make({.tile_m = 8, .tile_n = 8}));
     return result;

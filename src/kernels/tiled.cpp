@@ -56,9 +56,9 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
             .written_out = 1};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
-    if (emulates_doubles(problem.type, limits)) return {make({16})};
+    if (emulates_doubles(sum_type(problem), limits)) return {make({16})};
     // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
-    if (!limits.cpu && problem.type == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
+    if (!limits.cpu && sum_type(problem) == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }

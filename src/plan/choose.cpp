@@ -44,14 +44,14 @@ std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limit
 
 /// What a plan for that precision has. Integers are exact in any order, and OpenGL itself computes in none narrower than f32.
 Precision planned(Precision asked, const Problem& problem) {
-  return asked == Precision::fast || is_integer(problem.type) ? Precision::standard : asked;
+  return asked == Precision::fast || is_integer(sum_type(problem)) ? Precision::standard : asked;
 }
 
 std::string why_planned(Precision asked, const Problem& problem) {
   if (asked == planned(asked, problem)) return {};
   return fmt::format("{} is standard here: {}", to_string(asked),
-                     is_integer(problem.type) ? "products of integers are exact in any order"
-                                              : "OpenGL itself computes in no type narrower than f32");
+                     is_integer(sum_type(problem)) ? "products of integers are exact in any order"
+                                                   : "OpenGL itself computes in no type narrower than f32");
 }
 
 /// @throws Unsupported  the precision is not for this product, or not for this driver
@@ -60,9 +60,9 @@ void check_precision(const Problem& problem, const Limits& limits, Precision pre
   const std::string who = fmt::format("gemm: {}", to_string(precision));
   if (limits.language == ShadingLanguage::essl_310)
     throw Unsupported(who + " products need `precise`, which OpenGL ES 3.1 does not have");
-  if (precision == Precision::extended && accumulator(problem.type) != Type::f32)
-    throw Unsupported(
-        fmt::format("{} products are summed from floats of 32 bits and fewer, and this is {}", who, to_string(problem.type)));
+  if (precision == Precision::extended && sum_type(problem) != Type::f32)
+    throw Unsupported(fmt::format("{} products are summed from floats of 32 bits and fewer, and this is {}", who,
+                                  to_string(sum_type(problem))));
   if (precision == Precision::reproducible && !info(problem.activation).is_reproducible) {
     std::vector<ActivationInfo> known;
     std::copy_if(activation_table.begin(), activation_table.end(), std::back_inserter(known),
@@ -224,8 +224,8 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   if (options.slice_columns < 0 || options.slice_rows < 0)
     throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.slice_columns, options.slice_rows));
   if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
-  if (!limits.f64 && (problem.type == Type::f64 || problem.type == Type::c128))
-    throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(problem.type)));
+  if (!limits.f64 && needs_f64(sum_type(problem)))
+    throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(sum_type(problem))));
   return Chooser(problem, limits, options).choose(why);
 }
 

@@ -12,7 +12,7 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const kernels::Prices price = kernels::prices(limits);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = number(problem.m), n = number(problem.n), k = number(problem.k), batch = number(problem.batch);
-  const double words = number(element_bytes(accumulator(problem.type))) / 4;
+  const double words = number(element_bytes(sum_type(problem))) / 4;
   const double per_vector = 4 / words;
   const std::array<int, 3> size = workgroup(kernel);
   const double invocations = size[0] * size[1];
@@ -21,14 +21,14 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const kernels::Cost cost =
       family.cost(problem, kernel, limits,
                   {.price = price,
-                   .multiply_add = price.multiply_add * kernels::multiply_adds(problem.type, limits),
+                   .multiply_add = price.multiply_add * kernels::multiply_adds(sum_type(problem), limits),
                    .per_vector = per_vector,
                    .vector = panels(kernel) == VectorReads::image ? price.image_vector : price.storage_vector,
                    .invocations = invocations});
   // A register that the device does not have is stored and loaded in each turn of the loop along k. One that it has, but that
   // keeps other invocations from running meanwhile, makes for waiting.
   const DeviceTraits& device = traits(limits);
-  const std::int64_t registers = limits.cpu ? 0 : family.registers(kernel, problem.type);
+  const std::int64_t registers = limits.cpu ? 0 : family.registers(kernel, kernels::read_type(problem));
   const double spills = number(std::max<std::int64_t>(0, registers - device.max_registers)) * 2 * price.storage_load /
                         number(family.k_step(kernel));
   const double waiting = 1 + 0.25 * std::max(0.0, number(registers) / device.registers - 1);
@@ -41,7 +41,7 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   double time = price.dispatch + group_time * std::ceil(groups * number(parts) / running);
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
-    if (kernels::panel_width(kernel, role, problem.type) == 0) continue;
+    if (kernels::panel_width(kernel, role, sum_type(problem)) == 0) continue;
     const double loads = (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
     time += price.dispatch + loads / price.lanes * (per_vector * price.storage_load + price.storage_vector) / running;
     if (role == Role::b) programs += 0.3;

@@ -36,14 +36,23 @@ std::int64_t round_down_above(std::int64_t value, std::int64_t step) {
 /// The bytes of an operand that one binding can show: windows start at aligned offsets, so that up to one alignment less one
 /// element comes on top; and shaders index with an int.
 std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
-  const std::int64_t min_element_bytes = std::min(element_bytes(problem.type), element_bytes(problem.c_type));
-  const std::int64_t slack = std::max<std::int64_t>(limits.storage_offset_alignment, 16) - min_element_bytes;
+  std::int64_t least = element_bytes(problem.c.format.type);
+  for (const Role role : {Role::a, Role::b})
+    least = std::min(least, format_of(problem, role).quantization ? 1 : element_bytes(type(problem, role)));
+  const std::int64_t slack = std::max<std::int64_t>(limits.storage_offset_alignment, 16) - least;
   return std::min(limits.storage_block_bytes, int_max) / 4 * 4 - slack;
 }
 
 /// Whether the device may have no room for all buffers of gemm.glsl.
-bool has_few_buffers(const Limits& limits) {
-  return limits.storage_blocks < kernels::storage_buffers;
+bool has_few_buffers(const Problem& problem, const Limits& limits) {
+  const bool apart = scales_lie_apart(quantization(problem));
+  return limits.storage_blocks < (apart ? kernels::storage_buffers : kernels::binding_scales);
+}
+
+/// The elements of an operand that so many bytes hold: a multiple of its blocks, which an int can count.
+std::int64_t elements_in(const ElementFormat& format, std::int64_t bytes) {
+  const std::int64_t codes = block_codes(format.quantization);
+  return std::min(bytes / storage_bytes(format, codes), max_per_axis / codes) * codes;
 }
 
 /// Cuts a piece of a product. Each pass makes the piece smaller or leaves it as it is, so that it still respects the limits of
@@ -58,20 +67,20 @@ class PieceCutter {
         options_(options),
         block_(block_of(plan.kernel)),
         family_(kernels::product_family(plan.kernel)),
-        k_step_(family_.k_step(plan.kernel)),
+        k_step_(std::max(family_.k_step(plan.kernel), block_codes(quantization(plan.problem)))),
         max_bytes_(max_window_bytes(plan.problem, limits)),
         parts_(parts) {}
 
   /// Why not even one element fits a binding; nothing if it does.
   std::string why_no_element_fits() const {
-    if (max_bytes_ >= element_bytes(accumulator(problem_.type))) return {};
+    if (max_bytes_ >= element_bytes(sum_type(problem_))) return {};
     return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one element",
                        limits_.storage_block_bytes, limits_.storage_offset_alignment);
   }
 
   /// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
   void cut_to_indices() {
-    const std::int64_t max_bias = std::min(max_per_axis, max_bytes_ / element_bytes(problem_.c_type));
+    const std::int64_t max_bias = std::min(max_per_axis, max_bytes_ / element_bytes(problem_.c.format.type));
     piece_ = {std::min(problem_.m, problem_.bias == Bias::for_each_row ? max_bias : max_per_axis),
               std::min(problem_.n, problem_.bias == Bias::for_each_column ? max_bias : max_per_axis),
               std::min({problem_.k, max_k(), max_per_axis / k_step_ * k_step_}), std::min(problem_.batch, max_per_axis)};
@@ -101,7 +110,7 @@ class PieceCutter {
     Piece fitting = pair;
     shrink_to_windows(fitting);
     // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items.
-    const bool has_room = !(has_few_buffers(limits_) && problem_.residual && problem_.bias != Bias::none);
+    const bool has_room = !(has_few_buffers(problem_, limits_) && problem_.residual && problem_.bias != Bias::none);
     items_in_buffer_ = has_room && fitting == pair;
     if (items_in_buffer_) return;
     piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
@@ -132,9 +141,14 @@ class PieceCutter {
     return {};
   }
 
-  /// Why sums would be made in another order than the precision promises; nothing if they are not.
+  /// Why k would be cut within a block of codes, or where sums would be made in another order than the precision promises;
+  /// nothing if it is not.
   std::string why_not_in_blocks() const {
-    if (!in_blocks() || piece_.k == problem_.k || (parts_ == 1 && piece_.k == canonical_block)) return {};
+    if (piece_.k == problem_.k) return {};
+    if (const std::int64_t codes = block_codes(quantization(problem_)); piece_.k % codes != 0)
+      return fmt::format("gemm: blocks of {} codes along k do not fit a binding, of at most {} bytes, or a band", codes,
+                         max_bytes_);
+    if (!in_blocks() || (parts_ == 1 && piece_.k == canonical_block)) return {};
     return fmt::format(
         "gemm: {} products cut k into blocks of {}, and so many steps of k of an operand do not fit a binding, of at most {} "
         "bytes, "
@@ -150,9 +164,10 @@ class PieceCutter {
     plan.piece_batch = piece_.batch;
     plan.items_in_buffer = items_in_buffer_;
     plan.vector_reads = vector_reads();
-    plan.halves_by_integers = !limits_.unpacks_halves && kernels::unpacks_halves(problem_.type);
+    plan.halves_by_integers =
+        !limits_.unpacks_halves && (kernels::unpacks_halves(problem_.a.format) || kernels::unpacks_halves(problem_.b.format));
     const std::int64_t k = padded_k(kernel_, piece_.k);
-    plan.few_buffers = has_few_buffers(limits_);
+    plan.few_buffers = has_few_buffers(problem_, limits_);
     plan.part_k = parts_ > 1 && in_blocks() ? canonical_block
                   : parts_ > 1              ? round_up(ceil_div(k, parts_), k_step_)
                   : reduces()               ? k
@@ -171,14 +186,14 @@ class PieceCutter {
     return saturating_product({parts_, kernels::max_k(kernel_, limits_.loop_iterations)});
   }
   /// The least that a piece's k may be cut to.
-  std::int64_t min_k() const { return in_blocks() ? canonical_block : 1; }
+  std::int64_t min_k() const { return in_blocks() ? canonical_block : std::min(problem_.k, block_codes(quantization(problem_))); }
   /// Each operand's window has at most max_bytes_. Of an operand that is too large, the size along which its elements lie
   /// furthest apart is cut first: to cut another saves next to nothing.
   void shrink_to_windows(Piece& piece) const {
     for (bool fits = false; !fits;) {
       fits = true;
       for (const Role role : roles(problem_)) {
-        const std::int64_t max_elements = max_bytes_ / element_bytes(type(problem_, role));
+        const std::int64_t max_elements = elements_in(format_of(problem_, role), max_bytes_);
         const std::int64_t all = extent(problem_, role, piece);
         if (all <= max_elements) continue;
         fits = false;
@@ -200,7 +215,7 @@ class PieceCutter {
   /// cut_to_workspace() without panels and parts: sums over windows of k, if any, are all that the workspace has.
   std::string cut_to_sums() {
     if (layout().sums.size_bytes == 0) return {};
-    const std::int64_t bytes = kernels::sum_bytes(problem_.type, precision_);
+    const std::int64_t bytes = kernels::sum_bytes(sum_type(problem_), precision_);
     const std::int64_t max_elements = std::min(options_.workspace_bytes, max_bytes_) / bytes;
     if (max_elements < 1)
       return fmt::format("gemm: windows of k need a workspace of at least {} bytes, and the limit is {}", bytes,
@@ -246,7 +261,7 @@ class PieceCutter {
       piece_.k = std::min(piece_.k, round_down_above(max_k(), k_step_));
       return true;
     }
-    if (!in_blocks() && piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c_type == accumulator(problem_.type))
+    if (!in_blocks() && piece_.k > std::max({piece_.m, piece_.n, 2 * k_step_}) && problem_.c.format.type == sum_type(problem_))
       return halve(piece_.k, k_step_);
     if (a >= b ? halve(piece_.m, block_.rows) || halve(piece_.n, block_.columns)
                : halve(piece_.n, block_.columns) || halve(piece_.m, block_.rows))
@@ -254,7 +269,9 @@ class PieceCutter {
     return !in_blocks() && halve(piece_.k, k_step_);
   }
 
-  bool reduces() const { return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(limits_), precision_); }
+  bool reduces() const {
+    return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(problem_, limits_), precision_);
+  }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
   /// Moves B's panels and what follows them to where the caller wants them, if all has room then.
   void place_panels_b(WorkspaceLayout& layout) const {
@@ -270,7 +287,7 @@ class PieceCutter {
   /// How the kernel reads what it can read 16 bytes at a time.
   VectorReads vector_reads() const {
     if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
-    const auto window_bytes = [&](Role role) { return extent(problem_, role, piece_) * element_bytes(problem_.type); };
+    const auto window_bytes = [&](Role role) { return storage_bytes(format_of(problem_, role), extent(problem_, role, piece_)); };
     const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
     const bool b_fits = family_.vector_operands() == kernels::VectorOperands::a || window_bytes(Role::b) <= max_bytes;
     return a_bytes <= max_bytes && b_fits && family_.reads_vectors_as_image(kernel_, problem_, limits_, a_bytes)

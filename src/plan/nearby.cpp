@@ -35,7 +35,9 @@ double log_ratio(std::int64_t x, std::int64_t y) {
 /// The square of the distance of two problems, or none if they are not near.
 std::optional<double> distance(const TunedChoice& choice, const Problem& problem, const MemoryOrder& order) {
   const Problem& known = choice.problem;
-  if (known.type != problem.type || known.c_type != problem.c_type || (known.batch > 1) != (problem.batch > 1)) return {};
+  if (known.a.format != problem.a.format || known.b.format != problem.b.format || known.c.format != problem.c.format ||
+      (known.batch > 1) != (problem.batch > 1))
+    return {};
   const MemoryOrder known_order = memory_order(known);
   if (!agree(known_order.a, order.a) || !agree(known_order.b, order.b)) return {};
   // A kernel that is fast 16 bytes at a time may be slow element by element.

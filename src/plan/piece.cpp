@@ -16,10 +16,10 @@ std::int64_t bytes_of(std::initializer_list<std::int64_t> counts) {
 }
 
 std::int64_t panel_bytes(const Problem& problem, const Kernel& kernel, Role role, const Piece& piece) {
-  const std::int64_t width = kernels::panel_width(kernel, role, problem.type);
+  const std::int64_t width = kernels::panel_width(kernel, role, sum_type(problem));
   if (width == 0) return 0;
   return bytes_of({round_up(role == Role::a ? piece.m : piece.n, width), padded_k(kernel, piece.k),
-                   kernels::packed_items(problem, role, piece.batch), element_bytes(accumulator(problem.type))});
+                   kernels::packed_items(problem, role, piece.batch), element_bytes(sum_type(problem))});
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
 bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers,
                      Precision precision) noexcept {
   // What a program has that finishes C itself: A, B, C and these. Four is what every device allows.
-  const bool keeps_sums = problem.c_type != accumulator(problem.type);
+  const bool keeps_sums = problem.c.format.type != sum_type(problem);
   const int buffers =
       3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
   return parts > 1 || precision != Precision::standard || (few_buffers && buffers > 4);
@@ -57,11 +57,11 @@ bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t 
 
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,
                                  bool reduces, Precision precision) {
-  const Type acc = accumulator(problem.type);
-  const bool rounds = problem.c_type != acc && piece.k < problem.k;  // C cannot keep the sums of a window of k
+  const Type acc = sum_type(problem);
+  const bool rounds = problem.c.format.type != acc && piece.k < problem.k;  // C cannot keep the sums of a window of k
   const std::int64_t a = panel_bytes(problem, kernel, Role::a, piece), b = panel_bytes(problem, kernel, Role::b, piece);
   const std::int64_t sums =
-      reduces || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, kernels::sum_bytes(problem.type, precision)}) : 0;
+      reduces || rounds ? bytes_of({piece.m, piece.n, piece.batch, parts, kernels::sum_bytes(acc, precision)}) : 0;
   WorkspaceLayout layout;
   layout.panels_a = {0, a};
   layout.panels_b = {kernels::workspace_aligned(a), b};

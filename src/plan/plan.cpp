@@ -14,16 +14,19 @@ bool Plan::reduces() const noexcept {
 }
 
 ProgramKey Plan::program(Stage stage) const {
-  const Type acc = accumulator(problem.type);
+  const ElementFormat sum{sum_type(problem)};
   ProgramKey key{.kernel = kernel,
-                 .type = problem.type,
-                 .c_type = problem.c_type,
+                 .a = problem.a.format,
+                 .b = problem.b.format,
+                 .c_type = problem.c.format.type,
                  .items = items_in_buffer,
                  .halves_by_integers = halves_by_integers,
                  .few_buffers = few_buffers};
   if (stage == Stage::pack_a || stage == Stage::pack_b) {
     key.kernel = kernels::pack();
-    key.c_type = acc;
+    key.a = key.b = stage == Stage::pack_a ? problem.a.format : problem.b.format;
+    if (key.b.quantization) key.b = sum;  // one operand of a program at most is quantised
+    key.c_type = sum_type(key.a.type, key.b.type);
     return key;
   }
   key.epilogue = kernels::has_epilogue(problem);
@@ -33,18 +36,18 @@ ProgramKey Plan::program(Stage stage) const {
   key.doubles = doubles;
   if (stage == Stage::reduce) {
     key.kernel = kernels::reduce();
+    key.a = key.b = sum;
     return key;
   }
   key.vector_reads = vector_reads;
   const bool one_layout = kernels::is_for_one_layout(kernel);
   key.a_along_k = one_layout && strides(problem, Role::a).column == 1;
   key.b_along_k = one_layout && strides(problem, Role::b).row == 1;
-  // Panels have the accumulator's type already.
-  const Type type = panels(kernel) != VectorReads::none && packs(Role::a) ? acc : problem.type;
-  if (type != acc || problem.c_type == acc) key.type = type;
+  // Panels have the type of the sums already.
+  if (packs(Role::a)) key.a = sum;
+  if (packs(Role::b)) key.b = sum;
   if (reduces()) {  // the sums of a part, for `reduce`
-    key.type = type;
-    key.c_type = acc;
+    key.c_type = sum.type;
     key.epilogue = key.residual = key.bias = false;
     key.items = items_in_buffer && !packs(Role::a);
     key.parts = true;

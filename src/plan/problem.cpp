@@ -11,6 +11,7 @@
 
 #include <glgemm/error.hpp>
 
+#include "base/rounding.hpp"
 #include "base/text.hpp"
 
 namespace glgemm {
@@ -34,6 +35,17 @@ std::int64_t width(Layout layout, Shape shape) {
 
 }  // namespace
 
+ElementFormat parse_format(std::string_view text) {
+  for (const Type type : all_types)
+    if (to_string(type) == text) return {type};
+  const std::string_view name = text.substr(0, text.find(':'));
+  for (const QuantizedFormatInfo& each : quantized_format_table)
+    if (each.name == name && each.roundings + each.codes > 0) return {Type::f32, parse_quantization(text)};
+  throw std::invalid_argument(fmt::format("unknown type \"{}\"; known types: {}; formats of quantised matrices: {}", text,
+                                          type_names(),
+                                          names_of(std::span(quantized_format_table).subspan(1), &QuantizedFormatInfo::name)));
+}
+
 std::span<const Role> roles(const Problem& problem) noexcept {
   static constexpr Role all[] = {Role::a, Role::b, Role::c, Role::d};
   return {all, problem.residual ? 4U : 3U};
@@ -43,13 +55,18 @@ bool is_transposed(const Problem& problem, Role role) noexcept {
   return (role == Role::a || role == Role::b) && operand(problem, role).op != Op::none;
 }
 
-Type type(const Problem& problem, Role role) noexcept {
-  return role == Role::a || role == Role::b ? problem.type : problem.c_type;
+const ElementFormat& format_of(const Problem& problem, Role role) noexcept {
+  return operand(problem, role == Role::d ? Role::c : role).format;
+}
+
+std::string to_string(const ElementFormat& format) {
+  return format.quantization ? to_string(format.quantization) : std::string(to_string(format.type));
 }
 
 Strides strides(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
-  const std::int64_t ld = x.ld != 0 ? x.ld : std::max<std::int64_t>(1, width(x.layout, stored_shape(problem, role)));
+  const std::int64_t least = std::max<std::int64_t>(1, width(x.layout, stored_shape(problem, role)));
+  const std::int64_t ld = x.ld != 0 ? x.ld : round_up(least, block_codes(x.format.quantization));
   // Row-major and transposed is column-major, and the other way round.
   const bool rows_are_contiguous = (x.layout == Layout::row_major) != is_transposed(problem, role);
   return rows_are_contiguous ? Strides{ld, 1, x.batch_stride} : Strides{1, ld, x.batch_stride};
@@ -61,7 +78,7 @@ void validate_operand(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
   const Shape shape = stored_shape(problem, role);
   const char which = letter(role);
-  const std::int64_t bytes = element_bytes(type(problem, role));
+  const std::int64_t bytes = element_bytes(type(problem, role));  // of a quantised operand more than it has
   const std::int64_t least = width(x.layout, shape);
   if (x.ld != 0 && x.ld < std::max<std::int64_t>(1, least))
     refuse_product("ld of {} is {}, less than its width of {}", which, x.ld, least);
@@ -83,18 +100,62 @@ void validate_operand(const Problem& problem, Role role) {
 }
 }  // namespace
 
+namespace {
+/// What validate() says of a quantised operand.
+void validate_quantized(const Problem& problem, Role role) {
+  const Operand& x = operand(problem, role);
+  const Quantization& its = x.format.quantization;
+  validate(its);
+  const char which = letter(role);
+  if (x.format.type != Type::f32)
+    refuse_product("{} is {}, whose codes stand for f32, and its type is {}", which, to_string(its), to_string(x.format.type));
+  const Strides stride = strides(problem, role);
+  const std::int64_t codes = block_codes(its), along_k = role == Role::a ? stride.column : stride.row,
+                     ld = stride.row + stride.column - along_k;
+  if ((x.layout == Layout::row_major) == is_transposed(problem, role) ? role == Role::a : role == Role::b)
+    refuse_product("{} is {}, and its codes do not lie along k: {}", which, to_string(its),
+                   role == Role::a ? "op(A) has contiguous columns" : "op(B) has contiguous rows");
+  // What begins within a block could not be read.
+  for (const auto& [what, value] : {std::pair{"ld", ld}, std::pair{"the distance of its items", x.batch_stride}})
+    if (value % codes != 0)
+      refuse_product("{} is {}, in blocks of {} codes, and {} is {}, no multiple of that", which, to_string(its), codes, what,
+                     value);
+  if (its.format == QuantizedFormat::per_row && x.batch_stride % ld != 0)
+    refuse_product("{} is {}, and the distance of its items is {}, no multiple of its ld of {}", which, to_string(its),
+                   x.batch_stride, ld);
+}
+
+/// What validate() says of the types of A, B and C.
+void validate_formats(const Problem& problem) {
+  const Type a = problem.a.format.type, b = problem.b.format.type, c = problem.c.format.type;
+  if (problem.c.format.quantization || problem.d.format.quantization) refuse_product("C and D cannot be quantised");
+  if (problem.a.format.quantization && problem.b.format.quantization)
+    refuse_product("A is {} and B is {}: one of them can be quantised", to_string(problem.a.format), to_string(problem.b.format));
+  for (const Role role : {Role::a, Role::b})
+    if (operand(problem, role).format.quantization) validate_quantized(problem, role);
+  if (!can_multiply(a, b))
+    refuse_product("A is {} and B is {}: their products have no common type of sums", to_string(problem.a.format),
+                   to_string(problem.b.format));
+  if (is_type_of_c(a, b, c)) return;
+  std::string types(to_string(sum_type(a, b)));
+  const auto add = [&](Type type) {
+    if (type != sum_type(a, b) && is_type_of_c(a, b, type)) types += fmt::format(" or {}", to_string(type));
+  };
+  add(a);
+  if (b != a) add(b);
+  const std::string both = a == b ? std::string(to_string(a)) : fmt::format("{} and {}", to_string(a), to_string(b));
+  refuse_product("A and B are {} and C is {}; it must be {}", both, to_string(c), types);
+}
+}  // namespace
+
 void validate(const Problem& problem) {
   if (problem.m < 0 || problem.n < 0 || problem.k < 0)
     refuse_product("m = {}, n = {}, k = {}: a size is negative", problem.m, problem.n, problem.k);
   if (problem.batch < 0) refuse_product("a batch of {} items", problem.batch);
-  const Type acc = accumulator(problem.type);
-  if (!is_type_of_c(problem.type, problem.c_type))
-    refuse_product(
-        "A and B are {} and C is {}; it must be {}{}", to_string(problem.type), to_string(problem.c_type), to_string(acc),
-        is_type_of_c(problem.type, problem.type) && acc != problem.type ? fmt::format(" or {}", to_string(problem.type)) : "");
-  if (problem.activation != ActivationKind::none && (is_complex(problem.type) || is_integer(problem.type)))
-    throw Unsupported(
-        fmt::format("gemm: activations are for real floating-point types, and this is {}", to_string(problem.type)));
+  validate_formats(problem);
+  const Type acc = sum_type(problem);
+  if (problem.activation != ActivationKind::none && (is_complex(acc) || is_integer(acc)))
+    throw Unsupported(fmt::format("gemm: activations are for real floating-point types, and this is {}", to_string(acc)));
   for (const Role role : roles(problem)) validate_operand(problem, role);
   if (!problem.items && problem.batch > 1 && problem.m > 0 && problem.n > 0 && problem.c.batch_stride == 0)
     refuse_product("all {} items would write the same C: its stride is 0", problem.batch);

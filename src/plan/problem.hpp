@@ -23,6 +23,10 @@ std::span<const Role> roles(const Problem& problem) noexcept;
 inline const Operand& operand(const Problem& problem, Role role) noexcept {
   return of_role(role, problem.a, problem.b, problem.c, problem.d);
 }
+/// Of A or of B, whichever is quantised.
+inline const Quantization& quantization(const Problem& problem) noexcept {
+  return problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
+}
 /// Whether op swaps rows and columns; C and D have no op.
 bool is_transposed(const Problem& problem, Role role) noexcept;
 

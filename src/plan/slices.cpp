@@ -30,8 +30,8 @@ struct Grid {
 /// Rows or columns and steps of k of the operand that is packed.
 void pack_grid(Grid& grid, const Plan& plan, Role role, const Piece& piece) {
   const Problem& problem = plan.problem;
-  const std::int64_t per_vector = 16 / element_bytes(accumulator(problem.type));
-  const std::int64_t width = kernels::panel_width(plan.kernel, role, problem.type);
+  const std::int64_t per_vector = 16 / element_bytes(sum_type(problem));
+  const std::int64_t width = kernels::panel_width(plan.kernel, role, sum_type(problem));
   const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width), lanes = kernels::pack_lanes(rows / per_vector);
   grid.columns = lanes * per_vector;
   grid.rows = kernels::pack_step * (workgroup(kernels::pack())[0] / lanes);
@@ -169,8 +169,9 @@ Slice slice_at(const Grid& grid, const Cursor& cursor, bool packs_items, double 
 /// The window of the piece of an operand whose first element is that at `row` and `column` of item `item`.
 Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t column, std::int64_t item, const Piece& piece) {
   const Strides stride = strides(problem, role);
-  const std::int64_t bytes = element_bytes(type(problem, role));
-  return {(row * stride.row + column * stride.column + item * stride.item) * bytes, extent(problem, role, piece) * bytes};
+  const ElementFormat& its = format_of(problem, role);
+  return {storage_bytes(its, row * stride.row + column * stride.column + item * stride.item),
+          storage_bytes(its, extent(problem, role, piece))};
 }
 
 /// The windows of the operands that the stage reads as they lie, and of what it writes outside the workspace.
@@ -188,7 +189,7 @@ void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece
   if (step.stage != Stage::reduce && !(multiplies && !plan.reduces())) return;
   step.c = window(problem, Role::c, cursor.m0, cursor.n0, item, piece);
   if (problem.residual) step.d = window(problem, Role::d, cursor.m0, cursor.n0, item, piece);
-  const std::int64_t bias_bytes = element_bytes(problem.c_type);
+  const std::int64_t bias_bytes = element_bytes(problem.c.format.type);
   if (problem.bias == Bias::for_each_row) step.bias = {cursor.m0 * bias_bytes, rows * bias_bytes};
   if (problem.bias == Bias::for_each_column) step.bias = {cursor.n0 * bias_bytes, columns * bias_bytes};
 }

@@ -266,7 +266,7 @@ std::int64_t checksum_bytes(Type type, std::int64_t columns, std::int64_t room_b
 }
 
 std::unique_ptr<Checksums> make_checksums(const HostGemm& product, Precision precision, std::span<std::byte> room) {
-  return with_accumulator(product.a.type, [&]<class E>(E) -> std::unique_ptr<Checksums> {
+  return with_accumulator(sum_type(product.a.type, product.b.type), [&]<class E>(E) -> std::unique_ptr<Checksums> {
     return std::make_unique<ColumnSums<E>>(product, precision, room);
   });
 }

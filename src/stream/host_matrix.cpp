@@ -67,7 +67,7 @@ Problem problem(const HostGemm& product) {
   if (epilogue.residual && epilogue.residual->layout != product.c.layout)
     throw std::invalid_argument("multiply: C and D differ in their layout");
   gemm.epilogue.activation = epilogue.activation;
-  check_numbers(gemm, accumulator(gemm.a.type));
+  check_numbers(gemm, sum_type(gemm.a.type, gemm.b.type));
   if (epilogue.bias.kind() != Bias::none) {
     const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
     gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);

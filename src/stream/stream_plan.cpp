@@ -51,7 +51,7 @@ class Cutter {
     const std::int64_t limit = both_limit_ > 0 ? std::min(device_limit, both_limit_) : device_limit;
     strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
     const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
-    const std::int64_t widest = std::max(element_bytes(problem.type), element_bytes(accumulator(problem.type)));
+    const std::int64_t widest = std::max({bytes_of(Role::a), bytes_of(Role::b), acc_bytes()});
     if (sizes < max_strip / sizes / widest)
       strip_bytes_ = std::min(strip_bytes_, std::max<std::int64_t>(min_strip, round_up(sizes * sizes * widest, 256)));
     options_.kernel = nominal.kernel;
@@ -97,8 +97,8 @@ class Cutter {
   bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
   /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
   std::int64_t bytes_for_each_k(Role role, std::int64_t rows) const {
-    if (!packs(role)) return rows * element_bytes(problem_.type);
-    return round_up(rows, kernels::panel_width(nominal_.kernel, role_as_run(nominal_, role), problem_.type)) * acc_bytes();
+    if (!packs(role)) return rows * bytes_of(role);
+    return round_up(rows, kernels::panel_width(nominal_.kernel, role_as_run(nominal_, role), sum_type(problem_))) * acc_bytes();
   }
   /// The most steps of k for which neither a window nor panels of that many rows and columns exceed a storage block. Then no part
   /// of A or B is brought twice because its window is cut. (C may be cut.)
@@ -115,9 +115,11 @@ class Cutter {
   }
   /// The bytes of checksums on the host.
   std::int64_t sums_bytes(std::int64_t columns) const {
-    return checksums_ ? checksum_bytes(problem_.type, columns, strip_bytes_) : 0;
+    return checksums_ ? checksum_bytes(sum_type(problem_), columns, strip_bytes_) : 0;
   }
-  std::int64_t acc_bytes() const { return element_bytes(accumulator(problem_.type)); }
+  /// Of an element of A or B.
+  std::int64_t bytes_of(Role role) const { return element_bytes(type(problem_, role)); }
+  std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
   std::int64_t excess(const StreamPlan& plan) const {
     const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
     return std::max(plan.device_bytes - device_limit_, both);
@@ -145,9 +147,8 @@ class Cutter {
 
 Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
-  const auto bytes = static_cast<double>(element_bytes(problem_.type));
-  const double a_bytes = static_cast<double>(m) * static_cast<double>(k) * bytes;
-  const double b_bytes = static_cast<double>(k) * static_cast<double>(n) * bytes;
+  const double a_bytes = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(bytes_of(Role::a));
+  const double b_bytes = static_cast<double>(k) * static_cast<double>(n) * static_cast<double>(bytes_of(Role::b));
   const double c_elements = static_cast<double>(m) * static_cast<double>(n);
   const auto rows = static_cast<double>(ceil_div(m, piece_m)), columns = static_cast<double>(ceil_div(n, piece_n));
   const double windows = k == 0 ? 1 : static_cast<double>(ceil_div(k, piece_k));
@@ -156,7 +157,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   const double b_price = strides(problem_, Role::b).column == 1 ? prices.along : prices.across;
   const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
     const double a = a_bytes * a_times, b = b_bytes * b_times;
-    const double moved = a + b + c_elements * static_cast<double>(element_bytes(problem_.c_type));
+    const double moved = a + b + c_elements * static_cast<double>(element_bytes(problem_.c.format.type));
     const double seconds = a * a_price + b * b_price + c_elements * windows * prices.c_element;
     return {piece_m, piece_n, piece_k, by_columns, moved, seconds};
   };
@@ -198,7 +199,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
   for (std::int64_t i = 1; i <= m; i = std::max(i + 1, i + i / 20)) {
     const std::int64_t piece_m = piece(m, i, block.rows);
     // The widest piece that leaves room for the smallest window, and some narrower ones.
-    const std::int64_t column = packs(Role::b) ? acc_bytes() : element_bytes(problem_.type);
+    const std::int64_t column = packs(Role::b) ? acc_bytes() : bytes_of(Role::b);
     const std::int64_t padding = bytes_for_each_k(Role::b, 1) - column;
     const std::int64_t width =
         (room - (bytes_for_each_k(Role::a, piece_m) + padding) * min_k) / (piece_m * acc_bytes() + sums + column * min_k);
@@ -219,7 +220,7 @@ StreamPlan Cutter::made(const Cut& cut) const {
   window.m = cut.m;
   window.n = cut.n;
   window.k = cut.k;
-  window.c_type = accumulator(problem_.type);
+  window.c.format.type = sum_type(problem_);
   window.residual = false;
   StreamPlan plan{.problem = problem_,
                   .piece_m = cut.m,
@@ -230,14 +231,14 @@ StreamPlan Cutter::made(const Cut& cut) const {
                   .strip_bytes = strip_bytes_,
                   .strips = strips()};
   if (!limits_.cpu && both_limit_ == 0) {  // the next window is filled while the device computes this one
-    const std::int64_t window_bytes = (cut.m + cut.n) * cut.k * element_bytes(problem_.type);
+    const std::int64_t window_bytes = (cut.m * bytes_of(Role::a) + cut.n * bytes_of(Role::b)) * cut.k;
     plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(window_bytes, strip_bytes_), plan.strips, max_strips));
   }
   plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace.size_bytes;
   if (plan.window.workspace.size_bytes > 0) plan.device_bytes += kernels::workspace_padding;
   if (problem_.bias != Bias::none) plan.device_bytes += (problem_.bias == Bias::for_each_row ? cut.m : cut.n) * acc_bytes();
   for (const Role role : {Role::a, Role::b})
-    if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * element_bytes(problem_.type), 4);
+    if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * bytes_of(role), 4);
   (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
   plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
   plan.host_bytes += sums_bytes(cut.n);
@@ -274,10 +275,11 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
                                                                              : device_memory;
   const std::int64_t limit = options.memory_limit > 0 ? std::min(device_limit, options.memory_limit) : device_limit;
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
-  const auto bytes = static_cast<double>(element_bytes(problem.type)),
-             c_bytes = static_cast<double>(element_bytes(problem.c_type));
+  const auto a_bytes = static_cast<double>(element_bytes(problem.a.format.type)),
+             b_bytes = static_cast<double>(element_bytes(problem.b.format.type)), bytes = (a_bytes + b_bytes) / 2,
+             c_bytes = static_cast<double>(element_bytes(problem.c.format.type));
   const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // the side of a square that fills the device
-  const double bound = std::max(2 * m * n * k / inside, m * k + k * n) * bytes + m * n * c_bytes;
+  const double bound = std::max(2 * m * n * k / inside * bytes, m * k * a_bytes + k * n * b_bytes) + m * n * c_bytes;
   if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};
 
   // The kernel is the best one for a square piece that fits. All pieces run it, whatever their shape.
@@ -286,7 +288,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   square.m = std::min(problem.m, side);
   square.n = std::min(problem.n, side);
   square.k = std::min(problem.k, side);
-  square.c_type = accumulator(problem.type);
+  square.c.format.type = sum_type(problem);
   square.residual = false;
   PlanOptions plan_options = options.plan;
   plan_options.workspace_bytes = limit / 2;
@@ -304,7 +306,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     plan_options.kernel = kernel;
     Plan nominal = make_plan(square, limits, plan_options);
     // Sums over parts of k have to be small beside what else is on the device.
-    const double parts_bytes = m * n * static_cast<double>(nominal.parts * element_bytes(square.c_type));
+    const double parts_bytes = m * n * static_cast<double>(nominal.parts * element_bytes(square.c.format.type));
     if (nominal.parts > 1 && (nominal.precision != Precision::standard || parts_bytes > static_cast<double>(limit) / 8)) {
       plan_options.split_k = 1;
       nominal = make_plan(square, limits, plan_options);

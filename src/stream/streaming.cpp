@@ -96,14 +96,14 @@ Streamer::~Streamer() {
 void Streamer::make_buffers() {
   const gl::Api& api = state_.api;
   const gl::StateGuard guard(api, gl::copy_bindings);
-  const std::int64_t acc = element_bytes(accumulator(plan_.problem.type));
+  const std::int64_t acc = element_bytes(sum_type(plan_.problem));
   const auto words = [](std::int64_t bytes) { return (bytes + 3) / 4 * 4; };
   c_ = gl::create_buffer(api, words(plan_.piece_m * plan_.piece_n * acc));
   gl::label_buffer(api, c_, "glgemm streamed C");
   for (const Role role : {Role::a, Role::b}) {
     if (plan_.window.packs(role_as_run(plan_.window, role))) continue;
     const std::int64_t elements = (role == Role::a ? plan_.piece_m : plan_.piece_n) * plan_.piece_k;
-    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(plan_.problem.type)));
+    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(type(plan_.problem, role))));
   }
   if (plan_.problem.bias != Bias::none)
     bias_ = gl::create_buffer(api, (plan_.problem.bias == Bias::for_each_row ? plan_.piece_m : plan_.piece_n) * acc);
@@ -152,7 +152,7 @@ std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan,
   problem.m = m;
   problem.n = n;
   problem.k = k;
-  problem.c_type = accumulator(problem.type);
+  problem.c.format.type = sum_type(problem);
   PlanOptions plan_options = options.plan;
   plan_options.kernel = plan.window.kernel;
   plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
@@ -192,7 +192,7 @@ void Streamer::bring(const HostMatrix& matrix, const Section& whole, Type type, 
 }
 
 void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsigned target, const HostMatrix* add_beta_times) {
-  const Type wide = accumulator(plan_.problem.type);
+  const Type wide = sum_type(plan_.problem);
   if (matrix.type == wide && !add_beta_times) return bring(matrix, whole, wide, target, matrix.read);
   bring(matrix, whole, wide, target, [&](const Section& section, std::byte* to) {
     const std::int64_t count = section.rows * section.columns;
@@ -226,7 +226,7 @@ void Streamer::wait(gl::Sync sync) {
 
 bool Streamer::read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f) {
   const gl::Api& api = state_.api;
-  const std::int64_t acc = element_bytes(accumulator(plan_.problem.type));
+  const std::int64_t acc = element_bytes(sum_type(plan_.problem));
   bool goes_on = true;
   gl::barrier_before_transfers(api);
   for_each_part(piece, product_.c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
@@ -277,13 +277,14 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
     return BufferView{
         .buffer = buffer, .rows = section.rows, .columns = section.columns, .layout = matrix.layout, .type = matrix.type};
   };
-  Gemm product{.op_a = product_.op_a,
-               .op_b = product_.op_b,
-               .alpha = product_.alpha,
-               .a = view(Role::a, windows_[0]),
-               .b = view(Role::b, windows_[1]),
-               .beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1),
-               .c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c_type}};
+  Gemm product{
+      .op_a = product_.op_a,
+      .op_b = product_.op_b,
+      .alpha = product_.alpha,
+      .a = view(Role::a, windows_[0]),
+      .b = view(Role::b, windows_[1]),
+      .beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1),
+      .c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c.format.type}};
   if (window.bias == Bias::for_each_row) product.epilogue.bias = BiasView::for_each_row(bias_);
   if (window.bias == Bias::for_each_column) product.epilogue.bias = BiasView::for_each_column(bias_);
   if (window.activation != ActivationKind::none) product.epilogue.activation = product_.epilogue.activation;

@@ -104,7 +104,10 @@ TEST_CASE("self-check: of each type each stage by itself is struck off, and what
   const Limits& limits = test::engine().limits();
   // Panels of A and B, and parts of k.
   const PlanOptions options = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,panels=1", 2);
-  const auto problem_of = [](Type type) { return Problem{.m = 9, .n = 6, .k = 70, .type = type, .c_type = accumulator(type)}; };
+  const auto problem_of = [](Type type) {
+    return Problem{
+        .m = 9, .n = 6, .k = 70, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {accumulator(type)}}};
+  };
   const std::pair<Stage, Fault> faults[] = {{Stage::pack_a, {"p < size.z ?", "p + 1 < size.z ?"}},
                                             {Stage::multiply, negative_sums},
                                             {Stage::reduce, {"part < parts.z", "part < parts.z - 1"}}};

@@ -92,7 +92,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   for (const ProgramKey& program : test::programs({parse_kernel("naive:workgroup_x=4,workgroup_y=8"),
                                                    parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")},
                                                   limits, 1))
-    if (program.type == Type::f32 || program.type == Type::f16 || program.type == Type::i8 || program.type == Type::c64)
+    if (program.a.type == Type::f32 || program.a.type == Type::f16 || program.a.type == Type::i8 || program.a.type == Type::c64)
       programs.push_back(program);
   std::uint64_t seed = 1000000;
 

@@ -25,7 +25,7 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
   std::vector<ProgramKey> programs;
   for (const char* kernel : {"naive:workgroup_x=4,workgroup_y=8", "gemv:tile_m=2,tile_n=2"}) {
     programs.push_back({.kernel = parse_kernel(kernel)});
-    programs.push_back({.kernel = parse_kernel(kernel), .type = Type::i8, .c_type = Type::i32, .epilogue = true});
+    programs.push_back({.kernel = parse_kernel(kernel), .a = {Type::i8}, .b = {Type::i8}, .c_type = Type::i32, .epilogue = true});
   }
   programs.push_back({.kernel = parse_kernel("tiled:tile=8")});
   programs.push_back({.kernel = parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")});

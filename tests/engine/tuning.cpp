@@ -28,11 +28,9 @@ Problem product(std::int64_t m, std::int64_t n, std::int64_t k, Op op_a = Op::no
   return {.m = m,
           .n = n,
           .k = k,
-          .type = type,
-          .c_type = accumulator(type),
-          .a = {Layout::row_major, 0, op_a, m * k},
-          .b = {Layout::row_major, 0, op_b, k * n},
-          .c = {.batch_stride = m * n},
+          .a = {{type}, Layout::row_major, 0, op_a, m * k},
+          .b = {{type}, Layout::row_major, 0, op_b, k * n},
+          .c = {.format = {accumulator(type)}, .batch_stride = m * n},
           .batch = batch};
 }
 
@@ -171,7 +169,7 @@ TEST_CASE("tuning: near is within a factor of two, and within a class where size
   CHECK_FALSE(is_near(product(512, 512, 512, Op::none, Op::none, 1, Type::f16), square));
   Problem f16_c = product(512, 512, 512, Op::none, Op::none, 1, Type::f16);
   const Problem f32_c = f16_c;
-  f16_c.c_type = Type::f16;
+  f16_c.c.format.type = Type::f16;
   CHECK_FALSE(is_near(f16_c, f32_c));
   CHECK(is_near(f16_c, f16_c));
   // Small sizes.

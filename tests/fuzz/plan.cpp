@@ -29,8 +29,9 @@ std::int64_t size_of(fuzz::Bytes& bytes, bool small) {
 Problem draw_problem(fuzz::Bytes& bytes, bool small) {
   Problem problem;
   for (std::int64_t* const size : {&problem.m, &problem.n, &problem.k}) *size = size_of(bytes, small);
-  problem.type = all_types[bytes.below(all_types.size())];
-  problem.c_type = bytes.coin() ? problem.type : accumulator(problem.type);
+  problem.a.format.type = all_types[bytes.below(all_types.size())];
+  problem.b.format.type = bytes.coin() ? problem.a.format.type : all_types[bytes.below(all_types.size())];
+  problem.c.format.type = bytes.coin() ? problem.a.format.type : sum_type(problem);
   const std::uint8_t what = bytes.byte();
   problem.residual = what & 1;
   problem.bias = static_cast<Bias>((what >> 1) % 3);

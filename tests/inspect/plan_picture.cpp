@@ -16,7 +16,7 @@ namespace {
 Plan plan_with(const char* kernel, std::int64_t m, std::int64_t n, std::int64_t k, Type type = Type::f32) {
   Limits limits;
   limits.image_buffer_bytes = 1 << 27;
-  return make_plan({.m = m, .n = n, .k = k, .type = type, .c_type = type}, limits, {.kernel = parse_kernel(kernel)});
+  return make_plan({.m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}}, limits, {.kernel = parse_kernel(kernel)});
 }
 
 }  // namespace

@@ -56,13 +56,13 @@ void add_word(Product& product, const std::string& word) {
   const std::string value = word.substr(word.find('=') + 1);
   Problem& problem = product.problem;
   if (word.starts_with("batch=")) {
-    const Problem batch = tools::problem_of({problem.m, problem.n, problem.k}, problem.type, std::stoll(value));
+    const Problem batch = tools::problem_of({problem.m, problem.n, problem.k}, problem.a.format.type, std::stoll(value));
     problem.batch = batch.batch;
     for (Operand Problem::*const x : {&Problem::a, &Problem::b, &Problem::c}) (problem.*x).batch_stride = (batch.*x).batch_stride;
   } else if (word == "items") {
     problem.items = true;
   } else if (word.starts_with("c=")) {
-    problem.c_type = parse_type(value);
+    problem.c.format.type = parse_type(value);
   } else if (word == "epilogue") {
     problem.residual = true;
   } else if (word.starts_with("kernel=")) {

@@ -65,13 +65,14 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
     return result;
   };
   CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) ==
-        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL"},
-                {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial}));
+        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL", "SCALES", "ZEROS"},
+                {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, binding_scales,
+                 binding_zeros}));
   CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
         numbers({"x0", "y0", "z0", "size", "a_at", "b_at", "c_at", "alpha", "beta", "flags", "d_at", "bias_at", "activation",
-                 "act_low", "act_high", "panels_at", "parts", "sums_at"},
+                 "act_low", "act_high", "panels_at", "parts", "sums_at", "codes_at"},
                 {at_x0, at_y0, at_z0, at_size, at_a, at_b, at_c, at_alpha, at_beta, at_flags, at_d, at_bias, at_activation,
-                 at_low, at_high, at_panels, at_parts, at_sums}));
+                 at_low, at_high, at_panels, at_parts, at_sums, at_codes}));
   Numbers activations;
 #define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
   GLGEMM_ACTIVATIONS(GLGEMM_ROW)
@@ -86,11 +87,11 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
 
 TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {
   for (const Kernel& kernel : all_kernels()) {
-    const std::string text = source({.kernel = kernel, .type = Type::f16, .c_type = Type::f32, .epilogue = true, .items = true});
+    const std::string text =
+        source({.kernel = kernel, .a = {Type::f16}, .b = {Type::f16}, .c_type = Type::f32, .epilogue = true, .items = true});
     CHECK(text.starts_with("#version 430 core\n#define "));
-    CHECK(text.find(
-              "#define TYPE 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define RESIDUAL 1\n#define BIAS 1\n#define ITEMS 1\n") !=
-          std::string::npos);
+    CHECK(text.find("#define TYPE_A 2\n#define TYPE_B 2\n#define TYPE_C 0\n#define EPILOGUE 1\n#define RESIDUAL 1\n#define BIAS "
+                    "1\n#define ITEMS 1\n") != std::string::npos);
     CHECK(text.find("#include") == std::string::npos);
     CHECK(text.find("GL_GOOGLE_include_directive") == std::string::npos);
     CHECK(source({.kernel = kernel}, ShadingLanguage::essl_310).starts_with("#version 310 es\n#define "));

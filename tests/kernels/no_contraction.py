@@ -40,7 +40,7 @@ def sources(glgemm):
             ready = add(kernel, type_["name"])
             if type_["c"] == "either":  # the reduction rounds to such a C
                 found.update((f"{name}, C in {type_['name']}", programs.with_macros(text, TYPE_C=type_["number"], EPILOGUE=1))
-                             for name, text in ready.items() if programs.is_precise(text) and f"\n#define TYPE {type_['number']}\n" in text)
+                             for name, text in ready.items() if programs.is_precise(text))
         for device in ("nvidia-ampere", "nvidia-hopper"):  # sums of two floats, and doubles
             add(kernel, "f32", "extended", device=device)
     return found

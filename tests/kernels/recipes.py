@@ -45,13 +45,14 @@ def add_type(tree):
     insert(floats, struct, "/// 1 sign, 3 exponent and 4 fraction bits.\n" + struct.replace("float8_e5m2", "float8_e3m4").replace("<5, 2>", "<3, 4>"))
     shader = tree / "shaders/gemm.glsl"
     insert(shader, "#define F8E5M2 10\n", f"#define F8E3M4 {number}\n")
-    insert(shader, "#elif TYPE == F8E4M3 || TYPE == F8E5M2", " || TYPE == F8E3M4")
+    insert(shader, "#define IS_8_BITS(type) (type == F8E4M3", " || type == F8E3M4")
+    insert(shader, "#define SUMS_IN_F32(type) (type == F32", " || type == F8E3M4")
     # Shifted into a half, the exponent is 12 too small; infinity and NaN have the largest one.
-    insert(shader, "ACC from_word(uint word, int index) {\n#if TYPE == I8\n  return bitfieldExtract(int(word), (index & 3) * 8, 8);\n", """#elif TYPE == F8E3M4
-  uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
-  PRECISE float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 6) * 4096.0;
-  if ((bits & 0x70u) != 0x70u) return value;
-  return uintBitsToFloat((bits & 0x80u) << 24 | 0x7f800000u | (bits & 0xfu) << 19);
+    insert(shader, "  if (type == F8E5M2) return from_half(bits << 8);  // the upper bits of a half\n", """  if (type == F8E3M4) {
+    PRECISE float short_one = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 6) * 4096.0;
+    if ((bits & 0x70u) != 0x70u) return short_one;
+    return uintBitsToFloat((bits & 0x80u) << 24 | 0x7f800000u | (bits & 0xfu) << 19);
+  }
 """)
     insert(tree / "README.md", "| f8e4m3, f8e5m2", ", f8e3m4")
 

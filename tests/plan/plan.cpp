@@ -48,9 +48,10 @@ void run(const Plan& plan, const Step& step, const Host& host, std::vector<doubl
   const Problem& p = plan.problem;
   const Strides sa = strides(p, Role::a), sb = strides(p, Role::b), sc = strides(p, Role::c);
   const Block block = block_of(plan.kernel);
+  constexpr std::int64_t bytes = element_bytes(Type::f32);
   const auto element = [&](const Window& window, std::int64_t index) {
-    CHECK(index * element_bytes(p.type) < window.size_bytes);
-    return static_cast<std::size_t>(window.offset_bytes / element_bytes(p.type) + index);
+    CHECK(index * bytes < window.size_bytes);
+    return static_cast<std::size_t>(window.offset_bytes / bytes + index);
   };
   for (std::int64_t row = step.y0; row < std::min(step.m, step.y0 + step.groups[1] * block.rows); ++row)
     for (std::int64_t column = step.x0; column < std::min(step.n, step.x0 + step.groups[0] * block.columns); ++column) {
@@ -192,7 +193,12 @@ TEST_CASE("enormous products have small plans") {
 }
 
 TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windows that fit, offsets that need 64 bits") {
-  Problem problem{.m = (std::int64_t{1} << 22) + 5, .n = 3, .k = 1 << 12, .type = Type::i8, .c_type = Type::i32};
+  Problem problem{.m = (std::int64_t{1} << 22) + 5,
+                  .n = 3,
+                  .k = 1 << 12,
+                  .a = {.format = {Type::i8}},
+                  .b = {.format = {Type::i8}},
+                  .c = {.format = {Type::i32}}};
   const Limits limits{.storage_block_bytes = 128 << 20};
   for (const std::int64_t band : {std::int64_t{0}, std::int64_t{1} << 21, std::int64_t{1} << 19, std::int64_t{1000003}}) {
     problem.a.band = band;
@@ -231,7 +237,7 @@ TEST_CASE("bad problems are refused with the numbers") {
   Problem narrow = make_problem(4, 5, 6);
   narrow.b.ld = 4;
   CHECK(refusal(narrow) == "gemm: ld of B is 4, less than its width of 5");
-  narrow.b = {Layout::row_major, 5, Op::transpose};
+  narrow.b = {{}, Layout::row_major, 5, Op::transpose};
   CHECK(refusal(narrow) == "gemm: ld of B is 5, less than its width of 6");
   CHECK(refusal(make_problem(std::int64_t{1} << 40, 1, std::int64_t{1} << 40)).find("more bytes than 64 bits count") !=
         std::string::npos);
@@ -295,8 +301,9 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
   for (int round = 0; round < 1000; ++round) {
     Problem problem = make_problem(pick({1, 2, 5, 17, 40}), pick({1, 3, 8, 33}), pick({0, 1, 7, 64}));
     problem.batch = pick({0, 1, 2, 9, 50});
-    problem.type = random() % 2 ? Type::f32 : Type::f16;
-    problem.c_type = random() % 2 ? Type::f32 : problem.type;
+    problem.a.format.type = random() % 2 ? Type::f32 : Type::f16;
+    problem.b.format.type = random() % 2 ? Type::f32 : Type::f16;
+    problem.c.format.type = random() % 2 ? Type::f32 : problem.a.format.type;
     problem.items = random() % 3 == 0;
     problem.residual = random() % 2;
     problem.bias = static_cast<Bias>(random() % 3);
@@ -339,17 +346,28 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
 }
 
 TEST_CASE("problems that no device can run are refused with the reason") {
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::f16, .c_type = Type::bf16}) ==
-        "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::i8, .c_type = Type::i8}) ==
-        "gemm: A and B are i8 and C is i8; it must be i32");
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::f64}) == "gemm: A and B are f64 and C is f32; it must be f64");
+  CHECK(
+      refusal(
+          {.m = 1, .n = 1, .k = 1, .a = {.format = {Type::f16}}, .b = {.format = {Type::f16}}, .c = {.format = {Type::bf16}}}) ==
+      "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
+  CHECK(
+      refusal({.m = 1, .n = 1, .k = 1, .a = {.format = {Type::i8}}, .b = {.format = {Type::i8}}, .c = {.format = {Type::i8}}}) ==
+      "gemm: A and B are i8 and C is i8; it must be i32");
+  CHECK(refusal({.m = 1, .n = 1, .k = 1, .a = {.format = {Type::f64}}, .b = {.format = {Type::f64}}}) ==
+        "gemm: A and B are f64 and C is f32; it must be f64");
   CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
   CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::i32, .c_type = Type::i32, .activation = ActivationKind::relu}) ==
+  CHECK(refusal({.m = 1,
+                 .n = 1,
+                 .k = 1,
+                 .a = {.format = {Type::i32}},
+                 .b = {.format = {Type::i32}},
+                 .c = {.format = {Type::i32}},
+                 .activation = ActivationKind::relu}) ==
         "Unsupported: gemm: activations are for real floating-point types, and this is i32");
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .type = Type::c128, .c_type = Type::c128}, Limits{.f64 = false}) ==
-        "Unsupported: gemm: this driver has no doubles, and the product is c128");
+  CHECK(refusal(
+            {.m = 1, .n = 1, .k = 1, .a = {.format = {Type::c128}}, .b = {.format = {Type::c128}}, .c = {.format = {Type::c128}}},
+            Limits{.f64 = false}) == "Unsupported: gemm: this driver has no doubles, and the product is c128");
 }
 
 TEST_CASE("limits that no device can have are refused by name, each of them") {
@@ -445,7 +463,8 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
 
 TEST_CASE("the cost model knows the class of a device: its registers, and what its memory and doubles cost") {
   const auto seconds = [](const char* kernel, const Limits& limits, Type type = Type::f32) {
-    const Problem problem{.m = 4096, .n = 4096, .k = 4096, .type = type, .c_type = type};
+    const Problem problem{
+        .m = 4096, .n = 4096, .k = 4096, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
     Explanation why;
     make_plan(problem, limits, {.kernel = parse_kernel(kernel), .split_k = 1}, &why);
     return why.expected_seconds;
@@ -473,7 +492,9 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
     for (const Type type : all_types)
       for (const auto& [m, n, k] :
            {std::array{4096, 4096, 4096}, std::array{4096, 1, 4096}, std::array{7, 5, 3}, std::array{16, 4096, 100000}}) {
-        CHECK_NOTHROW(make_plan({.m = m, .n = n, .k = k, .type = type, .c_type = accumulator(type)}, limits));
+        CHECK_NOTHROW(make_plan(
+            {.m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {accumulator(type)}}},
+            limits));
       }
   }
 }
@@ -485,7 +506,8 @@ TEST_CASE("where the driver emulates doubles, an invocation has one sum of them"
     for (const Type type : {Type::f64, Type::c128, Type::f32})
       for (const auto& [m, n, k, batch] : {std::array{4096, 4096, 4096, 1}, std::array{4096, 4, 4096, 1},
                                            std::array{4096, 4096, 4, 1}, std::array{16, 16, 16, 1000}}) {
-        Problem problem{.m = m, .n = n, .k = k, .type = type, .c_type = type, .batch = batch};
+        Problem problem{
+            .m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}, .batch = batch};
         problem.a.batch_stride = m * k;
         problem.b.batch_stride = k * n;
         problem.c.batch_stride = m * n;
@@ -565,12 +587,12 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
   CHECK_FALSE(changed([](Problem& p) { p.batch = 2, p.a.batch_stride = 64 * 24 + 2, p.c.batch_stride = 64 * 40; }));
   CHECK(changed([](Problem& p) { p.batch = 2, p.a.batch_stride = 64 * 24, p.c.batch_stride = 64 * 40; }));
   CHECK_FALSE(changed([](Problem& p) { p.items = true, p.batch = 2; }));
-  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f64, p.n = 38; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::c64; }));
-  CHECK(changed([](Problem& p) { p.type = p.c_type = Type::f16; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = p.c_type = Type::f16, p.n = 44; }));
-  CHECK_FALSE(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32; }));
-  CHECK(changed([](Problem& p) { p.type = Type::i8, p.c_type = Type::i32, p.n = 48, p.k = 16; }));
+  CHECK(changed([](Problem& p) { p = of_type(p, Type::f64, Type::f64), p.n = 38; }));
+  CHECK_FALSE(changed([](Problem& p) { p = of_type(p, Type::c64, Type::c64); }));
+  CHECK(changed([](Problem& p) { p = of_type(p, Type::f16, Type::f16); }));
+  CHECK_FALSE(changed([](Problem& p) { p = of_type(p, Type::f16, Type::f16), p.n = 44; }));
+  CHECK_FALSE(changed([](Problem& p) { p = of_type(p, Type::i8, Type::i32); }));
+  CHECK(changed([](Problem& p) { p = of_type(p, Type::i8, Type::i32), p.n = 48, p.k = 16; }));
   // C's bands of 10 rows make windows of 10 rows of A. Where A's lines run along its rows, such windows do not begin at multiples
   // of 16 bytes.
   CHECK(changed([](Problem& p) { p.c.band = 10; }));

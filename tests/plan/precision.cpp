@@ -82,7 +82,7 @@ TEST_CASE("precision: fast, and integers, are standard, and the explanation says
   CHECK(plan_for(square, Precision::fast) == standard);
   CHECK(standard.precision == Precision::standard);
   Problem integers = square;
-  integers.type = integers.c_type = Type::i32;
+  integers = of_type(integers, Type::i32, Type::i32);
   for (const Precision precision : {Precision::extended, Precision::reproducible}) {
     Explanation why;
     CHECK(make_plan(integers, {}, {.precision = precision}, &why) == make_plan(integers, {}));
@@ -107,7 +107,7 @@ TEST_CASE("precision: what cannot keep a promise is refused") {
         "leaky_relu, clamp, hard_swish");
   CHECK(message(problem, Precision::extended) == "(nothing was thrown)");
   problem = square;
-  problem.type = problem.c_type = Type::f64;
+  problem = of_type(problem, Type::f64, Type::f64);
   CHECK(message(problem, Precision::extended) ==
         "gemm: extended products are summed from floats of 32 bits and fewer, and this is f64");
   CHECK(message(square, Precision::reproducible, {.language = ShadingLanguage::essl_310}) ==

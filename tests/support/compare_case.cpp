@@ -150,7 +150,7 @@ class Reference {
       : x_(x),
         alpha_(x.alpha_of(item)),
         beta_(x.beta_of(item)),
-        sum_type_(accumulator(x.key.type)),
+        sum_type_(sum_type(x.key.a.type, x.key.b.type)),
         u_(unit_roundoff(sum_type_)),
         underflow_(x.exact ? 0 : least_result(sum_type_)),
         a_(numbers(x, x.a, item, x.op_a)),
@@ -205,7 +205,7 @@ class Reference {
     const bool has_bias = x_.bias_kind != Bias::none;
     if (has_bias) add(bias_of(i, j));
     const auto steps = static_cast<long double>(x_.k + 8);
-    bound = steps * (u_ * size + underflow_) * (is_complex(x_.key.type) ? 4 : 1);
+    bound = steps * (u_ * size + underflow_) * (is_complex(x_.key.a.type) ? 4 : 1);
     if (x_.promise == Precision::extended)  // a product's rounding error may underflow as well
       bound = (4 + x_.has_d + has_bias) * u_ * size + steps * (underflow_ + 0x1p-126L);
     if (x_.activation.kind() == ActivationKind::none) return;
@@ -218,24 +218,25 @@ class Reference {
   void find_promised_bits() {
     const auto size = static_cast<std::size_t>(element_bytes(x_.key.c_type));
     promised_.resize(static_cast<std::size_t>(x_.m * x_.n) * size);
-    with_type(x_.key.type, [&]<class T>(T) {
-      using A = accumulator_t<T>;
-      Terms<T, A> terms;
-      terms.alpha = to_element<A>(alpha_);
-      const Matrix<A> before = rounded<A>(c0_);
-      if (beta_ != Number(0)) {
-        terms.beta = to_element<A>(beta_);
-        terms.c0 = &before;
-      }
-      const Matrix<A> c = canonical_product<T, A>(rounded<T>(a_), rounded<T>(b_), terms);
-      for (std::int64_t i = 0; i < x_.m; ++i)
-        for (std::int64_t j = 0; j < x_.n; ++j) {
-          A value = c(i, j);
-          if (x_.has_d) value = value + to_element<A>(d_(i, j));
-          if (x_.bias_kind != Bias::none) value = value + to_element<A>(bias_of(i, j));
-          if constexpr (std::is_floating_point_v<A>) value = activation_value(x_.activation, value);
-          store(promised_.data() + static_cast<std::size_t>(i * x_.n + j) * size, x_.key.c_type, to_number<long double>(value));
+    with_type(sum_type_, [&]<class A>(A) {  // elements of A and B are numbers of this type too
+      if constexpr (std::is_same_v<A, accumulator_t<A>>) {
+        Terms<A, A> terms;
+        terms.alpha = to_element<A>(alpha_);
+        const Matrix<A> before = rounded<A>(c0_);
+        if (beta_ != Number(0)) {
+          terms.beta = to_element<A>(beta_);
+          terms.c0 = &before;
         }
+        const Matrix<A> c = canonical_product<A, A>(rounded<A>(a_), rounded<A>(b_), terms);
+        for (std::int64_t i = 0; i < x_.m; ++i)
+          for (std::int64_t j = 0; j < x_.n; ++j) {
+            A value = c(i, j);
+            if (x_.has_d) value = value + to_element<A>(d_(i, j));
+            if (x_.bias_kind != Bias::none) value = value + to_element<A>(bias_of(i, j));
+            if constexpr (std::is_floating_point_v<A>) value = activation_value(x_.activation, value);
+            store(promised_.data() + static_cast<std::size_t>(i * x_.n + j) * size, x_.key.c_type, to_number<long double>(value));
+          }
+      }
     });
   }
 

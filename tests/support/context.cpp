@@ -163,7 +163,7 @@ PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int
 bool has_type(Type type) {
   if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
   try {
-    engine().plan({.m = 1, .n = 1, .k = 1, .type = type, .c_type = type});
+    engine().plan({.m = 1, .n = 1, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}});
   } catch (const Unsupported&) {
     left_out.insert(std::string(to_string(type)));
     return false;

@@ -17,14 +17,14 @@ Precision draw_precision(const ProgramKey& key, const Limits& limits, Random& ra
   if (!kernels::product_family(key.kernel).takes_precision() || limits.language == ShadingLanguage::essl_310)
     return Precision::standard;
   const Precision drawn = random.pick({Precision::standard, Precision::fast, Precision::extended, Precision::reproducible});
-  const bool summed_in_f32 = accumulator(key.type) == Type::f32 || is_integer(key.type);
+  const bool summed_in_f32 = sum_type(key.a.type, key.b.type) == Type::f32 || is_integer(key.a.type);
   return drawn == Precision::extended && !summed_in_f32 ? Precision::reproducible : drawn;
 }
 
 class Draw {
  public:
   Draw(const ProgramKey& key, std::uint64_t seed, const Limits& limits, const Way& way)
-      : limits_(limits), way_(way), type_(key.type), integers_(is_integer(key.type)), random_(seed) {
+      : limits_(limits), way_(way), type_(sum_type(key.a.type, key.b.type)), integers_(is_integer(type_)), random_(seed) {
     x_.key = key;
     x_.seed = seed;
   }
@@ -69,7 +69,7 @@ class Draw {
     aligned_ = random_.below(3) == 0;
     if (aligned_ && random_.below(4) != 0)
       for (std::int64_t* const size : {&k, &m, &n}) {
-        *size = round_up(*size, 16 / element_bytes(type_));
+        *size = round_up(*size, 16 / std::min(element_bytes(x_.key.a.type), element_bytes(x_.key.b.type)));
         if (kernels::product_family(x_.key.kernel).vector_operands() == kernels::VectorOperands::a) break;
       }
     const kernels::MaxSizes max = kernels::product_family(x_.key.kernel).max_sizes(x_.key.kernel);
@@ -83,14 +83,14 @@ class Draw {
     x_.op_a = draw_op();
     x_.op_b = draw_op();
     one_memory_ = random_.coin();
-    const auto place_factor = [&](CaseMatrix& factor, Op op, std::int64_t rows, std::int64_t columns) {
+    const auto place_factor = [&](CaseMatrix& factor, Type type, Op op, std::int64_t rows, std::int64_t columns) {
       if (op != Op::none) std::swap(rows, columns);
-      place(factor, type_, rows, columns);
+      place(factor, type, rows, columns);
       draw_items(factor, true);
       end(factor);
     };
-    place_factor(x_.a, x_.op_a, x_.m, x_.k);
-    place_factor(x_.b, x_.op_b, x_.k, x_.n);
+    place_factor(x_.a, x_.key.a.type, x_.op_a, x_.m, x_.k);
+    place_factor(x_.b, x_.key.b.type, x_.op_b, x_.k, x_.n);
     place(x_.c, x_.key.c_type, x_.m, x_.n);
     draw_items(x_.c, false);
     end(x_.c);
@@ -175,13 +175,13 @@ class Draw {
       for (const std::int64_t item : matrix->items)
         for (std::int64_t i = 0; i < matrix->view.rows; ++i)
           for (std::int64_t j = 0; j < matrix->view.columns; ++j)
-            store(x_.memory[matrix->memory].data() + matrix->at(item, i, j), matrix->view.type, draw_element());
+            store(x_.memory[matrix->memory].data() + matrix->at(item, i, j), matrix->view.type, draw_element(matrix->view.type));
   }
 
-  Number draw_element() {
+  Number draw_element(Type type) {
     const auto draw = [&]() -> long double {
       if (!x_.exact) return random_.uniform();
-      return static_cast<long double>(holds(type_, -1) ? random_.below(13) - 6 : random_.below(7));
+      return static_cast<long double>(holds(type, -1) ? random_.below(13) - 6 : random_.below(7));
     };
     const long double first = draw();
     return is_complex(type_) ? Number(draw(), first) : Number(first);

@@ -25,10 +25,11 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
       if (info(type).c == TypesOfC::either) c_types.insert(c_types.begin(), type);
       for (const Type c_type : c_types) {
         if (!limits.f64 && needs_f64(type)) continue;
-        if (!why_not({.m = 1, .n = 1, .k = 1, .type = type}, kernels[i], limits).empty()) continue;
+        if (!why_not({.m = 1, .n = 1, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}}, kernels[i], limits).empty())
+          continue;
         for (unsigned j = 0; j < static_cast<unsigned>(each); ++j) {
           const unsigned flags = turn % 4 ^ (each == 2 ? 3 * j : j);  // two are each other's opposite
-          result.push_back({kernels[i], type, c_type, flags % 2 != 0, flags / 2 != 0});
+          result.push_back({kernels[i], {type}, {type}, c_type, flags % 2 != 0, flags / 2 != 0});
         }
         ++turn;
       }

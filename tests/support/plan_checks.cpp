@@ -136,8 +136,9 @@ class Walk {
 
   void check_windows(const Step& step, const Cursor& at) const {
     for (const Window& x : {step.a, step.b, step.c, step.d, step.bias})
-      require(x.size_bytes + limits_.storage_offset_alignment - element_bytes(problem_.type) <= limits_.storage_block_bytes,
-              "a window too large for a binding");
+      require(
+          x.size_bytes + limits_.storage_offset_alignment - element_bytes(problem_.a.format.type) <= limits_.storage_block_bytes,
+          "a window too large for a binding");
     const Piece whole{problem_.m, problem_.n, problem_.k,
                       problem_.items ? std::min<std::int64_t>(problem_.batch, 2) : problem_.batch};
     for (const Role role : all_roles) {
@@ -152,7 +153,7 @@ class Walk {
     }
     if (problem_.bias != Bias::none && step.bias.size_bytes > 0) {
       const bool rows = problem_.bias == Bias::for_each_row;
-      const std::int64_t bytes = element_bytes(problem_.c_type);
+      const std::int64_t bytes = element_bytes(problem_.c.format.type);
       require(
           step.bias.offset_bytes == (rows ? at.m0 : at.n0) * bytes && step.bias.size_bytes == (rows ? step.m : step.n) * bytes,
           "a window that is not the piece's part of the bias");
@@ -227,7 +228,7 @@ class Walk {
         problem_.items ? (plan_.items_in_buffer && problem_.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item;
     const std::int64_t last = (step.m - 1) * stride.row + (step.n - 1) * stride.column + last_item;
     if (!plan_.reduces())
-      require((last + 1) * element_bytes(problem_.c_type) <= step.c.size_bytes, "an element of C outside its window");
+      require((last + 1) * element_bytes(problem_.c.format.type) <= step.c.size_bytes, "an element of C outside its window");
     for (std::int64_t layer = step.z0; layer < step.z0 + items; ++layer) {
       const std::int64_t part = plan_.parts > 1 ? layer / step.piece_items : 0,
                          z = step.first_item + layer - part * step.piece_items;

@@ -1,5 +1,5 @@
-// Makes the shared context before the first test. Made within a test, it would take the place of the context that this test has made
-// current: whether that happens would depend on the order of the tests.
+// Makes the shared context before the first test. Made within a test, it would take the place of the context that this test has
+// made current: whether that happens would depend on the order of the tests.
 #include <doctest/doctest.h>
 
 #include "support/context.hpp"

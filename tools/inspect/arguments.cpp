@@ -17,7 +17,6 @@
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
-#include "files/formats.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
@@ -27,7 +26,6 @@ namespace glgemm::tools {
 namespace {
 
 struct Arguments {
-  std::string model;
   std::vector<std::string> shapes;
   std::string size;
   std::string type = "f32";
@@ -220,14 +218,6 @@ int validate(Arguments& arguments, const std::vector<Problem>& problems, const P
 }
 
 int inspect(Arguments& arguments) {
-  if (!arguments.model.empty()) {
-    const ModelFile model = open_model(arguments.model);
-    require_no_input(arguments.json.path(), "--json", std::array{arguments.model}, "give another name");
-    arguments.json.open();
-    tell(
-        arguments.json, [&] { print(model); }, json_of(model));
-    return 0;
-  }
   if (arguments.tables || arguments.as == "list") {
     arguments.json.open();
     arguments.tables ? tell(
@@ -279,10 +269,7 @@ int inspect(Arguments& arguments) {
 
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = add_verb(
-      app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic; or a model's tensors");
-  auto* model = add_option(*verb, "MODEL", arguments->model, "FILE",
-                           "A .gguf or .safetensors file, whose tensors are shown: names, shapes, types and bytes");
+  CLI::App* verb = add_verb(app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
   auto* shape = add_option(*verb, "--shape", arguments->shapes, "M,N,K",
                            "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
                     ->allow_extra_args(false);
@@ -341,9 +328,7 @@ void add_inspect(CLI::App& app, int& status) {
       ->needs(image);
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
-  for (CLI::Option* const option : verb->get_options())
-    if (option != model && option->get_name() != "--help") model->excludes(option);
-  arguments->json.add_option(*verb, "the plan, or the tensors");
+  arguments->json.add_option(*verb, "the plan");
   verb->footer(
       "Examples:\n"
       "  glgemm inspect --size 1024\n"
@@ -353,8 +338,7 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024 --image plan.svg\n"
       "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
       "  glgemm inspect --size 512 --all --validate\n"
-      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
-      "  glgemm inspect model.gguf");
+      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
   verb->callback([arguments, &status] { status = inspect(*arguments); });
 }
 

@@ -178,6 +178,11 @@ std::string_view stage_name(Stage stage) {
   return names.at(static_cast<std::size_t>(stage));
 }
 
+std::string types_text(const Problem& problem) {
+  const std::string a = to_string(problem.a.format);
+  return problem.a.format == problem.b.format ? a : fmt::format("{} by {}", a, to_string(problem.b.format));
+}
+
 std::string stage_names(const Plan& plan, std::string_view between) {
   std::string text;
   for (const Stage stage : plan.stages()) text += fmt::format("{}{}", text.empty() ? "" : between, stage_name(stage));
@@ -190,9 +195,9 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
   const auto [block, group, groups, count, t] = values_of(plan);
-  const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
+  const double work = flops({p.m, p.n, p.k}, sum_type(p), p.batch);
   const Problem& run = planned.problem;
-  const double run_work = flops({run.m, run.n, run.k}, run.type, run.batch);
+  const double run_work = flops({run.m, run.n, run.k}, sum_type(run), run.batch);
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
     const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
     if (op != Op::none) std::swap(rows, columns);
@@ -205,7 +210,7 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   line("device", "{}", device.name);
   line("  class", "{}", to_string(device.limits.device_class));
   line("product", "C = {} {} in {}{}, {} GFLOP", p.a.op == Op::none ? "A" : "op(A)", p.b.op == Op::none ? "B" : "op(B)",
-       to_string(p.type), p.batch > 1 ? ", a batch of " + grouped(p.batch) : "", decimal(work / 1e9));
+       types_text(p), p.batch > 1 ? ", a batch of " + grouped(p.batch) : "", decimal(work / 1e9));
   operand("  A", Role::a, p.m, p.k);
   operand("  B", Role::b, p.k, p.n);
   operand("  C", Role::c, p.m, p.n);
@@ -246,7 +251,7 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   left_out_line();
   line("  tile", "{} elements of C for each workgroup", times({block.rows, block.columns}));
   line("  workgroup", "{} = {} invocations, {} bytes of shared memory", times({group[0], group[1], group[2]}),
-       grouped(std::int64_t{group[0]} * group[1] * group[2]), grouped(shared_bytes(plan.kernel, p.type)));
+       grouped(std::int64_t{group[0]} * group[1] * group[2]), grouped(shared_bytes(plan.kernel, sum_type(p))));
   if (plan.transposed) line("  transposed", "C^T = op(B)^T op(A)^T is run: below, A and B have changed places");
   std::cout << '\n';
 
@@ -313,7 +318,7 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"m", p.m},
             {"n", p.n},
             {"k", p.k},
-            {"type", to_string(p.type)},
+            {"type", types_text(p)},
             {"op_a", to_string(p.a.op)},
             {"op_b", to_string(p.b.op)},
             {"batch", p.batch},
@@ -340,7 +345,7 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"sums_bytes", plan.workspace.sums.size_bytes},
             {"tile", {block.rows, block.columns}},
             {"workgroup", {group[0], group[1], group[2]}},
-            {"shared_bytes", shared_bytes(plan.kernel, p.type)},
+            {"shared_bytes", shared_bytes(plan.kernel, sum_type(p))},
             {"grid", {groups.columns, groups.rows}},
             {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
             {"pieces", count.pieces},
@@ -396,25 +401,25 @@ std::vector<std::pair<std::string, std::string>> compared(const Planned& planned
   const auto [block, group, groups, count, t] = values_of(plan);
   const Problem& run = planned.problem;
   const double expected = planned.why.expected_seconds;
-  return {
-      {"kernel", std::string(name(plan.kernel))},
-      {"expected", expected > 0 ? milliseconds(expected) : "-"},
-      {"  rate", expected > 0 ? decimal(flops({run.m, run.n, run.k}, run.type, run.batch) / expected / 1e9) + " GFLOP/s" : "-"},
-      {"tile", times({block.rows, block.columns})},
-      {"workgroup", times({group[0], group[1], group[2]})},
-      {"shared", grouped(shared_bytes(plan.kernel, plan.problem.type)) + " bytes"},
-      {"stages", stage_names(plan, ", ")},
-      {"transposed", plan.transposed ? "yes" : "no"},
-      {"piece", times({plan.piece_m, plan.piece_n, plan.piece_k})},
-      {"parts of k", grouped(plan.parts)},
-      {"grid", times({groups.columns, groups.rows})},
-      {"pieces", grouped(count.pieces)},
-      {"dispatches", grouped(count.dispatches)},
-      {"workspace", grouped(plan.workspace.size_bytes) + " bytes"},
-      {"reads", "each of A " + decimal(t.buffer_reads_of_a) + ", of B " + decimal(t.buffer_reads_of_b)},
-      {"  shared", "each of A " + decimal(t.shared_reads_of_a) + ", of B " + decimal(t.shared_reads_of_b)},
-      {"traffic", decimal(t.bytes / 1e6) + " MB"},
-      {"  per byte", decimal(t.flops_per_byte) + " operations"}};
+  return {{"kernel", std::string(name(plan.kernel))},
+          {"expected", expected > 0 ? milliseconds(expected) : "-"},
+          {"  rate",
+           expected > 0 ? decimal(flops({run.m, run.n, run.k}, sum_type(run), run.batch) / expected / 1e9) + " GFLOP/s" : "-"},
+          {"tile", times({block.rows, block.columns})},
+          {"workgroup", times({group[0], group[1], group[2]})},
+          {"shared", grouped(shared_bytes(plan.kernel, sum_type(plan.problem))) + " bytes"},
+          {"stages", stage_names(plan, ", ")},
+          {"transposed", plan.transposed ? "yes" : "no"},
+          {"piece", times({plan.piece_m, plan.piece_n, plan.piece_k})},
+          {"parts of k", grouped(plan.parts)},
+          {"grid", times({groups.columns, groups.rows})},
+          {"pieces", grouped(count.pieces)},
+          {"dispatches", grouped(count.dispatches)},
+          {"workspace", grouped(plan.workspace.size_bytes) + " bytes"},
+          {"reads", "each of A " + decimal(t.buffer_reads_of_a) + ", of B " + decimal(t.buffer_reads_of_b)},
+          {"  shared", "each of A " + decimal(t.shared_reads_of_a) + ", of B " + decimal(t.shared_reads_of_b)},
+          {"traffic", decimal(t.bytes / 1e6) + " MB"},
+          {"  per byte", decimal(t.flops_per_byte) + " operations"}};
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -444,7 +449,7 @@ void print_lines_that_differ(const std::vector<std::string>& a, const std::vecto
 void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
   const Problem& p = a.stream ? a.stream->problem : a.problem;
   line("device", "{}", device.name);
-  line("product", "{} (m x n x k) in {}", times({p.m, p.n, p.k}), to_string(p.type));
+  line("product", "{} (m x n x k) in {}", times({p.m, p.n, p.k}), types_text(p));
   line("  A", "{}", to_string(a.plan.kernel));
   line("  B", "{}\n", to_string(b.plan.kernel));
   auto of_a = compared(a), of_b = compared(b);

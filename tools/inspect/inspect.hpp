@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include <glgemm/model_file.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
@@ -45,6 +44,8 @@ struct Shown {
 /// "pack A", "pack B", "multiply" or "add up".
 std::string_view stage_name(Stage stage);
 /// The names of a plan's stages, in order.
+/// "f16", "q4_0 by f32": the types of A and B.
+std::string types_text(const Problem& problem);
 std::string stage_names(const Plan& plan, std::string_view between);
 
 /// A plan, or two plans of one product side by side, on the standard output. Of two with `shown.source` the lines of GLSL in
@@ -52,10 +53,5 @@ std::string stage_names(const Plan& plan, std::string_view between);
 void print(std::span<const Planned> plans, const Device& device, const Shown& shown);
 /// One JSON object with a line feed at its end: the plan, or {"a": ..., "b": ...} of two.
 std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown);
-
-/// The tensors of a model, a line for each, on the standard output.
-void print(const ModelFile& model);
-/// One JSON object with a line feed at its end: {"file": ..., "tensors": [...]}.
-std::string json_of(const ModelFile& model);
 
 }  // namespace glgemm::tools

@@ -266,7 +266,7 @@ double draw_block(Drawing& picture, const Planned& planned) {
   const auto rows = static_cast<std::int64_t>(part.rows.size()), columns = static_cast<std::int64_t>(part.columns.size());
   const std::int64_t invocations = std::int64_t{group[0]} * group[1] * group[2];
   const std::int64_t sharing = invocations / std::max<std::int64_t>(1, count.across * count.down);
-  const std::int64_t shared = shared_bytes(plan.kernel, plan.problem.type);
+  const std::int64_t shared = shared_bytes(plan.kernel, sum_type(plan.problem));
   std::vector<std::string> lines{
       times({block.rows, block.columns}) + " elements of C by " +
           (in_blocks ? "one of " + grouped(invocations) : times({group[0], group[1], group[2]}) + " = " + grouped(invocations)) +
@@ -363,7 +363,7 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
 /// The roof of the device, and below it what the cost model expects.
 double draw_roof(Drawing& picture, const Planned& planned, const std::optional<Roofline>& roof) {
   const Problem& run = planned.problem;
-  const double work = flops({run.m, run.n, run.k}, run.type, run.batch);
+  const double work = flops({run.m, run.n, run.k}, sum_type(run), run.batch);
   const double rate = planned.why.expected_seconds > 0 ? work / planned.why.expected_seconds / 1e9 : 0;
   const double read = traffic(planned.plan.problem, planned.plan.kernel).flops_per_byte;
   const auto bytes = [&](Role role, std::int64_t rows, std::int64_t columns) {
@@ -372,7 +372,7 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   const double least =
       work / std::max(1.0, bytes(Role::a, run.m, run.k) + bytes(Role::b, run.k, run.n) + bytes(Role::c, run.m, run.n));
   Chart chart{"The roofline", {"operations for each byte of memory"}, {"GFLOP/s"}, {}};
-  const Type sum = accumulator(run.type);
+  const Type sum = sum_type(run);
   const bool of_f32 = sum == Type::f32 || sum == Type::c64;  // which the roof's operations are in
   if (roof && roof->gflops > 0 && of_f32) {
     const double ridge = roof->gflops / roof->read_gb_per_s(), begin = std::min({read, least, ridge}) / 4,
@@ -404,7 +404,7 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
 /// The lines above the panels, of at most `most` characters each; only a longer word exceeds that.
 std::vector<std::string> headlines(const Planned& planned, const Device& device, std::size_t most) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
-  const double work = flops({p.m, p.n, p.k}, p.type, p.batch);
+  const double work = flops({p.m, p.n, p.k}, sum_type(p), p.batch);
   std::string kernel = to_string(planned.plan.kernel);
   std::vector<std::string> lines{"on " + device.name};
   while (!kernel.empty()) {  // in lines
@@ -437,7 +437,7 @@ InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64
   if (across < 0 || down < 0 || across >= count.across || down >= count.down)
     throw std::out_of_range("invocation_part: there are " + times({count.across, count.down}) + " invocations");
   const std::int64_t rows = block.rows / count.down, columns = block.columns / count.across;
-  const std::int64_t vector = 16 / std::min<std::int64_t>(16, element_bytes(accumulator(plan.problem.type)));
+  const std::int64_t vector = 16 / std::min<std::int64_t>(16, element_bytes(sum_type(plan.problem)));
   const bool block_of_vectors = parameter_or(plan.kernel, "block_m", 0) > 0;
   // Without panels and without wide reads a vector of blocked holds elements at a distance of as many elements as the block has
   // vectors.
@@ -467,7 +467,7 @@ std::string picture_of(std::span<const Planned> plans, const Device& device, con
   std::array<double, 2> y{};
   const auto title_of = [](const Planned& planned) {
     const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
-    return "C = A B, " + times({p.m, p.n, p.k}) + " (m x n x k) in " + std::string(to_string(p.type));
+    return "C = A B, " + times({p.m, p.n, p.k}) + " (m x n x k) in " + types_text(p);
   };
   for (std::size_t i = 0; i < plans.size(); ++i) {
     picture.move_to({margin + static_cast<double>(i) * (panel_width + gutter), margin});

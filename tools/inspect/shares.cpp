@@ -39,9 +39,9 @@ std::vector<Share> shares_of(const Problem& problem, const std::string& list, co
   product.op_a = problem.a.op;
   product.op_b = problem.b.op;
   const bool turn_a = problem.a.op != Op::none, turn_b = problem.b.op != Op::none;
-  product.a = zeros(turn_a ? problem.k : problem.m, turn_a ? problem.m : problem.k, problem.type);
-  product.b = zeros(turn_b ? problem.n : problem.k, turn_b ? problem.k : problem.n, problem.type);
-  product.c = zeros(problem.m, problem.n, problem.c_type);
+  product.a = zeros(turn_a ? problem.k : problem.m, turn_a ? problem.m : problem.k, problem.a.format.type);
+  product.b = zeros(turn_b ? problem.n : problem.k, turn_b ? problem.k : problem.n, problem.b.format.type);
+  product.c = zeros(problem.m, problem.n, problem.c.format.type);
   StreamOptions recorded = options;
   recorded.piece_done = [&](const Section& piece) {
     const std::lock_guard lock(mutex);

@@ -70,8 +70,7 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 
 Json file_json(const InputFile& file) {
   const FileStatus& status = file.status();
-  const MatrixPath path = parse_matrix_path(file.path());
-  return {{"path", to_text(fs::weakly_canonical(to_path(path.file))) + (path.array.empty() ? "" : ":" + path.array)},
+  return {{"path", to_text(fs::weakly_canonical(to_path(file.path())))},
           {"bytes", status.size},
           {"modified_ns", status.modified_ns},
           {"changed_ns", status.changed_ns},
@@ -146,7 +145,7 @@ std::string checksum_text(const StreamReport& report, const std::string& line_br
   if (found.columns + found.passed_over == 0) return "";
   std::string text = fmt::format("{}checksums: {} sums of columns compared", line_break, found.columns);
   if (found.passed_over > 0) text += fmt::format(", {} not finite or near overflow and passed over", found.passed_over);
-  if (is_integer(report.plan.problem.type))
+  if (is_integer(sum_type(report.plan.problem)))
     text += ", which see any error";
   else
     text +=

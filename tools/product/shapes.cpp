@@ -60,8 +60,7 @@ Problem problem_of(const Shape& shape, Type type, std::int64_t batch) {
   problem.m = shape.m;
   problem.n = shape.n;
   problem.k = shape.k;
-  problem.type = type;
-  problem.c_type = accumulator(type);
+  problem = of_type(problem, type, accumulator(type));
   problem.a.op = shape.op_a;
   problem.b.op = shape.op_b;
   validate(problem);  // the sizes can be multiplied

@@ -1,0 +1,164 @@
+// Quantised operands: from codes to numbers. One operand at most is quantised, A with QUANTIZED 1 and B with 2. It has codes in place of
+// elements, and an element's index is that of its code.
+//
+//   value = scale of its group * (code - zero of its group) + offset of its group
+//
+// Where codes, scales and offsets lie together in blocks, the layouts are ggml's. Blocks have bytes that are no multiple of a word:
+// OpenGL reads words, and shifts bring out what lies in them.
+//
+// Macros    FORMAT: the format (numbers below); of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale; ZEROS: 1 if each group has
+//           a zero of its own; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
+// Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
+//           of the first row that lie before the window
+
+#define UNQUANTIZED 0
+#define Q8_0 1
+#define Q4_0 2
+#define Q4_1 3
+#define Q5_0 4
+#define Q5_1 5
+#define Q4_K 6
+#define Q5_K 7
+#define Q6_K 8
+#define MXFP4 9
+#define NBITS 10
+#define PER_ROW 11
+#define PER_TENSOR 12
+
+#ifndef FORMAT
+#define FORMAT UNQUANTIZED
+#endif
+#ifndef CODE_BITS
+#define CODE_BITS 4
+#endif
+#ifndef GROUP
+#define GROUP 32
+#endif
+#ifndef ZEROS
+#define ZEROS 0
+#endif
+#ifndef SCALES
+#define SCALES F32
+#endif
+#ifndef CODES
+#define CODES I8
+#endif
+#if (QUANTIZED > 0) != (FORMAT != UNQUANTIZED) || FORMAT < 0 || FORMAT > PER_TENSOR
+#error "quantization: FORMAT must be one of those above where an operand is quantised"
+#endif
+#if (CODE_BITS != 4 && CODE_BITS != 8) || GROUP < 16 || (GROUP & (GROUP - 1)) != 0 || (ZEROS != 0 && ZEROS != 1)
+#error "quantization: CODE_BITS must be 4 or 8, GROUP a power of two from 16 on, ZEROS 0 or 1"
+#endif
+#if (SCALES != F32 && SCALES != F16 && SCALES != BF16) || !IS_8_BITS(CODES)
+#error "quantization: SCALES must be F32, F16 or BF16, and CODES a type of 8 bits"
+#endif
+
+#if QUANTIZED
+layout(location = 18) uniform ivec4 codes_at;
+
+#if QUANTIZED == 1
+#define WORD_OF_CODES(i) A[i]
+#define ROW_LENGTH a_at.y
+#else
+#define WORD_OF_CODES(i) B[i]
+#define ROW_LENGTH b_at.z
+#endif
+
+// The byte at `at`, and the half that begins at the even byte `at`.
+uint byte_at(int at) { return bitfieldExtract(WORD_OF_CODES(at >> 2), (at & 3) * 8, 8); }
+float half_at(int at) { return from_half((WORD_OF_CODES(at >> 2) >> ((at & 2) * 8)) & 0xffffu); }
+// The lower or the upper 4 bits of the byte at `at`.
+uint nibble_at(int at, bool upper) { return upper ? byte_at(at) >> 4 : byte_at(at) & 15u; }
+
+#if FORMAT >= NBITS
+#if SCALES == F32
+layout(std430, binding = BINDING_SCALES) readonly buffer BufferScales { float Scales[]; };
+float scale_at(int i) { return Scales[codes_at.y + i]; }
+#else
+layout(std430, binding = BINDING_SCALES) readonly buffer BufferScales { uint Scales[]; };
+float scale_at(int i) { return from_16_bits(Scales[(codes_at.y + i) >> 1], codes_at.y + i, SCALES == BF16); }
+#endif
+#if ZEROS
+layout(std430, binding = BINDING_ZEROS) readonly buffer BufferZeros { uint Zeros[]; };
+#endif
+#endif
+
+// The number that code `index` of the operand stands for.
+float dequantize(int index) {
+#if FORMAT == Q8_0
+  int block = codes_at.x + (index >> 5) * 34, q = int(byte_at(block + 2 + (index & 31)));
+  RETURN(float, half_at(block) * float(bitfieldExtract(q, 0, 8)));
+#elif FORMAT == Q4_0
+  int block = codes_at.x + (index >> 5) * 18, i = index & 31;
+  RETURN(float, half_at(block) * float(int(nibble_at(block + 2 + (i & 15), i > 15)) - 8));
+#elif FORMAT == Q4_1
+  int block = codes_at.x + (index >> 5) * 20, i = index & 31;
+  RETURN(float, half_at(block) * float(nibble_at(block + 4 + (i & 15), i > 15)) + half_at(block + 2));
+#elif FORMAT == Q5_0
+  int block = codes_at.x + (index >> 5) * 22, i = index & 31;
+  uint high = (byte_at(block + 2 + (i >> 3)) >> (i & 7)) & 1u;
+  RETURN(float, half_at(block) * float(int(nibble_at(block + 6 + (i & 15), i > 15) + 16u * high) - 16));
+#elif FORMAT == Q5_1
+  int block = codes_at.x + (index >> 5) * 24, i = index & 31;
+  uint high = (byte_at(block + 4 + (i >> 3)) >> (i & 7)) & 1u;
+  RETURN(float, half_at(block) * float(nibble_at(block + 8 + (i & 15), i > 15) + 16u * high) + half_at(block + 2));
+#elif FORMAT == Q4_K || FORMAT == Q5_K
+  const int bytes = FORMAT == Q4_K ? 144 : 176, nibbles = FORMAT == Q4_K ? 16 : 48;
+  int block = codes_at.x + (index >> 8) * bytes, i = index & 255, group = i >> 5;
+  // The scale and the offset of a group have 6 bits; those of the last four groups are put together of two parts.
+  int at = block + 4 + (group & 3);
+  uint low = byte_at(at), high = byte_at(at + 4), both = byte_at(at + 8);
+  uint scale = group < 4 ? low & 63u : (both & 15u) + 16u * (low >> 6);
+  uint offset = group < 4 ? high & 63u : (both >> 4) + 16u * (high >> 6);
+  uint q = nibble_at(block + nibbles + (group >> 1) * 32 + (i & 31), (group & 1) != 0);
+#if FORMAT == Q5_K
+  q += 16u * ((byte_at(block + 16 + (i & 31)) >> group) & 1u);
+#endif
+  // Both products are exact.
+  RETURN(float, half_at(block) * float(scale * q) - half_at(block + 2) * float(offset));
+#elif FORMAT == Q6_K
+  int block = codes_at.x + (index >> 8) * 210, i = index & 255, half_block = i >> 7, part = (i & 127) >> 5, at = i & 31;
+  uint q = nibble_at(block + half_block * 64 + (part & 1) * 32 + at, part > 1);
+  q += 16u * ((byte_at(block + 128 + half_block * 32 + at) >> (2 * part)) & 3u);
+  int scale = bitfieldExtract(int(byte_at(block + 192 + (i >> 4))), 0, 8);
+  RETURN(float, half_at(block + 208) * float(scale * (int(q) - 32)));
+#elif FORMAT == MXFP4
+  int block = codes_at.x + (index >> 5) * 17, i = index & 31;
+  uint q = nibble_at(block + 1 + (i & 15), i > 15), e = byte_at(block), m = q & 7u;
+  // Twice the number: 0, 1, 2, 3, 4, 6, 8, 12.
+  uint twice = m < 4u ? m : (m & 1u) == 0u ? 1u << (m >> 1) : 3u << ((m >> 1) - 1u);
+  // 2^(e - 128) in two factors, neither of them subnormal: drivers may take subnormal numbers for 0.
+  float first = uintBitsToFloat((((e + 1u) >> 1) + 63u) << 23), second = uintBitsToFloat(((e >> 1) + 63u) << 23);
+  RETURN(float, first * float((q & 8u) != 0u ? -int(twice) : int(twice)) * second);
+#elif FORMAT == NBITS
+#if ZEROS
+  int from_begin = index + codes_at.w, row_groups = ROW_LENGTH / GROUP;
+  int bit = from_begin / ROW_LENGTH * ((row_groups * CODE_BITS + 7) / 8 * 8) + from_begin % ROW_LENGTH / GROUP * CODE_BITS + codes_at.z * 8;
+  int zero = int(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
+#else
+  const int zero = 1 << (CODE_BITS - 1);
+#endif
+#if CODE_BITS == 4
+  int q = int(nibble_at(codes_at.x + (index >> 1), (index & 1) != 0));
+#else
+  int q = int(byte_at(codes_at.x + index));
+#endif
+  RETURN(float, scale_at(index / GROUP) * float(q - zero));
+#else
+#if FORMAT == PER_ROW
+  int row = (index + codes_at.w) / ROW_LENGTH;
+#else
+  const int row = 0;
+#endif
+  int at = codes_at.x + index;
+#if CODES == I8
+  float code = float(bitfieldExtract(int(byte_at(at)), 0, 8));
+#elif CODES == U8
+  float code = float(byte_at(at));
+#else
+  float code = from_word(CODES, WORD_OF_CODES(at >> 2), at);
+#endif
+  RETURN(float, scale_at(row) * code);
+#endif
+}
+#endif
