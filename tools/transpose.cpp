@@ -32,6 +32,7 @@ void run(const Arguments& arguments) {
   const NpyFile a(open_matrix(arguments.input));
   const std::int64_t rows = a.header().rows, columns = a.header().columns;
   NpyType type = a.header().type;
+  if (type.beyond_numpy) npy_type(*type.beyond_numpy, arguments.output);
   type.big_endian = npy_type(Type::f32, {}).big_endian && type.bytes > 1;  // as it is read
   MatrixOutput output(arguments.output);
   // A's columns one after the other are the transpose's rows.

@@ -164,7 +164,7 @@ std::vector<ModelTensor> read_gguf(std::span<const std::byte> contents) {
   for (ModelTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0)
       refuse("the tensor {} lies at {}, which is no multiple of {}", in_quotes(tensor.name), tensor.offset, alignment);
-    if (begin > size || tensor.offset > size - begin || tensor.bytes > size - begin - tensor.offset)
+    if (tensor.offset > size - begin || tensor.bytes > size - begin - tensor.offset)
       refuse("the tensor {} has {} bytes from {} + {} on, beyond its end at {}", in_quotes(tensor.name), tensor.bytes, begin,
              tensor.offset, size);
     tensor.offset += begin;

@@ -90,7 +90,7 @@ completes() {
 }
 . "$tests/../tools/arguments/glgemm.bash"
 completes bench be
-completes '--shape --shapes' bench --sha
+completes '--shape --shapes --shapes-of' bench --sha
 completes 'f32 f64 f16 f8e4m3 f8e5m2' bench --type f
 completes 'f32,bf16' tune --type f32,b
 completes probe bench --check p
@@ -102,8 +102,8 @@ completes 'auto,tiled' bench --kernel auto,t
 completes 'gemv' tune --class g
 completes '' tune --seed ''
 completes '' bench --kernel tiled : t
-complete_line inspect ''
-case " ${COMPREPLY[*]} " in *' --shape '*' --json '*) ;; *) fail "the options of inspect are: ${COMPREPLY[*]}" ;; esac
+complete_line bench ''
+case " ${COMPREPLY[*]} " in *' --shape '*' --json '*) ;; *) fail "the options of bench are: ${COMPREPLY[*]}" ;; esac
 case " ${COMPREPLY[*]} " in *' --first-child '*) fail 'a hidden option is offered' ;; esac
 completes tune tune
 mkdir files

@@ -29,6 +29,13 @@ TEST_CASE("formats: what a path means") {
   CHECK(parse_matrix_path("A.npz").array.empty());
   CHECK(parse_matrix_path("a/A.npz:w:1").file == "a/A.npz");
   CHECK(parse_matrix_path("a/A.npz:w:1").array == "w:1");
+  CHECK(parse_matrix_path("A.GGUF").format == Format::model);
+  CHECK(parse_matrix_path("a/A.gguf:blk.0.w:1").file == "a/A.gguf");
+  CHECK(parse_matrix_path("a/A.gguf:blk.0.w:1").array == "blk.0.w:1");
+  CHECK(parse_matrix_path("A.npz:a/B.safetensors:w").file == "A.npz:a/B.safetensors");
+  CHECK(parse_matrix_path("A.safetensors:w").format == Format::model);
+  CHECK(parse_matrix_path("A.safetensors:w").is_seekable());
+  CHECK(message_of<FileError>([] { parse_output_path("A.gguf:w"); }) == "cannot write 'A.gguf:w': models are only read");
   CHECK(parse_matrix_path("A.npy").is_seekable());
   for (const char* path : {"-", "A.csv", "A.mtx", "A.npz:x"}) CHECK_FALSE(parse_matrix_path(path).is_seekable());
 }

@@ -25,8 +25,8 @@ inline void read_model(const std::string& bytes) {
       require(tensor.data == reinterpret_cast<const std::byte*>(bytes.data()) + tensor.offset, "another offset than place");
       require(&model.tensor(tensor.name) == &tensor, "a name that is found elsewhere");
       require(!(tensor.type && tensor.quantization), "a tensor of two kinds");
-      std::int64_t elements = 1;
-      for (const std::int64_t size : tensor.shape) elements = size == 0 || elements == 0 ? 0 : elements * size;
+      std::int64_t elements = std::count(tensor.shape.begin(), tensor.shape.end(), 0) == 0 ? 1 : 0;
+      for (const std::int64_t size : tensor.shape) elements = elements == 0 ? 0 : elements * size;
       if (tensor.type) require(elements * element_bytes(*tensor.type) == tensor.bytes, "bytes that are not the shape's");
       if (tensor.quantization)
         require(elements / block_codes(tensor.quantization) * block_bytes(tensor.quantization) == tensor.bytes,

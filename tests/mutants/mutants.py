@@ -120,5 +120,12 @@ MUTANTS = [
     Mutant("codes by a scale that is not rounded", "src/weights/quantize.cpp",
            "const float factor = reciprocal(store_scale(scale_at, quantization.scales, scale));",
            "store_scale(scale_at, quantization.scales, scale); const float factor = reciprocal(scale);", (WEIGHTS,)),
+    Mutant("a .gguf tensor may end beyond its file", "src/weights/gguf.cpp", "tensor.bytes > size - begin - tensor.offset",
+           "tensor.offset + tensor.bytes < 0", (WEIGHTS,)),
+    Mutant("sizes of a model's tensor overflow", "src/weights/model_file.cpp", "if (count > max_count / size)", "if (false)", (WEIGHTS,)),
+    Mutant("tensors of a model overlap in a byte", "src/weights/model_file.cpp", "if (second.offset < first.offset + first.bytes)",
+           "if (second.offset + 1 < first.offset + first.bytes)", (WEIGHTS,)),
+    Mutant("a .safetensors file may end with more", "src/weights/safetensors.cpp", "if (end != present)", "if (end > present)",
+           (WEIGHTS,)),
     Mutant("GPTQ's zero of 0 becomes 16", "src/weights/packed_layers.cpp", "+ less) % (1 << bits)", "+ less)", (WEIGHTS,)),
 ]

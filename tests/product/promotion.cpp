@@ -60,6 +60,19 @@ TEST_CASE("promotion: the byte order of the arrays does not matter") {
   CHECK(promote(reversed, reversed) == promote(type_of("f4"), type_of("f4")));
 }
 
+TEST_CASE("promotion: types beyond NumPy's stay what they are, and are NumPy's with the same values among others") {
+  const NpyType bf16{'f', 2, false, glgemm::Type::bf16}, e4{'f', 1, false, glgemm::Type::f8e4m3},
+      e5{'f', 1, false, glgemm::Type::f8e5m2};
+  for (const NpyType& type : {bf16, e4, e5}) CHECK(promote(type, type) == type);
+  CHECK(promote(bf16, type_of("f2")) == type_of("f4"));
+  CHECK(promote(type_of("f4"), bf16) == type_of("f4"));
+  CHECK(promote(bf16, e4) == type_of("f4"));
+  CHECK(promote(e4, e5) == type_of("f2"));
+  CHECK(promote(e5, type_of("f8")) == type_of("f8"));
+  CHECK_FALSE(holds(bf16, type_of("f2")));
+  CHECK(holds(type_of("f2"), e4));
+}
+
 TEST_CASE("promotion: what holds the values of what") {
   CHECK(holds(type_of("f8"), type_of("f4")));
   CHECK(holds(type_of("f8"), type_of("i4")));

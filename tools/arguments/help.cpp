@@ -95,7 +95,8 @@ std::string usage(const CLI::App& app, const std::string& name) {
   std::string text = "Usage: " + name;
   if (app.get_require_subcommand_min() > 0) return text + " VERB [OPTION...]";
   for (const CLI::Option* option : app.get_options())
-    if (is_positional(*option)) text += " " + option->get_name();
+    if (is_positional(*option))
+      text += (option->get_required() ? " " : " [") + option->get_name() + (option->get_required() ? "" : "]");
   for (const CLI::Option* option : app.get_options())
     if (option->get_required() && !is_positional(*option))
       text += " " + names_of(*option).substr(0, names_of(*option).find(',')) + " " + metavariable(*option);

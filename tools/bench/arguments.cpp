@@ -19,6 +19,8 @@ namespace {
 
 struct Arguments {
   ShapeArguments shapes;
+  std::string model;
+  std::optional<std::int64_t> columns;
   std::string kernel = "all";
   std::string precision = "standard";
   std::string peer;
@@ -99,7 +101,10 @@ int bench(Arguments& arguments) {
   options.batch = parse_size(arguments.batch, "--batch");
   if (options.paper && (options.type != Type::f32 || options.batch > 1))
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
-  options.shapes = shapes_of(arguments.shapes);
+  std::vector<std::string> notes;
+  options.shapes = arguments.model.empty() ? shapes_of(arguments.shapes)
+                                           : shapes_of_model(arguments.model, options.type, arguments.columns.value_or(1), notes);
+  for (const std::string& note : notes) std::cerr << "glgemm bench: note: " << note << '\n';
   if (options.shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
   options.kernels = in_precisions(parse_kernels(arguments.kernel), arguments.precision);
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
@@ -116,7 +121,15 @@ int bench(Arguments& arguments) {
 }
 
 void add_products(CLI::App& verb, Arguments& arguments) {
-  add_shapes(verb, arguments.shapes);
+  const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
+  auto* model = add_option(verb, "--shapes-of", arguments.model, "FILE",
+                           "The products of the matrices of --type in a .gguf or .safetensors file, each shape M x K once")
+                    ->excludes(shapes.size)
+                    ->excludes(shapes.shape)
+                    ->excludes(shapes.shapes)
+                    ->excludes("--op-a")
+                    ->excludes("--op-b");
+  add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)")->needs(model);
   add_type(verb, arguments.type);
   add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");

@@ -36,6 +36,12 @@ struct RequestedKernel {
 /// @throws std::invalid_argument  as parse_kernel
 std::vector<RequestedKernel> parse_kernels(std::string_view text);
 
+/// The products of a model's matrices of this type with matrices of `columns` columns: m x k is the matrix, and each shape comes
+/// once. What is left out is noted, a sentence for each type.
+/// @throws FileError              as open_model()
+/// @throws std::invalid_argument  it has no such matrix; the message has what it has instead
+std::vector<Shape> shapes_of_model(const std::string& path, Type type, std::int64_t columns, std::vector<std::string>& notes);
+
 struct BenchOptions {
   std::vector<Shape> shapes;
   std::vector<RequestedKernel> kernels;

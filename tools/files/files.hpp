@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "system/files.hpp"
@@ -44,6 +45,8 @@ class InputFile {
   InputFile(std::string name, std::string beginning, std::int64_t size);
 
   const std::string& path() const noexcept { return path_; }
+  /// What errors call it from here on.
+  void rename(std::string name) { path_ = std::move(name); }
   /// Whether the contents are in memory, so that no file can be read again or change.
   bool in_memory() const noexcept { return file_.get() < 0; }
   /// Its length in bytes when it was opened.

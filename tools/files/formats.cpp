@@ -2,6 +2,7 @@
 #include "files/formats.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
@@ -40,34 +41,49 @@ std::int64_t elements(const std::vector<std::int64_t>& shape) {
 
 MatrixPath parse_matrix_path(const std::string& path) {
   MatrixPath result{path, {}};
-  constexpr std::string_view archive = ".npz:";
-  const std::size_t colon = path.rfind(archive);
-  if (colon != path.npos && !std::filesystem::exists(to_path(path))) {
-    result.file = path.substr(0, colon + archive.size() - 1);
-    result.array = path.substr(colon + archive.size());
+  std::size_t end = 0;  // of the file's part and the colon
+  for (const std::string_view several : {".npz:", ".gguf:", ".safetensors:"})
+    if (const std::size_t at = path.rfind(several); at != path.npos) end = std::max(end, at + several.size());
+  if (end > 0 && !std::filesystem::exists(to_path(path))) {
+    result.file = path.substr(0, end - 1);
+    result.array = path.substr(end);
   }
   std::string ending = to_text(to_path(result.file).extension());
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  result.format = ending == ".npz" ? Format::npz : ending == ".csv" ? Format::csv : ending == ".mtx" ? Format::mtx : Format::npy;
+  constexpr std::array<std::pair<std::string_view, Format>, 5> formats{{{".npz", Format::npz},
+                                                                        {".csv", Format::csv},
+                                                                        {".mtx", Format::mtx},
+                                                                        {".gguf", Format::model},
+                                                                        {".safetensors", Format::model}}};
+  for (const auto& [name, format] : formats)
+    if (ending == name) result.format = format;
   return result;
 }
 
-InputFile open_matrix(const std::string& path) {
+MatrixPath parse_output_path(const std::string& path) {
+  MatrixPath result = parse_matrix_path(path);
+  if (result.format == Format::model) throw cannot_write(path, "models are only read");
+  return result;
+}
+
+ArrayFile open_matrix(const std::string& path) {
   const MatrixPath parsed = parse_matrix_path(path);
   if (parsed.file == "-") {
     std::string contents = read_standard_input();
     if (contents.starts_with("PK"))
       throw FileError("the standard input holds a zip file: an .npz archive must be named, not piped");
-    return {"standard input", std::move(contents)};
+    return InputFile("standard input", std::move(contents));
   }
   switch (parsed.format) {
     case Format::npz:
-      return {path, read_npz(parsed.file, parsed.array)};
+      return InputFile(path, read_npz(parsed.file, parsed.array));
     case Format::csv:
-      return {path, npy_of_csv(contents_of(path), path)};
+      return InputFile(path, npy_of_csv(contents_of(path), path));
     case Format::mtx:
-      return {path, npy_of_mtx(contents_of(path), path)};
+      return InputFile(path, npy_of_mtx(contents_of(path), path));
+    case Format::model:
+      return open_tensor(parsed.file, parsed.array);
     case Format::npy:
       break;
   }
@@ -88,7 +104,7 @@ void require_no_input(const std::string& output, const std::string& option, std:
           fmt::format("{}: {} is the file of the input {}: {}", option, quote(output), quote(input), advice));
 }
 
-MatrixOutput::MatrixOutput(const std::string& path) : path_(parse_matrix_path(path)), file_(writable(path_)) {}
+MatrixOutput::MatrixOutput(const std::string& path) : path_(parse_output_path(path)), file_(writable(path_)) {}
 
 void MatrixOutput::write(const ArrayView& array) {
   if (path_.format == Format::csv) return write_csv(file_, array);

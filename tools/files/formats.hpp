@@ -7,28 +7,33 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/model_file.hpp>
+
 #include "files/files.hpp"
 #include "files/npy.hpp"
 
 namespace glgemm::tools {
 
-enum class Format { npy, npz, csv, mtx };
+enum class Format { npy, npz, csv, mtx, model };
 
-/// What a matrix's path on the command line means. Its ending is the format: ".npz", ".csv" or ".mtx"; anything else is .npy.
-/// "A.npz:x" is the array x of an archive. "-" is the standard input or output, as .npy.
+/// What a matrix's path on the command line means. Its ending is the format: ".npz", ".csv", ".mtx", ".gguf" or ".safetensors";
+/// anything else is .npy. "A.npz:x" is the array x of an archive, "A.gguf:x" the tensor x of a model. "-" is the standard input
+/// or output, as .npy.
 struct MatrixPath {
   std::string file;
   std::string array;  ///< empty where none is named
   Format format = Format::npy;
 
-  /// Whether its elements can be read or written in any order, piece by piece.
-  bool is_seekable() const { return format == Format::npy && file != "-"; }
+  /// Whether its elements can be read in any order, piece by piece; and those of an .npy file written.
+  bool is_seekable() const { return format == Format::model || (format == Format::npy && file != "-"); }
 };
 MatrixPath parse_matrix_path(const std::string& path);
+/// The same of an output.  @throws FileError  a model, which is only read
+MatrixPath parse_output_path(const std::string& path);
 
-/// An .npy file, as it is; another format or a pipe, read as a whole and made into one in memory.
+/// An .npy file or a tensor of a model, as it is; another format or a pipe, read as a whole and made into one in memory.
 /// @throws FileError  it cannot be read, or does not hold what it should
-InputFile open_matrix(const std::string& path);
+ArrayFile open_matrix(const std::string& path);
 
 /// @throws std::invalid_argument  more than one of the paths is "-"
 void require_one_pipe(std::span<const std::string> inputs);
@@ -49,8 +54,8 @@ struct ArrayView {
 /// A matrix being written, see OutputFile. Where it is named in an archive that is there, the other arrays of that are kept.
 class MatrixOutput {
  public:
-  /// @throws FileError  as OutputFile; "-" where the standard output is a terminal; .npz without libzip, or of
-  ///                    a file that is no archive
+  /// @throws FileError  as OutputFile; "-" where the standard output is a terminal; a model; .npz without libzip, or
+  ///                    of a file that is no archive
   explicit MatrixOutput(const std::string& path);
   OutputFile& file() noexcept { return file_; }
   /// Once.  @throws FileError  as OutputFile::write, or the format cannot hold the array
@@ -79,6 +84,17 @@ std::string npy_of_mtx(std::string_view text, const std::string& name);
 void write_csv(OutputFile& file, const ArrayView& array);
 /// Writes a matrix as a dense, general one.  @throws FileError  as OutputFile::write; or a batch
 void write_mtx(OutputFile& file, const ArrayView& array);
+
+// ---- Models' files
+
+/// @throws FileError  as ModelFile
+ModelFile open_model(const std::string& path);
+/// Why products take no operand from a file that is quantised so: a part of a sentence; empty if they do.
+std::string why_not_multiplied(const Quantization& quantization);
+/// A tensor of a model, which is read in place; a quantised one as the numbers that it stands for. Without a name: the only one.
+/// @throws FileError  as open_model(); there is none of that name, or several and no name was given; glgemm does not have its
+/// type
+ArrayFile open_tensor(const std::string& path, const std::string& name);
 
 // ---- NumPy's .npz archives: zip files of .npy files, read and written by libzip, where glgemm was built with it
 

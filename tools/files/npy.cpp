@@ -37,14 +37,6 @@ class Content : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a header says of an array of any number of dimensions.
-struct Array {
-  NpyType type;
-  bool fortran_order = false;
-  std::vector<std::int64_t> shape;
-  std::int64_t data_offset = 0;
-};
-
 NpyType parse_descr(const std::string& descr) {
   if (descr.size() >= 2 && (descr[1] == 'O' || descr == "O")) throw Content("Python objects, not numbers");
   NpyType type;
@@ -67,8 +59,8 @@ class Parser {
   explicit Parser(std::string_view text) : rest_(text) {}
 
   /// All but the offset of the data, which does not stand in the dictionary.
-  Array array() {
-    Array result;
+  NpyArray array() {
+    NpyArray result;
     std::set<std::string> keys;
     expect('{');
     while (!accept('}')) {
@@ -159,7 +151,7 @@ class Parser {
   std::string_view rest_;
 };
 
-Array array_of(const InputFile& file) {
+NpyArray array_of(const InputFile& file) {
   const std::int64_t size = file.size();
   if (size == 0) throw Content("nothing: it is empty");
   std::array<unsigned char, 12> start{};
@@ -182,13 +174,13 @@ Array array_of(const InputFile& file) {
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text_offset, text.data(), text.size());
 
-  Array array = Parser(text).array();
+  NpyArray array = Parser(text).array();
   array.data_offset = text_offset + length;
   return array;
 }
 
 /// Compares what the header says with the file's length.
-void require_whole(const InputFile& file, const Array& array) {
+void require_whole(const InputFile& file, const NpyArray& array) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const auto& shape = array.shape;
   std::string what = shape.size() == 1 ? "1x" : "";
@@ -212,8 +204,9 @@ void require_whole(const InputFile& file, const Array& array) {
         fmt::format("a header that does not fit the file: {} is {} bytes, and the file has {}", what, expected, present));
 }
 
-NpyHeader header_of(const InputFile& file, Dimensions accepted) {
-  const Array array = array_of(file);
+/// `known`: what the array is, where the file itself does not say it.
+NpyHeader header_of(const InputFile& file, const std::optional<NpyArray>& known, Dimensions accepted) {
+  const NpyArray array = known ? *known : array_of(file);
   const auto& shape = array.shape;
   if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
     throw Content((shape.empty() ? "a single number" : fmt::format("a {}-dimensional array", shape.size())) +
@@ -221,7 +214,7 @@ NpyHeader header_of(const InputFile& file, Dimensions accepted) {
                   (accepted.batch      ? ", or three"
                    : shape.size() == 3 ? " (--batch takes three)"
                                        : ""));
-  require_whole(file, array);
+  if (!known) require_whole(file, array);
   NpyHeader header;
   header.type = array.type;
   header.fortran_order = array.fortran_order;
@@ -230,6 +223,7 @@ NpyHeader header_of(const InputFile& file, Dimensions accepted) {
   header.rows = header.vector ? 1 : shape[shape.size() - 2];
   header.columns = shape.back();
   header.data_offset = array.data_offset;
+  header.quantization = array.quantization;
   return header;
 }
 
@@ -312,6 +306,7 @@ std::int64_t convert(const void* from, std::int64_t count, void* to, std::int64_
 }  // namespace
 
 std::string to_string(const NpyType& type) {
+  if (type.beyond_numpy) return std::string(info(*type.beyond_numpy).numpy);
   if (type.kind == 'b') return type.big_endian ? "bool, big-endian" : "bool";
   const std::string_view word = type.kind == 'f' ? "float" : type.kind == 'i' ? "int" : type.kind == 'u' ? "uint" : "complex";
   return fmt::format("{}{}{}", word, 8 * type.bytes, type.big_endian ? ", big-endian" : "");
@@ -322,6 +317,7 @@ std::string size_text(std::int64_t rows, std::int64_t columns) {
 }
 
 std::optional<Type> type_in(const NpyType& type) {
+  if (type.beyond_numpy) return type.beyond_numpy;
   const std::string code = type.kind + std::to_string(type.bytes);
   const auto found = std::find_if(all_types.begin(), all_types.end(), [&](Type one) { return info(one).npy == code; });
   return found != all_types.end() ? std::optional(*found) : std::nullopt;
@@ -339,15 +335,17 @@ NpyType npy_type(Type type, const std::string& path) {
 }
 
 NpyHeader read_header(const InputFile& file, Dimensions dimensions) {
-  return naming(file, [&] { return header_of(file, dimensions); });
+  return naming(file, [&] { return header_of(file, std::nullopt, dimensions); });
 }
 
 void require_whole(const InputFile& beginning) {
   naming(beginning, [&] { require_whole(beginning, array_of(beginning)); });
 }
 
-NpyFile::NpyFile(InputFile file, Dimensions dimensions)
-    : file_(std::move(file)), header_(read_header(file_, dimensions)), type_(type_in(header_.type).value_or(Type::f64)) {
+NpyFile::NpyFile(ArrayFile file, Dimensions dimensions)
+    : file_(std::move(file.file)),
+      header_(naming(file_, [&] { return header_of(file_, file.array, dimensions); })),
+      type_(type_in(header_.type).value_or(Type::f64)) {
   try {
     with_npy_type(header_.type, [](auto) {});
   } catch (const std::invalid_argument&) {
@@ -387,6 +385,7 @@ void NpyFile::read_line(std::int64_t line, std::int64_t first, std::int64_t coun
   const bool reversed = header_.type.big_endian != (std::endian::native == std::endian::big);
   const std::int64_t number_bytes = header_.type.kind == 'c' ? bytes / 2 : bytes;
   const auto read = [&](std::int64_t begin, std::byte* part, std::int64_t elements) {
+    if (header_.quantization) return read_blocks(line * length + begin, elements, reinterpret_cast<float*>(part));
     file_.read(header_.data_offset + (line * length + begin) * bytes, part, static_cast<std::size_t>(elements * bytes));
     for (std::int64_t i = 0; reversed && i < elements * bytes; i += number_bytes) std::reverse(part + i, part + i + number_bytes);
   };
@@ -467,7 +466,8 @@ void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
 
 std::string NpyFile::conversion() const {
   std::string how;
-  if (type_in(header_.type) != type_ || header_.type.big_endian) how = to_string(header_.type);
+  if (header_.quantization || type_in(header_.type) != type_ || header_.type.big_endian)
+    how = header_.quantization ? std::string(info(header_.quantization.format).name) : to_string(header_.type);
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
   return fmt::format("{} is converted from {} to {} in C order", quote(file_.path()), how, info(type_).numpy);

@@ -11,6 +11,7 @@
 
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/quantization.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "files/files.hpp"
@@ -22,6 +23,8 @@ struct NpyType {
   char kind = 'f';  ///< NumPy's letter: f floating point, i signed, u unsigned, c complex, b bool
   int bytes = 4;    ///< of one element
   bool big_endian = false;
+  /// A floating-point type that NumPy itself does not have, and .npy files neither: of a model's file.
+  std::optional<Type> beyond_numpy{};
   friend bool operator==(const NpyType&, const NpyType&) = default;
 };
 /// "float32", "complex64", ...; or "float32, big-endian".
@@ -46,6 +49,26 @@ struct NpyHeader {
   std::int64_t rows = 0;              ///< of each
   std::int64_t columns = 0;
   std::int64_t data_offset = 0;  ///< where the first element lies, in bytes from the beginning of the file
+  Quantization quantization{};   ///< as NpyArray's
+};
+
+/// An array of any number of dimensions in a file.
+struct NpyArray {
+  NpyType type;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+  std::int64_t data_offset = 0;
+  /// Of a model's file: blocks of it stand where `type`, float32, would stand. The contiguous dimension has whole blocks.
+  Quantization quantization{};
+};
+
+/// A file with an array: an .npy file, whose header says what it holds, or another one, with that beside it.
+struct ArrayFile {
+  ArrayFile(InputFile npy) : file(std::move(npy)) {}
+  ArrayFile(InputFile other, NpyArray known) : file(std::move(other)), array(std::move(known)) {}
+
+  InputFile file;
+  std::optional<NpyArray> array;
 };
 
 /// Which arrays are taken, besides those of two dimensions.
@@ -64,8 +87,8 @@ void require_whole(const InputFile& beginning);
 ///                    counted; or its elements are no numbers of a fixed size
 NpyHeader read_header(const InputFile& file, Dimensions dimensions = {});
 
-/// An .npy file of bool, integers of 8 to 64 bits, float16, float32, float64, complex64 or complex128 elements of either byte
-/// order, in C or Fortran order, of which any section can be read.
+/// An array in a file, .npy for one, of bool, integers of 8 to 64 bits, float16, float32, float64, complex64 or complex128
+/// elements of either byte order, or of types beyond NumPy's, in C or Fortran order, of which any section can be read.
 ///
 /// Elements keep their type, or are converted to another one: floats are rounded to nearest, where what is beyond the range
 /// becomes infinite (NaN, in a type without infinities) and is counted; integers are not changed, so that a number that is no
@@ -75,7 +98,7 @@ class NpyFile {
  public:
   /// Reads the header. Elements are read in their own type, or as float64 if glgemm does not have that.
   /// @throws FileError  as read_header, or the elements are of another type
-  explicit NpyFile(InputFile file, Dimensions dimensions = {});
+  explicit NpyFile(ArrayFile file, Dimensions dimensions = {});
   /// Reads elements as this type from here on.  @throws FileError  the elements are complex and the type is not
   void convert_to(Type type);
   /// Makes a vector one column instead of one row.
@@ -91,7 +114,7 @@ class NpyFile {
   /// Reads a section as elements of type(), dense in `layout`. Several matrices are looked at as one of items * rows rows: row i
   /// of matrix z is row z * rows + i of it in C order, and row z + items * i in Fortran order.
   ///
-  /// Needs no memory but some 16 KiB on the stack. Any number of threads at once.
+  /// Needs no memory but some 32 KiB on the stack. Any number of threads at once.
   /// @throws FileError  as InputFile::read, or an element cannot be converted
   void read(const Section& section, void* to, Layout layout) const;
 
@@ -112,6 +135,8 @@ class NpyFile {
   /// "'A.npy' holds int64" and what follows.
   FileError holds(std::string_view but) const;
   void read_section(const Section& section, const Elements& to, Layout layout) const;
+  /// What blocks of codes stand for: `count` elements from element `at` on, counted along the rows. In model.cpp.
+  void read_blocks(std::int64_t at, std::int64_t count, float* to) const;
   void read_line(std::int64_t line, std::int64_t first, std::int64_t count, const Elements& to, std::int64_t at,
                  std::int64_t step) const;
 

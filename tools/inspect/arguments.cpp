@@ -17,6 +17,7 @@
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
+#include "files/formats.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
@@ -26,6 +27,7 @@ namespace glgemm::tools {
 namespace {
 
 struct Arguments {
+  std::string model;
   std::vector<std::string> shapes;
   std::string size;
   std::string type = "f32";
@@ -218,6 +220,14 @@ int validate(Arguments& arguments, const std::vector<Problem>& problems, const P
 }
 
 int inspect(Arguments& arguments) {
+  if (!arguments.model.empty()) {
+    const ModelFile model = open_model(arguments.model);
+    require_no_input(arguments.json.path(), "--json", std::array{arguments.model}, "give another name");
+    arguments.json.open();
+    tell(
+        arguments.json, [&] { print(model); }, json_of(model));
+    return 0;
+  }
   if (arguments.tables || arguments.as == "list") {
     arguments.json.open();
     arguments.tables ? tell(
@@ -269,7 +279,10 @@ int inspect(Arguments& arguments) {
 
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = add_verb(app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic");
+  CLI::App* verb = add_verb(
+      app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic; or a model's tensors");
+  auto* model = add_option(*verb, "MODEL", arguments->model, "FILE",
+                           "A .gguf or .safetensors file, whose tensors are shown: names, shapes, types and bytes");
   auto* shape = add_option(*verb, "--shape", arguments->shapes, "M,N,K",
                            "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
                     ->allow_extra_args(false);
@@ -328,7 +341,9 @@ void add_inspect(CLI::App& app, int& status) {
       ->needs(image);
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
-  arguments->json.add_option(*verb, "the plan");
+  for (CLI::Option* const option : verb->get_options())
+    if (option != model && option->get_name() != "--help") model->excludes(option);
+  arguments->json.add_option(*verb, "the plan, or the tensors");
   verb->footer(
       "Examples:\n"
       "  glgemm inspect --size 1024\n"
@@ -338,7 +353,8 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024 --image plan.svg\n"
       "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
       "  glgemm inspect --size 512 --all --validate\n"
-      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json");
+      "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
+      "  glgemm inspect model.gguf");
   verb->callback([arguments, &status] { status = inspect(*arguments); });
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/model_file.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
@@ -53,5 +54,10 @@ std::string stage_names(const Plan& plan, std::string_view between);
 void print(std::span<const Planned> plans, const Device& device, const Shown& shown);
 /// One JSON object with a line feed at its end: the plan, or {"a": ..., "b": ...} of two.
 std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown);
+
+/// The tensors of a model, a line for each, on the standard output.
+void print(const ModelFile& model);
+/// One JSON object with a line feed at its end: {"file": ..., "tensors": [...]}.
+std::string json_of(const ModelFile& model);
 
 }  // namespace glgemm::tools

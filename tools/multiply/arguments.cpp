@@ -34,10 +34,10 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments) {
 constexpr const char* multiply_footer =
     "A file's ending is its format: .csv (numbers between commas, a row a line), .mtx (Matrix Market, dense or sparse), .npz "
     "(an\n"
-    "archive; A.npz:x is its array x), and .npy for all others. - is the standard input or output, as .npy; messages then go to\n"
-    "the standard error. An array of one dimension is a row as A and a column as B, as in numpy.matmul. int64 and other "
-    "integers\n"
-    "that no device has are multiplied in a type in which the product of these numbers is exact, or refused.\n"
+    "archive; A.npz:x is its array x), .gguf and .safetensors (models, which are only read; A.gguf:x is the tensor x), and .npy\n"
+    "for all others. - is the standard input or output, as .npy; messages then go to the standard error. An array of one\n"
+    "dimension is a row as A and a column as B, as in numpy.matmul. int64 and other integers that no device has are multiplied\n"
+    "in a type in which the product of these numbers is exact, or refused.\n"
     "\n"
     "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes "
     "against\n"
@@ -45,7 +45,7 @@ constexpr const char* multiply_footer =
     "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
     "in\n"
     "OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on with\n"
-    "them. Streamed matrices are .npy files.";
+    "them. Streamed matrices are .npy files and tensors of models.";
 
 void add_multiply(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MultiplyArguments>();

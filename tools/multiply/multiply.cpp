@@ -168,6 +168,7 @@ int multiply(const Arguments& arguments) {
   if (arguments.distributed) return multiply_distributed(arguments);
   require_usable(arguments);
   FileProduct product(arguments);
+  require_multiplied(product);
   const bool drawn = !arguments.image.empty() || !arguments.error_image.empty() || !arguments.error_histogram.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument(fmt::format("the product is {}x{} and has no elements to draw", product.m, product.n));
@@ -196,6 +197,7 @@ int multiply(const Arguments& arguments) {
 
 void require_usable(const MultiplyArguments& arguments) {
   arguments.plan_options();
+  parse_output_path(arguments.output);
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
   if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
@@ -204,6 +206,14 @@ void require_usable(const MultiplyArguments& arguments) {
        {std::pair("-o", &arguments.output), std::pair("--image", &arguments.image),
         std::pair("--error-image", &arguments.error_image), std::pair("--error-histogram", &arguments.error_histogram)})
     if (!output->empty()) require_no_input(*output, option, inputs);
+}
+
+void require_multiplied(const FileProduct& product) {
+  for (const NpyFile* file : product.files())
+    if (const Quantization& quantization = file->header().quantization; quantization)
+      if (const std::string why = why_not_multiplied(quantization); !why.empty())
+        throw std::invalid_argument(
+            fmt::format("{} holds {}, {}", quote(file->file().path()), info(quantization.format).name, why));
 }
 
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {

@@ -76,6 +76,9 @@ void require_usable(const MultiplyArguments& arguments);
 /// and on the first rank alone what goes wrong on any.
 int multiply_distributed(const MultiplyArguments& arguments);
 
+/// @throws std::invalid_argument  an operand is quantised in a way that products do not take from files
+void require_multiplied(const FileProduct& product);
+
 /// Why the product cannot be computed piece by piece, since something needs whole matrices in memory; empty if it can.
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product);
 

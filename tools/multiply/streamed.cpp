@@ -70,7 +70,8 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 
 Json file_json(const InputFile& file) {
   const FileStatus& status = file.status();
-  return {{"path", to_text(fs::weakly_canonical(to_path(file.path())))},
+  const MatrixPath path = parse_matrix_path(file.path());
+  return {{"path", to_text(fs::weakly_canonical(to_path(path.file))) + (path.array.empty() ? "" : ":" + path.array)},
           {"bytes", status.size},
           {"modified_ns", status.modified_ns},
           {"changed_ns", status.changed_ns},

@@ -78,9 +78,15 @@ Dimensions accepted(const ProductArguments& arguments) {
 
 }  // namespace
 
+/// What NumPy has for a type that it does not have: the smallest one with the same values.
+static NpyType within_numpy(const NpyType& type) {
+  return type.beyond_numpy ? NpyType{'f', 2 * type.bytes} : type;
+}
+
 // The rules: numpy.org/neps/nep-0050-scalar-promotion.html
 NpyType promote(const NpyType& first, const NpyType& second) {
-  NpyType a = first, b = second;
+  if (first.beyond_numpy && first == second) return first;
+  NpyType a = within_numpy(first), b = within_numpy(second);
   if (kinds.find(a.kind) > kinds.find(b.kind)) std::swap(a, b);
   NpyType result{b.kind, std::max(a.bytes, b.bytes)};
   if (b.kind == 'c') {

@@ -1,0 +1,108 @@
+#!/bin/bash
+# Models' files from outside: inspect lists what they hold, multiply, verify and transpose take a tensor as a matrix, bench its shapes.
+# Usage: cli_models.sh GLGEMM   (the last part needs a device with OpenGL 4.3)
+. "$(dirname "$0")/../support/cli.sh"
+export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=
+
+le() { # le BYTES NUMBER: little-endian
+  local i value=$2
+  for ((i = 0; i < $1; ++i, value >>= 8)); do printf "\\$(printf %03o $((value & 255)))"; done
+}
+text() { le 8 ${#1} && printf %s "$1"; }
+# tensor NAME TYPE OFFSET SIZE...: the contiguous size first.
+tensor() {
+  text "$1" && le 4 $(($# - 3))
+  local size
+  for size in "${@:4}"; do le 8 "$size"; done
+  le 4 "$2" && le 8 "$3"
+}
+pad() { head -c $(($1 - $(stat -c %s "$2"))) /dev/zero >>"$2"; }
+{
+  printf GGUF && le 4 3 && le 8 5 && le 8 1 && text general.name && le 4 8 && text tiny
+  tensor w.f16 1 0 3 2 && tensor w.bf16 30 32 3 2 && tensor w.q8 8 64 32 2 && tensor bias 0 160 2 && tensor odd 16 192 256 1
+} >m.gguf
+pad $((($(stat -c %s m.gguf) + 31) / 32 * 32)) m.gguf
+data=$(stat -c %s m.gguf)
+printf '\0\074\0\100\0\102\0\104\0\105\0\106' >>m.gguf && pad $((data + 32)) m.gguf     # 1 to 6 in f16
+printf '\200\077\0\100\100\100\200\100\240\100\300\100' >>m.gguf && pad $((data + 64)) m.gguf # and in bf16
+{ printf '\0\070' && for i in {1..32}; do printf '\2'; done && printf '\0\100' && for i in {1..32}; do printf '\377'; done; } >>m.gguf && pad $((data + 160)) m.gguf
+printf '\0\0\200\077\0\0\0\100' >>m.gguf && pad $((data + 224)) m.gguf
+json='{"e4":{"dtype":"F8_E4M3","shape":[2,3],"data_offsets":[1,7]},"i":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}}'
+{ text "$json" && printf '\11\070\100\104\110\112\114'; } >m.safetensors # misaligned, after 9: 1 to 6 in f8e4m3
+npy x.npy '<f4' '(3, 1)' '\0\0\200\077\0\0\200\077\0\0\200\077'
+npy y.npy '<f4' '(2, 1)' '\0\0\300\100\0\0\160\101' # 6, 15
+npy z.npy '<f4' '(2, 1)' '\0\0\300\100\0\0\200\101' # 6, 16
+
+# ---- inspect
+"$glgemm" inspect m.gguf >stdout 2>stderr || fail "inspect: status $?: $(cat stderr)"
+for line in 'm.gguf: 5 tensors, 100 bytes' 'F16               2x3                12  w.f16' 'Q8_0              2x32               68  w.q8' \
+  'F32               2                   8  bias' 'unknown type 16*  1x256               0  odd' '* 1 of a type that glgemm does not have'; do
+  grep -qxF -- "$line" stdout || fail "inspect has no '$line': $(cat stdout)"
+done
+"$glgemm" inspect m.gguf --json >stdout 2>stderr || fail "inspect --json: status $?: $(cat stderr)"
+python3 - stdout $data <<'END' || fail "inspect --json: $(cat stdout)"
+import json, sys
+model, data = json.load(open(sys.argv[1], encoding="utf-8")), int(sys.argv[2])
+rows = [[each[key] for key in ("name", "shape", "type", "glgemm", "offset", "bytes")] for each in model["tensors"]]
+assert model["file"] == "m.gguf" and rows == [
+    ["w.f16", [2, 3], "F16", "f16", data, 12], ["w.bf16", [2, 3], "BF16", "bf16", data + 32, 12],
+    ["w.q8", [2, 32], "Q8_0", "q8_0", data + 64, 68], ["bias", [2], "F32", "f32", data + 160, 8],
+    ["odd", [1, 256], "unknown type 16", None, data + 192, 0]], rows
+END
+"$glgemm" inspect m.safetensors | grep -q '^F8_E4M3  2x3 * 6  e4$' || fail "inspect m.safetensors: $("$glgemm" inspect m.safetensors 2>&1)"
+bad 'inspect, a model and a size' 'MODEL excludes --size' inspect m.gguf --size 8
+bad 'inspect, no such file' "cannot read 'none.gguf': " inspect none.gguf
+bad 'inspect, another file' "'x.npy' cannot be read as a model: it does not begin with \"GGUF\"" inspect x.npy
+bad 'inspect, JSON over the model' 'is the file of the input' inspect m.gguf --json m.gguf
+{ printf GGUF && le 4 3 && le 8 1 && le 8 0 && tensor $'\e[31m\nred' 24 0 -1; } >red.gguf
+bad 'inspect, a name that a terminal would obey' "the tensor '\\x1b[31m\\nred' has a size of 18446744073709551615" inspect red.gguf
+
+# ---- verify, on the CPU
+for path in m.gguf:w.f16 m.gguf:w.bf16 m.safetensors:e4; do
+  "$glgemm" verify "$path" x.npy y.npy >stdout 2>stderr || fail "verify $path: status $?: $(cat stdout stderr)"
+  "$glgemm" verify "$path" x.npy z.npy >stdout 2>stderr
+  [ $? -eq 1 ] || fail "verify $path with a wrong C: $(cat stdout stderr)"
+done
+"$glgemm" transpose m.gguf:w.q8 -o t.npy >stdout 2>stderr || fail "transpose of q8_0: $(cat stderr)"
+numbers=$(printf '1 -2 %.0s' {1..32}) # 2 * 0.5 and -1 * 2
+[ "$(descr t.npy) $(shape t.npy) $(elements t.npy f4)" = "<f4 (32, 2) ${numbers% }" ] || fail "transpose of q8_0: $(shape t.npy) $(elements t.npy f4)"
+npy q.npy '<f4' '(2, 2)' '\0\0\0\102\0\0\200\302\0\0\200\302\0\0\0\103' # 32, -64, -64, 128
+"$glgemm" verify m.gguf:w.q8 m.gguf:w.q8 q.npy --op-b t >stdout 2>stderr || fail "verify of q8_0: $(cat stdout stderr)"
+grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "verify of q8_0 has no note: $(cat stderr)"
+bad 'a quantised operand' "'m.gguf:w.q8' holds q8_0, which is quantised: products take no such operands from files yet" multiply m.gguf:w.q8 t.npy -o C.npy
+bad 'an unknown type' "'m.gguf:odd' holds unknown type 16, a type that glgemm does not have" verify m.gguf:odd x.npy y.npy
+bad 'no such tensor' "'m.gguf' has no tensor 'v': it has 'w.f16', 'w.bf16', 'w.q8', 'bias', 'odd'" verify m.gguf:v x.npy y.npy
+bad 'no tensor is named' "'m.gguf' has 5 tensors, of which one must be named, as in 'm.gguf:w.f16'; 'glgemm inspect' lists them" verify m.gguf x.npy y.npy
+
+# ---- transpose; models are only read
+npy w.npy '<f2' '(2, 3)' '\0\074\0\100\0\102\0\104\0\105\0\106'
+"$glgemm" transpose w.npy -o t.npy >stdout 2>stderr && "$glgemm" transpose m.gguf:w.f16 -o u.npy >stdout 2>stderr && cmp t.npy u.npy || fail "transpose: $(cat stderr)"
+bad 'transpose of bf16' "NumPy has no bfloat16, so 'C.npy' cannot be written" transpose m.gguf:w.bf16 -o C.npy
+bad 'a model as output' "cannot write 'C.gguf': models are only read" transpose w.npy -o C.gguf
+bad 'a tensor as output' "cannot write 'm.gguf:new': models are only read" multiply w.npy x.npy -o m.gguf:new
+bad 'a model as output, streamed' "cannot write 'C.safetensors': models are only read" multiply w.npy x.npy -o C.safetensors --memory-limit 1M
+bad 'a picture over the model' "is the file of the input 'm.gguf:w.f16'" multiply m.gguf:w.f16 x.npy -o C.npy --image m.gguf
+
+# ---- bench
+bad 'bench, no matrix of the type' "--shapes-of: 'm.gguf' has no matrix of the type i8; 'm.gguf': 1 matrix is left out: BF16, --type bf16 measures them; " \
+  bench --shapes-of m.gguf --type i8
+bad 'bench, a shape and a model' '--shape excludes --shapes-of' bench --shapes-of m.gguf --shape 1,2,3
+bad 'bench, columns without a model' '--columns requires --shapes-of' bench --columns 3
+
+need_device
+for path in m.gguf:w.f16 m.gguf:w.bf16 m.safetensors:e4; do
+  for limit in '' '--memory-limit 1M'; do
+    rm -f C.npy
+    "$glgemm" multiply "$path" x.npy -o C.npy $limit >stdout 2>stderr || fail "multiply $path $limit: status $?: $(cat stderr)"
+    [ "$(descr C.npy) $(shape C.npy) $(elements C.npy f4)" = '<f4 (2, 1) 6 15' ] || fail "multiply $path $limit: $(elements C.npy f4)"
+  done
+done
+"$glgemm" multiply m.gguf:w.bf16 m.gguf:w.bf16 --op-b t -o C.npy >stdout 2>stderr || fail "bf16: status $?: $(cat stderr)"
+[ "$(elements C.npy f4)" = '14 32 32 77' ] && grep -q ' in bf16 with sums in f32$' stdout || fail "bf16: $(elements C.npy f4): $(cat stdout)"
+"$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
+grep -q '2x5x3' stdout || fail "bench: $(cat stdout)"
+for note in "'m.gguf': 1 matrix is left out: BF16, --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, which is quantised" \
+  "'m.gguf': 1 matrix is left out: unknown type 16, a type that glgemm does not have"; do
+  grep -qF -- "glgemm bench: note: $note" stderr || fail "bench has no note '$note': $(cat stderr)"
+done
+finish
