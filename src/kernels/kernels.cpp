@@ -143,7 +143,7 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
 
 std::string to_string(const ProgramKey& key) {
   std::string text = fmt::format("{} {}", to_string(key.kernel), to_string(key.a));
-  if (key.b != key.a) text += fmt::format("*{}", to_string(key.b));
+  if (key.b != key.a) text += fmt::format("/{}", to_string(key.b));
   if (key.a.quantization || key.b.quantization || key.c_type != key.a.type || key.c_type != key.b.type)
     text += fmt::format("->{}", to_string(key.c_type));
   for (const auto& [has, what] :

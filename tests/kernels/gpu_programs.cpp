@@ -1,7 +1,8 @@
 // Compiles the programs of many products in one process, and prints what the driver says of each. tools/gpu-code runs it on
 // drivers of GPUs that are not there. Such drivers compute nothing, so that no result is looked at.
 //
-//   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive"
+//   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive";
+//                                    TYPE: A's and B's, or both apart, as in q4_0/f32
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
 //                                                the product with index FIRST, and of the following ones each EACH'th
 //
@@ -56,7 +57,8 @@ void add_word(Product& product, const std::string& word) {
   const std::string value = word.substr(word.find('=') + 1);
   Problem& problem = product.problem;
   if (word.starts_with("batch=")) {
-    const Problem batch = tools::problem_of({problem.m, problem.n, problem.k}, problem.a.format.type, std::stoll(value));
+    const Problem batch =
+        tools::problem_of({problem.m, problem.n, problem.k}, {problem.a.format, problem.b.format}, std::stoll(value));
     problem.batch = batch.batch;
     for (Operand Problem::*const x : {&Problem::a, &Problem::b, &Problem::c}) (problem.*x).batch_stride = (batch.*x).batch_stride;
   } else if (word == "items") {
@@ -86,7 +88,7 @@ Product parse_product(const std::string& text) {
   std::int64_t m = 0, n = 0, k = 0;
   if (!(words >> type >> ops >> m >> n >> k) || ops.size() != 2) throw std::invalid_argument("no product: " + text);
   const auto op = [&](std::size_t i) { return tools::parse_op(ops.substr(i, 1), "ops, two letters as in nt"); };
-  Product product{.name = text, .problem = tools::problem_of({m, n, k, op(0), op(1)}, parse_type(type))};
+  Product product{.name = text, .problem = tools::problem_of({m, n, k, op(0), op(1)}, tools::parse_formats(type))};
   while (words >> word) add_word(product, word);
   validate(product.problem);
   return product;

@@ -55,12 +55,21 @@ double flops(const Shape& shape, Type type, std::int64_t batch) {
          static_cast<double>(shape.k);
 }
 
-Problem problem_of(const Shape& shape, Type type, std::int64_t batch) {
+Formats parse_formats(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const ElementFormat a = parse_format(text.substr(0, slash));
+  if (slash != std::string_view::npos) return {a, parse_format(text.substr(slash + 1))};
+  return {a, {a.type}};
+}
+
+Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batch) {
   Problem problem;
   problem.m = shape.m;
   problem.n = shape.n;
   problem.k = shape.k;
-  problem = of_type(problem, type, accumulator(type));
+  problem.a.format = formats.a;
+  problem.b.format = formats.b;
+  problem.c.format = problem.d.format = {sum_type(problem)};
   problem.a.op = shape.op_a;
   problem.b.op = shape.op_b;
   validate(problem);  // the sizes can be multiplied

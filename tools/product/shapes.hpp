@@ -29,8 +29,21 @@ std::string_view to_string(Op op) noexcept;
 /// Real operations: 2 m n k for each of `batch` products, or 8 m n k for complex types.
 double flops(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 
-/// The product of these matrices, or a batch, without gaps.  @throws std::invalid_argument  sizes that cannot be counted
-Problem problem_of(const Shape& shape, Type type, std::int64_t batch = 1);
+/// What the elements of A and B are.
+struct Formats {
+  ElementFormat a, b;
+};
+/// "f16", "f16/f32", "q4_0/f32": A's and B's. Without B's it is A's, and with a quantised A f32.
+/// @throws std::invalid_argument  as parse_format
+Formats parse_formats(std::string_view text);
+
+/// The product of these matrices, or a batch, without gaps. C is of the type of their sums.
+/// @throws std::invalid_argument  sizes that cannot be counted, formats that do not go together, or codes that would not lie
+/// along k
+Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batch = 1);
+inline Problem problem_of(const Shape& shape, Type type, std::int64_t batch = 1) {
+  return problem_of(shape, {{type}, {type}}, batch);
+}
 
 /// A positive integer; `what` opens the message.  @throws std::invalid_argument  it is not; the message has the text
 std::int64_t parse_size(std::string_view text, std::string_view what);
