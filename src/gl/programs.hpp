@@ -64,7 +64,7 @@ class Program {
     bool known = false;
     Bits bits{};
   };
-  std::array<Sent, 18> sent_{};
+  std::array<Sent, 19> sent_{};
 };
 
 /// Has the dispatches that follow see what those before wrote to storage buffers; `as_images`: by image units too.
