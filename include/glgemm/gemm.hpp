@@ -169,9 +169,9 @@ struct Workspace {
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
-/// A and B are of one type; C is of a type that is_type_of_c() allows (types.hpp): its accumulator or, for f16 and bf16, the same
-/// type, then rounded to nearest even. Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple
-/// of 4 bytes. A C in bands shares no buffer with anything that is read, unless D is C itself. A C in one buffer does not share
+/// A and B are of types that can_multiply() allows (types.hpp), and one of them may be quantised; C is of a type that
+/// is_type_of_c() allows: the sums' or, where A or B is of f16 or bf16, that one, then rounded to nearest even. Integers wrap. A
+/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes. A C in bands shares no buffer with anything that is read, unless D is C itself. A C in one buffer does not share
 /// it with a matrix in bands.
 struct Gemm {
   Op op_a = Op::none;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <glgemm/activation_table.h>
+#include <glgemm/quantization_table.h>
 #include <glgemm/type_table.h>
 #include <glgemm/export.hpp>
 
@@ -80,6 +81,14 @@ GLGEMM_EXPORT glgemm_status glgemm_from_floats(int32_t type, int64_t count, cons
 /// Converts `count` elements of a type of 16- or 8-bit floats to floats, exactly. Any thread.
 /// @return GLGEMM_INVALID_ARGUMENT  another type, or a negative count
 GLGEMM_EXPORT glgemm_status glgemm_to_floats(int32_t type, int64_t count, const void* from, float* to);
+
+/// What the codes of a quantised matrix stand for, and how they lie: GLGEMM_Q8_0, GLGEMM_Q4_0 and so on, one for each row of
+/// quantization_table.h; QuantizedFormat in quantization.hpp describes them. GLGEMM_UNQUANTIZED: the elements are numbers.
+enum {
+#define GLGEMM_ROW(name, NAME, number, ...) GLGEMM_##NAME = number,
+  GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
 
 /// op(X) = X, its transpose, or the transpose of its complex conjugate (the transpose, for real types).
 enum { GLGEMM_OP_NONE = 0, GLGEMM_OP_TRANSPOSE = 1, GLGEMM_OP_CONJUGATE_TRANSPOSE = 2 };
@@ -195,10 +204,42 @@ typedef struct glgemm_epilogue {
   glgemm_activation activation;
 } glgemm_epilogue;
 
+/// What the codes of an operand A or B mean, and where scales and zeros lie that are not in the codes' blocks: Quantization in
+/// quantization.hpp, which tells what goes together. Codes stand for numbers of type GLGEMM_F32, which is their view's type. They
+/// lie along k; the view's ld and the batch's strides and offsets count codes, and are multiples of those of a block.
+typedef struct glgemm_quantization {
+  size_t struct_size;
+  int32_t format;       ///< GLGEMM_Q4_0, ...; GLGEMM_UNQUANTIZED by default: as without this struct
+  int32_t bits;         ///< GLGEMM_NBITS: of a code, 4 or 8; 0 for the others
+  int32_t group;        ///< GLGEMM_NBITS: the codes along k that share a scale, 16, 32, 64 and so on; 0 for the others
+  int32_t zeros;        ///< GLGEMM_NBITS: 1 where each group has a zero of its own; 0 else
+  int32_t scales_type;  ///< GLGEMM_NBITS, GLGEMM_PER_ROW, GLGEMM_PER_TENSOR: GLGEMM_F32, the default, GLGEMM_F16 or GLGEMM_BF16
+  int32_t codes_type;   ///< GLGEMM_PER_ROW, GLGEMM_PER_TENSOR: GLGEMM_I8, the default, GLGEMM_U8, GLGEMM_F8E4M3, GLGEMM_F8E5M2
+  /// Of those formats, the scales' buffer and the first one's byte in it; the same of the zeros.
+  uint32_t scales_buffer;
+  uint32_t zeros_buffer;
+  int64_t scales_offset_bytes;
+  int64_t zeros_offset_bytes;
+} glgemm_quantization;
+
+/// The bytes that the codes, the scales and the zeros of `rows` rows of `columns` elements take, each row in whole blocks; 0 for
+/// an array that the format does not have. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT  members that do not go together, GLGEMM_UNQUANTIZED, a negative size
+GLGEMM_EXPORT glgemm_status glgemm_quantized_bytes(const glgemm_quantization* quantization, int64_t rows, int64_t columns,
+                                                   int64_t* codes, int64_t* scales, int64_t* zeros);
+/// Writes the rows x columns numbers that a quantised matrix in the host's memory stands for, row-major without gaps. The arrays
+/// have the bytes that glgemm_quantized_bytes() says; one without bytes may be NULL. The struct's buffers are not looked at. Any
+/// thread.
+/// @return GLGEMM_INVALID_ARGUMENT  as glgemm_quantized_bytes
+GLGEMM_EXPORT glgemm_status glgemm_dequantize(const glgemm_quantization* quantization, int64_t rows, int64_t columns,
+                                              const void* codes, const void* scales, const void* zeros, float* to);
+
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
-/// A and B are of one type; C is of its accumulator's type or, for f16 and bf16, of the same type, then rounded to nearest even.
-/// Integers wrap. A matrix of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
+/// The types of A and B are some whose products are summed in one type: floats of 32, 16 and 8 bits with each other, in
+/// GLGEMM_F32; GLGEMM_I8 and GLGEMM_U8 with each other, in GLGEMM_I32; else both are of one type. C is of the sums' type or,
+/// where A or B is of f16 or bf16, of that type, then rounded to nearest even. Integers wrap. One of A and B may be quantised. A
+/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes.
 typedef struct glgemm_product {
   size_t struct_size;
   int32_t op_a;  ///< GLGEMM_OP_NONE, ...
@@ -211,6 +252,9 @@ typedef struct glgemm_product {
   const glgemm_batch* batch;        ///< NULL: one product
   const glgemm_epilogue* epilogue;  ///< NULL: none
   glgemm_workspace workspace;       ///< all zeros by default: the engine's own
+  /// Where not NULL: A's, or B's, elements are codes. Programs that were compiled before these were here have none.
+  const glgemm_quantization* quantization_a;
+  const glgemm_quantization* quantization_b;
 } glgemm_product;
 
 /// What a device and its driver can do.
@@ -427,6 +471,7 @@ typedef struct glgemm_stream_report {
 /// size that this library does not know: the program was compiled with a newer glgemm.h. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_quantization_init(glgemm_quantization* quantization, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t size);

@@ -87,6 +87,32 @@ BufferView to_view(const Arguments& in, const glgemm_view& view, const std::stri
           .band_lines = view.band_lines};
 }
 
+Quantization to_quantization(const Arguments& in, const glgemm_quantization& given, const std::string& name) {
+  Quantization result(in.enumerator(given.format, QuantizedFormat::per_tensor, name + ".format"));
+  result.bits = given.bits;
+  result.group = given.group;
+  result.zeros = in.flag(given.zeros, name + ".zeros");
+  result.scales = to_type(in, given.scales_type, name + ".scales_type");
+  result.codes = to_type(in, given.codes_type, name + ".codes_type");
+  return result;
+}
+
+namespace {
+
+/// A view of codes, where `given` is not null.
+BufferView to_operand(const Arguments& in, const glgemm_view& view, const glgemm_quantization* given, const std::string& name) {
+  BufferView result = to_view(in, view, name);
+  if (!given) return result;
+  const std::string what = "quantization_" + name;
+  const glgemm_quantization quantization = in.read(given, what.c_str());
+  result.quantization = to_quantization(in, quantization, what);
+  result.scales = {quantization.scales_buffer, quantization.scales_offset_bytes};
+  result.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
+  return result;
+}
+
+}  // namespace
+
 glgemm_view from_view(const BufferView& view) {
   return {view.buffer,
           view.rows,
@@ -108,8 +134,8 @@ Gemm Products::add(const Arguments& in, const glgemm_product& product) {
   Gemm gemm{.op_a = to_op(in, product.op_a, "op_a"),
             .op_b = to_op(in, product.op_b, "op_b"),
             .alpha = to_scalar(product.alpha),
-            .a = to_view(in, product.a, "a"),
-            .b = to_view(in, product.b, "b"),
+            .a = to_operand(in, product.a, product.quantization_a, "a"),
+            .b = to_operand(in, product.b, product.quantization_b, "b"),
             .beta = to_scalar(product.beta),
             .c = to_view(in, product.c, "c")};
   if (product.batch) gemm.batch = batch(in.read(product.batch, "batch"));

@@ -70,6 +70,8 @@ struct CallbackFailed : std::runtime_error {
 Type to_type(const Arguments& in, std::int32_t type, const std::string& name = "type");
 Op to_op(const Arguments& in, std::int32_t op, const char* name);
 BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name);
+/// What codes mean; not where scales and zeros lie.
+Quantization to_quantization(const Arguments& in, const glgemm_quantization& given, const std::string& name);
 glgemm_view from_view(const BufferView& view);
 glgemm_limits from_limits(const Limits& limits);
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options");

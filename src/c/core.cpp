@@ -3,6 +3,7 @@
 #include "c/core.hpp"
 
 #include <new>
+#include <span>
 
 #include <glgemm/error.hpp>
 #include <glgemm/version.hpp>
@@ -149,6 +150,34 @@ glgemm_status glgemm_to_floats(int32_t type, int64_t count, const void* from, fl
   });
 }
 
+glgemm_status glgemm_quantized_bytes(const glgemm_quantization* quantization, int64_t rows, int64_t columns, int64_t* codes,
+                                     int64_t* scales, int64_t* zeros) {
+  return call(__func__, [&](const Arguments& in) {
+    in.need(codes, "codes"), in.need(scales, "scales"), in.need(zeros, "zeros");
+    const QuantizedBytes bytes =
+        quantized_bytes(to_quantization(in, in.read(quantization, "quantization"), "quantization"), rows, columns);
+    *codes = bytes.codes;
+    *scales = bytes.scales;
+    *zeros = bytes.zeros;
+  });
+}
+glgemm_status glgemm_dequantize(const glgemm_quantization* quantization, int64_t rows, int64_t columns, const void* codes,
+                                const void* scales, const void* zeros, float* to) {
+  return call(__func__, [&](const Arguments& in) {
+    QuantizedMatrix matrix{to_quantization(in, in.read(quantization, "quantization"), "quantization"), rows, columns};
+    const QuantizedBytes bytes = quantized_bytes(matrix.quantization, rows, columns);
+    const auto array = [&](const void* given, std::int64_t size, const char* name) {
+      if (size > 0) in.need(static_cast<const char*>(given), name);
+      return std::span(static_cast<const std::byte*>(given), static_cast<std::size_t>(size));
+    };
+    matrix.codes = array(codes, bytes.codes, "codes");
+    matrix.scales = array(scales, bytes.scales, "scales");
+    matrix.zeros = array(zeros, bytes.zeros, "zeros");
+    if (rows > 0 && columns > 0) in.need(to, "to");
+    dequantize(matrix, to);
+  });
+}
+
 glgemm_bias glgemm_bias_for_each_row(uint32_t buffer, int64_t offset_bytes) {
   return {GLGEMM_BIAS_FOR_EACH_ROW, buffer, offset_bytes};
 }
@@ -177,6 +206,7 @@ glgemm_activation glgemm_activation_clamp(double low, double high) {
 
 GLGEMM_C_INIT(glgemm_batch, batch, defaults.count = 1)
 GLGEMM_C_INIT(glgemm_epilogue, epilogue, )
+GLGEMM_C_INIT(glgemm_quantization, quantization, defaults.codes_type = static_cast<int32_t>(Quantization().codes))
 GLGEMM_C_INIT(glgemm_product, product, defaults.alpha.re = 1)
 GLGEMM_C_INIT(glgemm_limits, limits, defaults = from_limits({}))
 GLGEMM_C_INIT(glgemm_options, options, defaults = from_options({}))

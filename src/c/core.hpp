@@ -23,6 +23,8 @@ GLGEMM_EXPORT glgemm_status current_exception() noexcept;
 /// The size that a struct had before it grew, for programs that were compiled then. A struct that grows gets its own value here.
 template <class Struct>
 inline constexpr std::size_t former_size = sizeof(Struct);
+template <>
+inline constexpr std::size_t former_size<glgemm_product> = offsetof(glgemm_product, quantization_a);
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
 class Arguments {
@@ -75,6 +77,12 @@ class Arguments {
     known_size<Struct>((need(given, name), size), name);
     value.struct_size = size;
     std::memcpy(static_cast<void*>(given), &value, size);
+  }
+
+  /// 0 or 1.
+  bool flag(std::int32_t value, const std::string& name) const {
+    if (value != 0 && value != 1) refuse(fmt::format("{} is {} and must be 0 or 1", name, value));
+    return value == 1;
   }
 
   /// The C++ enumerator of a number.

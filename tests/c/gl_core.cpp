@@ -64,6 +64,7 @@ TEST_CASE("C: structs of a wrong size are refused") {
   refused(glgemm_product_init(&product, 8), "call its _init function with its sizeof");
   refused(glgemm_batch_init(nullptr, 0), "glgemm_batch_init: batch is null");
   refused(glgemm_epilogue_init(nullptr, 0), "glgemm_epilogue_init: epilogue is null");
+  refused(glgemm_quantization_init(nullptr, 0), "glgemm_quantization_init: quantization is null");
   refused(glgemm_limits_init(nullptr, 0), "glgemm_limits_init: limits is null");
   refused(glgemm_options_init(nullptr, 0), "glgemm_options_init: options is null");
   refused(glgemm_report_init(nullptr, 0), "glgemm_report_init: report is null");

@@ -1,0 +1,218 @@
+// The C interface's products of two types, and of quantised operands.
+#include <cstddef>
+#include <cstring>
+
+#include "base/quantization.hpp"
+#include "c/c_calls.hpp"
+
+using namespace glgemm;
+using namespace glgemm::test;
+
+namespace {
+
+void works(glgemm_status status) {
+  const std::string message = status == GLGEMM_OK ? "" : glgemm_last_error();
+  CAPTURE(message);
+  REQUIRE(status == GLGEMM_OK);
+}
+
+std::byte random_byte(std::size_t i) {
+  return static_cast<std::byte>((i * 2654435761U) >> 13);
+}
+
+/// The formats as C has them; scales that lie apart are powers of two.
+std::vector<glgemm_quantization> all_formats() {
+  std::vector<glgemm_quantization> all;
+  for (std::int32_t format = GLGEMM_Q8_0; format < static_cast<std::int32_t>(quantized_format_table.size()); ++format) {
+    glgemm_quantization one = initialised(glgemm_quantization_init);
+    one.format = format;
+    if (format == GLGEMM_NBITS) {
+      one.bits = 4;
+      one.group = 32;
+      one.zeros = 1;
+      one.scales_type = GLGEMM_F16;
+    }
+    all.push_back(one);
+  }
+  return all;
+}
+
+/// A quantised matrix of `rows` rows of `columns` elements, its arrays one after the other in a buffer, and the numbers that it
+/// stands for.
+struct Quantized {
+  Quantized(glgemm_engine* engine, const glgemm_quantization& format, std::int64_t rows, std::int64_t columns)
+      : quantization(format) {
+    std::int64_t code_bytes = 0, scale_bytes = 0, zero_bytes = 0;
+    REQUIRE(glgemm_quantized_bytes(&format, rows, columns, &code_bytes, &scale_bytes, &zero_bytes) == GLGEMM_OK);
+    const std::int64_t scales_at = (code_bytes + 3) / 4 * 4, zeros_at = scales_at + scale_bytes;
+    bytes.resize(static_cast<std::size_t>(zeros_at + zero_bytes + 3) / 4 * 4);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = random_byte(i);
+    const auto its = static_cast<QuantizedFormat>(format.format);
+    if (info(its).codes > 1) {
+      const auto block = static_cast<std::size_t>(info(its).bytes);
+      for (std::size_t at = 0; at < static_cast<std::size_t>(code_bytes); at += block)
+        set_unit_scale(its, std::span(bytes).subspan(at, block));
+    }
+    for (std::int64_t i = 0; i < scale_bytes / glgemm_element_bytes(format.scales_type); ++i) {
+      const float scale = i % 2 == 0 ? 0.5F : 2.0F;
+      std::byte* const to = bytes.data() + scales_at + i * glgemm_element_bytes(format.scales_type);
+      if (format.scales_type == GLGEMM_F32)
+        std::memcpy(to, &scale, sizeof scale);
+      else
+        REQUIRE(glgemm_from_floats(format.scales_type, 1, &scale, 0, to) == GLGEMM_OK);
+    }
+    numbers.resize(static_cast<std::size_t>(rows * columns));
+    REQUIRE(glgemm_dequantize(&format, rows, columns, bytes.data(), bytes.data() + scales_at, bytes.data() + zeros_at,
+                              numbers.data()) == GLGEMM_OK);
+    buffer = make_matrix(engine, 1, static_cast<std::int64_t>(bytes.size()), bytes.data(), GLGEMM_U8);
+    REQUIRE(glgemm_matrix_view(buffer.get(), &view) == GLGEMM_OK);
+    quantization.scales_buffer = quantization.zeros_buffer = view.buffer;
+    quantization.scales_offset_bytes = scales_at;
+    quantization.zeros_offset_bytes = zeros_at;
+    view = {view.buffer, rows, columns, 0, 0, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, 0};
+  }
+
+  glgemm_quantization quantization;
+  std::vector<std::byte> bytes{};
+  std::vector<float> numbers{};
+  CMatrix buffer{};
+  glgemm_view view{};
+};
+
+/// x y^T of matrices of k columns.
+std::vector<float> times_transpose(const std::vector<float>& x, const std::vector<float>& y, std::size_t k) {
+  std::vector<float> result;
+  for (std::size_t i = 0; i < x.size(); i += k)
+    for (std::size_t j = 0; j < y.size(); j += k) {
+      double sum = 0;
+      for (std::size_t p = 0; p < k; ++p) sum += double{x[i + p]} * double{y[j + p]};
+      result.push_back(static_cast<float>(sum));
+    }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("C: A and B of two types") {
+  const glgemm_engine_options options = unchecked();
+  CEngine engine(&options);
+  const float a_data[] = {1, 4, 2, 5, 3, 6}, b_data[] = {7, 8, 9, 10, 11, 12};
+  std::uint16_t halves[6];
+  REQUIRE(glgemm_from_floats(GLGEMM_F16, 6, a_data, 0, halves) == GLGEMM_OK);
+  const CMatrix a = make_matrix(engine, 3, 2, halves, GLGEMM_F16), b = make_matrix(engine, 2, 3, b_data);
+  const CMatrix c = make_matrix(engine, 3, 3, nullptr), rounded = make_matrix(engine, 3, 3, nullptr, GLGEMM_F16);
+  glgemm_product product = product_of(a, b, c);
+  works(glgemm_gemm(engine, &product, nullptr, nullptr));
+  const std::vector<float> right{47, 52, 57, 64, 71, 78, 81, 90, 99};
+  CHECK(download(c, 9) == right);
+  product = product_of(a, b, rounded);
+  works(glgemm_gemm(engine, &product, nullptr, nullptr));
+  std::uint16_t got[9];
+  REQUIRE(glgemm_matrix_download(rounded.get(), got) == GLGEMM_OK);
+  for (std::size_t i = 0; i < 9; ++i) CHECK(glgemm_f16_to_float(got[i]) == right[i]);
+  product.c.type = GLGEMM_BF16;
+  refused(glgemm_gemm(engine, &product, nullptr, nullptr), "A and B are f16 and f32 and C is bf16; it must be f32 or f16");
+
+  const std::int8_t signs[] = {-1, 100, -100, 3};
+  const std::uint8_t bytes[] = {255, 2, 200, 1};
+  const CMatrix x = make_matrix(engine, 2, 2, signs, GLGEMM_I8), y = make_matrix(engine, 2, 2, bytes, GLGEMM_U8);
+  const CMatrix z = make_matrix(engine, 2, 2, nullptr, GLGEMM_I32);
+  product = product_of(x, y, z);
+  works(glgemm_gemm(engine, &product, nullptr, nullptr));
+  std::int32_t sums[4];
+  REQUIRE(glgemm_matrix_download(z.get(), sums) == GLGEMM_OK);
+  CHECK(std::vector<std::int32_t>(sums, sums + 4) == std::vector<std::int32_t>{-255 + 20000, -2 + 100, -25500 + 600, -200 + 3});
+  product.b.type = GLGEMM_F32;
+  product.b.columns = 0;
+  product.c.columns = 0;
+  refused(glgemm_gemm(engine, &product, nullptr, nullptr), "A is i8 and B is f32");
+}
+
+TEST_CASE("C: products of every quantised format") {
+  const glgemm_engine_options options = unchecked();
+  CEngine engine(&options);
+  constexpr std::int64_t m = 3, n = 2, k = 256;
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < n * k; ++i) x.push_back(static_cast<float>(i * 7 % 5 - 2));
+  const CMatrix b = make_matrix(engine, n, k, x.data());
+  for (const glgemm_quantization& format : all_formats()) {
+    CAPTURE(format.format);
+    const Quantized weight(engine, format, m, k);
+    const CMatrix c = make_matrix(engine, m, n, nullptr), other = make_matrix(engine, n, m, nullptr);
+    glgemm_product product = product_of(b, b, c);
+    product.a = weight.view;
+    product.quantization_a = &weight.quantization;
+    product.op_b = GLGEMM_OP_TRANSPOSE;
+    works(glgemm_gemm(engine, &product, nullptr, nullptr));
+    CHECK(download(c, m * n) == times_transpose(weight.numbers, x, k));
+    glgemm_product group[2] = {product, product_of(b, b, other)};
+    group[1].b = weight.view;
+    group[1].quantization_b = &weight.quantization;
+    group[1].op_b = GLGEMM_OP_TRANSPOSE;
+    works(glgemm_gemm_grouped(engine, group, 2, nullptr));
+    CHECK(download(other, m * n) == times_transpose(x, weight.numbers, k));
+    // Codes lie along k.
+    product.op_a = GLGEMM_OP_TRANSPOSE;
+    product.b.columns = n;
+    product.b.rows = m;
+    product.op_b = GLGEMM_OP_NONE;
+    product.c.rows = k;
+    refused(glgemm_gemm(engine, &product, nullptr, nullptr), "its codes do not lie along k");
+  }
+}
+
+TEST_CASE("C: what a quantisation must be") {
+  const glgemm_engine_options options = unchecked();
+  CEngine engine(&options);
+  const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
+  const std::vector<float> ones(64, 1.0F);
+  const CMatrix b = make_matrix(engine, 64, 1, ones.data()), c = make_matrix(engine, 2, 1, nullptr);
+  glgemm_product product = product_of(b, b, c);
+  product.a = weight.view;
+  const auto run = [&](auto change) {
+    glgemm_quantization changed = weight.quantization;
+    change(changed);
+    product.quantization_a = &changed;
+    return glgemm_gemm(engine, &product, nullptr, nullptr);
+  };
+  using Given = glgemm_quantization;
+  works(run([](Given&) {}));
+  const std::vector<float> right = times_transpose(weight.numbers, ones, 64);
+  CHECK(download(c, 2) == right);
+  refused(run([](Given& q) { q.struct_size = 8; }), "glgemm_gemm: quantization_a is a struct of 8 bytes");
+  refused(run([](Given& q) { q.format = -1; }), "quantization_a.format is -1 and must be one of 0 to 12");
+  refused(run([](Given& q) { q.format = 13; }), "quantization_a.format is 13 and must be one of 0 to 12");
+  refused(run([](Given& q) { q.zeros = 2; }), "quantization_a.zeros is 2 and must be 0 or 1");
+  refused(run([](Given& q) { q.scales_type = no_type; }), "quantization_a.scales_type " + is_no_type);
+  refused(run([](Given& q) { q.codes_type = -1; }), "quantization_a.codes_type is -1");
+  refused(run([](Given& q) { q.bits = 5; }), "codes of 4 or 8 bits, and bits is 5");
+  refused(run([](Given& q) { q.format = GLGEMM_Q4_0; }), "q4_0 has no members");
+  refused(run([](Given& q) { q.scales_buffer = 987654; }), "987654 is not the name of a buffer object");
+  refused(run([](Given& q) { q.zeros_offset_bytes = 1 << 20; }), "the zeros of A");
+
+  // A program of before: its products end before the quantisations.
+  glgemm_product former = product_of(b, b, c);
+  former.a = {former.b.buffer, 2, 32, 0, 0, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, 0};
+  former.b.rows = 32;
+  former.struct_size = offsetof(glgemm_product, quantization_a);
+  former.quantization_a = former.quantization_b = reinterpret_cast<const Given*>(&former);
+  works(glgemm_gemm(engine, &former, nullptr, nullptr));
+  CHECK(download(c, 2) == std::vector<float>{32, 32});
+  former.struct_size = sizeof former;
+  refused(glgemm_gemm(engine, &former, nullptr, nullptr), "quantization_a is a struct of");
+
+  std::int64_t codes = -1, scales = -1, zeros = -1;
+  REQUIRE(glgemm_quantized_bytes(&weight.quantization, 2, 65, &codes, &scales, &zeros) == GLGEMM_OK);
+  CHECK(codes == 96);  // three groups of 16 bytes in each row
+  CHECK(scales == 12);
+  CHECK(zeros == 4);
+  float to[128];
+  refused(glgemm_quantized_bytes(nullptr, 1, 1, &codes, &scales, &zeros), "glgemm_quantized_bytes: quantization is null");
+  refused(glgemm_quantized_bytes(&weight.quantization, 1, 1, &codes, nullptr, &zeros), "scales is null");
+  refused(glgemm_quantized_bytes(&weight.quantization, -1, 1, &codes, &scales, &zeros), "-1x1 is not a size");
+  refused(glgemm_dequantize(&weight.quantization, 2, 64, nullptr, to, to, to), "glgemm_dequantize: codes is null");
+  refused(glgemm_dequantize(&weight.quantization, 2, 64, to, to, to, nullptr), "glgemm_dequantize: to is null");
+  const Given none = initialised(glgemm_quantization_init);
+  CHECK(none.codes_type == GLGEMM_I8);
+  refused(glgemm_dequantize(&none, 2, 64, to, to, to, to), "not quantised");
+}
