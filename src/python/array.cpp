@@ -10,6 +10,7 @@
 
 #include "python/dtype.hpp"
 #include "python/product.hpp"
+#include "python/weights.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -81,6 +82,7 @@ Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout) 
 
 BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
                          std::int64_t offset) {
+  if (elements.quantization) return view_of_codes(elements, lines, width, ld, offset);
   BufferView view{.buffer = elements.buffer,
                   .rows = lines,
                   .columns = width,
@@ -193,6 +195,7 @@ py::array download(const Array& array) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const Strided matrix = at_least_2d(array.layout);
   if (matrix.size() == 0) return host_array(dense(matrix.type, array.layout.shape));
+  if (elements->quantization) return decoded(*elements, array.layout);
   Service& service = *array.storage->service;
   const auto lines = repeats(matrix) ? std::nullopt : stacked(matrix);
   if (!lines)
@@ -209,6 +212,7 @@ void assign(const Array& array, const py::object& host) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const py::module_ numpy = py::module_::import("numpy");
   py::module_::import("glgemm._engine").attr("refuse_mask")(host);
+  if (elements->quantization) throw py::type_error("a quantised array cannot be written: quantize() makes a new one");
   const Strided matrix = at_least_2d(array.layout);
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");
   if (matrix.size() == 0) return;
@@ -280,6 +284,17 @@ Array transposed(const Array& array) {
   return as_outline(array, outline(array).attr("T"));
 }
 
+std::int64_t bytes_of(const Array& array) {
+  const Elements* elements = array.storage->elements.get();
+  const Strided& layout = array.layout;
+  if (!elements || !elements->quantization || layout.size() == 0) return layout.size() * element_bytes(layout.type);
+  std::int64_t k = layout.size();
+  for (std::size_t i = 0; i < layout.dimensions(); ++i)
+    if (layout.strides[i] == 1) k = std::min(k, layout.shape[i]);
+  const QuantizedBytes bytes = quantized_bytes(elements->quantization, layout.size() / k, k);
+  return bytes.codes + bytes.scales + bytes.zeros;
+}
+
 Array matrix_transposed(const Array& array) {
   const std::size_t n = array.layout.dimensions();
   if (n < 2) throw std::invalid_argument(fmt::format("mT: the array has {} dimensions, and two are needed", n));
@@ -306,9 +321,11 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 std::string described(const Array& array) {
-  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", info(array.layout.type).numpy, text(array.layout.shape),
-                     array.storage->elements ? "on " : "freed",
-                     array.storage->elements ? array.storage->service->device().renderer : std::string());
+  const Elements* elements = array.storage->elements.get();
+  const Quantization its = elements ? elements->quantization : Quantization();
+  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", its ? to_string(its) : std::string(info(array.layout.type).numpy),
+                     text(array.layout.shape), elements ? "on " : "freed",
+                     elements ? array.storage->service->device().renderer : std::string());
 }
 
 }  // namespace
@@ -324,9 +341,9 @@ numpy() copies the elements to the host. Elements are freed with the last array 
             {"dtype", "NumPy's dtype of the elements."},
             {"ndim", "The number of dimensions."},
             {"size", "The number of elements."},
-            {"itemsize", "The bytes of an element."},
-            {"nbytes", "The bytes of all elements."},
-            {"strides", "Bytes from an element to the next one in each dimension."}}))
+            {"itemsize", "The bytes of an element, or of the number that a code stands for."},
+            {"strides",
+             "Bytes from an element to the next one in each dimension; of a quantised array, as if it had its numbers."}}))
     type.def_property_readonly(
         name, [name = name](const Array& a) { return py::object(outline(a).attr(name)); }, doc);
   type.def_property_readonly(
@@ -335,9 +352,20 @@ numpy() copies the elements to the host. Elements are freed with the last array 
       .def_property_readonly(
           "buffer", [](const Array& a) { return view_of_lines(*elements_of(a), a.layout.type, 0, 0, 1, 0).buffer; },
           "The name of the OpenGL buffer; 0 for an array in several buffers.")
+      .def_property_readonly("nbytes", &bytes_of, "The bytes of all elements, or of their codes, scales and zeros.")
+      .def_property_readonly(
+          "format",
+          [](const Array& a) {
+            const Quantization& its = elements_of(a)->quantization;
+            return its ? std::optional(to_string(its)) : std::nullopt;
+          },
+          "What the codes of a quantised array are, such as 'q4_k'; None where the elements are numbers.")
       .def_property_readonly("T", &transposed, "A view with the dimensions in reverse order.")
       .def_property_readonly("mT", &matrix_transposed, "A view with the last two dimensions exchanged.")
-      .def("numpy", &download, "Waits for what writes the elements and returns a copy of them as a NumPy array.")
+      .def("numpy", &download,
+           "Waits for what writes the elements and returns a copy of them as a NumPy array: of a quantised array, the numbers "
+           "that\n"
+           "its codes stand for.")
       .def("__array__", &as_numpy, py::arg("dtype") = py::none(), py::arg("copy") = py::none(), "As numpy().")
       .def(
           "__dlpack__", [](const Array& a, const py::kwargs& arguments) { return download(a).attr("__dlpack__")(**arguments); },
@@ -346,7 +374,7 @@ numpy() copies the elements to the host. Elements are freed with the last array 
           "__dlpack_device__", [](const Array&) { return py::make_tuple(1, 0); },
           "The CPU's memory, in which __dlpack__() copies.")
       .def("reshape", &reshaped, "A view of another shape; the elements must lie without gaps.")
-      .def("copy", &copied, "A new array with the same elements, without gaps.")
+      .def("copy", &copied, "A new array with the same elements, without gaps; of a quantised array, with its numbers.")
       .def(
           "free", [](const Array& a) { a.storage->free(); },
           "Frees the elements now, for all arrays that show them. Buffers of the application are let go of.")

@@ -21,6 +21,7 @@
 #include "python/dtype.hpp"
 #include "python/product.hpp"
 #include "python/stream.hpp"
+#include "python/weights.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -133,6 +134,7 @@ void define_engine(py::module_& module) {
              return empty(service, type_of_object(dtype), whole_numbers("empty: the shape", shape));
            })
       .def("wrap", &wrap)
+      .def("quantized", &upload_quantized)
       .def("multiply", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&multiply))
       .def("stream", &stream)
       .def("_seconds_of_calls",  // what figures.py compares with
@@ -193,6 +195,22 @@ py::dict types_of_c() {
   return result;
 }
 
+/// The same for each pair of different types that can be multiplied: the types that C may be, that of the sums last.
+py::dict types_of_mixed_c() {
+  py::dict result;
+  const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };
+  for (const Type a : all_types)
+    for (const Type b : all_types) {
+      if (a == b || !can_multiply(a, b)) continue;
+      py::list names;
+      for (const Type c : {a, b})
+        if (c != sum_type(a, b) && is_type_of_c(a, b, c)) names.append(name(c));
+      names.append(name(sum_type(a, b)));
+      result[py::make_tuple(name(a), name(b))] = py::tuple(names);
+    }
+  return result;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -204,11 +222,18 @@ PYBIND11_MODULE(_core, module) {
   define_array(module);
   define_engine(module);
   define_stream(module);
+  define_weights(module);
   module.def("begin_exit", &begin_exit);
   module.def("is_first_process", &is_first_process);
   module.def("check_process", &check_process);
   module.def("engine_of", [](const Array& a) { return a.storage->service; });
+  module.def("dtype_of", [](const std::string& name) {
+    for (const Type type : all_types)
+      if (info(type).numpy == name) return dtype_of(type);
+    throw py::type_error("glgemm has no matrices of " + name);
+  });
   module.attr("types_of_c") = types_of_c();
+  module.attr("types_of_mixed_c") = types_of_mixed_c();
 }
 
 }  // namespace glgemm::python

@@ -14,6 +14,7 @@
 
 #include "base/text.hpp"
 #include "python/dtype.hpp"
+#include "python/weights.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -28,6 +29,11 @@ struct Placed {
 
 Sizes batch_of(const Strided& array) {
   return {array.shape.begin(), array.shape.end() - 2};
+}
+
+/// matrix_lines, or those of codes.
+std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices) {
+  return elements.quantization ? code_lines(matrices) : matrix_lines(matrices);
 }
 
 /// The shape of all items, as NumPy broadcasts.
@@ -97,7 +103,7 @@ class BuiltGemm {
       for (std::int64_t& offset : own_offsets) offset -= lowest;
       offsets = own_offsets;
     }
-    const MatrixLines lines = *matrix_lines(layout);
+    const MatrixLines lines = *lines_of(*operand.elements, layout);
     const bool by_rows = lines.layout == Layout::row_major;
     const std::int64_t count = by_rows ? layout.rows() : layout.columns(), width = by_rows ? layout.columns() : layout.rows();
     BufferView view = view_of_lines(*operand.elements, layout.type, count, width, lines.ld, layout.offset + lowest);
@@ -183,17 +189,30 @@ Strided as_matrices(Strided c, bool row, bool column) {
 }
 
 /// The array as these matrices. They are copied if no layout and leading dimension describe them.
-Placed placed(const Array& array, const Strided& matrices) {
-  if (matrix_lines(matrices)) return {elements_of(array), matrices};
+Placed placed(const std::string& who, const Array& array, const Strided& matrices) {
+  const std::shared_ptr<const Elements>& elements = elements_of(array);
+  if (lines_of(*elements, matrices)) return {elements, matrices};
+  if (elements->quantization)
+    throw std::invalid_argument(
+        fmt::format("{}: a part of a quantised array has all codes of each row from one to another, and "
+                    "rows in rising order; copy() has its numbers",
+                    who));
   const Array copy = copied({array.storage, matrices});
   return {elements_of(copy), copy.layout};
 }
 
-Type type_of_c(const std::string& who, Type type, std::optional<Type> wanted) {
-  if (!wanted) return is_type_of_c(type, type) ? type : accumulator(type);
-  if (!is_type_of_c(type, *wanted))
+Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted) {
+  if (!can_multiply(a, b))
+    throw py::type_error(
+        fmt::format("{}: A is {} and B is {}: their products have no common type of sums, and arrays on the "
+                    "device are not converted",
+                    who, info(a).numpy, info(b).numpy));
+  if (!wanted) return default_type_of_c(a, b);
+  if (!is_type_of_c(a, b, *wanted)) {
+    const std::string types = a == b ? std::string(info(a).numpy) : fmt::format("{} and {}", info(a).numpy, info(b).numpy);
     throw py::type_error(fmt::format("{}: a product of {} is summed in {}, and an array on the device is not converted to {}",
-                                     who, info(type).numpy, info(accumulator(type)).numpy, info(*wanted).numpy));
+                                     who, types, info(sum_type(a, b)).numpy, info(*wanted).numpy));
+  }
   return *wanted;
 }
 
@@ -210,13 +229,13 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
   for (const Array* other : {&given_b, out ? &*out : nullptr, bias ? &*bias : nullptr, residual ? &*residual : nullptr})
     if (other && other->storage->service != service)
       throw std::invalid_argument(terms.who + ": the arrays belong to different engines");
+  for (const Array* number : {out ? &*out : nullptr, bias ? &*bias : nullptr, residual ? &*residual : nullptr})
+    if (number && elements_of(*number)->quantization)
+      throw py::type_error(fmt::format("{}: A or B can be quantised, and C, D and the bias cannot", terms.who));
   Strided a = given_a.layout, b = given_b.layout;
-  if (a.type != b.type)
-    throw py::type_error(fmt::format("{}: A is {} and B is {}: arrays on the device are not converted", terms.who,
-                                     info(a.type).numpy, info(b.type).numpy));
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
   const Sizes shape = shape_of_result(a, b, terms);
-  const Type type = type_of_c(terms.who, a.type, out ? std::optional(out->layout.type) : c_type);
+  const Type type = type_of_c(terms.who, a.type, b.type, out ? std::optional(out->layout.type) : c_type);
   if (out && out->layout.shape != shape)
     throw std::invalid_argument(
         fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->layout.shape)));
@@ -224,12 +243,12 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
   const bool is_direct = out && matrix_lines(as_matrices(out->layout, row, column));
   if (out && !is_direct && terms.beta != 0.0)
     throw std::invalid_argument(terms.who + ": C has gaps between all elements, or its strides are negative");
-  const Placed at_a = placed(given_a, a), at_b = placed(given_b, b);
+  const Placed at_a = placed(terms.who, given_a, a), at_b = placed(terms.who, given_b, b);
   Placed at_c{nullptr, as_matrices(is_direct ? out->layout : dense(type, shape), row, column)};
   if (is_direct) at_c.elements = elements_of(*out);
   const Strided& c = at_c.layout;
   std::optional<Placed> at_d, at_bias;
-  if (residual) at_d = placed(*residual, as_matrices(residual->layout, row, column));
+  if (residual) at_d = placed(terms.who, *residual, as_matrices(residual->layout, row, column));
   if (bias) {
     const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
     at_bias = Placed{elements_of(values), values.layout};

@@ -30,8 +30,13 @@ struct Terms {
 };
 Scalar scalar(std::complex<double> value, Type type);
 
+/// What C is where nothing says it: the type of A and B where they have one and C may have it, else the type of the sums.
+constexpr Type default_type_of_c(Type a, Type b) noexcept {
+  return a == b && is_type_of_c(a, a) ? a : sum_type(a, b);
+}
+
 /// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array of
-/// `c_type`. By default that is a's own type where C may have it, else the type of the sums.
+/// `c_type`, by default default_type_of_c().
 struct DeviceProduct {
   Array a, b;
   std::optional<Array> out{};

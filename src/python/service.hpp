@@ -15,6 +15,7 @@
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/quantization.hpp>
 
 #include "base/thread.hpp"
 
@@ -131,12 +132,16 @@ class Service {
 /// meanwhile.
 struct Elements {
   ~Elements() {
-    if (matrix && service) service->discard(std::move(matrix));
+    for (auto* each : {&matrix, &scales, &zeros})
+      if (*each && service) service->discard(std::move(*each));
   }
   std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
   unsigned buffer = 0;  ///< of the application
   py::object owner{};
+  /// Of a quantised array, whose matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
+  Quantization quantization{};
+  std::unique_ptr<DeviceMatrix> scales{}, zeros{};
 };
 
 /// What arrays that show the same elements share.

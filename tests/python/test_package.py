@@ -51,7 +51,7 @@ def test_help_has_everything():
     for name in glgemm.__all__[:-1]:  # without __version__
         assert name in text
         assert len(getattr(glgemm, name).__doc__) > 30, name
-    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future):
+    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future, glgemm.Quantized, glgemm.Model):
         for name in vars(kind):
             if not name.startswith("_") and name != "progress":
                 assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"

@@ -303,7 +303,7 @@ def test_bad_input(tmp_path):
         (lambda: glgemm.stream(a[0], a), ValueError, "two dimensions"),
         (lambda: glgemm.stream(a[None], a.T), ValueError, "no batch"),
         (lambda: glgemm.stream(a, a.T.astype(np.float64)), TypeError, "one type"),
-        (lambda: glgemm.stream(a.astype(int), a.T.astype(int)), TypeError, "one type that glgemm has"),
+        (lambda: glgemm.stream(a.astype(int), a.T.astype(int)), TypeError, "types that glgemm has"),
         (lambda: glgemm.stream(a, a.T, out=frozen), ValueError, "read-only"),
         (lambda: glgemm.stream(a, a.T, out=a[:, :20]), ValueError, "overlaps"),
         (lambda: glgemm.stream(a, a.T, out=np.empty((2, 2), np.float32)), ValueError, r"\(2, 2\)"),

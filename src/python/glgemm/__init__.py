@@ -28,14 +28,18 @@ explain     what a product would do, and whether it copies
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
 Array       what lies on a device
 Accelerators  several devices at once
+quantize    rounds a matrix to codes of 4 to 8 bits
+load        a model's file, .gguf or .safetensors
+Quantized   such a matrix on the host; Engine.quantized() brings it to a device
 
-The tutorial is docs/python.md. `python -m glgemm` runs the tool `glgemm`.
+The tutorial is docs/python.md; docs/weights.md is about quantised matrices. `python -m glgemm` runs the tool `glgemm`.
 """
 
 from ._core import Array, DeviceLost, Error, Unsupported, __version__
 from ._engine import Engine, default_engine
 from ._products import explain, gemm, matmul
 from ._stream import Accelerators, Future, stream
+from ._weights import Model, Quantized, from_awq, from_gptq, load, quantize
 
 __all__ = [
     "Accelerators",
@@ -44,16 +48,21 @@ __all__ = [
     "Engine",
     "Error",
     "Future",
+    "Model",
+    "Quantized",
     "Unsupported",
     "default_engine",
     "explain",
+    "from_awq",
+    "from_gptq",
     "gemm",
+    "load",
     "matmul",
+    "quantize",
     "stream",
     "__version__",
 ]
 
-Array.__module__ = "glgemm"
-for _name in ("Engine", "default_engine", "explain", "gemm", "matmul", "Accelerators", "Future", "stream"):
+for _name in __all__[:-1]:
     globals()[_name].__module__ = "glgemm"
 del _name

@@ -9,12 +9,13 @@ import operator
 import os
 import threading
 import weakref
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._weights import Quantized, made_of
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
@@ -108,8 +109,11 @@ class Engine:
     def asarray(self, x: Any, dtype: npt.DTypeLike = None) -> _core.Array:
         """A copy of `x` on the device: of a NumPy array, of nested lists, of what has __array__ or, in the CPU's memory, DLPack.
 
-        An array of this engine comes back as it is. Raises TypeError for element types that glgemm has not, such as int64.
+        An array of this engine comes back as it is. A Quantized stays quantised, unless `dtype` names a type for its numbers. Raises
+        TypeError for element types that glgemm has not, such as int64.
         """
+        if isinstance(x, Quantized) and dtype is None:
+            return x._upload(self._service)
         if isinstance(x, _core.Array):
             if _core.engine_of(x) is self._service and (dtype is None or native_type(dtype) == x.dtype):
                 return x
@@ -119,6 +123,41 @@ class Engine:
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> _core.Array:
         """A new array on the device whose elements are not set."""
         return self._service.empty(shape, np.dtype(dtype))
+
+    @overload
+    def quantized(self, codes: Quantized) -> _core.Array: ...
+    @overload
+    def quantized(self, codes: Any, format: str, shape: Sequence[int] | None = None, *, scales: Any = None, zeros: Any = None) -> _core.Array: ...
+    @overload
+    def quantized(
+        self, codes: Any, scales: Any, zeros: Any = None, *, group: int = 128, bits: int = 4, shape: Sequence[int] | None = None
+    ) -> _core.Array: ...
+    def quantized(self, codes: Any, *arguments: Any, **named: Any) -> _core.Array:
+        """A quantised matrix on the device: codes that stand for float32, along the last dimension, which is k of a product.
+
+        quantized(w)                             a Quantized, of quantize() or load()
+        quantized(codes, "q4_k", shape)          blocks with their scales, as .gguf files have them
+        quantized(codes, scales, zeros=None, group=128, bits=4, shape=None)
+                                                 codes of 4 or 8 bits, two or one in a byte, and a scale (float32, float16,
+                                                 bfloat16) for each `group` of a row: ONNX's MatMulNBits. `zeros` has the groups'
+                                                 zeros with as many bits, each row from a byte on; by default all are 2**(bits-1).
+                                                 Without a shape, rows are the codes' first dimension, and hold whole groups
+        quantized(codes, "per_row", scales=s)    int8, uint8 or an 8-bit float with a scale for each row; "per_tensor": with one
+
+        Codes are bytes, a memoryview or an array, such as numpy.memmap. x @ w.T and w @ x are products; numpy() decodes. Raises
+        ValueError where the bytes are not as many as the shape needs. docs/weights.md has the formats.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     w = engine.quantized(np.full((2, 16), 0x99, np.uint8), np.float32([[0.5], [2]]), group=32)
+        ...     (np.ones((1, 32), np.float32) @ w.T).numpy()
+        array([[16., 64.]], dtype=float32)
+        """
+        if isinstance(codes, Quantized) and not arguments and not named:
+            return codes._upload(self._service)
+        given = dict(zip(("format", "shape") if arguments and isinstance(arguments[0], str) else ("scales", "zeros"), arguments))
+        return _quantized(codes, **given, **named)._upload(self._service)
 
     def wrap(
         self,
@@ -184,6 +223,18 @@ class Engine:
     def _fits(self, size: int) -> bool:
         """Whether so many bytes fit the device beside what is there."""
         return size <= 1 << 26 or size <= self._service.memory()
+
+
+def _quantized(
+    codes: Any,
+    format: str | None = None,
+    shape: Sequence[int] | None = None,
+    scales: Any = None,
+    zeros: Any = None,
+    group: int = 128,
+    bits: int = 4,
+) -> Quantized:
+    return made_of(codes, format, shape, scales, zeros, group, bits)
 
 
 def as_numpy(x: Any) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._engine import Engine, as_numpy, default_engine, native, native_type, refuse_mask
+from ._weights import Quantized
 
 _Host = npt.NDArray[Any]
 Precision = Literal["fast", "standard", "extended", "reproducible"]
@@ -35,10 +36,12 @@ def matmul(
     Types: bool, integers of 8 to 32 bits, floats of 16 to 64 bits, complex64, complex128, and of ml_dtypes bfloat16 and the floats
     of 8 bits. Integers wrap as NumPy's do. Floats of 16 bits are summed in float32 and rounded once. Floats of 8 bits give float32.
     With dtype=numpy.int32, int8 gives its sums without wrapping; with dtype=numpy.float32, narrower floats give their sums
-    unrounded. A wider `out` alone does neither. Masked arrays are refused, since a product has no mask.
+    unrounded. A wider `out` alone does neither. Masked arrays are refused, since a product has no mask. Floats of 32, 16 and 8 bits
+    are multiplied with each other as they are, and so are int8 and uint8; the result has NumPy's common type, or float32 where
+    NumPy has none. What else is of two types is converted on the host.
 
-    Where `a` or `b` is an Array, the result is an Array, and both are of one type: nothing is converted on a device. There int8
-    gives int32. `out` is then an Array, too.
+    Where `a` or `b` is an Array, the result is an Array, and nothing is converted on a device. There int8 gives int32, and floats
+    of two types give float32. `out` is then an Array, too. One of `a` and `b` may be quantised, an Array or a Quantized.
 
     kernel, split_k: how the product runs, as in `glgemm bench`. precision: how exactly it is summed. 'standard': as is fastest;
     'reproducible': with the same bits on every driver, however the product is cut; 'extended': with an error of at most
@@ -62,6 +65,10 @@ def matmul(
         _check_device_out("matmul: out", out)
         terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
         return _core.multiply(terms, _on_device(service, a), _on_device(service, b), out, dtype=native_type(dtype))
+    if isinstance(a, Quantized) or isinstance(b, Quantized):
+        x, y, on_c = _brought("matmul", engine, a, b, out)
+        c = matmul(x, y, on_c, dtype=dtype, kernel=kernel, split_k=split_k, precision=precision).numpy()
+        return _returned(c if c.ndim else c[()], out)
     plan = _HostMatmul("matmul", a, b, out, dtype)
     if plan.c.size:
         terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
@@ -97,8 +104,10 @@ def gemm(
     dtype       of a new C
     precision   as in matmul()
 
-    A and B are of one type. C, D and the bias are of one type as well: the type of A and B, or the type of their sums, which is
-    float32 for narrower floats, and int32 for int8. All of them are NumPy arrays, or all are Arrays of one engine. For what is raised see matmul().
+    A and B are of types whose products are summed in one type: that one, which is float32 for narrower floats and int32 for int8.
+    One of them may be quantised. C, D and the bias are of the type of the sums, or where A or B is of 16-bit floats of that type:
+    by default the type of A and B if they have one, else that of the sums. All of them are NumPy arrays, or all are Arrays of one
+    engine. For what is raised see matmul().
 
     >>> import numpy as np
     >>> import glgemm
@@ -108,6 +117,11 @@ def gemm(
            [7., 9.]], dtype=float32)
     """
     need_c("gemm", beta, c)
+    if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not any(isinstance(x, _core.Array) for x in (a, b, c, bias, residual)):
+        x, y, on_c = _brought("gemm", engine, a, b, c)
+        how = {"dtype": dtype, "kernel": kernel, "split_k": split_k, "precision": precision}
+        made = gemm(alpha, x, y, beta, on_c, bias=bias, activation=activation, residual=residual, op_a=op_a, op_b=op_b, **how)
+        return _returned(made.numpy(), c)
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
         service = _service_of("gemm", engine, a, b, c, bias, residual)
         x, y, values, d = (None if given is None else _on_device(service, given) for given in (a, b, bias, residual))
@@ -119,7 +133,7 @@ def gemm(
         _check_device_out("gemm: C", c)
     elif c is not None:
         check_out("gemm: C", c, product.shape)
-    c_type = c.dtype if c is not None else native_type(dtype) or types_of_c(x.dtype)[0]
+    c_type = c.dtype if c is not None else native_type(dtype) or default_type_of_c(x.dtype, y.dtype)
     product.check_types(c_type)
     terms = _core.Terms("gemm", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
     if service:
@@ -185,7 +199,7 @@ class _HostMatmul:
             raise ValueError(f"{who}: A is {np.shape(a)} and B is {np.shape(b)}: the inner sizes {x.shape[-1]} and {y.shape[-2]} differ")
         shape = (*_broadcast(who, x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
         self._choose_types(who, x.dtype, y.dtype, native_type(dtype))
-        self.a, self.b = native(x, self.computed), native(y, self.computed)
+        self.a, self.b = (native(operand, wanted) for operand, wanted in zip((x, y), self.computed))
         self.out = out
         if out is not None:
             kept = shape[:-2] + (() if self.row else shape[-2:-1]) + (() if self.column else shape[-1:])
@@ -204,14 +218,21 @@ class _HostMatmul:
         for name, given in (("A", a), ("B", b)):
             if wanted is not None and not np.can_cast(given, wanted, "same_kind"):
                 raise TypeError(f"{who}: {name} is {given}, which is not converted to {wanted}")
-        common = np.result_type(a, b).newbyteorder("=")
+        mixed = types_of_c(a, b) if a.name != b.name else ()
+        common = _common_type(a, b, mixed)
+        if mixed and (wanted is None or wanted in (common, *mixed)):
+            self.dtype = wanted or common
+            self.computed = native_type(a), native_type(b)
+            self.sums = self.dtype if self.dtype in mixed else mixed[-1]
+            return
         of_common = types_of_c(common)
         is_kept = common.kind in "biu" or common in of_common or not of_common  # NumPy gives the common type too
         self.dtype = wanted or (common if is_kept else of_common[-1])
         # Narrow A and B are not widened if the result has their type or the type of their sums.
         is_narrow = bool(of_common) and self.dtype in (common, of_common[-1])
-        self.computed = common if is_narrow else _computed_in(self.dtype)
-        of_computed = types_of_c(self.computed)
+        computed = common if is_narrow else _computed_in(self.dtype)
+        self.computed = computed, computed
+        of_computed = types_of_c(computed)
         if not of_computed:
             raise TypeError(f"{who}: glgemm has no products of {self.dtype}: convert the operands, or name a dtype")
         self.sums = self.dtype if self.dtype in of_computed else of_computed[-1]
@@ -238,8 +259,9 @@ class Gemm:
     """What gemm() and stream() check of arrays: alpha op(A) op(B) + beta C + D + bias."""
 
     def __init__(self, who: str, a: Any, b: Any, bias: Any, residual: Any, op_a: str, op_b: str) -> None:
-        if a.dtype != b.dtype or not a.dtype.isnative or not types_of_c(a.dtype):
-            raise TypeError(f"{who}: A is {a.dtype} and B is {b.dtype}: they must be of one type that glgemm has; nothing is converted")
+        if not a.dtype.isnative or not b.dtype.isnative or not types_of_c(a.dtype, b.dtype):
+            words = "they must be of types that glgemm has, whose products are summed in one type; nothing is converted"
+            raise TypeError(f"{who}: A is {a.dtype} and B is {b.dtype}: {words}")
         self.who = who
         self.op_a, self.a = apply_op(who, "A", op_a, a)
         self.op_b, self.b = apply_op(who, "B", op_b, b)
@@ -258,9 +280,10 @@ class Gemm:
 
     def check_types(self, c: np.dtype[Any]) -> None:
         """Whether C, the bias and D go with A and B."""
-        possible = types_of_c(self.a.dtype)
+        a, b = self.a.dtype, self.b.dtype
+        possible = types_of_c(a, b)
         if c not in possible:
-            raise TypeError(f"{self.who}: C is {c}, and products of {self.a.dtype} are summed in {possible[-1]}")
+            raise TypeError(f"{self.who}: C is {c}, and products of {a if a == b else f'{a} and {b}'} are summed in {possible[-1]}")
         for name, given in (("the bias", self.bias), ("D", self.residual)):
             if given is not None and given.dtype != c:
                 raise TypeError(f"{self.who}: {name} is {given.dtype} and C is {c}")
@@ -327,9 +350,26 @@ def _overlaps_itself(x: _Host) -> bool:
     return False
 
 
-def types_of_c(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
-    """What C may be where A and B are of that type: the default first, the type of the sums last; nothing if glgemm has no such type."""
-    return tuple(dtype if name == dtype.name else np.dtype(name) for name in _core.types_of_c.get(dtype.name, ()))
+def types_of_c(a: np.dtype[Any], b: np.dtype[Any] | None = None) -> tuple[np.dtype[Any], ...]:
+    """What C may be where A and B are of these types: the type of the sums last; nothing if glgemm has no such product."""
+    b = a if b is None else b
+    names = _core.types_of_c.get(a.name, ()) if a.name == b.name else _core.types_of_mixed_c.get((a.name, b.name), ())
+    return tuple(_core.dtype_of(name) for name in names)
+
+
+def default_type_of_c(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of A and B where they have one and C may have it, else the type of the sums."""
+    return types_of_c(a, b)[0 if a.name == b.name else -1]
+
+
+def _common_type(a: np.dtype[Any], b: np.dtype[Any], mixed: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """NumPy's common type, or the type of the sums where it has none."""
+    try:
+        return np.result_type(a, b).newbyteorder("=")
+    except TypeError:
+        if not mixed:
+            raise
+        return mixed[-1]
 
 
 def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -372,7 +412,25 @@ def _service_of(who: str, engine: Engine | None, *arrays: Any) -> _core.Service:
 
 
 def _on_device(service: _core.Service, x: Any) -> _core.Array:
+    if isinstance(x, Quantized):
+        return x._upload(service)
     return x if isinstance(x, _core.Array) else service.upload(as_numpy(x))
+
+
+def _brought(who: str, engine: Engine | None, a: Any, b: Any, c: Any) -> Iterator[Any]:
+    """Operands in the host's memory, one of them quantised, on the device; C, where there is one."""
+    service = _engine_for(who, engine)._service
+    if c is not None:
+        check_out(f"{who}: {'out' if who == 'matmul' else 'C'}", c, c.shape)
+    return (None if x is None else _on_device(service, x) for x in (a, b, c))
+
+
+def _returned(made: Any, out: Any) -> Any:
+    """The product, in `out` where there is one."""
+    if out is None:
+        return made
+    out[...] = made
+    return out
 
 
 def _check_device_out(name: str, out: Any) -> None:

@@ -183,7 +183,7 @@ def stream(
         check_out("stream: out", given_c, gemm.shape)
         for name in overlapping(given_c, a=x, b=y, bias=values, residual=d):
             raise ValueError(f"stream: out overlaps {name}")
-    c_type = given_c.dtype if given_c is not None else native_type(dtype) or types_of_c(x.dtype)[-1]
+    c_type = given_c.dtype if given_c is not None else native_type(dtype) or types_of_c(x.dtype, y.dtype)[-1]
     gemm.check_types(c_type)
     terms = _core.Terms("stream", alpha, beta, gemm.op_a, gemm.op_b, activation, kernel=kernel, precision=precision)
     if not isinstance(engine, (Engine, Accelerators, type(None))):

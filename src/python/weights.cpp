@@ -1,0 +1,238 @@
+#include "python/weights.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <glgemm/model_file.hpp>
+#include <glgemm/quantize.hpp>
+
+#include <pybind11/stl.h>
+
+#include "python/dtype.hpp"
+
+namespace glgemm::python {
+namespace {
+
+std::span<const std::byte> bytes_of(const py::array& array) {
+  return {static_cast<const std::byte*>(array.data()), static_cast<std::size_t>(array.nbytes())};
+}
+
+/// Rows of codes: all dimensions but the last.
+std::int64_t rows_of(const std::string& who, const Sizes& shape) {
+  if (shape.empty() || std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; }))
+    throw std::invalid_argument(fmt::format("{}: {} is no shape of a quantised array", who, text(shape)));
+  return product_of({shape.begin(), shape.end() - 1});
+}
+
+/// The matrix that lies in these arrays, each of which has as many bytes as it takes.
+QuantizedMatrix matrix_of(const std::string& who, const std::string& format, const Sizes& shape, const py::array& codes,
+                          const py::array& scales, const py::array& zeros) {
+  const Quantization quantization = parse_quantization(format);
+  const std::int64_t rows = rows_of(who, shape);
+  const QuantizedBytes needed = quantized_bytes(quantization, rows, shape.back());
+  for (const auto& [name, given, bytes] :
+       {std::tuple{"codes", &codes, needed.codes}, std::tuple{"scales", &scales, needed.scales},
+        std::tuple{"zeros", &zeros, needed.zeros}})
+    if (given->nbytes() != bytes)
+      throw std::invalid_argument(fmt::format("{}: the {} of {} of {} take {} bytes, and {} are given", who, name, text(shape),
+                                              to_string(quantization), bytes, given->nbytes()));
+  return {quantization, rows, shape.back(), bytes_of(codes), bytes_of(scales), bytes_of(zeros)};
+}
+
+/// The elements from a row of the storage to the next one.
+std::int64_t row_codes(const Elements& elements) {
+  const std::int64_t codes = block_codes(elements.quantization);
+  return std::max(codes, elements.matrix->columns() / block_bytes(elements.quantization) * codes);
+}
+
+}  // namespace
+
+Array upload_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& given_shape,
+                       const py::array& codes, const py::array& scales, const py::array& zeros) {
+  const Sizes shape = whole_numbers("quantized: the shape", given_shape);
+  const QuantizedMatrix matrix = matrix_of("quantized", format, shape, codes, scales, zeros);
+  const auto elements = std::make_shared<Elements>(service);
+  elements->quantization = matrix.quantization;
+  service->run("quantized", [&](Engine& engine, Interrupt&) {
+    const auto upload = [&](std::span<const std::byte> bytes, std::int64_t rows, Type type) {
+      const std::int64_t columns = rows > 0 ? std::ssize(bytes) / element_bytes(type) / rows : 0;
+      auto made = std::make_unique<DeviceMatrix>(engine, rows, columns, type);
+      engine.upload(bytes.data(), 0, made->view());
+      return made;
+    };
+    elements->matrix = upload(matrix.codes, matrix.rows, Type::u8);
+    if (!matrix.scales.empty()) elements->scales = upload(matrix.scales, 1, matrix.quantization.scales);
+    if (!matrix.zeros.empty()) elements->zeros = upload(matrix.zeros, 1, Type::u8);
+  });
+  Sizes stored = shape;
+  stored.back() = row_codes(*elements);
+  Strided layout = dense(Type::f32, stored);
+  layout.shape = shape;
+  return array_of(elements, layout);
+}
+
+std::optional<MatrixLines> code_lines(const Strided& array) {
+  const std::size_t n = array.dimensions();
+  const std::int64_t row = array.strides[n - 2], column = array.strides[n - 1];
+  const bool is_either = row == 1 && column == 1;  // rows of one code
+  if (column == 1 && row >= 0 && !(is_either && array.columns() > 1)) return MatrixLines{Layout::row_major, row};
+  if (row == 1 && column >= 0) return MatrixLines{Layout::column_major, column};
+  return std::nullopt;
+}
+
+BufferView view_of_codes(const Elements& elements, std::int64_t lines, std::int64_t width, std::int64_t ld, std::int64_t offset) {
+  const Quantization& its = elements.quantization;
+  const DeviceMatrix& matrix = *elements.matrix;
+  const BufferView whole = matrix.view();
+  BufferView view{.buffer = whole.buffer,
+                  .rows = lines,
+                  .columns = width,
+                  .type = Type::f32,
+                  .bands = whole.bands,
+                  .band_lines = whole.band_lines,
+                  .quantization = its};
+  if (elements.scales) view.scales = {elements.scales->view().buffer};
+  if (elements.zeros) view.zeros = {elements.zeros->view().buffer};
+  if (lines == 0 || width == 0) return view;
+  const std::int64_t row = row_codes(elements), codes = block_codes(its), first = offset / row, column = offset % row;
+  view.ld = lines > 1 ? ld : row;
+  if (column % codes != 0)
+    throw std::invalid_argument(fmt::format("a part of an array of {} begins at element {} of a row, within a block of {}",
+                                            to_string(its), column, codes));
+  if (scales_lie_apart(its) && view.ld != row)
+    throw std::invalid_argument(fmt::format("a part of an array of {} leaves out rows, whose scales lie apart", to_string(its)));
+  if (!view.bands.empty() && (offset != 0 || lines != matrix.rows()))
+    throw std::invalid_argument(
+        "an array of codes that lies in several buffers, since the driver gives none that is so large, "
+        "is used whole");
+  view.offset_bytes = offset / codes * block_bytes(its);
+  const std::int64_t groups = row / codes, scale_bytes = element_bytes(its.scales);
+  if (its.format == QuantizedFormat::nbits) {
+    const std::int64_t group = column / codes;
+    if (its.zeros && group * its.bits % 8 != 0)
+      throw std::invalid_argument(fmt::format(
+          "a part of an array of {} begins at group {} of a row, whose zero lies within a byte", to_string(its), group));
+    view.scales.offset_bytes = (first * groups + group) * scale_bytes;
+    view.zeros.offset_bytes = its.zeros ? first * ((groups * its.bits + 7) / 8) + group * its.bits / 8 : 0;
+  }
+  if (its.format == QuantizedFormat::per_row) view.scales.offset_bytes = first * scale_bytes;
+  return view;
+}
+
+py::array decoded(const Elements& elements, const Strided& layout) {
+  const auto [lowest, highest] = layout.reach();
+  const std::int64_t row = row_codes(elements), first = (layout.offset + lowest) / row, last = (layout.offset + highest) / row;
+  std::vector<std::byte> codes, scales, zeros;
+  py::array numbers(dtype_of(Type::f32), Sizes{(last - first + 1) * row});
+  auto* to = static_cast<float*>(numbers.mutable_data());
+  elements.service->run("numpy", [&](Engine& engine, Interrupt&) {
+    const auto read = [&](const std::unique_ptr<DeviceMatrix>& from, std::vector<std::byte>& bytes) {
+      if (!from) return;
+      bytes.resize(static_cast<std::size_t>(from->rows() * from->columns() * element_bytes(from->type())));
+      engine.download(from->view(), bytes.data());
+    };
+    read(elements.matrix, codes);
+    read(elements.scales, scales);
+    read(elements.zeros, zeros);
+    const QuantizedMatrix matrix{elements.quantization, elements.matrix->rows(), row, codes, scales, zeros};
+    for (std::int64_t i = first; i <= last; ++i) dequantize_row(matrix, i, 0, row, to + (i - first) * row);
+  });
+  std::vector<py::ssize_t> strides;
+  for (const std::int64_t stride : layout.strides) strides.push_back(stride * element_bytes(Type::f32));
+  const py::array shown(numbers.dtype(), layout.shape, strides, to + layout.offset - first * row, numbers);
+  return py::reinterpret_borrow<py::array>(shown.attr("copy")());
+}
+
+namespace {
+
+py::array_t<std::uint8_t> array_of_bytes(std::span<const std::byte> bytes) {
+  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(bytes.size()), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+}
+
+/// "format, shape, codes, scales, zeros", of which Python makes a Quantized.
+py::tuple parts_of(const QuantizedArrays& arrays) {
+  return py::make_tuple(to_string(arrays.quantization), py::make_tuple(arrays.rows, arrays.columns), array_of_bytes(arrays.codes),
+                        array_of_bytes(arrays.scales), array_of_bytes(arrays.zeros));
+}
+
+using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
+
+py::tuple quantize_array(const Floats& x, const std::string& format) {
+  const Quantization quantization = parse_quantization(format);
+  const Sizes shape(x.shape(), x.shape() + x.ndim());
+  const std::int64_t rows = rows_of("quantize", shape);
+  QuantizedArrays made;
+  {
+    const WithoutGil released;
+    made = quantize(quantization, rows, shape.back(), x.data());
+  }
+  py::tuple parts = parts_of(made);
+  parts[1] = py::tuple(py::cast(shape));
+  return parts;
+}
+
+Floats dequantize_arrays(const std::string& format, const Sizes& shape, const py::array& codes, const py::array& scales,
+                         const py::array& zeros) {
+  const QuantizedMatrix matrix = matrix_of("Quantized", format, shape, codes, scales, zeros);
+  Floats numbers(shape);
+  float* const to = numbers.mutable_data();
+  const WithoutGil released;
+  dequantize(matrix, to);
+  return numbers;
+}
+
+/// A layer of GPTQ or AWQ: arrays without gaps.
+PackedLayer packed_layer(std::int64_t k, std::int64_t n, const py::array& qweight, const py::array& qzeros,
+                         const py::array& scales, const py::array& g_idx) {
+  const std::int64_t groups = scales.ndim() > 0 ? scales.shape(0) : 0;
+  return {.k = k,
+          .n = n,
+          .group = groups > 0 ? k / groups : 0,
+          .qweight = bytes_of(qweight),
+          .qzeros = bytes_of(qzeros),
+          .scales = bytes_of(scales),
+          .g_idx = bytes_of(g_idx),
+          .scales_type = type_of_object(scales.dtype())};
+}
+
+/// A tensor's name, its type in the file, the NumPy name of its elements' type, its format, its shape, and its bytes, which keep
+/// the file mapped.
+py::tuple tensor_parts(const py::object& file, const ModelTensor& tensor) {
+  const py::object dtype = tensor.type ? py::object(py::str(std::string(info(*tensor.type).numpy))) : py::none();
+  const py::object format = tensor.quantization ? py::object(py::str(to_string(tensor.quantization))) : py::none();
+  const py::array bytes(py::dtype::of<std::uint8_t>(), Sizes{tensor.bytes}, Sizes{1}, tensor.data, file);
+  bytes.attr("setflags")(py::arg("write") = false);
+  return py::make_tuple(tensor.name, tensor.type_name, dtype, format, py::tuple(py::cast(tensor.shape)), bytes);
+}
+
+}  // namespace
+
+void define_weights(py::module_& module) {
+  module.def("quantize", &quantize_array);
+  module.def("dequantize", &dequantize_arrays);
+  module.def("from_gptq", [](std::int64_t k, std::int64_t n, const py::array& qweight, const py::array& qzeros,
+                             const py::array& scales, const py::array& g_idx, int bits, bool less_one) {
+    return parts_of(from_gptq(packed_layer(k, n, qweight, qzeros, scales, g_idx), bits,
+                              less_one ? GptqZeros::less_one : GptqZeros::themselves));
+  });
+  module.def("from_awq",
+             [](std::int64_t k, std::int64_t n, const py::array& qweight, const py::array& qzeros, const py::array& scales) {
+               return parts_of(from_awq(packed_layer(k, n, qweight, qzeros, scales, py::array())));
+             });
+  module.def("check_quantized", [](const std::string& format, const Sizes& shape, const py::array& codes, const py::array& scales,
+                                   const py::array& zeros) { matrix_of("Quantized", format, shape, codes, scales, zeros); });
+  py::class_<ModelFile>(module, "ModelFile")
+      .def(py::init([](const py::object& path) { return ModelFile(path_of("load: the path", path)); }))
+      .def("tensors", [](const py::object& self) {
+        py::list result;
+        for (const ModelTensor& tensor : self.cast<const ModelFile&>().tensors()) result.append(tensor_parts(self, tensor));
+        return result;
+      });
+}
+
+}  // namespace glgemm::python

@@ -1,0 +1,261 @@
+"""Quantised matrices: on the host and on the device, from formats, layers and files; and products of two types."""
+
+import json
+import pathlib
+import struct
+
+import numpy as np
+import pytest
+from conftest import TABLE, assert_product, check_errors, integers
+from hypothesis import given
+from hypothesis import strategies as st
+from test_matmul import elements
+
+import glgemm
+
+BLOCKS = pathlib.Path(__file__).resolve().parents[1] / "data" / "quantised"
+BLOCK_FORMATS = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "mxfp4"]
+MADE = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "mxfp4", "per_row", "per_tensor:codes=f8e5m2,scales=f16", "per_row:codes=f8e4m3"]
+MADE += ["nbits:bits=4,group=32", "nbits:bits=4,group=16,zeros=1,scales=f16", "nbits:bits=8,group=64", "nbits:bits=8,group=32,zeros=1"]
+
+
+def random_weight(draw, format, shape):
+    return glgemm.quantize(elements(draw, shape, "float32"), format)
+
+
+@given(st.data())
+def test_products(data):
+    """Of all of a weight and of parts of it, on either side, in batches, beside each type of floats."""
+    format = data.draw(st.sampled_from(MADE))
+    shape = data.draw(st.sampled_from([(1, 64), (7, 96), (16, 70), (5, 1), (2, 6, 64), (3, 1, 4, 32), (0, 32), (4, 0)]))
+    weight = random_weight(data.draw, format, shape)
+    w = glgemm.default_engine().quantized(weight)
+    numbers = weight.numpy()
+    assert w.shape == numbers.shape == weight.shape and w.dtype == np.float32
+    assert numbers.size == 0 or w.nbytes == w.mT.nbytes == weight.nbytes
+    assert w.format == weight.format and np.array_equal(w.numpy(), numbers) and np.array_equal(w.mT.numpy(), weight.mT.numpy())
+    first, begin = data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0, 0, 64]))
+    if "per_" in format or len(shape) == 2:  # a batch's rows lie close together, and those of a part do not
+        w, numbers = w[..., first:, :], numbers[..., first:, :]
+    w, numbers = w[..., begin:], numbers[..., begin:]
+    assert np.array_equal(w.numpy(), numbers)
+    x = elements(data.draw, (3, numbers.shape[-1]), data.draw(st.sampled_from(["float32", "float16"])))
+    assert_product((x @ w.mT).numpy(), x, numbers.swapaxes(-1, -2))
+    assert_product((w @ x.T).numpy(), numbers, x.T)
+    y = elements(data.draw, numbers.shape[-1:], "float32")
+    assert_product((w @ y).numpy()[()], numbers, y)
+
+
+@pytest.mark.parametrize("format", BLOCK_FORMATS)
+def test_what_ggml_decodes(engine, format):
+    """Blocks of random bytes, and what ggml makes of them: to the bit."""
+    blocks, numbers = (BLOCKS / f"{format}.blocks").read_bytes(), np.fromfile(BLOCKS / f"{format}.f32", np.float32)
+    shape = (8, numbers.size // 8)
+    w = engine.quantized(blocks, format, shape)
+    assert np.array_equal(w.numpy().view(np.uint32), numbers.reshape(shape).view(np.uint32))
+    x = integers((3, shape[1]))
+    assert_product((x @ w.T).numpy(), x, numbers.reshape(shape).T)
+
+
+def test_on_the_host(engine):
+    weight, x = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64), seed=1)
+    numbers = weight.numpy()
+    assert isinstance(x @ weight.T, np.ndarray) and isinstance(x @ engine.asarray(weight).T, glgemm.Array)
+    assert isinstance(engine.asarray(x) @ weight.T, glgemm.Array)
+    assert_product(x @ weight.T, x, numbers.T)
+    assert_product(weight @ x.T, numbers, x.T)
+    assert np.array_equal(weight @ x[0], numbers @ x[0]) and np.array_equal(x[0] @ weight.T, numbers @ x[0])
+    out = np.empty((4, 6), np.float32)
+    assert glgemm.matmul(x, weight.T, out=out) is out and np.array_equal(out, x @ weight.T)
+    c, bias = integers((4, 6), seed=2), integers((6,), seed=3)
+    expected = np.maximum(2 * (x @ weight.T) + c + bias, 0)
+    assert glgemm.gemm(2, x, weight, 1, c, bias=bias, activation="relu", op_b="T") is c and np.allclose(c, expected, rtol=1e-6)
+    assert np.asarray(weight).dtype == np.float32 and np.array_equal(weight.T.numpy(), numbers.T)
+    assert "q8_0, shape (64, 6)" in repr(weight.T) and "q8_0, shape (6, 64)" in repr(engine.asarray(weight))
+    assert np.array_equal(engine.asarray(weight, np.float32).numpy(), numbers)
+    copy = engine.asarray(weight).copy()
+    assert copy.format is None and np.array_equal(copy.numpy(), numbers)
+
+
+@pytest.mark.parametrize("bits, zeros, dtype", [(4, False, np.float32), (4, True, np.float16), (8, True, np.float32), (8, False, np.float16)])
+def test_codes_with_scales(engine, bits, zeros, dtype):
+    """ONNX's MatMulNBits, written out."""
+    generator = np.random.default_rng(bits)
+    n, groups, group = 5, 3, 32
+    codes = generator.integers(0, 1 << bits, (n, groups * group), np.uint8)
+    points = generator.integers(0, 1 << bits, (n, groups), np.uint8) if zeros else np.full((n, groups), 1 << bits - 1)
+    scales = (2.0 ** generator.integers(-3, 3, (n, groups))).astype(dtype)
+    pack = lambda x: x if bits == 8 else np.pad(x, ((0, 0), (0, x.shape[1] % 2))).reshape(n, -1, 2) @ np.array([1, 16], np.uint8)
+    numbers = (codes.astype(np.float32) - np.repeat(points, group, 1)) * np.repeat(scales, group, 1)
+    arguments = (pack(codes), scales, pack(points)) if zeros else (pack(codes), scales)
+    w = engine.quantized(*arguments, group=group, bits=bits)
+    assert np.array_equal(w.numpy(), numbers)
+    x = integers((4, groups * group))
+    assert np.array_equal((x @ w.T).numpy(), x @ numbers.T)
+    short = engine.quantized(*arguments, group=group, bits=bits, shape=(n, groups * group - 7))
+    assert np.array_equal((x[:, :-7] @ short.T).numpy(), x[:, :-7] @ numbers[:, :-7].T)
+
+
+def test_scales_for_rows(engine):
+    codes, scales = integers((4, 10), np.int8), np.float32([1, 2, 4, 8])
+    numbers = codes * scales[:, None]
+    assert np.array_equal(engine.quantized(codes, "per_row", scales=scales).numpy(), numbers)
+    unsigned = engine.quantized(codes.view(np.uint8), "per_tensor", scales=np.float16(0.5))
+    assert unsigned.format == "per_tensor:codes=u8,scales=f16" and np.array_equal(unsigned.numpy(), codes.view(np.uint8) * 0.5)
+
+
+def packed_words(codes, axis, bits):
+    """Codes as words of 32 bits, the first in the lowest bits."""
+    codes = np.moveaxis(codes, axis, -1).astype(np.uint32)
+    words = codes.reshape(*codes.shape[:-1], -1, 32 // bits) << np.arange(0, 32, bits, dtype=np.uint32)
+    return np.moveaxis(words.sum(-1, dtype=np.uint32), -1, axis).view(np.int32)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_layers_of_gptq(bits):
+    generator = np.random.default_rng(bits)
+    k, n, group = 64, 16, 32
+    codes, points = generator.integers(0, 1 << bits, (k, n)), generator.integers(1, 1 << bits, (k // group, n))
+    scales = (2.0 ** generator.integers(-3, 3, (k // group, n))).astype(np.float16)
+    numbers = (codes - np.repeat(points, group, 0)) * np.repeat(scales, group, 0).astype(np.float32)
+    arrays = packed_words(codes, 0, bits), packed_words(points - 1, 1, bits), scales
+    assert np.array_equal(glgemm.from_gptq(*arrays, bits=bits).numpy(), numbers.T)
+    order = np.arange(k) // group
+    assert np.array_equal(glgemm.from_gptq(*arrays, order, bits=bits).numpy(), numbers.T)
+    after = packed_words(points, 1, bits)
+    assert np.array_equal(glgemm.from_gptq(arrays[0], after, scales, bits=bits, zeros="themselves").numpy(), numbers.T)
+    check_errors(
+        (lambda: glgemm.from_gptq(*arrays, order[::-1], bits=bits), ValueError, "g_idx"),
+        (lambda: glgemm.from_gptq(*arrays, bits=bits, zeros="v2"), ValueError, "zeros is 'v2'"),
+        (lambda: glgemm.from_gptq(arrays[0], arrays[1][:1], scales, bits=bits), ValueError, "bytes"),
+    )
+
+
+def test_layers_of_awq():
+    generator = np.random.default_rng(0)
+    k, n, group = 64, 16, 32
+    codes, points = generator.integers(0, 16, (k, n)), generator.integers(0, 16, (k // group, n))
+    scales = (2.0 ** generator.integers(-3, 3, (k // group, n))).astype(np.float16)
+    order = np.arange(n).reshape(-1, 8)[:, [0, 2, 4, 6, 1, 3, 5, 7]].reshape(-1)
+    weight = glgemm.from_awq(packed_words(codes[:, order], 1, 4), packed_words(points[:, order], 1, 4), scales)
+    numbers = (codes - np.repeat(points, group, 0)) * np.repeat(scales, group, 0).astype(np.float32)
+    assert np.array_equal(weight.numpy(), numbers.T)
+    x = integers((3, k))
+    assert np.array_equal(x @ weight.T, x @ numbers)
+
+
+def gguf(path, tensors):
+    """A .gguf file of (name, number of its type, shape, bytes)."""
+    text = lambda words: struct.pack("<Q", len(words)) + words.encode()
+    header, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 0), b""
+    for name, number, shape, given in tensors:
+        header += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), number, len(data))
+        data += given + bytes(-len(given) % 32)
+    path.write_bytes(header + bytes(-len(header) % 32) + data)
+
+
+def test_files(tmp_path, engine):
+    x, w = integers((3, 64)), integers((5, 64), seed=1)
+    quantised = glgemm.quantize(w, "q4_0")
+    path = tmp_path / "model.gguf"
+    tensors = [("w", 2, (5, 64), quantised.codes.tobytes()), ("half", 1, (5, 64), w.astype(np.float16).tobytes()), ("odd", 16, (256,), bytes(66))]
+    gguf(path, tensors)
+    model = glgemm.load(path)
+    assert list(model) == ["w", "half", "odd"] and len(model) == 3 and "3 tensors" in repr(model) and "w" in model
+    assert model.types["w"] == "Q4_0" and isinstance(model["w"], glgemm.Quantized)
+    assert np.array_equal(model["w"].numpy(), quantised.numpy()) and not model["w"].codes.flags.writeable
+    assert np.array_equal(x @ model["w"].T, x @ quantised.T)
+    assert np.array_equal((x @ engine.quantized(model["w"]).T).numpy(), x @ quantised.T)
+    half = model["half"]
+    del model
+    assert half.dtype == np.float16 and np.array_equal(glgemm.matmul(x, half.T), x @ w.T)  # which keeps the file
+    check_errors(
+        (lambda: glgemm.load(path)["v"], KeyError, "v"),
+        (lambda: glgemm.load(path)["odd"], TypeError, "'odd' is of .* which glgemm has not"),
+        (lambda: glgemm.load(tmp_path / "none.gguf"), RuntimeError, "none.gguf"),
+        (lambda: glgemm.load(__file__), ValueError, "test_weights.py"),
+        (lambda: glgemm.load(3), TypeError, "PathLike"),
+    )
+
+    path = tmp_path / "model.safetensors"
+    data = w.astype(np.int8).tobytes() + x.tobytes()
+    header = json.dumps(
+        {"w": {"dtype": "I8", "shape": [5, 64], "data_offsets": [0, 320]}, "x": {"dtype": "F32", "shape": [3, 64], "data_offsets": [320, len(data)]}}
+    ).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data)  # misaligned, as such files may be
+    model = glgemm.load(path)
+    assert model["w"].dtype == np.int8 and np.array_equal(model["x"], x)
+    scaled = engine.quantized(model["w"], "per_tensor", scales=np.float32(2))
+    assert np.array_equal((engine.asarray(model["x"]) @ scaled.T).numpy(), 2 * x @ w.T)
+
+
+def test_what_is_refused(engine):
+    weight = glgemm.quantize(integers((4, 64)), "q4_0")
+    w, x = engine.quantized(weight), integers((3, 64))
+    codes, scales = np.zeros((2, 64), np.uint8), np.ones((2, 4), np.float32)
+    groups = engine.quantized(codes, scales, np.zeros((2, 2), np.uint8), group=32)
+    check_errors(
+        (lambda: integers((3, 4)) @ w, ValueError, "its codes do not lie along k"),
+        (lambda: w @ w.T, ValueError, "A is q4_0 and B is q4_0: one of them can be quantised"),
+        (lambda: x[:, 1:] @ w[:, 1:].T, ValueError, "begins at element 1 of a row, within a block of 32"),
+        (lambda: x[:, ::2] @ w[:, ::2].T, ValueError, "all codes of each row"),
+        (lambda: x @ w[::-1].T, ValueError, "all codes of each row"),
+        (lambda: np.ones((1, 64), np.float32) @ groups[:, 32:96].T, ValueError, "whose zero lies within a byte"),
+        (lambda: np.ones((1, 128), np.float32) @ engine.quantized(np.tile(codes, (2, 1)), np.tile(scales, (2, 1)), group=32)[::2].T, ValueError, "leaves out rows"),
+        (lambda: w.__setitem__(0, 1), TypeError, "a quantised array cannot be written"),
+        (lambda: glgemm.matmul(x, engine.asarray(x).T, out=w), TypeError, "C, D and the bias cannot"),
+        (lambda: engine.gemm(1, engine.asarray(x), w.T, residual=engine.quantized(np.ones((3, 4), np.int8), "per_row", scales=np.ones(3, np.float32))), TypeError, "C, D and the bias cannot"),
+        (lambda: engine.asarray(np.ones((3, 64))) @ w.T, TypeError, "A is float64 and B is float32"),
+        (lambda: engine.quantized(weight.codes[1:], "q4_0", (4, 64)), ValueError, r"the codes of \(4, 64\) of q4_0 take 144 bytes, and 143 are given"),
+        (lambda: engine.quantized(weight.codes, "q4_0"), TypeError, "need a shape"),
+        (lambda: engine.quantized(weight.codes, "q3_k", (4, 64)), ValueError, "q3_k"),
+        (lambda: engine.quantized(codes), TypeError, "neither a format nor scales"),
+        (lambda: engine.quantized(codes, scales, group=48), ValueError, "group is 48"),
+        (lambda: engine.quantized(codes, scales, bits=5), ValueError, "bits is 5"),
+        (lambda: engine.quantized(codes, scales.astype(int)), TypeError, "the scales are int64"),
+        (lambda: engine.quantized(codes, scales[:, 1:], group=32), ValueError, "the scales of .* take 32 bytes, and 24"),
+        (lambda: glgemm.quantize([[1.0, np.nan]], "q8_0"), ValueError, "nan"),
+        (lambda: glgemm.quantize(x, "q4_k"), ValueError, "q4_k"),
+        (lambda: w[9], IndexError, "out of bounds"),
+    )
+    w.free()
+    with pytest.raises(ValueError, match="freed"):
+        w.numpy()
+
+
+@given(st.data())
+def test_two_types(data):
+    """What NumPy gives, without a copy on the host where the device multiplies both types as they are."""
+    a_type, b_type = data.draw(st.sampled_from(TABLE)), data.draw(st.sampled_from(TABLE))
+    a, b = elements(data.draw, (4, 5), a_type), elements(data.draw, (5, 3), b_type)
+    common = np.result_type(a, b)
+    if common == np.int64:
+        with pytest.raises(TypeError, match="no products of int64"):
+            glgemm.matmul(a, b)
+        return
+    c = glgemm.matmul(a, b)
+    assert_product(c, a.astype(common), b.astype(common))
+    mixed = glgemm._core.types_of_mixed_c.get((a_type, b_type))
+    said = glgemm.explain(a, b)
+    assert ("A is converted" in said or "B is converted" in said) == (not mixed and a_type != b_type)
+    x, y = glgemm.default_engine().asarray(a), glgemm.default_engine().asarray(b)
+    if not mixed:
+        if a_type != b_type:
+            with pytest.raises(TypeError, match="no common type of sums"):
+                x @ y
+        return
+    assert (x @ y).dtype == mixed[-1] == glgemm.gemm(1, a, b).dtype == glgemm.stream(a, b).result().dtype
+    for wanted in mixed:
+        expected = glgemm.matmul(a, b, dtype=wanted)
+        assert expected.dtype == wanted
+        for made in (glgemm.matmul(x, y, dtype=wanted).numpy(), glgemm.gemm(1, a, b, dtype=wanted)):
+            assert made.dtype == wanted and np.array_equal(made, expected, equal_nan=np.dtype(wanted).kind == "f")
+        streamed = glgemm.stream(a, b, dtype=wanted).result()
+        assert np.allclose(streamed, expected, rtol=1e-3, atol=1e-2, equal_nan=True) if np.dtype(wanted).kind == "f" else np.array_equal(streamed, expected)
+
+
+def test_pairs_of_types():
+    pairs = glgemm._core.types_of_mixed_c
+    assert pairs["float16", "float32"] == ("float16", "float32") and pairs["int8", "uint8"] == ("int32",)
+    assert pairs["bfloat16", "float16"] == ("bfloat16", "float16", "float32") and pairs["float8_e5m2", "float32"] == ("float32",)
+    assert ("float32", "float64") not in pairs and ("int8", "float32") not in pairs
