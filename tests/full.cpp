@@ -137,19 +137,29 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
     way.accelerators = &several.emplace(headless_accelerators(x.accelerators), all);
   }
   std::vector<ProgramKey> programs;
+  const auto add = [&programs](const std::vector<ProgramKey>& more) {
+    programs.insert(programs.end(), more.begin(), more.end());
+  };
   if (x.tiles == 0) {
-    programs = test::programs(
-        x.kernel.empty() ? test::all_kernels(engine.limits()) : test::runnable({parse_kernel(x.kernel)}, engine.limits()),
-        engine.limits());
+    const std::vector<Kernel> kernels =
+        x.kernel.empty() ? test::all_kernels(engine.limits()) : test::runnable({parse_kernel(x.kernel)}, engine.limits());
+    programs = test::programs(kernels, engine.limits());
+    for (const Kernel& kernel : kernels) add(test::programs_of_two_formats({kernel}, engine.limits()));
   } else {
-    // Two kinds of programs of each, so that a few tiles together have all of them.
+    // Two kinds of programs of each, and one of two formats, so that a few tiles together have all of them.
     RandomTiles random(engine.limits(), x.seed);
     for (std::int64_t i = 0; i < x.tiles; ++i) {
-      const std::vector<ProgramKey> all = test::programs({random.next()}, engine.limits());
-      for (std::size_t j = 0; j < 2; ++j) programs.push_back(all[(static_cast<std::size_t>(i) * 17 + j * 15) % all.size()]);
+      const auto turn = static_cast<std::size_t>(i);
+      const Kernel kernel = random.next();
+      const std::vector<ProgramKey> all = test::programs({kernel}, engine.limits());
+      for (std::size_t j = 0; j < 2; ++j) programs.push_back(all[(turn * 17 + j * 15) % all.size()]);
+      add(test::programs_of_two_formats({kernel}, engine.limits(), turn % 97, 97));
     }
   }
-  std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(x.only); });
+  std::erase_if(programs, [&](const ProgramKey& key) {
+    const bool streamed_codes = x.memory_limit > 0 && (key.a.quantization || key.b.quantization);  // HostMatrix has no codes
+    return streamed_codes || !to_string(key).starts_with(x.only);
+  });
   if (programs.empty()) {
     if (share == 0) std::cerr << "full: no program's name begins with \"" << x.only << "\"\n";
     return 2;

@@ -12,4 +12,9 @@ namespace glgemm {
 /// 2^13.
 void set_unit_scale(const Quantization& quantization, std::span<std::byte> block);
 
+/// How many arrays lie beside the codes: scales and zeros.
+constexpr int arrays_apart(const Quantization& quantization) noexcept {
+  return (scales_lie_apart(quantization) ? 1 : 0) + (quantization.zeros ? 1 : 0);
+}
+
 }  // namespace glgemm

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "base/quantization.hpp"
 #include "base/text.hpp"
 #include "kernels/shaders.hpp"
 
@@ -46,6 +47,15 @@ void parse_parameters(std::string_view text, Kernel& kernel) {
           fmt::format("kernel {}: \"{}\" is not a value for {}, which is {}", name(kernel), value, key, list[place].legal_text));
     Family::set(kernel, place, number);
   }
+}
+
+/// Why the device has too few buffers for a kernel that reads codes as they lie.
+std::string lacks_buffers(const Problem& problem, const Kernel& kernel, const Limits& limits) {
+  const int apart = kernels::arrays_read_apart(problem, kernel), buffers = kernels::least_buffers(apart);
+  if (apart == 0 || buffers <= limits.storage_blocks) return {};
+  return fmt::format("{} reads {} as it lies, for which a program may have to have {} storage buffers; the driver allows {}",
+                     to_string(kernel), to_string(problem.a.format.quantization ? problem.a.format : problem.b.format), buffers,
+                     limits.storage_blocks);
 }
 
 }  // namespace
@@ -138,6 +148,7 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
   for (const auto& [letter, value, most] :
        {std::tuple{'m', problem.m, max.m}, std::tuple{'n', problem.n, max.n}, std::tuple{'k', problem.k, max.k}})
     if (value > most) return fmt::format("{} is for {} of at most {}, and {} is {}", who, letter, most, letter, value);
+  if (std::string reason = lacks_buffers(problem, kernel, limits); !reason.empty()) return reason;
   return its.cannot(problem, kernel, limits);
 }
 
@@ -276,6 +287,15 @@ bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer) {
 double bytes_of_element(const ElementFormat& format) {
   const auto codes = static_cast<double>(block_codes(format.quantization));
   return static_cast<double>(storage_bytes(format, block_codes(format.quantization))) / codes;
+}
+
+int arrays_read_apart(const Problem& problem, const Kernel& kernel) {
+  const Quantization& its = problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
+  const Type sums = sum_type(problem);
+  // A transposed product has the other operand's panels, or none.
+  const bool packs = product_family(kernel).panels(kernel) != VectorReads::none && panel_width(kernel, Role::a, sums) > 0 &&
+                     panel_width(kernel, Role::b, sums) > 0;
+  return packs ? 0 : arrays_apart(its);
 }
 
 Type read_type(const Problem& problem) {

@@ -56,6 +56,13 @@ constexpr std::int64_t sum_bytes(Type type, Precision precision) {
 bool unpacks_halves(const ElementFormat& format);
 /// The bytes of an element, on average where they lie in blocks; without scales that lie apart.
 double bytes_of_element(const ElementFormat& format);
+/// How many arrays beside the codes of a quantised operand the kernel's programs read: scales and zeros. None of what is packed.
+int arrays_read_apart(const Problem& problem, const Kernel& kernel);
+/// The storage buffers that a device must allow then. Beside A, B, and C or sums, four have room for scales, and eight for all
+/// but one of what a program may read.
+constexpr int least_buffers(int arrays_apart) {
+  return arrays_apart > 1 ? 8 : 4;
+}
 /// The type that invocations hold of what they read ahead: that of A and B, or of their sums where the two differ.
 Type read_type(const Problem& problem);
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
@@ -45,8 +46,11 @@ std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
 
 /// Whether the device may have no room for all buffers of gemm.glsl.
 bool has_few_buffers(const Problem& problem, const Limits& limits) {
-  const bool apart = scales_lie_apart(quantization(problem));
-  return limits.storage_blocks < (apart ? kernels::storage_buffers : kernels::binding_scales);
+  const Quantization& its = quantization(problem);
+  const auto most = its.zeros               ? kernels::storage_buffers
+                    : scales_lie_apart(its) ? kernels::binding_zeros
+                                            : kernels::binding_scales;
+  return limits.storage_blocks < most;
 }
 
 /// The elements of an operand that so many bytes hold: a multiple of its blocks, which an int can count.
@@ -109,8 +113,11 @@ class PieceCutter {
     const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
     Piece fitting = pair;
     shrink_to_windows(fitting);
-    // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items.
-    const bool has_room = !(has_few_buffers(problem_, limits_) && problem_.residual && problem_.bias != Bias::none);
+    // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items; and what reads codes
+    // has scales and zeros beside A, B, C and the items.
+    const bool few = has_few_buffers(problem_, limits_);
+    const bool has_room = !(few && problem_.residual && problem_.bias != Bias::none) &&
+                          4 + arrays_apart(quantization(problem_)) <= limits_.storage_blocks;
     items_in_buffer_ = has_room && fitting == pair;
     if (items_in_buffer_) return;
     piece_.batch = std::min<std::int64_t>(problem_.batch, 1);
@@ -270,7 +277,7 @@ class PieceCutter {
   }
 
   bool reduces() const {
-    return needs_reduction(problem_, items_in_buffer_, parts_, has_few_buffers(problem_, limits_), precision_);
+    return needs_reduction(problem_, kernel_, items_in_buffer_, parts_, has_few_buffers(problem_, limits_), precision_);
   }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
   /// Moves B's panels and what follows them to where the caller wants them, if all has room then.

@@ -46,13 +46,14 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
   return round_up(std::max<std::int64_t>(k, 1), both ? kernels::product_family(kernel).k_step(kernel) : 1);
 }
 
-bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers,
+bool needs_reduction(const Problem& problem, const Kernel& kernel, bool items_in_buffer, std::int64_t parts, bool few_buffers,
                      Precision precision) noexcept {
-  // What a program has that finishes C itself: A, B, C and these. Four is what every device allows.
+  // What a program has that finishes C itself: A, B, C and these.
+  const int apart = kernels::arrays_read_apart(problem, kernel);
   const bool keeps_sums = problem.c.format.type != sum_type(problem);
-  const int buffers =
-      3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) + (keeps_sums ? 1 : 0);
-  return parts > 1 || precision != Precision::standard || (few_buffers && buffers > 4);
+  const int buffers = 3 + (problem.residual ? 1 : 0) + (problem.bias != Bias::none ? 1 : 0) + (items_in_buffer ? 1 : 0) +
+                      (keeps_sums ? 1 : 0) + apart;
+  return parts > 1 || precision != Precision::standard || (few_buffers && buffers > kernels::least_buffers(apart));
 }
 
 WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, const Piece& piece, std::int64_t parts,

@@ -29,7 +29,7 @@ std::int64_t extent(const Problem& problem, Role role, const Piece& piece);
 std::int64_t padded_k(const Kernel& kernel, std::int64_t k);
 
 /// Whether sums go to the workspace for a reduction: see Plan::reduces().
-bool needs_reduction(const Problem& problem, bool items_in_buffer, std::int64_t parts, bool few_buffers,
+bool needs_reduction(const Problem& problem, const Kernel& kernel, bool items_in_buffer, std::int64_t parts, bool few_buffers,
                      Precision precision) noexcept;
 
 /// The workspace of a piece whose k is summed in that many parts, or whose sums a reduction gets: A's panels, B's panels, sums,

@@ -10,7 +10,7 @@
 namespace glgemm {
 
 bool Plan::reduces() const noexcept {
-  return needs_reduction(problem, items_in_buffer, parts, few_buffers, precision);
+  return needs_reduction(problem, kernel, items_in_buffer, parts, few_buffers, precision);
 }
 
 ProgramKey Plan::program(Stage stage) const {
@@ -43,9 +43,12 @@ ProgramKey Plan::program(Stage stage) const {
   const bool one_layout = kernels::is_for_one_layout(kernel);
   key.a_along_k = one_layout && strides(problem, Role::a).column == 1;
   key.b_along_k = one_layout && strides(problem, Role::b).row == 1;
-  // Panels have the type of the sums already.
-  if (packs(Role::a)) key.a = sum;
-  if (packs(Role::b)) key.b = sum;
+  // Panels have the type of the sums already, of empty matrices too.
+  const auto has_panels = [&](Role role) {
+    return panels(kernel) != VectorReads::none && kernels::panel_width(kernel, role, sum.type) > 0;
+  };
+  if (has_panels(Role::a)) key.a = sum;
+  if (has_panels(Role::b)) key.b = sum;
   if (reduces()) {  // the sums of a part, for `reduce`
     key.c_type = sum.type;
     key.epilogue = key.residual = key.bias = false;

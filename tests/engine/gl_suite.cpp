@@ -7,6 +7,7 @@
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
+#include "support/quantised.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;
@@ -84,6 +85,33 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
   CHECK(plain.pieces > 100);
   CHECK(plain.workspace > 5);
   CHECK(plain.bands > 50);
+}
+
+TEST_CASE("products of two types and of quantised operands: each format on some kernel") {
+  const Limits& limits = test::engine().limits();
+  const std::vector<test::Sample> samples = test::samples();
+  std::uint64_t seed = 3000000;
+  test::Seen seen;
+  std::vector<Quantization> quantised;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::vector<ProgramKey> programs =
+        test::programs_of_two_formats(test::runnable(samples[i].quick, limits), limits, i, samples.size());
+    for (const ProgramKey& program : programs)
+      quantised.push_back(program.a.quantization ? program.a.quantization : program.b.quantization);
+    CAPTURE(to_string(samples[i].quick.front()));
+    CHECK(programs.size() > 8);
+    test::Way way;
+    way.any_precision = true;
+    seen += run(programs, 12, seed, way);
+  }
+  for (const Quantization& each : test::quantizations()) CHECK(std::ranges::find(quantised, each) != quantised.end());
+  if (part().of > 1) return;
+  CHECK(seen.pieces > 100);
+  CHECK(seen.bands > 50);
+  CHECK(seen.packed > 100);
+  CHECK(seen.split > 50);
+  CHECK(seen.workspace > 50);
+  CHECK(seen.reproducible > 100);
 }
 
 TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streamed, and over several accelerators") {

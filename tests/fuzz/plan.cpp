@@ -26,6 +26,25 @@ std::int64_t size_of(fuzz::Bytes& bytes, bool small) {
   }
 }
 
+/// Codes in place of the elements of A or B, which mostly lie as they must.
+void quantise(Operand& operand, Problem& problem, fuzz::Bytes& bytes) {
+  const std::size_t format = bytes.below(quantized_format_table.size());
+  const std::uint8_t how = bytes.byte();
+  constexpr Type scales[] = {Type::f32, Type::f16, Type::bf16};
+  operand.format = {Type::f32, static_cast<QuantizedFormat>(format)};
+  if (format == static_cast<std::size_t>(QuantizedFormat::nbits))
+    operand.format.quantization = Quantization::nbits(how & 1 ? 4 : 8, 16 << (how >> 1) % 4, how & 8, scales[(how >> 4) % 3]);
+  if (how & 128) return;
+  const bool is_a = &operand == &problem.a;
+  (is_a ? problem.b : problem.a).format.type = Type::f32;
+  problem.c.format.type = Type::f32;
+  operand.layout = (operand.op == Op::none) == is_a ? Layout::row_major : Layout::column_major;
+  const std::int64_t codes = block_codes(operand.format.quantization), unit = codes == 1 ? operand.ld : codes;
+  if (unit <= 0) return;
+  operand.ld = operand.ld / codes * codes;
+  operand.batch_stride = operand.batch_stride / unit * unit;
+}
+
 Problem draw_problem(fuzz::Bytes& bytes, bool small) {
   Problem problem;
   for (std::int64_t* const size : {&problem.m, &problem.n, &problem.k}) *size = size_of(bytes, small);
@@ -47,6 +66,7 @@ Problem draw_problem(fuzz::Bytes& bytes, bool small) {
     if (how & 32 && problem.batch == 1 && !problem.items) x->band = small ? bytes.pick({1, 2, 5, 8, 32}) : size_of(bytes, false);
     if (problem.batch != 1) x->batch_stride = how & 64 ? size_of(bytes, false) : 80 * 90;
   }
+  if (bytes.below(3) == 1) quantise(bytes.coin() ? problem.a : problem.b, problem, bytes);
   return problem;
 }
 

@@ -130,7 +130,9 @@ Matrix<Number> numbers(const Case& x, const CaseMatrix& from, std::int64_t z, Op
   const std::int64_t item = from.items[static_cast<std::size_t>(z)];
   for (std::int64_t i = 0; i < result.rows(); ++i)
     for (std::int64_t j = 0; j < result.columns(); ++j) {
-      const Number value = load(memory + (transposed ? from.at(item, j, i) : from.at(item, i, j)), from.view.type);
+      const std::int64_t row = transposed ? j : i, column = transposed ? i : j;
+      const Number value = from.view.quantization ? Number(from.decoded[static_cast<std::size_t>(from.index(item, row, column))])
+                                                  : load(memory + from.at(item, row, column), from.view.type);
       result(i, j) = op == Op::conjugate_transpose ? std::conj(value) : value;
     }
   return result;

@@ -7,6 +7,7 @@
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/quantised.hpp"
 #include "support/random.hpp"
 
 namespace glgemm::test {
@@ -64,6 +65,8 @@ class Draw {
     k = edge(8, m * n > 2000 ? 20 : 70);
     Random precisions(x_.seed ^ 0x70726563);
     if (way_.any_precision) x_.promise = draw_precision(x_.key, limits_, precisions);
+    if (const std::int64_t codes = std::max(block_codes(x_.key.a.quantization), block_codes(x_.key.b.quantization)); codes > 1)
+      k = random_.pick({k, k, codes, codes + 7, 2 * codes - 1, 2 * codes, 3 * codes + 5});
     x_.long_k = x_.promise != Precision::standard && m * n <= 2000 && precisions.below(4) == 0;
     if (x_.long_k) k = canonical_block - 8 + precisions.below(2 * canonical_block);
     aligned_ = random_.below(3) == 0;
@@ -83,14 +86,17 @@ class Draw {
     x_.op_a = draw_op();
     x_.op_b = draw_op();
     one_memory_ = random_.coin();
-    const auto place_factor = [&](CaseMatrix& factor, Type type, Op op, std::int64_t rows, std::int64_t columns) {
+    const auto place_factor = [&](CaseMatrix& factor, const ElementFormat& format, Op op, std::int64_t rows,
+                                  std::int64_t columns) {
       if (op != Op::none) std::swap(rows, columns);
-      place(factor, type, rows, columns);
+      place(factor, format.type, rows, columns);
+      if (format.quantization) quantise(factor, format.quantization, (&factor == &x_.a) == (op == Op::none));
       draw_items(factor, true);
       end(factor);
+      if (format.quantization) draw_codes(factor);
     };
-    place_factor(x_.a, x_.key.a.type, x_.op_a, x_.m, x_.k);
-    place_factor(x_.b, x_.key.b.type, x_.op_b, x_.k, x_.n);
+    place_factor(x_.a, x_.key.a, x_.op_a, x_.m, x_.k);
+    place_factor(x_.b, x_.key.b, x_.op_b, x_.k, x_.n);
     place(x_.c, x_.key.c_type, x_.m, x_.n);
     draw_items(x_.c, false);
     end(x_.c);
@@ -115,6 +121,36 @@ class Draw {
     span_ = round_up(lines * view.ld + random_.below(6), step);
   }
 
+  /// The matrix that was placed last has codes in place of elements.
+  void quantise(CaseMatrix& matrix, const Quantization& its, bool by_rows) {
+    BufferView& view = matrix.view;
+    view.quantization = its;
+    view.layout = by_rows ? Layout::row_major : Layout::column_major;  // so that they lie along k
+    const std::int64_t width = by_rows ? view.columns : view.rows, lines = by_rows ? view.rows : view.columns;
+    const std::int64_t codes = block_codes(its), step = its.format == QuantizedFormat::per_row ? 0 : codes;
+    view.ld = std::max(codes, round_up(width, codes) + codes * random_.pick<std::int64_t>({0, 0, 1, 3}));
+    const std::int64_t unit = scales_lie_apart(its) || block_bytes(its) % 2 != 0 ? 1 : 2;  // halves lie at even bytes
+    view.offset_bytes = std::ssize(x_.memory.back()) + unit * random_.below(40);
+    span_ = lines * view.ld + random_.pick<std::int64_t>({0, step, view.ld});
+  }
+
+  /// The codes of a matrix, whose items have been drawn, and its other arrays in memories of their own.
+  void draw_codes(CaseMatrix& matrix) {
+    BufferView& view = matrix.view;
+    const Quantization& its = view.quantization;
+    const std::int64_t rows = ceil_div(std::max<std::int64_t>(1, x_.batch) * span_, view.ld);
+    matrix.quantised = random_quantised(its, rows, view.ld, x_.exact, random_);
+    matrix.decoded = decoded(matrix.quantised);
+    const auto make_memory = [&](std::int64_t bytes, std::int64_t unit, BufferPlace& place) {
+      place.offset_bytes = unit * random_.below(9);
+      x_.memory.emplace_back(words(place.offset_bytes + bytes + random_.below(9)));
+      return x_.memory.size() - 1;
+    };
+    if (scales_lie_apart(its))
+      matrix.scales_memory = make_memory(std::ssize(matrix.quantised.scales), element_bytes(its.scales), view.scales);
+    if (its.zeros) matrix.zeros_memory = make_memory(std::ssize(matrix.quantised.zeros), 1, view.zeros);
+  }
+
   /// The items of the matrix that was placed last.
   void draw_items(CaseMatrix& matrix, bool may_repeat) {
     matrix.stride = may_repeat && random_.below(4) == 0 ? 0 : span_;
@@ -126,7 +162,8 @@ class Draw {
   /// The memory reaches as far as the matrix that was placed last, and a little further.
   void end(const CaseMatrix& matrix) {
     const std::int64_t elements = std::max<std::int64_t>(1, x_.batch) * span_ + random_.below(9);
-    x_.memory.back().resize(words(matrix.view.offset_bytes + elements * element_bytes(matrix.view.type)));
+    const std::int64_t last_row = matrix.view.quantization ? matrix.view.ld : 0;  // which its arrays may have behind the items
+    x_.memory.back().resize(words(matrix.view.offset_bytes + storage_bytes(matrix.format(), elements + last_row)));
   }
 
   static std::size_t words(std::int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 4)); }
@@ -171,9 +208,18 @@ class Draw {
   void fill() {
     for (Bytes& bytes : x_.memory)
       for (std::byte& each : bytes) each = static_cast<std::byte>(random_.below(256));
+    for (const CaseMatrix* const matrix : {&x_.a, &x_.b})
+      if (matrix->view.quantization) {
+        const auto copy = [&](const Bytes& from, std::size_t memory, std::int64_t at) {
+          std::copy(from.begin(), from.end(), x_.memory[memory].begin() + at);
+        };
+        copy(matrix->quantised.codes, matrix->memory, matrix->view.offset_bytes);
+        copy(matrix->quantised.scales, matrix->scales_memory, matrix->view.scales.offset_bytes);
+        copy(matrix->quantised.zeros, matrix->zeros_memory, matrix->view.zeros.offset_bytes);
+      }
     for (const CaseMatrix* const matrix : {&x_.a, &x_.b, &x_.c, &x_.d, &x_.bias})
       for (const std::int64_t item : matrix->items)
-        for (std::int64_t i = 0; i < matrix->view.rows; ++i)
+        for (std::int64_t i = 0; i < matrix->view.rows && !matrix->view.quantization; ++i)
           for (std::int64_t j = 0; j < matrix->view.columns; ++j)
             store(x_.memory[matrix->memory].data() + matrix->at(item, i, j), matrix->view.type, draw_element(matrix->view.type));
   }
@@ -263,6 +309,11 @@ class Draw {
   void cut_into_bands(CaseMatrix& matrix, Random& random) {
     BufferView& view = matrix.view;
     view.band_lines = random.pick<std::int64_t>({1, 2, 4, 8, 8, 16, 16, 12, 7, 32, 64});
+    const bool is_a = &matrix == &x_.a, by_rows = view.layout == Layout::row_major,
+               along_k = (is_a && by_rows == (x_.op_a != Op::none)) || (&matrix == &x_.b && by_rows == (x_.op_b == Op::none));
+    if (along_k)
+      view.band_lines =
+          round_up(view.band_lines, std::max(block_codes(x_.key.a.quantization), block_codes(x_.key.b.quantization)));
     const std::int64_t lines = view.layout == Layout::row_major ? view.rows : view.columns;
     const Bytes& memory = x_.memory[matrix.memory];
     for (std::int64_t line = 0; line < lines; line += view.band_lines) {

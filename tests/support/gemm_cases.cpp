@@ -1,5 +1,6 @@
 // The programs that cases are run with.
 #include "support/gemm_cases.hpp"
+#include "support/quantised.hpp"
 #include "support/samples.hpp"
 
 #include <fmt/core.h>
@@ -34,6 +35,54 @@ std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limit
         ++turn;
       }
     }
+  }
+  return result;
+}
+
+namespace {
+
+struct Formats {
+  ElementFormat a, b;
+  Type c;
+};
+
+/// Each pair of two types with each type of C.
+void add_pairs(std::vector<Formats>& list) {
+  for (const Type a : all_types)
+    for (const Type b : all_types)
+      if (a != b && can_multiply(a, b))
+        for (const Type c : all_types)
+          if (is_type_of_c(a, b, c)) list.push_back({{a}, {b}, c});
+}
+
+/// Each format as A and as B, once with f32 and once with another type, which C then has where it can.
+void add_quantised(std::vector<Formats>& list) {
+  constexpr Type others[] = {Type::f16, Type::bf16, Type::f8e4m3, Type::f16, Type::f8e5m2};
+  std::size_t turn = 0;
+  for (const Quantization& quantization : quantizations()) {
+    const ElementFormat codes{Type::f32, quantization};
+    const Type other = others[turn++ % std::size(others)], c = is_type_of_c(Type::f32, other, other) ? other : Type::f32;
+    list.push_back({codes, {Type::f32}, Type::f32});
+    list.push_back({{Type::f32}, codes, Type::f32});
+    list.push_back(turn % 2 == 0 ? Formats{codes, {other}, c} : Formats{{other}, codes, c});
+  }
+}
+
+}  // namespace
+
+std::vector<ProgramKey> programs_of_two_formats(const std::vector<Kernel>& kernels, const Limits& limits, std::size_t turn,
+                                                std::size_t share) {
+  std::vector<Formats> list;
+  add_quantised(list);
+  add_pairs(list);
+  std::vector<ProgramKey> result;
+  for (std::size_t i = turn; i < list.size() && !kernels.empty(); i += share) {
+    const auto& [a, b, c] = list[i];
+    const std::size_t number = i / share, flags = (number / kernels.size() + i) % 4;
+    const Kernel& kernel = kernels[number % kernels.size()];
+    const Problem least{.m = 1, .n = 1, .k = 1, .a = {.format = a}, .b = {.format = b}, .c = {.format = {c}}};
+    if ((limits.f64 || !needs_f64(sum_type(a.type, b.type))) && why_not(least, kernel, limits).empty())
+      result.push_back({kernel, a, b, c, flags % 2 != 0, flags / 2 != 0});
   }
   return result;
 }

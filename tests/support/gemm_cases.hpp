@@ -9,6 +9,7 @@
 #include <functional>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/quantize.hpp>
 #include <glgemm/streaming.hpp>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ namespace glgemm::test {
 /// What a case's program is compiled for; cases are grouped by it. Each kernel gets each pair of types `each` times, with and
 /// without an epilogue and items: all 4 programs, or fewer in turn, so that a few kernels together have them all.
 std::vector<ProgramKey> programs(const std::vector<Kernel>& kernels, const Limits& limits, int each = 4);
+/// The same for A and B of two types, and for quantised operands: each pair of types with each type of C, and each format as A
+/// and as B. Those whose number in that list is `turn` modulo `share`, each on one of the kernels in turn.
+std::vector<ProgramKey> programs_of_two_formats(const std::vector<Kernel>& kernels, const Limits& limits, std::size_t turn = 0,
+                                                std::size_t share = 1);
 
 /// A product of `size` x `size` x `size`, or smaller where the kernel's family takes no more.
 Problem problem_within(const Kernel& kernel, std::int64_t size);
@@ -89,8 +94,14 @@ struct CaseMatrix {
   std::int64_t stride = 0;          ///< of the items
   bool offsets = false;             ///< the product is given the items' offsets, and not the stride
   std::vector<Bytes> bands;         ///< where it lies in bands: the contents of their buffers
+  QuantizedArrays quantised;        ///< where it is quantised: all its items, in rows of ld codes
+  std::vector<float> decoded;       ///< what those codes stand for
+  std::size_t scales_memory = 0, zeros_memory = 0;
 
-  /// The byte of the memory at which element (i, j) of an item begins.
+  ElementFormat format() const { return {view.type, view.quantization}; }
+  /// How many elements after the view's first one element (i, j) of an item lies.
+  std::int64_t index(std::int64_t item, std::int64_t i, std::int64_t j) const;
+  /// The byte of the memory at which element (i, j) of an item begins. Codes have none.
   std::size_t at(std::int64_t item, std::int64_t i, std::int64_t j) const;
   /// The bytes of the memory that a band holds.
   std::pair<std::ptrdiff_t, std::ptrdiff_t> range(std::size_t band) const;

@@ -136,9 +136,10 @@ class Walk {
 
   void check_windows(const Step& step, const Cursor& at) const {
     for (const Window& x : {step.a, step.b, step.c, step.d, step.bias})
-      require(
-          x.size_bytes + limits_.storage_offset_alignment - element_bytes(problem_.a.format.type) <= limits_.storage_block_bytes,
-          "a window too large for a binding");
+      require(x.size_bytes + limits_.storage_offset_alignment -
+                      (problem_.a.format.quantization ? 1 : element_bytes(problem_.a.format.type)) <=
+                  limits_.storage_block_bytes,
+              "a window too large for a binding");
     const Piece whole{problem_.m, problem_.n, problem_.k,
                       problem_.items ? std::min<std::int64_t>(problem_.batch, 2) : problem_.batch};
     for (const Role role : all_roles) {
@@ -147,8 +148,10 @@ class Walk {
       const Strides stride = strides(problem_, role);
       const std::int64_t row = role == Role::b ? at.k0 : at.m0, column = role == Role::a ? at.k0 : at.n0;
       const std::int64_t first = row * stride.row + column * stride.column + (problem_.items ? 0 : at.batch0 * stride.item);
-      require(x.offset_bytes == first * element_bytes(type(problem_, role)), "a window that does not begin with its piece");
-      require(x.offset_bytes + x.size_bytes <= extent(problem_, role, whole) * element_bytes(type(problem_, role)),
+      const ElementFormat& its = format_of(problem_, role);
+      require(first % block_codes(its.quantization) == 0, "a window that begins within a block");
+      require(x.offset_bytes == storage_bytes(its, first), "a window that does not begin with its piece");
+      require(x.offset_bytes + x.size_bytes <= storage_bytes(its, extent(problem_, role, whole)),
               "a window that ends behind its operand");
     }
     if (problem_.bias != Bias::none && step.bias.size_bytes > 0) {
@@ -289,7 +292,7 @@ bool keeps_to_bands(const Problem& problem, const Step& step) {
     const std::int64_t line = std::max(strides(problem, role).row, strides(problem, role).column);
     const std::int64_t bytes = element_bytes(type(problem, role));
     if (line > std::numeric_limits<std::int64_t>::max() / bytes / x.band) return true;  // the first band has no end
-    const std::int64_t band_bytes = x.band * line * bytes;
+    const std::int64_t band_bytes = storage_bytes(x.format, x.band * line);
     return part.offset_bytes / band_bytes == (part.offset_bytes + part.size_bytes - 1) / band_bytes;
   });
 }

@@ -12,15 +12,18 @@
 
 namespace glgemm::test {
 
+std::int64_t CaseMatrix::index(std::int64_t item, std::int64_t i, std::int64_t j) const {
+  return item + (view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i);
+}
+
 std::size_t CaseMatrix::at(std::int64_t item, std::int64_t i, std::int64_t j) const {
-  const std::int64_t index = view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i;
-  return static_cast<std::size_t>(view.offset_bytes + (item + index) * element_bytes(view.type));
+  return static_cast<std::size_t>(view.offset_bytes + index(item, i, j) * element_bytes(view.type));
 }
 
 std::pair<std::ptrdiff_t, std::ptrdiff_t> CaseMatrix::range(std::size_t band) const {
   const std::int64_t lines = view.layout == Layout::row_major ? view.rows : view.columns;
   const std::int64_t first = static_cast<std::int64_t>(band) * view.band_lines;
-  const std::int64_t line_bytes = view.ld * element_bytes(view.type);
+  const std::int64_t line_bytes = storage_bytes(format(), view.ld);
   return {view.offset_bytes + first * line_bytes, view.offset_bytes + std::min(lines, first + view.band_lines) * line_bytes};
 }
 
@@ -99,6 +102,8 @@ class DeviceCase {
   BufferView view(const CaseMatrix& matrix, Bands& bands) const {
     BufferView result = matrix.view;
     result.buffer = buffers_[matrix.memory].name();
+    result.scales.buffer = buffers_[matrix.scales_memory].name();
+    result.zeros.buffer = buffers_[matrix.zeros_memory].name();
     for (const Bytes& band : matrix.bands) bands.names.push_back(bands.buffers.emplace_back(band).name());
     result.bands = bands.names;
     return result;

@@ -1,0 +1,73 @@
+#include "support/quantised.hpp"
+
+namespace glgemm::test {
+
+const std::vector<Quantization>& quantizations() {
+  static const std::vector<Quantization> list = [] {
+    std::vector<Quantization> result{Quantization::nbits(4, 16),
+                                     Quantization::nbits(4, 32, true, Type::f16),
+                                     Quantization::nbits(8, 16, true, Type::bf16),
+                                     Quantization::nbits(8, 64, false, Type::f16),
+                                     Quantization::per_row(),
+                                     Quantization::per_row(Type::f8e4m3, Type::f16),
+                                     Quantization::per_row(Type::u8, Type::bf16),
+                                     Quantization::per_tensor(Type::i8, Type::f16),
+                                     Quantization::per_tensor(Type::f8e5m2)};
+    for (const QuantizedFormatInfo& row : quantized_format_table)
+      if (row.codes > 1) result.push_back(parse_quantization(row.name));
+    return result;
+  }();
+  return list;
+}
+
+namespace {
+
+/// A scale of either sign whose size does not vary by more than 2.
+Number draw_scale(Random& random) {
+  const long double size = (3 + random.uniform()) / 32;
+  return random.coin() ? size : -size;
+}
+
+/// In place of the scales of a block, which set_unit_scale() finds.
+void draw_scales(const Quantization& its, std::byte* block, Random& random) {
+  Bytes ones(static_cast<std::size_t>(block_bytes(its)));
+  set_unit_scale(its, ones);
+  if (ones[0] == std::byte{127}) block[0] = static_cast<std::byte>(120 + random.below(5));  // a power of two
+  for (std::size_t i = 0; i + 1 < ones.size(); i += 2)
+    if (ones[i + 1] == std::byte{0x3c}) store(block + i, Type::f16, draw_scale(random));
+}
+
+}  // namespace
+
+QuantizedArrays random_quantised(const Quantization& its, std::int64_t rows, std::int64_t columns, bool exact, Random& random) {
+  const QuantizedBytes bytes = quantized_bytes(its, rows, columns);
+  QuantizedArrays result{its, rows, columns};
+  result.codes.resize(static_cast<std::size_t>(bytes.codes));
+  result.scales.resize(static_cast<std::size_t>(bytes.scales));
+  result.zeros.resize(static_cast<std::size_t>(bytes.zeros));
+  for (Bytes* const array : {&result.codes, &result.zeros})
+    for (std::byte& each : *array) each = static_cast<std::byte>(random.below(256));
+  const bool apart = scales_lie_apart(its);
+  if (apart && its.format != QuantizedFormat::nbits && !is_integer(its.codes))  // random bytes may be NaN
+    for (std::byte& code : result.codes)
+      store(&code, its.codes, exact ? Number(static_cast<long double>(random.below(13) - 6)) : Number(random.uniform()));
+  for (std::int64_t i = 0; i < bytes.codes && !apart; i += block_bytes(its)) {
+    std::byte* const block = result.codes.data() + i;
+    if (exact)
+      set_unit_scale(its, std::span(block, static_cast<std::size_t>(block_bytes(its))));
+    else
+      draw_scales(its, block, random);
+  }
+  for (std::int64_t i = 0; i < bytes.scales; i += element_bytes(its.scales))
+    store(result.scales.data() + i, its.scales,
+          exact ? Number(static_cast<long double>(1 + random.below(2))) : draw_scale(random));
+  return result;
+}
+
+std::vector<float> decoded(const QuantizedMatrix& matrix) {
+  std::vector<float> result(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  dequantize(matrix, result.data());
+  return result;
+}
+
+}  // namespace glgemm::test
