@@ -142,9 +142,10 @@ shared VECTOR Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
 //   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
 //   loads_of_a(...)     those of A's block for the first step, from p = begin on; loads_of_b(...): the same of B
 //   STEP_A, STEP_B      how far `from` is from p to p + 1
-//   NEXT_A, NEXT_B      what a load gets; next_a[t] and next_b[t] hold load t until all have read the step before
+//   NEXT_A, NEXT_B      what a load gets, ZERO_NEXT_A and ZERO_NEXT_B: zeros in its place; next_a[t] and next_b[t] hold load t until all have
+//                       read the step before
 //   LOAD_A(t), LOAD_B(t)      loads it
-//   KEEP_A(t), KEEP_B(t)      stores it in half `phase` of shared memory
+//   KEEP_A(t), KEEP_B(t)      stores it in half `phase` of shared memory, once `from` has moved on by `taken` steps of k
 //   BEYOND_A(t), BEYOND_B(t)  makes zeros of it beyond the first step's end
 //   ELEMENT(vector, e, vectors) the row (column) of the block that element e of a vector in shared memory holds
 #include "blocked_panels.glsl"
@@ -236,7 +237,7 @@ void main() {
   Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
   NEXT_A next_a[max(LOADS_A, 1)];
   NEXT_B next_b[max(LOADS_B, 1)];
-  int phase = 0;
+  int phase = 0, taken = first;
   if (begin < end) {
     LOAD_STEP
     FOR_LOADS_A(BEYOND_A)
@@ -245,6 +246,7 @@ void main() {
     loads_b.from += first * STEP_B;
     KEEP_STEP
   }
+  taken = BK;
   // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
   int turns = max(BK / STEP_K, -size.z);
   for (int p = begin; p < end; p += BK) {

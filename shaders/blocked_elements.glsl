@@ -5,6 +5,8 @@
 #define SPAN 1
 #define NEXT_A VECTOR
 #define NEXT_B VECTOR
+#define ZERO_NEXT_A VECTOR(0)
+#define ZERO_NEXT_B VECTOR(0)
 #define ELEMENT(vector, e, vectors) ((vector) + (e) * vectors)
 
 #define GET_A(e) load_a(int(min(uint(at + e * vectors_a * a_at.y), loads_a.last)))

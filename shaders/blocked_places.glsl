@@ -36,6 +36,6 @@ Loads loads_of_b(int z, int column, int lane, int begin, int end) {
 #define FROM_A(t) (loads_a.from + R_A(t) * a_at.y + P_A(t) * a_at.z)
 #define FROM_B(t) (loads_b.from + R_B(t) * b_at.z + P_B(t) * b_at.y)
 // Beyond an edge of C any element will do: such sums are not stored. Products beyond the end of k are made zeros.
-#define BEYOND_A(t) if (loads_a.p + P_A(t) >= first) next_a[t] = NEXT_A(0);
-#define BEYOND_B(t) if (loads_b.p + P_B(t) >= first) next_b[t] = NEXT_B(0);
+#define BEYOND_A(t) if (loads_a.p + P_A(t) >= first) next_a[t] = ZERO_NEXT_A;
+#define BEYOND_B(t) if (loads_b.p + P_B(t) >= first) next_b[t] = ZERO_NEXT_B;
 #endif

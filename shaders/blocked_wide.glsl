@@ -6,8 +6,28 @@
 #define NEXT_B WIDE_B
 #define ELEMENT(vector, e, vectors) ((vector) * PER_VECTOR + (e))
 
-#define LOAD_A(t) next_a[t] = VECTOR_A(int(min(uint(FROM_A(t)), loads_a.last) / uint(PER_VECTOR)));
-#define LOAD_B(t) next_b[t] = VECTOR_B(int(min(uint(FROM_B(t)), loads_b.last) / uint(PER_VECTOR)));
+// The vector that a load reads. Codes are decoded later, by where they lie: rows (columns) beyond the edge, of which other codes were
+// read, become numbers that nobody needs.
+#define PLACE_A(t) int(min(uint(FROM_A(t)), loads_a.last) / uint(PER_VECTOR))
+#define PLACE_B(t) int(min(uint(FROM_B(t)), loads_b.last) / uint(PER_VECTOR))
+#if QUANTIZED == 1
+#define LOAD_A(t) next_a[t] = read_codes(PLACE_A(t) * PER_VECTOR);
+#define ZERO_NEXT_A CodesRead(uvec2(0), 0u)
+#define VALUE_A(t) vector_of_codes(next_a[t], FROM_A(t) - taken * STEP_A)
+#else
+#define LOAD_A(t) next_a[t] = VECTOR_A(PLACE_A(t));
+#define ZERO_NEXT_A WIDE_A(0)
+#define VALUE_A(t) vector_of_read(TYPE_A, next_a[t])
+#endif
+#if QUANTIZED == 2
+#define LOAD_B(t) next_b[t] = read_codes(PLACE_B(t) * PER_VECTOR);
+#define ZERO_NEXT_B CodesRead(uvec2(0), 0u)
+#define VALUE_B(t) vector_of_codes(next_b[t], FROM_B(t) - taken * STEP_B)
+#else
+#define LOAD_B(t) next_b[t] = VECTOR_B(PLACE_B(t));
+#define ZERO_NEXT_B WIDE_B(0)
+#define VALUE_B(t) vector_of_read(TYPE_B, next_b[t])
+#endif
 
 // Along k each element of a load goes to a vector of its own.
 #define KEEP_ONE(s, e, value, to, pitch) s[int(uint(to) / uint(PER_VECTOR)) + e * pitch][uint(to) % uint(PER_VECTOR)] = value[e];
@@ -24,6 +44,6 @@
     VECTOR vector = value;                                                                     \
     if ((along_k) != 0) { KEEP_EACH(s, vector, at, pitch) } else s[uint(at) / uint(PER_VECTOR)] = vector; \
   }
-#define KEEP_A(t) KEEP(As, vector_of_read(TYPE_A, next_a[t]), TO_A(t), pitch_a, A_ALONG_K)
-#define KEEP_B(t) KEEP(Bs, vector_of_read(TYPE_B, next_b[t]), TO_B(t), pitch_b, B_ALONG_K)
+#define KEEP_A(t) KEEP(As, VALUE_A(t), TO_A(t), pitch_a, A_ALONG_K)
+#define KEEP_B(t) KEEP(Bs, VALUE_B(t), TO_B(t), pitch_b, B_ALONG_K)
 #endif

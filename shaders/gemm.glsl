@@ -226,29 +226,33 @@ precision highp int;
 
 // With WIDE, one read of A takes 16 bytes. A kernel that reads B by vectors too (READS_B_WIDE) reads the elements of one vector instead:
 // 4 elements of 16 bits have 8 bytes, and 4 elements of 8 bits have 4. The kernel decodes them when it needs them.
-#if defined READS_B_WIDE && WORD_SHIFT_A == 1
+#if QUANTIZED == 1
+#define WIDE_A CodesRead
+#elif defined READS_B_WIDE && WORD_SHIFT_A == 1
 #define WIDE_A uvec2
 #elif defined READS_B_WIDE && WORD_SHIFT_A == 2
 #define WIDE_A uint
 #else
 #define WIDE_A uvec4
 #endif
-#if WORD_SHIFT_B == 1
+#if QUANTIZED == 2
+#define WIDE_B CodesRead
+#elif WORD_SHIFT_B == 1
 #define WIDE_B uvec2
 #elif WORD_SHIFT_B == 2
 #define WIDE_B uint
 #else
 #define WIDE_B uvec4
 #endif
-#if WIDE > 0 && QUANTIZED > 0
-#error "gemm: with WIDE nothing is quantised"
+#if WIDE > 0 && (QUANTIZED == 1 && !defined READS_B_WIDE || QUANTIZED > 0 && defined READS_B_WIDE && WIDE == 2)
+#error "gemm: with WIDE codes are read from storage buffers, by a kernel that reads 4 of them at a time"
 #endif
 #if WIDE == 2 && defined READS_B_WIDE && (WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0)
 #error "gemm: with WIDE 2 A and B are images of 16 bytes, and no kernel reads elements of 8 or 16 bits of both so"
 #endif
 
 #if READS_A
-#if WIDE == 1
+#if WIDE == 1 && QUANTIZED != 1
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WIDE_A A[]; };
 #define VECTOR_A(at) A[at]
 #define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
@@ -257,14 +261,14 @@ layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 // Only drivers that compute on the CPU read A as an image. llvmpipe takes 1.5 times as long with an unsigned quotient here.
 #define VECTOR_A(at) imageLoad(A, at)
 #define BITS_A(index) imageLoad(A, (index) / PER_16_BYTES)
-#elif WIDE != 0
+#elif WIDE < 0 || WIDE > 2
 #error "gemm: WIDE must be 0, 1 or 2"
 #else
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #endif
 #endif
 #if READS_B
-#if WIDE == 1 && defined READS_B_WIDE
+#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #define VECTOR_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE

@@ -83,6 +83,42 @@ layout(std430, binding = BINDING_ZEROS) readonly buffer BufferZeros { uint Zeros
 #endif
 #endif
 
+#if WIDE && defined READS_B_WIDE
+// Four successive codes along k, from a multiple of four on, as they are read.
+struct CodesRead {
+  uvec2 words;  // the same word twice, or the two between whose halves the codes lie
+  uint scale;   // the word of which the scale is a half
+};
+#if FORMAT == Q8_0
+#define BLOCK_BYTES 34
+#elif FORMAT == Q4_0
+#define BLOCK_BYTES 18
+#else
+#error "quantization: with WIDE FORMAT must be Q8_0 or Q4_0"
+#endif
+
+CodesRead read_codes(int index) {
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, at = block + 2 + (index & (FORMAT == Q4_0 ? 15 : 31));
+  return CodesRead(uvec2(WORD_OF_CODES(at >> 2), WORD_OF_CODES((at + 3) >> 2)), WORD_OF_CODES(block >> 2));
+}
+
+// The numbers that they stand for. Blocks have an odd number of halves: every other one begins in the middle of a word.
+vec4 vector_of_codes(CodesRead codes, int index) {
+  int half_word = (codes_at.x >> 1) + (index >> 5);
+  uint bits = (half_word & 1) != 0 ? codes.words.x : codes.words.x >> 16 | codes.words.y << 16;
+  float scale = from_16_bits(codes.scale, half_word, false);
+#if FORMAT == Q4_0
+  bits = bits >> ((index & 16) >> 2) & 0x0f0f0f0fu;
+  vec4 q = vec4(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8), bitfieldExtract(bits, 16, 8), bitfieldExtract(bits, 24, 8));
+  RETURN(vec4, q * scale - 8.0 * scale);  // exact, as each of its parts is
+#else
+  int all = int(bits);
+  vec4 q = vec4(bitfieldExtract(all, 0, 8), bitfieldExtract(all, 8, 8), bitfieldExtract(all, 16, 8), bitfieldExtract(all, 24, 8));
+  RETURN(vec4, q * scale);
+#endif
+}
+#endif
+
 // The number that code `index` of the operand stands for.
 float dequantize(int index) {
 #if FORMAT == Q8_0

@@ -70,6 +70,11 @@ Fit fit_of(DeviceClass device) {
   return {56, 16, 2, 16};
 }
 
+/// Whether 4 codes are read at a time: WIDE in quantization.glsl.
+bool reads_codes_by_vector(const Quantization& quantization) {
+  return quantization.format == QuantizedFormat::q8_0 || quantization.format == QuantizedFormat::q4_0;
+}
+
 /// Whether an element of A or B is decoded.
 bool decodes(const Problem& problem) {
   const ElementFormat sum{sum_type(problem)};
@@ -158,10 +163,15 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t m, std::int64_t n,
                      std::int64_t k) const override {
-    const bool a_along_k = strides(problem, Role::a).column == 1, b_along_k = strides(problem, Role::b).column != 1;
-    return read(kernel).panels == 0 && !is_complex(sum_type(problem)) &&
-           lies_well(problem, Role::a, a_along_k ? k : m, a_along_k ? problem.k : problem.m) &&
-           lies_well(problem, Role::b, b_along_k ? k : n, b_along_k ? problem.k : problem.n);
+    if (read(kernel).panels != 0 || is_complex(sum_type(problem))) return false;
+    for (const Role role : {Role::a, Role::b}) {
+      const bool is_a = role == Role::a, along_k = is_a == (strides(problem, role).column == 1);
+      const std::int64_t length = along_k ? k : is_a ? m : n, all = along_k ? problem.k : is_a ? problem.m : problem.n;
+      const Quantization& its = format_of(problem, role).quantization;
+      if (its ? !reads_codes_by_vector(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all))
+        return false;
+    }
+    return true;
   }
   bool reads_vectors_as_image(const Kernel& kernel, const Problem& problem, const Limits& limits,
                               std::int64_t a_bytes) const override {

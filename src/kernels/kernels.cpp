@@ -339,7 +339,7 @@ std::int64_t pack_lanes(std::int64_t vectors) {
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
   const Operand& operand = role == Role::a ? problem.a : problem.b;
   const Strides stride = strides(problem, role);
-  if (problem.a.format.quantization || problem.b.format.quantization) return false;  // nor is the other read so
+  if (operand.format.quantization) return false;
   const std::int64_t group = 16 / element_bytes(operand.format.type);
   return !problem.items && operand.aligned && (stride.column == 1 ? stride.row : stride.column) % group == 0 &&
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
