@@ -73,8 +73,8 @@ class Sample {
     const auto words = [](std::int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 16)); };
     bytes_.resize(words(sizes.codes));
     for (std::byte& each : bytes_) each = static_cast<std::byte>(next(seed));
-    const bool apart = scales_lie_apart(its), has_types = apart && its.format != QuantizedFormat::nbits;
-    for (std::int64_t i = 0; i < sizes.codes && has_types; ++i)
+    const bool apart = scales_lie_apart(its), are_floats = apart && !is_integer(its.codes);
+    for (std::int64_t i = 0; i < sizes.codes && are_floats; ++i)
       store_element(bytes_.data() + i, its.codes, static_cast<double>(next(seed) & 7u));
     for (std::int64_t i = 0; i < sizes.codes && !apart; i += block_bytes(its))
       set_unit_scale(its, std::span(bytes_).subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(block_bytes(its))));
@@ -181,6 +181,9 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   m_ = std::min(block.rows + (b_by_vector ? 16 : 1), max.m);
   n_ = std::min(block.columns + (b_by_vector ? 16 : 1), max.n);
   k_ = std::min(family.k_step(key_.kernel) + (a_by_vector ? 16 : 1), max.k);
+  // Each code of a block, and one of the next. There are groups of thousands, which would take long.
+  if (const std::int64_t codes = block_codes(quantization(like.problem)); codes > 1)
+    k_ = std::min(std::max(k_, std::min<std::int64_t>(codes, 256) + 1), max.k);
   items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   const bool one_layout = kernels::is_for_one_layout(key_.kernel);

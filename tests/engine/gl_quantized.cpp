@@ -1,8 +1,12 @@
 // Products of which one operand is quantised: what the random products of gl_suite.cpp do not say.
-#include <cstring>
+#include <fmt/core.h>
+
+#include <functional>
+#include <span>
 
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
+#include "support/quantised.hpp"
 #include "support/test_data.hpp"
 
 using namespace glgemm;
@@ -46,5 +50,170 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, read
         // A sum of one product and zeros is exact, but for the sign of a zero.
         CHECK_RESULT(std::equal(got.elements().begin(), got.elements().end(), numbers.begin()));
       }
+  }
+}
+
+TEST_CASE("quantised operands: the self-check strikes off a program that decodes one code of a block wrongly") {
+  const Limits& limits = test::engine().limits();
+  const std::string begin = "float dequantize(int index) {";
+  int checked = 0;
+  for (const Quantization& quantization : test::quantizations())
+    for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"}) {
+      CAPTURE(to_string(quantization));
+      CAPTURE(kernel);
+      const Problem problem{.m = 9, .n = 6, .k = 600, .a = {.format = {Type::f32, quantization}}};
+      const PlanOptions options = test::with_kernel(kernel, 1);
+      if (!why_not(problem, *options.kernel, limits).empty()) continue;
+      EngineOptions broken = test::engine_options();
+      broken.program_cache = "";
+      broken.rewrite_source = [&](const ProgramKey& key, std::string source) {
+        const std::size_t at = source.find(begin);
+        if (!key.a.quantization || at == std::string::npos) return source;
+        const std::int64_t last = std::max<std::int64_t>(2, block_codes(quantization)) - 1;
+        return source.replace(at, begin.size(), fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", begin, last));
+      };
+      Engine engine = test::own_engine(broken);
+      if (!test::computes()) continue;
+      CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
+      CHECK(engine.struck_off().size() == 1);
+      ++checked;
+    }
+  if (test::computes()) CHECK(checked > 30);
+}
+
+namespace {
+
+/// A q8_0 of 4 x 64, an X of 64 x 3 and their product, in buffers that they fill.
+class QuantisedProduct {
+ protected:
+  Engine engine = test::own_engine(test::unchecked_options());
+  const test::Buffer codes{buffer_of(std::vector<std::byte>(272))}, x{buffer_of(std::vector<std::byte>(768))},
+      c{buffer_of(std::vector<std::byte>(48))}, large{buffer_of(std::vector<std::byte>(4096))},
+      scales{buffer_of(std::vector<std::byte>(32))}, zeros{buffer_of(std::vector<std::byte>(4))};
+  const Gemm good{.a = {.buffer = codes.name(), .rows = 4, .columns = 64, .quantization = QuantizedFormat::q8_0},
+                  .b = {.buffer = x.name(), .rows = 64, .columns = 3},
+                  .c = {.buffer = c.name(), .rows = 4, .columns = 3}};
+
+  /// The same with 2 groups of 4 bits in each row of A: 32 bytes of scales, and 4 of zeros.
+  void by_group(Gemm& g) const {
+    g.a.quantization = Quantization::nbits(4, 32, true);
+    g.a.scales.buffer = scales.name();
+    g.a.zeros.buffer = zeros.name();
+  }
+
+  struct Wrong {
+    std::function<void(Gemm&)> change;
+    const char* message;
+  };
+  void check(std::span<const Wrong> wrong) {
+    for (const Wrong& one : wrong) {
+      Gemm gemm = good;
+      one.change(gemm);
+      const std::string message = message_of<std::invalid_argument>([&] { engine.gemm(gemm); });
+      CHECK_MESSAGE(contains(message, one.message), message, " and not ", one.message);
+    }
+    CHECK_NOTHROW(engine.gemm(good));
+    Gemm gemm = good;
+    by_group(gemm);
+    if (engine.limits().storage_blocks >= 8) CHECK_NOTHROW(engine.gemm(gemm));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong formats, places and batches") {
+  const auto transpose_a = [](Gemm& g) {
+    std::swap(g.a.rows, g.a.columns);
+    g.op_a = Op::transpose;
+  };
+  const std::int64_t within[] = {0, 16}, within_first[] = {16, 32};
+  const Wrong wrong[] = {
+      {[&](Gemm& g) {
+         g.b = g.a;
+         g.op_b = Op::transpose, g.b.quantization = QuantizedFormat::q4_0, g.c.columns = 4;
+       },
+       "gemm: A is q8_0 and B is q4_0: one of them can be quantised"},
+      {[](Gemm& g) { g.c.quantization = QuantizedFormat::q8_0; }, "gemm: C and D cannot be quantised"},
+      {transpose_a, "gemm: A is q8_0, and its codes do not lie along k: op(A) has contiguous columns"},
+      {[](Gemm& g) {
+         std::swap(g.b, g.a);
+         g.op_a = g.op_b = Op::transpose;
+         g.b.layout = Layout::column_major;
+         std::swap(g.c.rows, g.c.columns);
+       },
+       "gemm: B is q8_0, and its codes do not lie along k: op(B) has contiguous rows"},
+      {[](Gemm& g) { g.a.ld = 80; }, "gemm: A is q8_0, in blocks of 32 codes, and ld is 80, no multiple of that"},
+      {[](Gemm& g) { g.a.type = Type::i8; }, "gemm: A is q8_0, whose codes stand for f32, and its type is i8"},
+      {[](Gemm& g) { g.b.type = g.c.type = Type::f64; },
+       "gemm: A is q8_0 and B is f64: their products have no common type of sums"},
+      {[](Gemm& g) { g.a.quantization = Quantization::nbits(5, 32); },
+       "quantization: nbits has codes of 4 or 8 bits, and bits is 5"},
+      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 16, .stride_c = 12}; },
+       "gemm: A is q8_0, in blocks of 32 codes, and the distance of its items is 16, no multiple of that"},
+      {[&](Gemm& g) { g.batch = {.count = 2, .stride_c = 12, .offsets_a = within}; },
+       "the distance of its items is 16, no multiple of that"},
+      {[&](Gemm& g) { g.a.rows = g.c.rows = 1, g.batch = {.count = 2, .stride_c = 3, .offsets_a = within_first}; },
+       "gemm: an item's offset of A is 16, and A is q8_0: it is a multiple of 32"},
+      {[](Gemm& g) { g.a.quantization = Quantization::per_row(), g.batch = {.count = 2, .stride_a = 32, .stride_c = 12}; },
+       "gemm: A is per_row, and the distance of its items is 32, no multiple of its ld of 64"}};
+  check(wrong);
+}
+
+TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong buffers") {
+  const test::Buffer odd(std::vector<std::byte>(274));
+  const Wrong wrong[] = {
+      {[](Gemm& g) { g.a.offset_bytes = 1; }, "gemm: A starts at byte 1, and blocks of q8_0 start at a multiple of 2"},
+      {[](Gemm& g) { g.a.offset_bytes = 2; },
+       "gemm: A of 4x64 with ld 64 needs 272 bytes from byte 2 on and leaves its buffer of 272"},
+      {[&](Gemm& g) { g.a.buffer = odd.name(); },
+       "gemm: A of 4x64 with ld 64 has elements of q8_0 in a buffer of 274 bytes, which is no multiple of 4"},
+      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 32}, g.c.rows = g.a.rows = 4, g.batch.stride_c = 12; },
+       "needs 306 bytes from byte 0 on and leaves its buffer of 272"},
+      {[&](Gemm& g) { by_group(g), g.a.scales.buffer = 0; },
+       "the scales of A of 1x8 with ld 8: 0 is not the name of a buffer object"},
+      {[&](Gemm& g) { by_group(g), g.a.scales.offset_bytes = 4; },
+       "the scales of A of 1x8 with ld 8 needs 32 bytes from byte 4 on and leaves its buffer of 32"},
+      {[&](Gemm& g) { by_group(g), g.a.scales.offset_bytes = 2; }, "the scales of A starts at byte 2, which is no multiple"},
+      {[&](Gemm& g) { by_group(g), g.a.zeros.offset_bytes = 1; },
+       "the zeros of A of 1x4 with ld 4 needs 4 bytes from byte 1 on and leaves its buffer of 4"},
+      {[&](Gemm& g) {
+         by_group(g), g.a.quantization = Quantization::per_row(), g.c.buffer = scales.name(), g.c.rows = g.a.rows = 2;
+       },
+       "gemm: C overlaps the scales of A in buffer"},
+      {[&](Gemm& g) {
+         by_group(g), g.c.rows = g.a.rows = 1, g.c.buffer = large.name(), g.a.zeros = {large.name(), 11};
+       },
+       "gemm: C overlaps the zeros of A in buffer"},
+      {[&](Gemm& g) { g.a.buffer = large.name(), g.a.offset_bytes = 94, g.c.buffer = large.name(), g.c.offset_bytes = 364; },
+       "gemm: C overlaps A in buffer"}};
+  check(wrong);
+}
+
+TEST_CASE("quantised operands: a device with four storage buffers runs each format, by kernels that have room for it") {
+  Engine engine = test::own_engine(test::unchecked_options());
+  Limits limits = engine.limits();
+  limits.storage_blocks = 4;
+  for (const Quantization& quantization : test::quantizations()) {
+    CAPTURE(to_string(quantization));
+    const Problem problem{.m = 300, .n = 200, .k = 512, .a = {.format = {Type::f32, quantization}}, .bias = Bias::for_each_row};
+    CHECK_NOTHROW(make_plan(problem, limits));
+    for (const Kernel& kernel : kernel_table()) {
+      const std::string reason = why_not({.m = 4, .n = 4, .k = 1, .a = problem.a}, kernel, limits);
+      const bool packs = name(kernel) == "register" || name(kernel) == "blocked";
+      CAPTURE(to_string(kernel));
+      if (quantization.zeros && panels(kernel) == VectorReads::none)
+        CHECK(contains(reason, "as it lies, for which a program may have to have 8 storage buffers; the driver allows 4"));
+      else if (packs || !quantization.zeros)
+        CHECK(!contains(reason, "storage buffers"));
+    }
+  }
+  const ElementFormat zeros{Type::f32, Quantization::nbits(4, 32, true, Type::f16)};
+  const Kernel packing = test::kernel_here("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1");
+  for (const bool items : {false, true}) {
+    const ProgramKey program{packing, zeros, {Type::f32}, Type::f32, true, items};
+    for (std::uint64_t seed = 1; seed < 10; ++seed) {
+      const std::string wrong = test::run_case(engine, program, seed, nullptr, {.limits = &limits});
+      CHECK_MESSAGE(wrong.empty(), wrong);
+    }
   }
 }

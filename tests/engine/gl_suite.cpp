@@ -104,7 +104,8 @@ TEST_CASE("products of two types and of quantised operands: each format on some 
     way.any_precision = true;
     seen += run(programs, 12, seed, way);
   }
-  for (const Quantization& each : test::quantizations()) CHECK(std::ranges::find(quantised, each) != quantised.end());
+  for (const Quantization& each : test::quantizations())  // with few buffers only kernels that pack take zeros
+    CHECK((std::ranges::find(quantised, each) != quantised.end() || (each.zeros && limits.storage_blocks < 8)));
   if (part().of > 1) return;
   CHECK(seen.pieces > 100);
   CHECK(seen.bands > 50);
