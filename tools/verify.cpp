@@ -114,7 +114,7 @@ Json to_json(const ProductCheck& result, const Arguments& arguments, const FileP
           {"n", product.n},
           {"k", product.k},
           {"batch", product.batch},
-          {"type", to_string(product.type())},
+          {"type", product.types_text()},
           {"type of C", to_string(product.c_type)},
           {"elements", product.batch * product.m * product.n},
           {"check", check_json(result)}};

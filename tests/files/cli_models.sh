@@ -67,16 +67,16 @@ done
 numbers=$(printf '1 -2 %.0s' {1..32}) # 2 * 0.5 and -1 * 2
 [ "$(descr t.npy) $(shape t.npy) $(elements t.npy f4)" = "<f4 (32, 2) ${numbers% }" ] || fail "transpose of q8_0: $(shape t.npy) $(elements t.npy f4)"
 npy q.npy '<f4' '(2, 2)' '\0\0\0\102\0\0\200\302\0\0\200\302\0\0\0\103' # 32, -64, -64, 128
+cp t.npy w.npy # the transpose of w.q8, as numbers
 "$glgemm" verify m.gguf:w.q8 m.gguf:w.q8 q.npy --op-b t >stdout 2>stderr || fail "verify of q8_0: $(cat stdout stderr)"
 grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "verify of q8_0 has no note: $(cat stderr)"
-bad 'a quantised operand' "'m.gguf:w.q8' holds q8_0, which is quantised: products take no such operands from files yet" multiply m.gguf:w.q8 t.npy -o C.npy
 bad 'an unknown type' "'m.gguf:odd' holds unknown type 16, a type that glgemm does not have" verify m.gguf:odd x.npy y.npy
 bad 'no such tensor' "'m.gguf' has no tensor 'v': it has 'w.f16', 'w.bf16', 'w.q8', 'bias', 'odd'" verify m.gguf:v x.npy y.npy
 bad 'no tensor is named' "'m.gguf' has 5 tensors, of which one must be named, as in 'm.gguf:w.f16'; 'glgemm inspect' lists them" verify m.gguf x.npy y.npy
 
 # ---- transpose; models are only read
-npy w.npy '<f2' '(2, 3)' '\0\074\0\100\0\102\0\104\0\105\0\106'
-"$glgemm" transpose w.npy -o t.npy >stdout 2>stderr && "$glgemm" transpose m.gguf:w.f16 -o u.npy >stdout 2>stderr && cmp t.npy u.npy || fail "transpose: $(cat stderr)"
+npy h.npy '<f2' '(2, 3)' '\0\074\0\100\0\102\0\104\0\105\0\106'
+"$glgemm" transpose h.npy -o t.npy >stdout 2>stderr && "$glgemm" transpose m.gguf:w.f16 -o u.npy >stdout 2>stderr && cmp t.npy u.npy || fail "transpose: $(cat stderr)"
 bad 'transpose of bf16' "NumPy has no bfloat16, so 'C.npy' cannot be written" transpose m.gguf:w.bf16 -o C.npy
 bad 'a model as output' "cannot write 'C.gguf': models are only read" transpose w.npy -o C.gguf
 bad 'a tensor as output' "cannot write 'm.gguf:new': models are only read" multiply w.npy x.npy -o m.gguf:new
@@ -97,6 +97,27 @@ for path in m.gguf:w.f16 m.gguf:w.bf16 m.safetensors:e4; do
     [ "$(descr C.npy) $(shape C.npy) $(elements C.npy f4)" = '<f4 (2, 1) 6 15' ] || fail "multiply $path $limit: $(elements C.npy f4)"
   done
 done
+# product NAME TYPES NOTES ARGUMENTS...: C of w.q8 and its transpose, in these types, with so many notes.
+product() {
+  local name=$1 types=$2 notes=$3
+  shift 3
+  rm -f C.npy
+  "$glgemm" multiply "$@" -o C.npy >stdout 2>stderr || fail "$name: status $?: $(cat stdout stderr)"
+  [ "$(descr C.npy) $(shape C.npy) $(elements C.npy f4)" = '<f4 (2, 2) 32 -64 -64 128' ] || fail "$name: $(elements C.npy f4)"
+  grep -q " in $types$" stdout && grep -q ' of 4 elements ' stdout || fail "$name: no 'in $types' in: $(cat stdout)"
+  [ "$(grep -c ' is converted from q8_0 to float32 in C order$' stderr)" = "$notes" ] || fail "$name: $(cat stderr)"
+}
+product 'blocks as A' 'q8_0/f32 with sums in f32' 0 m.gguf:w.q8 w.npy
+product 'blocks as B' 'f32/q8_0 with sums in f32' 0 w.npy m.gguf:w.q8 --op-a t --op-b t
+product 'blocks twice' 'q8_0/f32 with sums in f32' 1 m.gguf:w.q8 m.gguf:w.q8 --op-b t
+product 'blocks, all elements checked' 'q8_0/f32 with sums in f32' 0 m.gguf:w.q8 w.npy --check full
+product 'blocks, decoded on request' f32 1 m.gguf:w.q8 w.npy --type f32
+product 'blocks, streamed' 'q8_0/f32 with sums in f32' 1 m.gguf:w.q8 w.npy --memory-limit 1M --checksums
+"$glgemm" multiply m.gguf:w.q8 w.npy -o C.npy --op-a t --op-b t >stdout 2>stderr || fail "codes across k: $(cat stderr)"
+grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "codes across k: no note: $(cat stderr)"
+"$glgemm" verify m.gguf:w.q8 w.npy C.npy --op-a t --op-b t >stdout 2>stderr || fail "codes across k: $(cat stdout)"
+"$glgemm" multiply m.gguf:w.f16 m.gguf:w.bf16 --op-b t -o C.npy >stdout 2>stderr || fail "f16 by bf16: status $?: $(cat stderr)"
+[ "$(elements C.npy f4)" = '14 32 32 77' ] && [ ! -s stderr ] && grep -q ' in f16/bf16 with sums in f32$' stdout || fail "f16 by bf16: $(elements C.npy f4): $(cat stdout stderr)"
 "$glgemm" multiply m.gguf:w.bf16 m.gguf:w.bf16 --op-b t -o C.npy >stdout 2>stderr || fail "bf16: status $?: $(cat stderr)"
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && grep -q ' in bf16 with sums in f32$' stdout || fail "bf16: $(elements C.npy f4): $(cat stdout)"
 "$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"

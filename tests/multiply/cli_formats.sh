@@ -42,6 +42,13 @@ note "'A_f4.npy' holds float32 and 'A_f8.npy' float64: they are multiplied in fl
 good 'f8 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_f8.npy A_f4.npy
 good 'f8 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f8.npy A_f4.npy --type f32
 good 'f2 f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy
+grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4: $(cat stdout stderr)"
+good 'f2 f4, streamed' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --memory-limit 1M
+grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4, streamed: $(cat stdout stderr)"
+good 'f2 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --type f32
+note "'A_f2.npy' is converted from float16 to float32 in C order"
+good 'f2 f4, all elements checked' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --check full
+bad 'f2 f4 to f2' '--c-type: a product in f16/f32 cannot be written as f16' multiply A_f2.npy A_f4.npy -o C.npy --c-type f16
 good 'i1 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i1.npy A_f2.npy
 good 'i2 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i2.npy A_f2.npy
 good 'i4 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_i4.npy A_f4.npy
@@ -70,6 +77,7 @@ for type in i2 u2; do
   note "'A_$type.npy' holds "
 done
 good 'u1 i1' '<i4' '(2, 2)' d4 '7 10 15 22' A_u1.npy A_i1.npy
+grep -q ' in u8/i8 with sums in i32$' stdout && [ ! -s stderr ] || fail "u1 i1: $(cat stdout stderr)"
 good 'b1' '|b1' '(2, 2)' d1 '1 0 1 1' A_b1.npy A_b1.npy
 good 'b1, counted' '<i4' '(2, 2)' d4 '1 0 2 1' A_b1.npy A_b1.npy --type i8
 good 'i8 with beta' '<i8' '(2, 2)' d8 '13 18 27 40' A_i8.npy A_i8.npy --alpha 2 --beta -1 --c A_i4.npy

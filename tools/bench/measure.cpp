@@ -214,7 +214,7 @@ class TypedTrial final : public Trial {
     const auto here = std::make_shared<Operands>(
         Operands{{engine, product_.a}, {engine, product_.b}, {engine, product_.m(), product_.n(), type_of<C>()}});
     if (adds()) here->c.upload(product_.c0);
-    return [here, product = product_.gemm(here->a, here->b, here->c), options, &engine](Report* report) {
+    return [here, product = product_.gemm(here->a.view(), here->b.view(), here->c.view()), options, &engine](Report* report) {
       engine.gemm(product, options, report);
     };
   }
@@ -313,7 +313,7 @@ class TypedTrial final : public Trial {
     x.result.space = requested.space;
     x.reset = [this, &c] { c.upload(poisoned_c()); };
     x.fetch = [&c] { return c.template download<C>(); };
-    const Gemm product = product_.gemm(a, b, c);
+    const Gemm product = product_.gemm(a.view(), b.view(), c.view());
     const PlanOptions plan = plan_options(requested);
     x.run = [this, &engine, &c, product, plan](Measurement& result, bool counts) {
       if (adds()) c.upload(product_.c0);

@@ -21,7 +21,7 @@ std::vector<Shape> shapes_of_model(const std::string& path, Type type, std::int6
     if (tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] == 0) continue;
     if (tensor.type != type) {
       const std::string why = tensor.type           ? fmt::format("--type {} measures them", to_string(*tensor.type))
-                              : tensor.quantization ? why_not_multiplied(tensor.quantization)
+                              : tensor.quantization ? "which is quantised"
                                                     : "a type that glgemm does not have";
       ++left_out[visible(tensor.type_name) + ", " + why];
       continue;

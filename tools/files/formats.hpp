@@ -89,8 +89,6 @@ void write_mtx(OutputFile& file, const ArrayView& array);
 
 /// @throws FileError  as ModelFile
 ModelFile open_model(const std::string& path);
-/// Why products take no operand from a file that is quantised so: a part of a sentence; empty if they do.
-std::string why_not_multiplied(const Quantization& quantization);
 /// A tensor of a model, which is read in place; a quantised one as the numbers that it stands for. Without a name: the only one.
 /// @throws FileError  as open_model(); there is none of that name, or several and no name was given; glgemm does not have its
 /// type

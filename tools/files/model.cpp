@@ -44,10 +44,6 @@ ModelFile open_model(const std::string& path) {
   }
 }
 
-std::string why_not_multiplied(const Quantization& quantization) {
-  return quantization ? "which is quantised: products take no such operands from files yet" : "";
-}
-
 ArrayFile open_tensor(const std::string& path, const std::string& name) {
   InputFile file(path);
   const ModelFile model = open_model(path);

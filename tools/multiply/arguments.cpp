@@ -18,7 +18,8 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments) {
       ->required();
   add_option(verb, "B", arguments.b, "FILE", "The right factor, likewise")->required();
   add_option(verb, "--type", arguments.type, "TYPE",
-             "Convert the factors to one of " + type_names() + " (default: the type that theirs promote to, as in NumPy)");
+             "Convert the factors to one of " + type_names() +
+                 " (default: none where theirs are summed in one type, else to the type that they promote to, as in NumPy)");
   add_option_with_default(verb, "--op-a", arguments.op_a, "n|t|c", "n: A as it is; t: its transpose; c: its conjugate transpose");
   add_op_b(verb, arguments.op_b);
   add_option_with_default(verb, "--alpha", arguments.alpha, "X",
@@ -53,7 +54,8 @@ void add_multiply(CLI::App& app, int& status) {
   verb->footer(multiply_footer);
   add_product_options(*verb, *arguments);
   add_option(*verb, "-o,--output", arguments->output, "FILE",
-             "Where to write the product, of the factors' type, but float32 for float16 and int32 for small integers; a file "
+             "Where to write the product, of the type of its sums: the factors', but float32 for floats of 16 and 8 bits and for "
+             "quantised ones, and int32 for small integers; a file "
              "that exists is replaced when the product is right")
       ->required();
   verb->add_flag("--force", arguments->force, "Let an output replace an input");

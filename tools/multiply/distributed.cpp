@@ -191,7 +191,6 @@ class SharedOutput {
 };
 
 void require_distributable(const MultiplyArguments& arguments, const FileProduct& product) {
-  require_multiplied(product);
   if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
     throw std::invalid_argument("--distributed: " + reason);
   if (arguments.resume) throw std::invalid_argument("--resume is for one process: a distributed product begins anew");

@@ -106,10 +106,16 @@ struct Outputs {
 };
 
 template <class T, class C>
-int run(const Arguments& arguments, const FileProduct& product) {
+int run(const Arguments& arguments, FileProduct& product) {
   const PlanOptions options = arguments.plan_options();
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
+  if (product.stored) {
+    notes.clear();  // on numbers that are for the check alone
+    product.read_as_stored();
+    p.stored_a = read_stored(product.a, product.stored->a, notes);
+    p.stored_b = read_stored(product.b, product.stored->b, notes);
+  }
   p.precision = options.precision;
   for (const std::string& text : notes) multiply_note(text);
   Outputs outputs(arguments);
@@ -168,7 +174,6 @@ int multiply(const Arguments& arguments) {
   if (arguments.distributed) return multiply_distributed(arguments);
   require_usable(arguments);
   FileProduct product(arguments);
-  require_multiplied(product);
   const bool drawn = !arguments.image.empty() || !arguments.error_image.empty() || !arguments.error_histogram.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument(fmt::format("the product is {}x{} and has no elements to draw", product.m, product.n));
@@ -206,14 +211,6 @@ void require_usable(const MultiplyArguments& arguments) {
        {std::pair("-o", &arguments.output), std::pair("--image", &arguments.image),
         std::pair("--error-image", &arguments.error_image), std::pair("--error-histogram", &arguments.error_histogram)})
     if (!output->empty()) require_no_input(*output, option, inputs);
-}
-
-void require_multiplied(const FileProduct& product) {
-  for (const NpyFile* file : product.files())
-    if (const Quantization& quantization = file->header().quantization; quantization)
-      if (const std::string why = why_not_multiplied(quantization); !why.empty())
-        throw std::invalid_argument(
-            fmt::format("{} holds {}, {}", quote(file->file().path()), info(quantization.format).name, why));
 }
 
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product) {

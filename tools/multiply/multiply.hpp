@@ -65,7 +65,7 @@ int print_done(std::ostream& out, const MultiplyArguments& arguments, const File
 
 /// Computes the product piece by piece, from files to a file, and prints what it did. 0, or 1 if the check fails.
 /// @throws FileError, std::invalid_argument, and as glgemm::multiply
-int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product);
+int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product);
 
 /// Checks the arguments without opening a file.  @throws std::invalid_argument  they do not go together
 void require_usable(const MultiplyArguments& arguments);
@@ -75,9 +75,6 @@ void require_usable(const MultiplyArguments& arguments);
 /// @throws std::invalid_argument  this program was built without glgemm::distributed
 /// and on the first rank alone what goes wrong on any.
 int multiply_distributed(const MultiplyArguments& arguments);
-
-/// @throws std::invalid_argument  an operand is quantised in a way that products do not take from files
-void require_multiplied(const FileProduct& product);
 
 /// Why the product cannot be computed piece by piece, since something needs whole matrices in memory; empty if it can.
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product);

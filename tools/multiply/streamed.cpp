@@ -88,7 +88,7 @@ Json identity(const MultiplyArguments& arguments, const FileProduct& product) {
             {"op B", to_string(product.op_b)},
             {"alpha", {product.alpha.real(), product.alpha.imag()}},
             {"beta", {product.beta.real(), product.beta.imag()}},
-            {"type", to_string(product.type())},
+            {"type", product.types_text()},
             {"type of C", to_string(product.c_type)},
             {"kernel", arguments.kernel}};
   if (arguments.precision != "standard") json["precision"] = arguments.precision;
@@ -350,7 +350,8 @@ HostGemm host_gemm_of(const FileProduct& product) {
   return gemm;
 }
 
-int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& product) {
+int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) {
+  product.read_as_stored();
   for (const NpyFile* file : product.files())
     if (const std::string conversion = file->conversion(); !conversion.empty()) multiply_note(conversion);
   Output output(arguments, product);
@@ -406,7 +407,10 @@ int multiply_streamed(const MultiplyArguments& arguments, const FileProduct& pro
       product.require_unchanged();
       if (arguments.check != "none") {
         progress.show(1, "checking");
-        result = check_sample(gemm, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28,
+        product.read_in_one_type();
+        HostGemm numbers = host_gemm_of(product);
+        numbers.c = gemm.c;
+        result = check_sample(numbers, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28,
                               options.plan.precision);
         product.require_unchanged();
       }

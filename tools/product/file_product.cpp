@@ -115,6 +115,7 @@ FileProduct::FileProduct(const ProductArguments& arguments)
   choose_types(arguments);
   choose_scalars(arguments);
   match_shapes(arguments);
+  find_blocks();
   if (beta != 0.0) {
     if (arguments.c.empty())
       throw std::invalid_argument(
@@ -130,6 +131,10 @@ void FileProduct::choose_types(const ProductArguments& arguments) {
   std::optional<Type> chosen;
   if (!arguments.type.empty()) {
     chosen = parse_type(arguments.type);
+  } else if (const auto own_a = type_in(a.header().type), own_b = type_in(b.header().type);
+             own_a && own_b && can_multiply(*own_a, *own_b)) {
+    chosen = *own_a == *own_b ? *own_a : sum_type(*own_a, *own_b);
+    if (*own_a != *own_b || a.header().quantization || b.header().quantization) stored = Formats{{*own_a}, {*own_b}};
   } else {
     const NpyType promoted = promote(a.header().type, b.header().type);
     chosen = type_in(promoted);
@@ -145,7 +150,7 @@ void FileProduct::choose_types(const ProductArguments& arguments) {
   c_type = arguments.c_type.empty() ? accumulator(*chosen) : parse_type(arguments.c_type);
   if (!is_type_of_c(*chosen, c_type) || info(c_type).npy.empty())
     throw std::invalid_argument(
-        fmt::format("--c-type: a product in {} cannot be written as {}", to_string(*chosen), to_string(c_type)));
+        fmt::format("--c-type: a product in {} cannot be written as {}", types_text(), to_string(c_type)));
   result = npy_type(c_type, arguments.a);
 }
 
@@ -168,6 +173,43 @@ void FileProduct::match_shapes(const ProductArguments& arguments) {
     throw std::invalid_argument(fmt::format("{} is {} and {} is {}: the inner sizes {} and {} differ",
                                             operand_name(arguments.a, op_a), size_text(m, k), operand_name(arguments.b, op_b),
                                             size_text(inner_b, n), k, inner_b));
+}
+
+/// A quantised file's blocks go into a product where its codes lie along k. Of two such files one does.
+void FileProduct::find_blocks() {
+  if (!stored) return;
+  if (op_a == Op::none) stored->a.quantization = a.header().quantization;
+  if (op_b != Op::none && !b.header().vector && !stored->a.quantization) stored->b.quantization = b.header().quantization;
+  if (stored->a == stored->b) stored.reset();
+}
+
+void FileProduct::read_as_stored() {
+  if (!stored) return;
+  a.convert_to(stored->a.type);
+  b.convert_to(stored->b.type);
+}
+
+void FileProduct::read_in_one_type() {
+  const Type one = type();
+  a.convert_to(one);
+  b.convert_to(one);
+}
+
+std::string FileProduct::types_text() const {
+  return stored ? to_string(*stored) : std::string(to_string(type()));
+}
+
+StoredMatrix read_stored(const NpyFile& file, const ElementFormat& format, std::vector<std::string>& notes) {
+  const NpyHeader& header = file.header();
+  StoredMatrix result{format, header.items.value_or(1) * header.rows, header.columns};
+  result.bytes.resize(static_cast<std::size_t>(result.rows * storage_bytes(format, result.columns)));
+  if (format.quantization) {
+    file.file().read(header.data_offset, result.bytes.data(), result.bytes.size());
+    file.file().require_unchanged();
+  } else {
+    file.read_whole(result.bytes.data(), notes);
+  }
+  return result;
 }
 
 void match_c(const FileProduct& product, const std::string& path, NpyFile& file) {
@@ -234,11 +276,11 @@ void FileProduct::require_unchanged() const {
 std::string product_text(const ProductArguments& arguments, const std::string& output, const FileProduct& product) {
   const std::string factor = product.alpha == 1.0 ? "" : arguments.alpha + " * ";
   const std::string added = product.c0 ? fmt::format(" + {} * {}", arguments.beta, visible(arguments.c)) : "";
-  const Type t = product.type();
+  const std::string types = product.types_text();
   return fmt::format("{} = {}{} * {}{}: {}{} = {} * {} in {}{}", visible(output), factor, factor_text(arguments.a, product.op_a),
                      factor_text(arguments.b, product.op_b), added, product.items ? fmt::format("{} times ", product.batch) : "",
-                     size_text(product.m, product.n), size_text(product.m, product.k), size_text(product.k, product.n),
-                     to_string(t), t == product.c_type ? "" : fmt::format(" with sums in {}", to_string(product.c_type)));
+                     size_text(product.m, product.n), size_text(product.m, product.k), size_text(product.k, product.n), types,
+                     types == to_string(product.c_type) ? "" : fmt::format(" with sums in {}", to_string(product.c_type)));
 }
 
 }  // namespace glgemm::tools

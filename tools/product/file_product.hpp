@@ -39,8 +39,12 @@ struct ProductArguments {
 
 /// The product that the arguments ask for, with its files open: of shapes and types that agree.
 ///
-/// Without a type of the arguments' own, A and B are multiplied in the type that they promote to, as by NumPy. For NumPy's
-/// integer types that no device has, settle_integers() says in which other type the product is exact.
+/// Without a type of the arguments' own, A and B keep their types, and a quantised one its blocks, where devices multiply such a
+/// pair. Others are multiplied in the type that they promote to, as by NumPy. For NumPy's integer types that no device has,
+/// settle_integers() says in which other type the product is exact.
+///
+/// The files are read in one type, that of their sums where A and B keep types of their own: so a product is checked.
+/// read_as_stored() has A and B read in their own.
 ///
 /// A vector is a row as A and a column as B, whatever its op, and C has one dimension less for each, as numpy.matmul has it.
 struct FileProduct {
@@ -51,7 +55,8 @@ struct FileProduct {
 
   NpyFile a;
   NpyFile b;
-  std::optional<NpyFile> c0;  ///< where beta is not 0
+  std::optional<NpyFile> c0;      ///< where beta is not 0
+  std::optional<Formats> stored;  ///< where A and B keep their own types: these; quantised where a product takes the blocks
   Type c_type = Type::f32;
   NpyType result;                   ///< of C's file
   std::optional<NpyType> integers;  ///< what A and B promote to, if no device has that type
@@ -66,7 +71,10 @@ struct FileProduct {
   std::int64_t k = 0;
   std::vector<std::string> notes;  ///< for the user; reading the matrices adds others
 
-  Type type() const noexcept { return a.type(); }
+  /// Of the numbers in which A and B are multiplied, if that is one; else of their sums.
+  Type type() const noexcept { return a.type() == b.type() ? a.type() : sum_type(a.type(), b.type()); }
+  /// "f32", "f16/f32", "q4_0/f32": what is multiplied.
+  std::string types_text() const;
   /// Of A, B, C and C0 together.
   double bytes() const noexcept;
   /// Of C's array: a batch's items, rows unless A is a vector, columns unless B is one.
@@ -77,6 +85,10 @@ struct FileProduct {
   /// @throws std::invalid_argument  there is none; the message has what to do
   void settle_integers();
 
+  /// A and B are read in their own types from here on, or in that of their sums again. A quantised one is read as f32.
+  void read_as_stored();
+  void read_in_one_type();
+
   /// A, B, and C0 if it is there.
   std::vector<const NpyFile*> files() const;
   /// @throws FileError  a file is another one than when it was opened
@@ -86,6 +98,7 @@ struct FileProduct {
   void choose_types(const ProductArguments& arguments);
   void choose_scalars(const ProductArguments& arguments);
   void match_shapes(const ProductArguments& arguments);
+  void find_blocks();
 };
 
 /// C0, or a file of its shape: one matrix is repeated for each item of the batch.
@@ -116,6 +129,11 @@ HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::stri
   if (product.c0) p.c0 = read_c<C>(product, *product.c0, notes);
   return p;
 }
+
+/// A or B as the device gets it, in its own type or as its blocks. Adds to the notes what is converted nevertheless: the order of
+/// elements, or of their bytes.
+/// @throws as read_matrix
+StoredMatrix read_stored(const NpyFile& file, const ElementFormat& format, std::vector<std::string>& notes);
 
 /// Makes a file's matrix one of C's type and shape: what beta multiplies, or what is to be checked.
 /// @throws FileError              as NpyFile::convert_to

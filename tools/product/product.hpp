@@ -7,10 +7,12 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
@@ -19,6 +21,47 @@
 #include <glgemm/verify.hpp>
 
 namespace glgemm::tools {
+
+/// A factor as the device gets it: elements of its own type, or a quantised one's blocks. Row-major without gaps.
+struct StoredMatrix {
+  ElementFormat format;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<std::byte> bytes{};
+};
+
+/// A factor on the device.
+class DeviceFactor {
+ public:
+  template <class T>
+  explicit DeviceFactor(Engine& engine, const Matrix<T>& numbers) : matrix_(engine, numbers), columns_(numbers.columns()) {}
+  DeviceFactor(Engine& engine, const StoredMatrix& stored)
+      : matrix_(engine, stored.rows, stored.format.quantization ? storage_bytes(stored.format, stored.columns) : stored.columns,
+                stored.format.quantization ? Type::i8 : stored.format.type),
+        columns_(stored.columns),
+        quantization_(stored.format.quantization) {
+    engine.upload(stored.bytes.data(), 0, matrix_.view());
+  }
+  /// `stored`, or without it `numbers`.
+  template <class T>
+  DeviceFactor(Engine& engine, const std::optional<StoredMatrix>& stored, const Matrix<T>& numbers)
+      : DeviceFactor(stored ? DeviceFactor(engine, *stored) : DeviceFactor(engine, numbers)) {}
+
+  BufferView view() const {
+    BufferView result = matrix_.view();
+    if (!quantization_) return result;
+    result.columns = columns_;
+    result.ld = 0;
+    result.type = Type::f32;
+    result.quantization = quantization_;
+    return result;
+  }
+
+ private:
+  DeviceMatrix matrix_;
+  std::int64_t columns_ = 0;
+  Quantization quantization_{};
+};
 
 /// C = alpha op(A) op(B) + beta C0. The matrices of a batch stand below each other; one that repeats stands there once.
 template <class T, class C = accumulator_t<T>>
@@ -35,6 +78,8 @@ struct HostProduct {
   std::int64_t batch = 1;
   bool a_repeats = false;
   bool b_repeats = false;
+  /// What the device gets in place of `a`, or of `b`, which have the same numbers for the check.
+  std::optional<StoredMatrix> stored_a{}, stored_b{};
 
   std::int64_t a_rows() const { return a_repeats ? a.rows() : a.rows() / batch; }
   std::int64_t b_rows() const { return b_repeats ? b.rows() : b.rows() / batch; }
@@ -45,11 +90,12 @@ struct HostProduct {
 
   /// What Engine::gemm gets, but for the names of the buffers.
   Gemm gemm() const {
-    const auto view = [](std::int64_t rows, std::int64_t columns, Type type) {
+    const auto view = [](std::int64_t rows, std::int64_t columns, const ElementFormat& format) {
       BufferView result;
       result.rows = rows;
       result.columns = columns;
-      result.type = type;
+      result.type = format.type;
+      result.quantization = format.quantization;
       return result;
     };
     Gemm product;
@@ -57,20 +103,24 @@ struct HostProduct {
     product.op_b = op_b;
     product.alpha = alpha;
     product.beta = beta;
-    product.a = view(a_rows(), a.columns(), type_of<T>());
-    product.b = view(b_rows(), b.columns(), type_of<T>());
-    product.c = view(m(), n(), type_of<C>());
+    product.a = view(a_rows(), a.columns(), stored_a ? stored_a->format : ElementFormat{type_of<T>()});
+    product.b = view(b_rows(), b.columns(), stored_b ? stored_b->format : ElementFormat{type_of<T>()});
+    product.c = view(m(), n(), {type_of<C>()});
     product.batch.count = batch;
     product.batch.stride_a = a_repeats ? 0 : a_rows() * a.columns();
     product.batch.stride_b = b_repeats ? 0 : b_rows() * b.columns();
     product.batch.stride_c = m() * n();
     return product;
   }
-  Gemm gemm(const DeviceMatrix& device_a, const DeviceMatrix& device_b, const DeviceMatrix& device_c) const {
+  /// With the buffers of these, which have the matrices of a batch below each other.
+  Gemm gemm(const BufferView& device_a, const BufferView& device_b, const BufferView& device_c) const {
     Gemm product = gemm();
-    product.a.buffer = device_a.view().buffer;
-    product.b.buffer = device_b.view().buffer;
-    product.c.buffer = device_c.view().buffer;
+    for (const auto& [view, device] :
+         {std::pair(&product.a, &device_a), std::pair(&product.b, &device_b), std::pair(&product.c, &device_c)}) {
+      view->buffer = device->buffer;
+      view->bands = device->bands;
+      view->band_lines = device->band_lines;
+    }
     return product;
   }
 };
@@ -82,10 +132,10 @@ Matrix<C> run(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& opt
               const std::function<void(const Gemm&)>& multiply = {}) {
   const auto begin = std::chrono::steady_clock::now();
   make_plan(Engine::problem(p.gemm()), engine.limits(), options);  // what cannot run is refused before anything is uploaded
-  const DeviceMatrix a(engine, p.a), b(engine, p.b);
+  const DeviceFactor a(engine, p.stored_a, p.a), b(engine, p.stored_b, p.b);
   DeviceMatrix c(engine, p.batch * p.m(), p.n(), type_of<C>());
   if (p.beta != typename HostProduct<T, C>::Accumulator(0)) c.upload(p.c0);
-  multiply ? multiply(p.gemm(a, b, c)) : engine.gemm(p.gemm(a, b, c), options, &report);
+  multiply ? multiply(p.gemm(a.view(), b.view(), c.view())) : engine.gemm(p.gemm(a.view(), b.view(), c.view()), options, &report);
   Matrix<C> result = c.template download<C>();
   report.total_time = std::chrono::steady_clock::now() - begin;
   return result;

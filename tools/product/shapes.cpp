@@ -62,6 +62,11 @@ Formats parse_formats(std::string_view text) {
   return {a, {a.type}};
 }
 
+std::string to_string(const Formats& formats) {
+  const std::string a = to_string(formats.a);
+  return formats.a == formats.b ? a : a + "/" + to_string(formats.b);
+}
+
 Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batch) {
   Problem problem;
   problem.m = shape.m;

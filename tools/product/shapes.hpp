@@ -37,6 +37,9 @@ struct Formats {
 /// @throws std::invalid_argument  as parse_format
 Formats parse_formats(std::string_view text);
 
+/// "f16" of two that are alike, else "f16/f32" or "q4_0/f32"; what parse_formats() reads.
+std::string to_string(const Formats& formats);
+
 /// The product of these matrices, or a batch, without gaps. C is of the type of their sums.
 /// @throws std::invalid_argument  sizes that cannot be counted, formats that do not go together, or codes that would not lie
 /// along k

@@ -167,7 +167,7 @@ class TypedBout final : public LoadedProblem {
       // The kernel is for the problem's own sizes alone.
     }
     c_.upload(poisoned<C>(c_.rows(), c_.columns()));
-    engine_.gemm(product_.gemm(a_, b_, c_), options);
+    engine_.gemm(product_.gemm(a_.view(), b_.view(), c_.view()), options);
     const Matrix<C> c = c_.template download<C>();
     return verdict("", tools::check(product_, c, false));
   }
@@ -180,7 +180,7 @@ class TypedBout final : public LoadedProblem {
   void run(const PlanOptions& options, Times& times) {
     Report report;
     const auto begin = Clock::now();
-    engine_.gemm(product_.gemm(a_, b_, c_), options, &report);
+    engine_.gemm(product_.gemm(a_.view(), b_.view(), c_.view()), options, &report);
     times.host.push_back(milliseconds_since(begin));
     times.gpu.push_back(Milliseconds(report.kernel_time).count());
   }
