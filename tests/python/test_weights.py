@@ -23,10 +23,10 @@ def random_weight(draw, format, shape):
     return glgemm.quantize(elements(draw, shape, "float32"), format)
 
 
-@given(st.data())
-def test_products(data):
+@pytest.mark.parametrize("format", MADE)
+@given(data=st.data())
+def test_products(format, data):
     """Of all of a weight and of parts of it, on either side, in batches, beside each type of floats."""
-    format = data.draw(st.sampled_from(MADE))
     shape = data.draw(st.sampled_from([(1, 64), (7, 96), (16, 70), (5, 1), (2, 6, 64), (3, 1, 4, 32), (0, 32), (4, 0)]))
     weight = random_weight(data.draw, format, shape)
     w = glgemm.default_engine().quantized(weight)
@@ -194,6 +194,8 @@ def test_what_is_refused(engine):
     w, x = engine.quantized(weight), integers((3, 64))
     codes, scales = np.zeros((2, 64), np.uint8), np.ones((2, 4), np.float32)
     groups = engine.quantized(codes, scales, np.zeros((2, 2), np.uint8), group=32)
+    many = engine.quantized(np.tile(codes, (2, 1)), np.tile(scales, (2, 1)), group=32)
+    integer_residual = engine.quantized(np.ones((3, 4), np.int8), "per_row", scales=np.ones(3, np.float32))
     check_errors(
         (lambda: integers((3, 4)) @ w, ValueError, "its codes do not lie along k"),
         (lambda: w @ w.T, ValueError, "A is q4_0 and B is q4_0: one of them can be quantised"),
@@ -201,10 +203,10 @@ def test_what_is_refused(engine):
         (lambda: x[:, ::2] @ w[:, ::2].T, ValueError, "all codes of each row"),
         (lambda: x @ w[::-1].T, ValueError, "all codes of each row"),
         (lambda: np.ones((1, 64), np.float32) @ groups[:, 32:96].T, ValueError, "whose zero lies within a byte"),
-        (lambda: np.ones((1, 128), np.float32) @ engine.quantized(np.tile(codes, (2, 1)), np.tile(scales, (2, 1)), group=32)[::2].T, ValueError, "leaves out rows"),
+        (lambda: np.ones((1, 128), np.float32) @ many[::2].T, ValueError, "leaves out rows"),
         (lambda: w.__setitem__(0, 1), TypeError, "a quantised array cannot be written"),
         (lambda: glgemm.matmul(x, engine.asarray(x).T, out=w), TypeError, "C, D and the bias cannot"),
-        (lambda: engine.gemm(1, engine.asarray(x), w.T, residual=engine.quantized(np.ones((3, 4), np.int8), "per_row", scales=np.ones(3, np.float32))), TypeError, "C, D and the bias cannot"),
+        (lambda: engine.gemm(1, engine.asarray(x), w.T, residual=integer_residual), TypeError, "C, D and the bias cannot"),
         (lambda: engine.asarray(np.ones((3, 64))) @ w.T, TypeError, "A is float64 and B is float32"),
         (lambda: engine.quantized(weight.codes[1:], "q4_0", (4, 64)), ValueError, r"the codes of \(4, 64\) of q4_0 take 144 bytes, and 143 are given"),
         (lambda: engine.quantized(weight.codes, "q4_0"), TypeError, "need a shape"),
