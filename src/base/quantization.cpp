@@ -305,6 +305,17 @@ QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t ro
   return result;
 }
 
+QuantizedBytes bytes_beside(const Quantization& quantization, std::int64_t ld, std::int64_t codes) {
+  const std::int64_t rows = codes / ld, rest = codes % ld;
+  QuantizedBytes result = quantized_bytes(quantization, rows, ld);
+  if (rest > 0) {
+    const QuantizedBytes last = quantized_bytes(quantization, 1, rest);
+    result.scales = quantization.format == QuantizedFormat::per_tensor ? last.scales : result.scales + last.scales;
+    result.zeros += last.zeros;
+  }
+  return {.scales = result.scales, .zeros = result.zeros};
+}
+
 void dequantize_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first_column, std::int64_t count, float* to) {
   require_arrays(matrix);
   if (row < 0 || row >= matrix.rows) refuse_quantization("row {} of {} rows", row, matrix.rows);

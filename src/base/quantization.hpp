@@ -12,6 +12,10 @@ namespace glgemm {
 /// 2^13.
 void set_unit_scale(const Quantization& quantization, std::span<std::byte> block);
 
+/// The bytes from the first one on of the scales, and of the zeros, that belong to so many successive codes, in rows of `ld`
+/// codes. The first code begins a row. A part of a matrix has less than whole rows at its end.
+QuantizedBytes bytes_beside(const Quantization& quantization, std::int64_t ld, std::int64_t codes);
+
 /// How many arrays lie beside the codes: scales and zeros.
 constexpr int arrays_apart(const Quantization& quantization) noexcept {
   return (scales_lie_apart(quantization) ? 1 : 0) + (quantization.zeros ? 1 : 0);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/elements.hpp"
+#include "base/quantization.hpp"
 #include "engine/validate.hpp"
 #include "kernels/interface.hpp"
 #include "kernels/kernels.hpp"
@@ -136,8 +137,7 @@ void Dispatch::place_quantized(gl::Program& program, Role role, const Window& wi
     const auto codes_in = [&](std::int64_t bytes) { return bytes / block_bytes(its) * block_codes(its); };
     const std::int64_t first = codes_in(window.offset_bytes) + of_item, row = first / ld;
     lead = first % ld;
-    const std::int64_t rows = ceil_div(lead + codes_in(window.size_bytes), ld);
-    const QuantizedBytes before = quantized_bytes(its, row, ld), all = quantized_bytes(its, rows, ld);
+    const QuantizedBytes before = quantized_bytes(its, row, ld), all = bytes_beside(its, ld, lead + codes_in(window.size_bytes));
     const bool by_group = its.format == QuantizedFormat::nbits, has_one = its.format == QuantizedFormat::per_tensor;
     const std::int64_t scale_bytes = element_bytes(its.scales), skipped = by_group ? lead / its.group * scale_bytes : 0;
     scales_at = bind(gl::binding_scales, view.scales.buffer, view.scales.offset_bytes + (has_one ? 0 : before.scales) + skipped,

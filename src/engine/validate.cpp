@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "plan/problem.hpp"
 
@@ -321,8 +322,9 @@ ArraysOfQuantization arrays_of(const Gemm& product, const Problem& problem) {
   const Role role = problem.a.format.quantization ? Role::a : Role::b;
   const BufferView& view = view_of(product, role);
   if (lines(view) == 0) return result;
-  const std::int64_t ld = leading_dimension(view), rows = largest_offset(product.batch, role) / ld + lines(view);
-  const QuantizedBytes bytes = quantized_bytes(its, rows, ld);
+  const std::int64_t ld = leading_dimension(view),
+                     codes = largest_offset(product.batch, role) + (lines(view) - 1) * ld + width(view);
+  const QuantizedBytes bytes = bytes_beside(its, ld, codes);
   result.scales_of = fmt::format("the scales of {}", letter(role));
   result.scales = {.buffer = view.scales.buffer,
                    .rows = 1,
