@@ -23,6 +23,11 @@ def test_doctests():
     assert done.failed == 0 and done.attempted > 10
 
 
+@pytest.mark.skipif(not (ROOT / "docs/weights.md").exists(), reason="the page is not here")
+def test_the_page_of_weights():
+    assert doctest.testfile(str(ROOT / "docs/weights.md"), module_relative=False).failed == 0
+
+
 @pytest.mark.skipif(not (ROOT / "docs/python.md").exists(), reason="the page is not here")
 def test_the_tutorial():
     text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
