@@ -123,11 +123,21 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
                                                   limits, 1))
     if (program.a.type == Type::f32 || program.a.type == Type::f16 || program.a.type == Type::i8 || program.a.type == Type::c64)
       programs.push_back(program);
-  std::uint64_t seed = 1000000;
+  std::uint64_t seed = 1000000, seed_of_codes = 4000000;
+  std::vector<ProgramKey> codes;  // no HostMatrix has them: they are not streamed
+  for (const ProgramKey& program : programs)
+    for (const Quantization& quantization : {Quantization(QuantizedFormat::q6_k), Quantization::nbits(4, 32, true)})
+      if (program.a.type == Type::f32 &&
+          why_not({.m = 1, .n = 1, .k = 1, .a = {.format = {Type::f32, quantization}}}, program.kernel, limits).empty()) {
+        ProgramKey with_codes = program;
+        ((codes.size() + 1) / 2 % 2 == 0 ? with_codes.a : with_codes.b).quantization = quantization;
+        codes.push_back(with_codes);
+      }
 
   test::Way way;
   way.budget = std::chrono::milliseconds(1);
   CHECK(run(programs, 8, seed, way).advances > 40);
+  CHECK(run(codes, 8, seed_of_codes, way).advances > 20);
 
   Limits small = limits;
   small.storage_block_bytes = 4096;
@@ -135,6 +145,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   way = {};
   way.limits = &small;
   CHECK(run(programs, 8, seed, way).pieces > 10);
+  CHECK(run(codes, 8, seed_of_codes, way).pieces > 4);
 
   way = {};
   way.memory_limit = 64 << 10;
