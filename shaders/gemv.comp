@@ -8,6 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
+// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements.
+//
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
 // Macros    TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
@@ -37,6 +39,7 @@
 
 #define A_AS_IT_LIES
 #include "gemm.glsl"
+#include "chunks.glsl"
 
 // A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
 // them at a time.
@@ -107,6 +110,49 @@ shared ACC sums[LANES_K * elements];
     FOR_VECTORS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
+#if QUANTIZED == 1
+// The rows of one column of B that a quad needs.
+#if PANELS
+#define LOAD_VECTORS_OF_QUAD                          \
+  VECTOR vectors[4][panel_vectors];                   \
+  for (int e = 0; e < 4; ++e)                         \
+    for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (first + CODE_AT(q, e)) * panel_vectors + j);
+#define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
+#else
+#define LOAD_VECTORS_OF_QUAD
+#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * b_at.y)
+#endif
+#define LOAD_QUAD_OF_B(i, j) xs[j] = vec4(B_OF_CODE(j, 0), B_OF_CODE(j, 1), B_OF_CODE(j, 2), B_OF_CODE(j, 3));
+#define PLACE_ROW(i) rows[i] = row_of_codes(a[i]);
+#define LOAD_CHUNK(i) chunks[i] = load_chunk(rows[i], p);
+#define CLEAR_GROUP(i, j) in_group[i][j] = 0.0;
+#define CLEAR_GROUPS(i) FOR_VECTORS(CLEAR_GROUP, i)
+#if HAS_OFFSETS
+#define BEGIN_GROUP
+#define END_GROUP
+#define MULTIPLY_NUMBERS(i, j) sum[i][j] = multiply_add_quad(sum[i][j], numbers, xs[j]);
+#else
+#define BEGIN_GROUP if (q % GROUP_QUADS == 0) { FOR_ROWS(CLEAR_GROUPS) }
+#define END_GROUP if (q % GROUP_QUADS == GROUP_QUADS - 1) { FOR_ROWS(ADD_GROUPS) }
+#define MULTIPLY_NUMBERS(i, j) in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, xs[j]);
+#endif
+#define MULTIPLY_QUAD(i) { vec4 numbers = numbers_of(chunks[i], q); FOR_VECTORS(MULTIPLY_NUMBERS, i) }
+#define ADD_GROUP(i, j) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
+#define ADD_GROUPS(i) FOR_VECTORS(ADD_GROUP, i)
+#define QUAD(number)                                                         \
+  {                                                                          \
+    const int q = number;                                                    \
+    vec4 xs[TN];                                                             \
+    LOAD_VECTORS_OF_QUAD                                                     \
+    FOR_VECTORS(LOAD_QUAD_OF_B, 0)                                           \
+    BEGIN_GROUP                                                              \
+    FOR_ROWS(MULTIPLY_QUAD)                                                  \
+    END_GROUP                                                                \
+  }
+float multiply_add_quad(float sum, vec4 x, vec4 y) {
+  return multiply_add(multiply_add(multiply_add(multiply_add(sum, x[0], y[0]), x[1], y[1]), x[2], y[2]), x[3], y[3]);
+}
+#endif
 #define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
 #define COPY_ROW(i) FOR_VECTORS(COPY, i)
 
@@ -132,8 +178,22 @@ void main() {
 
   ACC sum[TM][TN];
   FOR_ROWS(CLEAR_ROW)
+  int begin = BEGIN_K(layer), end = END_K(layer);
+#if QUANTIZED == 1
+  Row rows[TM];
+  FOR_ROWS(PLACE_ROW)
+  int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
+  for (int p = begin + lane_k * CHUNK; p < whole; p += LANES_K * CHUNK) {
+    Chunk chunks[TM];
+    FOR_ROWS(LOAD_CHUNK)
+    int first = chunk_begin(p);
+    float in_group[TM][TN];
+    QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
+  }
+  begin = whole;
+#endif
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  for (int p = BEGIN_K(layer) + lane_k * STEP, end = END_K(layer); p < end; p += LANES_K * STEP) {
+  for (int p = begin + lane_k * STEP; p < end; p += LANES_K * STEP) {
 #if WIDE
     uvec4 as[TM];
 #else

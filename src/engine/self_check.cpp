@@ -181,9 +181,9 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   m_ = std::min(block.rows + (b_by_vector ? 16 : 1), max.m);
   n_ = std::min(block.columns + (b_by_vector ? 16 : 1), max.n);
   k_ = std::min(family.k_step(key_.kernel) + (a_by_vector ? 16 : 1), max.k);
-  // Each code of a block, and one of the next. There are groups of thousands, which would take long.
-  if (const std::int64_t codes = block_codes(quantization(like.problem)); codes > 1)
-    k_ = std::min(std::max(k_, std::min<std::int64_t>(codes, 256) + 1), max.k);
+  // Each code of a block, and one of the next; gemv takes 32 codes together. There are groups of thousands, which would take long.
+  if (const Quantization& its = quantization(like.problem))
+    k_ = std::min(std::max(k_, std::clamp<std::int64_t>(block_codes(its), 32, 256) + 1), max.k);
   items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   const bool one_layout = kernels::is_for_one_layout(key_.kernel);
