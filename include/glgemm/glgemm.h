@@ -398,8 +398,8 @@ typedef struct glgemm_host_epilogue {
   glgemm_activation activation;
 } glgemm_host_epilogue;
 
-/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product. With beta = 0 C is
-/// not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product, and nothing is
+/// quantised. With beta = 0 C is not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
 typedef struct glgemm_host_product {
   size_t struct_size;
   int32_t op_a;  ///< GLGEMM_OP_NONE, ...

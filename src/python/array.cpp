@@ -191,6 +191,17 @@ Array copied(const Array& array) {
   return upload(array.storage->service, download(array));
 }
 
+std::int64_t bytes_of(const Array& array) {
+  const Elements* elements = array.storage->elements.get();
+  const Strided& layout = array.layout;
+  if (!elements || !elements->quantization || layout.size() == 0) return layout.size() * element_bytes(layout.type);
+  std::int64_t k = layout.size();
+  for (std::size_t i = 0; i < layout.dimensions(); ++i)
+    if (layout.strides[i] == 1) k = std::min(k, layout.shape[i]);
+  const QuantizedBytes bytes = quantized_bytes(elements->quantization, layout.size() / k, k);
+  return bytes.codes + bytes.scales + bytes.zeros;
+}
+
 py::array download(const Array& array) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const Strided matrix = at_least_2d(array.layout);
@@ -282,17 +293,6 @@ namespace {
 
 Array transposed(const Array& array) {
   return as_outline(array, outline(array).attr("T"));
-}
-
-std::int64_t bytes_of(const Array& array) {
-  const Elements* elements = array.storage->elements.get();
-  const Strided& layout = array.layout;
-  if (!elements || !elements->quantization || layout.size() == 0) return layout.size() * element_bytes(layout.type);
-  std::int64_t k = layout.size();
-  for (std::size_t i = 0; i < layout.dimensions(); ++i)
-    if (layout.strides[i] == 1) k = std::min(k, layout.shape[i]);
-  const QuantizedBytes bytes = quantized_bytes(elements->quantization, layout.size() / k, k);
-  return bytes.codes + bytes.scales + bytes.zeros;
 }
 
 Array matrix_transposed(const Array& array) {

@@ -45,6 +45,8 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
 Array upload(const std::shared_ptr<Service>& service, const py::array& host);
 /// A new array with the same elements, without gaps.
 Array copied(const Array& array);
+/// The bytes of all elements, or of their codes, scales and zeros.
+std::int64_t bytes_of(const Array& array);
 /// A copy on the host.
 py::array download(const Array& array);
 /// Replaces the elements by those of `host`, which is broadcast.  @throws py::type_error  it is a masked array

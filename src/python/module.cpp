@@ -149,7 +149,7 @@ void define_engine(py::module_& module) {
              });
              return seconds;
            })
-      .def("explain", &explain);
+      .def("explain", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&explain));
   py::class_<SavedState>(module, "SavedState")
       .def(py::init<std::shared_ptr<Service>>())
       .def("enter", &SavedState::enter)

@@ -338,6 +338,24 @@ std::string storage_of(const char* name, const py::array& given, const HostOpera
   return fmt::format("{}, no copy on the host: {}, ld {}\n", what, by_rows ? "row-major" : "column-major", operand.lines.ld);
 }
 
+/// The lines that tell the plan of a product whose matrices have so many bytes.
+std::string explanation(Service& service, const Gemm& gemm, const Terms& terms, std::int64_t bytes) {
+  std::string lines;
+  service.run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
+    Explanation why;
+    const Plan plan = engine.plan(Engine::problem(gemm), terms.options, &why);
+    const std::int64_t dispatches = size(plan).dispatches;
+    lines += fmt::format("kernel: {}{}; {} dispatch{}, workspace {} bytes\n", to_string(plan.kernel),
+                         plan.transposed ? ", of the transposed product" : "", dispatches, dispatches == 1 ? "" : "es",
+                         plan.workspace.size_bytes);
+    if (terms.options.precision != Precision::standard)
+      lines +=
+          fmt::format("precision: {}{}{}\n", to_string(plan.precision), why.precision.empty() ? "" : ", since ", why.precision);
+    lines += fmt::format("on the device: {} bytes of {}\n", bytes, engine.device_memory_bytes());
+  });
+  return lines;
+}
+
 }  // namespace
 
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms) {
@@ -346,20 +364,26 @@ std::string explain(const std::shared_ptr<Service>& service, const HostProduct& 
   const auto placed = [&](unsigned name, const HostOperand& operand) {  // in a buffer that nothing asks for
     return Placed{std::make_shared<const Elements>(service, nullptr, name), operand.on_device()};
   };
-  BuiltGemm built(placed(1, a), placed(2, b), placed(3, c), terms);
-  service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
-    Explanation why;
-    const Plan plan = engine.plan(Engine::problem(built.gemm), terms.options, &why);
-    const std::int64_t dispatches = size(plan).dispatches;
-    lines += fmt::format("kernel: {}{}; {} dispatch{}, workspace {} bytes\n", to_string(plan.kernel),
-                         plan.transposed ? ", of the transposed product" : "", dispatches, dispatches == 1 ? "" : "es",
-                         plan.workspace.size_bytes);
-    if (terms.options.precision != Precision::standard)
-      lines +=
-          fmt::format("precision: {}{}{}\n", to_string(plan.precision), why.precision.empty() ? "" : ", since ", why.precision);
-    lines += fmt::format("on the device: {} bytes of {}\n", a.bytes() + b.bytes() + c.bytes(), engine.device_memory_bytes());
-  });
-  return lines;
+  const BuiltGemm built(placed(1, a), placed(2, b), placed(3, c), terms);
+  return lines + explanation(*service, built.gemm, terms, a.bytes() + b.bytes() + c.bytes());
+}
+
+std::string explain(const Array& a, const Array& b, const Terms& terms) {
+  const std::shared_ptr<Service>& service = a.storage->service;
+  Strided of_a = a.layout, of_b = b.layout;
+  const bool row = of_a.dimensions() == 1, column = of_b.dimensions() == 1;
+  const Sizes shape = shape_of_result(of_a, of_b, terms);
+  const Strided c = dense(type_of_c(terms.who, of_a.type, of_b.type, {}), shape);
+  if (c.size() == 0) return "nothing: the product has no elements\n";
+  const Placed at_c{std::make_shared<const Elements>(service, nullptr, 3), as_matrices(c, row, column)};
+  const BuiltGemm built(placed(terms.who, a, of_a), placed(terms.who, b, of_b), at_c, terms);
+  const auto storage = [](const char* name, const Array& array) {
+    const Quantization& its = elements_of(array)->quantization;
+    return fmt::format("{}: {} {}, on the device\n", name, text(array.layout.shape),
+                       its ? to_string(its) : std::string(info(array.layout.type).numpy));
+  };
+  return storage("A", a) + storage("B", b) +
+         explanation(*service, built.gemm, terms, bytes_of(a) + bytes_of(b) + c.size() * element_bytes(c.type));
 }
 
 namespace {
@@ -445,6 +469,7 @@ void define_terms(py::module_& module) {
     return multiply({a, b, optional(out), optional(bias), optional(residual)}, terms,
                     dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
   };
+  module.def("explain", py::overload_cast<const Array&, const Array&, const Terms&>(&explain));
   module.def("multiply", multiply_arrays, py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out") = py::none(),
              py::arg("bias") = py::none(), py::arg("residual") = py::none(), py::kw_only(), py::arg("dtype"));
 }

@@ -56,6 +56,7 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 
 /// What multiply() would do, in lines of text.
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
+std::string explain(const Array& a, const Array& b, const Terms& terms);
 
 void define_terms(py::module_& module);
 

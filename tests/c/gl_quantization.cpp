@@ -110,6 +110,13 @@ TEST_CASE("C: A and B of two types") {
   std::uint16_t got[9];
   REQUIRE(glgemm_matrix_download(rounded.get(), got) == GLGEMM_OK);
   for (std::size_t i = 0; i < 9; ++i) CHECK(glgemm_f16_to_float(got[i]) == right[i]);
+  std::vector<float> streamed(9);
+  glgemm_host_product host = initialised(glgemm_host_product_init);
+  host.a = {3, 2, GLGEMM_ROW_MAJOR, GLGEMM_F16, halves, 0, nullptr, nullptr, nullptr};
+  host.b = {2, 3, GLGEMM_ROW_MAJOR, GLGEMM_F32, const_cast<float*>(b_data), 0, nullptr, nullptr, nullptr};
+  host.c = {3, 3, GLGEMM_ROW_MAJOR, GLGEMM_F32, streamed.data(), 0, nullptr, nullptr, nullptr};
+  works(glgemm_multiply_streamed(engine, &host, nullptr, nullptr));
+  CHECK(streamed == right);
   product.c.type = GLGEMM_BF16;
   refused(glgemm_gemm(engine, &product, nullptr, nullptr), "A and B are f16 and f32 and C is bf16; it must be f32 or f16");
 

@@ -65,6 +65,7 @@ def test_on_the_host(engine):
     assert_product(x @ weight.T, x, numbers.T)
     assert_product(weight @ x.T, numbers, x.T)
     assert np.array_equal(weight @ x[0], numbers @ x[0]) and np.array_equal(x[0] @ weight.T, numbers @ x[0])
+    assert_product(glgemm.stream(x, weight.T).result(), x, numbers.T)
     out = np.empty((4, 6), np.float32)
     assert glgemm.matmul(x, weight.T, out=out) is out and np.array_equal(out, x @ weight.T)
     c, bias = integers((4, 6), seed=2), integers((6,), seed=3)
@@ -94,6 +95,16 @@ def test_codes_with_scales(engine, bits, zeros, dtype):
     assert np.array_equal((x @ w.T).numpy(), x @ numbers.T)
     short = engine.quantized(*arguments, group=group, bits=bits, shape=(n, groups * group - 7))
     assert np.array_equal((x[:, :-7] @ short.T).numpy(), x[:, :-7] @ numbers[:, :-7].T)
+
+
+def test_explain(engine):
+    weight, x = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64))
+    for a, b in ((x, weight.T), (engine.asarray(x), weight.T), (x, engine.quantized(weight).T)):
+        lines = glgemm.explain(a, b).splitlines()
+        assert lines[:2] == ["A: (4, 64) float32, on the device", "B: (64, 6) q8_0, on the device"] and lines[2].startswith("kernel: ")
+        assert lines[3].startswith(f"on the device: {4 * 64 * 4 + 6 * 68 + 4 * 6 * 4} bytes of")
+    assert "naive" in glgemm.explain(x[0], weight.T, kernel="naive")
+    assert glgemm.explain(x[:0], weight.T).startswith("nothing")
 
 
 def test_scales_for_rows(engine):

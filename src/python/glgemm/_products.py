@@ -117,7 +117,7 @@ def gemm(
            [7., 9.]], dtype=float32)
     """
     need_c("gemm", beta, c)
-    if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not any(isinstance(x, _core.Array) for x in (a, b, c, bias, residual)):
+    if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not _is_on_device(a, b, c, bias, residual):
         x, y, on_c = _brought("gemm", engine, a, b, c)
         how = {"dtype": dtype, "kernel": kernel, "split_k": split_k, "precision": precision}
         made = gemm(alpha, x, y, beta, on_c, bias=bias, activation=activation, residual=residual, op_a=op_a, op_b=op_b, **how)
@@ -155,7 +155,7 @@ def explain(
     split_k: int = 0,
     precision: Precision = "standard",
 ) -> str:
-    """What matmul() of these NumPy arrays would do, in lines of text: conversions, copies, the kernel, memory.
+    """What matmul() would do, in lines of text: conversions, copies, the kernel, memory. `out` and `dtype` are for NumPy arrays.
 
     >>> import numpy as np
     >>> import glgemm
@@ -165,6 +165,10 @@ def explain(
     >>> print(glgemm.explain(a.T, a[:, ::2]).splitlines()[1])
     B: (8, 3) float32, copied on the host first: neither op nor ld says its strides of (24, 8) bytes
     """
+    if any(isinstance(x, (_core.Array, Quantized)) for x in (a, b)):
+        service = _service_of("explain", engine or (None if _is_on_device(a, b) else default_engine()), a, b)
+        terms = _core.Terms("explain", kernel=kernel, split_k=split_k, precision=precision)
+        return _core.explain(_on_device(service, a), _on_device(service, b), terms)
     plan = _HostMatmul("explain", a, b, out, dtype)
     if plan.c.size == 0:
         return "nothing: the product has no elements\n"
@@ -415,6 +419,10 @@ def _on_device(service: _core.Service, x: Any) -> _core.Array:
     if isinstance(x, Quantized):
         return x._upload(service)
     return x if isinstance(x, _core.Array) else service.upload(as_numpy(x))
+
+
+def _is_on_device(*arrays: Any) -> bool:
+    return any(isinstance(x, _core.Array) for x in arrays)
 
 
 def _brought(who: str, engine: Engine | None, a: Any, b: Any, c: Any) -> Iterator[Any]:
