@@ -77,9 +77,12 @@ class PieceCutter {
 
   /// Why not even one element fits a binding; nothing if it does.
   std::string why_no_element_fits() const {
-    if (max_bytes_ >= element_bytes(sum_type(problem_))) return {};
-    return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one element",
-                       limits_.storage_block_bytes, limits_.storage_offset_alignment);
+    const Quantization& its = quantization(problem_);
+    const std::int64_t block = its ? block_bytes(its) : 0;
+    if (max_bytes_ >= std::max(element_bytes(sum_type(problem_)), block)) return {};
+    return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one {}",
+                       limits_.storage_block_bytes, limits_.storage_offset_alignment,
+                       block > 0 ? fmt::format("block of {}", to_string(its)) : "element");
   }
 
   /// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.
@@ -190,7 +193,7 @@ class PieceCutter {
   bool in_blocks() const { return precision_ != Precision::standard; }
   std::int64_t max_k() const {
     if (in_blocks() && parts_ == 1) return canonical_block;
-    return saturating_product({parts_, kernels::max_k(kernel_, limits_.loop_iterations)});
+    return saturating_product({parts_, round_down_above(kernels::max_k(kernel_, limits_.loop_iterations), k_step_)});
   }
   /// The least that a piece's k may be cut to.
   std::int64_t min_k() const { return in_blocks() ? canonical_block : std::min(problem_.k, block_codes(quantization(problem_))); }

@@ -345,6 +345,56 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
   }
 }
 
+TEST_CASE("windows of a quantised operand begin with its blocks, and no program has more buffers than the device") {
+  std::mt19937 random(3);
+  const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
+  const Quantization formats[] = {QuantizedFormat::q8_0,      QuantizedFormat::q6_k,
+                                  QuantizedFormat::mxfp4,     Quantization::nbits(4, 16, true, Type::f16),
+                                  Quantization::nbits(8, 64), Quantization::per_row(Type::f8e4m3),
+                                  Quantization::per_tensor()};
+  std::vector<Kernel> tested;
+  for (const test::Sample& sample : test::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
+  int planned = 0, in_windows = 0;
+  for (int round = 0; round < 1000; ++round) {
+    Problem problem = make_problem(pick({1, 5, 17, 40}), pick({1, 3, 33}), pick({0, 7, 64, 300, 1000}));
+    const bool is_a = random() % 2;
+    Operand& codes = is_a ? problem.a : problem.b;
+    codes.format.quantization = formats[random() % std::size(formats)];
+    codes.op = random() % 2 ? Op::none : Op::transpose;
+    codes.layout = (codes.op == Op::none) == is_a ? Layout::row_major : Layout::column_major;
+    codes.ld = round_up(std::max<std::int64_t>(1, problem.k), block_codes(codes.format.quantization)) + 256;
+    problem.batch = pick({1, 1, 3});
+    problem.items = random() % 3 == 0;
+    problem.residual = random() % 2;
+    problem.bias = static_cast<Bias>(random() % 3);
+    codes.batch_stride = codes.ld * pick({0, 40, 50});
+    (is_a ? problem.b : problem.a).batch_stride = pick({0, 40000});
+    problem.c.batch_stride = problem.d.batch_stride = 1400;
+    if (problem.batch == 1 && !problem.items && random() % 2) codes.band = pick({2, 5, 8});
+    Limits limits;
+    limits.storage_block_bytes = pick({400, 4096, 1 << 20});
+    limits.loop_iterations = pick({0, 300, 60000});
+    limits.storage_blocks = pick({4, 5, 7, 8, 9});
+    PlanOptions options;
+    options.workspace_bytes = pick({4000, 1 << 20});
+    options.kernel = tested[random() % tested.size()];
+    options.split_k = pick({0, 1, 3});
+    options.precision = all_precisions[random() % all_precisions.size()];
+    CAPTURE(round);
+    CAPTURE(to_string(codes.format));
+    CAPTURE(to_string(*options.kernel));
+    try {
+      const Plan plan = make_plan(problem, limits, options);
+      ++planned;
+      in_windows += plan.piece_k < problem.k;
+      REQUIRE(test::wrong_steps(plan, limits, options, static_cast<double>(pick({500, 1 << 30}))) == "");
+    } catch (const Unsupported&) {  // the limits are too small
+    }
+  }
+  CHECK(planned > 300);
+  CHECK(in_windows > 50);
+}
+
 TEST_CASE("problems that no device can run are refused with the reason") {
   CHECK(
       refusal(

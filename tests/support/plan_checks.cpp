@@ -70,10 +70,11 @@ class Walk {
       require(panels_bytes <= limits_.image_buffer_bytes, "panels too large for an image");
     for (const Window& part : {plan_.workspace.panels_a, plan_.workspace.panels_b, plan_.workspace.sums})
       require(part.size_bytes <= limits_.storage_block_bytes, "a part of the workspace too large for a binding");
-    require(
-        (plan_.parts > 1 ? plan_.part_k : plan_.piece_k) <= std::max(kernels::max_k(plan_.kernel, limits_.loop_iterations),
-                                                                     kernels::product_family(plan_.kernel).k_step(plan_.kernel)),
-        "k of an invocation passes the limit of loops");
+    const std::int64_t least_k =
+        std::max(kernels::product_family(plan_.kernel).k_step(plan_.kernel), block_codes(quantization(problem_)));
+    require((plan_.parts > 1 ? plan_.part_k : plan_.piece_k) <=
+                std::max(kernels::max_k(plan_.kernel, limits_.loop_iterations), least_k),
+            "k of an invocation passes the limit of loops");
     require(plan_.parts == 1 || plan_.reduces(), "parts of k without a reduction");
   }
 
