@@ -198,6 +198,7 @@ TEST_CASE("quantised operands: a device with four storage buffers runs each form
     const Problem problem{.m = 300, .n = 200, .k = 512, .a = {.format = {Type::f32, quantization}}, .bias = Bias::for_each_row};
     CHECK_NOTHROW(make_plan(problem, limits));
     for (const Kernel& kernel : kernel_table()) {
+      if (!why_not({.m = 4, .n = 4, .k = 1}, kernel, limits).empty()) continue;  // nor of floats
       const std::string reason = why_not({.m = 4, .n = 4, .k = 1, .a = problem.a}, kernel, limits);
       const bool packs = name(kernel) == "register" || name(kernel) == "blocked";
       CAPTURE(to_string(kernel));
