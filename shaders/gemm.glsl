@@ -133,7 +133,8 @@ precision highp int;
 #define SUM F32
 #elif SUMS_IN_U32(TYPE_A) && SUMS_IN_U32(TYPE_B)
 #define SUM U32
-#elif SUMS_IN_I32(TYPE_A) && SUMS_IN_I32(TYPE_B) || TYPE_A == I8 && TYPE_B == U8 || TYPE_A == U8 && TYPE_B == I8
+// i8 with u8, where panels have i8 as the type of the sums.
+#elif SUMS_IN_I32(TYPE_A) && SUMS_IN_I32(TYPE_B) || SUMS_IN_I32(TYPE_A) && TYPE_B == U8 || TYPE_A == U8 && SUMS_IN_I32(TYPE_B)
 #define SUM I32
 #elif TYPE_A == TYPE_B
 #define SUM TYPE_A

@@ -50,6 +50,32 @@ assert model["file"] == "m.gguf" and rows == [
     ["odd", [1, 256], "unknown type 16", None, data + 192, 0]], rows
 END
 "$glgemm" inspect m.safetensors | grep -q '^F8_E4M3  2x3 * 6  e4$' || fail "inspect m.safetensors: $("$glgemm" inspect m.safetensors 2>&1)"
+"$glgemm" inspect m.gguf --as nvidia-ampere --columns 5 >stdout 2>stderr || fail "inspect --as: status $?: $(cat stderr)"
+# 2 x 32 in blocks of 34 bytes, 32 x 5 and 2 x 5 in float32
+grep -q '^Q8_0  *2x32  *68  *748  *-  [a-z].*  w\.q8$' stdout && grep -q '^F32  *2  *8  *-  *-  -  *bias$' stdout &&
+  grep -q '^device: .*nvidia-ampere' stdout || fail "inspect --as: $(cat stdout)"
+"$glgemm" inspect m.gguf --no-device --json >stdout 2>stderr || fail "inspect --no-device: status $?: $(cat stderr)"
+python3 - stdout <<'END' || fail "inspect --no-device: $(cat stdout)"
+import json, sys
+model = json.load(open(sys.argv[1], encoding="utf-8"))
+products = {each["name"]: each["product"] for each in model["tensors"]}
+assert products["bias"] is None and products["odd"] is None and model["device"], products
+rows = {name: [each[key] for key in ("m", "n", "k", "type", "bytes", "memory_seconds")] for name, each in products.items() if each}
+assert rows == {"w.f16": [2, 1, 3, "f16/f32", 32, None], "w.bf16": [2, 1, 3, "bf16/f32", 32, None], "w.q8": [2, 1, 32, "q8_0/f32", 204, None]}, rows
+assert all(each["kernel"] and each["expected_seconds"] > 0 for each in products.values() if each), products
+END
+printf '{"roofline": {"gflops": 100, "storage_gb_per_s": 0.001, "image_gb_per_s": 0}}' >roof.json
+"$glgemm" inspect m.gguf --no-device --roofline roof.json >stdout 2>stderr && grep -q ' 204  *0.204 ms  ' stdout || fail "inspect --roofline: $(cat stdout stderr)"
+bad 'inspect, a roof and no products' '--roofline: --columns, --device or --as says' inspect m.gguf --roofline roof.json
+bad 'inspect, columns without a model' '--columns requires MODEL' inspect --size 8 --columns 3
+"$glgemm" inspect --shape 64,1,256 --type q4_k/f32 --no-device --json >stdout 2>stderr && grep -q '^  "type": "q4_k/f32",$' stdout || fail "inspect --type q4_k/f32: $(head -c 300 stdout stderr)"
+"$glgemm" inspect --shape 64,1,256 --type q4_k --no-device --image plan.svg >stdout 2>stderr && grep -q '^  A  *64 x 256, 9,216 bytes$' stdout &&
+  grep -q 'in q4_k/f32' plan.svg || fail "inspect --type q4_k: $(head -c 300 stdout stderr)"
+"$glgemm" inspect --size 64 --type f16/f32 --no-device >stdout 2>stderr && grep -q '^product .* in f16/f32, ' stdout && grep -q '^  A  *64 x 64, 8,192 bytes$' stdout ||
+  fail "inspect --type f16/f32: $(head -c 300 stdout stderr)"
+bad 'inspect, types that do not go together' 'f32' inspect --size 64 --type f32/f64 --no-device
+bad 'inspect, blocks and a limit' '--type: blocks are converted as they are streamed, so --type f32 shows it' inspect --size 64 --type q8_0/f32 --no-device --memory-limit 1M
+bad 'inspect, no such format' 'q9_0' inspect --size 64 --type q9_0/f32 --no-device
 bad 'inspect, a model and a size' 'MODEL excludes --size' inspect m.gguf --size 8
 bad 'inspect, no such file' "cannot read 'none.gguf': " inspect none.gguf
 bad 'inspect, another file' "'x.npy' cannot be read as a model: it does not begin with \"GGUF\"" inspect x.npy
@@ -120,9 +146,23 @@ grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stde
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && [ ! -s stderr ] && grep -q ' in f16/bf16 with sums in f32$' stdout || fail "f16 by bf16: $(elements C.npy f4): $(cat stdout stderr)"
 "$glgemm" multiply m.gguf:w.bf16 m.gguf:w.bf16 --op-b t -o C.npy >stdout 2>stderr || fail "bf16: status $?: $(cat stderr)"
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && grep -q ' in bf16 with sums in f32$' stdout || fail "bf16: $(elements C.npy f4): $(cat stdout)"
+bad 'bench, blocks and a limit' '--type: --scaling and memory limits are for factors of one type, and these are q8_0/f32' \
+  bench --shape 2,1,32 --type q8_0/f32 --kernel auto --memory-limit 1M
+"$glgemm" bench --shape 65,2,40 --type u8/i8 --kernel gemv --check full --repeats 1 >stdout 2>stderr || fail "panels of i8 beside u8: $(cat stderr)"
+bad 'bench, scales apart' '--type: nbits:bits=4,group=32 has scales apart from its codes' bench --shape 2,1,32 --type nbits:bits=4,group=32 --kernel auto
+"$glgemm" bench --shapes-of m.gguf --kernel auto --repeats 1 --json bench.json >stdout 2>stderr || fail "bench, own types: status $?: $(cat stdout stderr)"
+python3 - bench.json <<'END' || fail "bench, own types: $(cat bench.json)"
+import json, sys
+results = json.load(open(sys.argv[1], encoding="utf-8"))["results"]
+rows = [[each[key] for key in ("m", "n", "k", "type")] + [each["check"]["passed"]] for each in results]
+assert rows == [[2, 1, 3, "f16/f32", True], [2, 1, 3, "bf16/f32", True], [2, 1, 32, "q8_0/f32", True]], rows
+END
+for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 f16/f32 u8/i8 f32/f8e4m3; do
+  "$glgemm" bench --shape 33,3,512 --type $type --kernel auto,naive --check full --repeats 1 >stdout 2>stderr || fail "bench --type $type: status $?: $(cat stdout stderr)"
+done
 "$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
 grep -q '2x5x3' stdout || fail "bench: $(cat stdout)"
-for note in "'m.gguf': 1 matrix is left out: BF16, --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, which is quantised" \
+for note in "'m.gguf': 1 matrix is left out: BF16, --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, --type q8_0 measures them" \
   "'m.gguf': 1 matrix is left out: unknown type 16, a type that glgemm does not have"; do
   grep -qF -- "glgemm bench: note: $note" stderr || fail "bench has no note '$note': $(cat stderr)"
 done

@@ -150,6 +150,12 @@ CLI::Option* add_type(CLI::App& verb, std::string& type) {
   return add_option_with_default(verb, "--type", type, "TYPE", "The elements of A and B: " + type_names());
 }
 
+CLI::Option* add_types(CLI::App& verb, std::string& types) {
+  return add_option_with_default(verb, "--type", types, "TYPE[/TYPE]",
+                                 "The elements of A and B, or of A/B: " + type_names() +
+                                     "; of one also a format of models' files, as in q4_0/f32 or q4_0 for short");
+}
+
 CLI::Option* add_batch(CLI::App& verb, std::string& batch) {
   return add_option_with_default(verb, "--batch", batch, "COUNT", "Products of each shape, in one call");
 }

@@ -80,6 +80,8 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<s
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);
 CLI::Option* add_op_b(CLI::App& verb, std::string& op);
 CLI::Option* add_type(CLI::App& verb, std::string& type);
+/// --type of what parse_formats() reads.
+CLI::Option* add_types(CLI::App& verb, std::string& types);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
 CLI::Option* add_precision(CLI::App& verb, std::string& precision);

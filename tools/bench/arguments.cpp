@@ -1,12 +1,18 @@
 // The command line of glgemm bench.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
+#include <nlohmann/json.hpp>
 
+#include "arguments/json.hpp"
 #include "arguments/options.hpp"
 #include "bench/bench.hpp"
 #include "peers/peers.hpp"
@@ -29,6 +35,7 @@ struct Arguments {
   std::string device;
   std::string check = "auto";
   std::string type = "f32";
+  const CLI::Option* type_option = nullptr;
   std::string alpha = "1";
   std::string beta = "0";
   std::string batch = "1";
@@ -93,19 +100,54 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   return result;
 }
 
-int bench(Arguments& arguments) {
+/// Makes the products of a group those that are measured next.
+void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
-  options.type = parse_type(arguments.type);
+  for (const ElementFormat& format : {group.formats.a, group.formats.b})
+    if (scales_lie_apart(format.quantization))
+      throw std::invalid_argument(
+          fmt::format("--type: {} has scales apart from its codes, and formats in blocks are measured", to_string(format)));
+  for (const Shape& shape : group.shapes) problem_of(shape, group.formats);  // what does not go together is refused here
+  options.shapes = group.shapes;
+  options.type = one_type(group.formats);
+  options.stored.reset();
+  if (group.formats.a != group.formats.b) options.stored = group.formats;
   options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
   options.beta = parse_scalar(arguments.beta, options.type, "--beta");
-  options.batch = parse_size(arguments.batch, "--batch");
-  if (options.paper && (options.type != Type::f32 || options.batch > 1))
+  if (options.paper && (options.stored || options.type != Type::f32 || options.batch > 1))
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
+  if (options.stored && (arguments.scaling || arguments.device_memory_limit || arguments.memory_limit))
+    throw std::invalid_argument(fmt::format("--type: --scaling and memory limits are for factors of one type, and these are {}",
+                                            to_string(group.formats)));
+}
+
+/// Adds the results of another group: JSON's lists become longer.
+void add(BenchResult& all, BenchResult next) {
+  all.status = all.json.empty() ? next.status : std::max(all.status, next.status);
+  if (all.json.empty() || next.json.empty()) {
+    if (all.json.empty()) all.json = std::move(next.json);
+    return;
+  }
+  auto json = nlohmann::ordered_json::parse(all.json);
+  const auto added = nlohmann::ordered_json::parse(next.json);
+  for (const auto& [key, value] : added.items())
+    if (value.is_array() && json.contains(key)) json[key].insert(json[key].end(), value.begin(), value.end());
+  all.json = json_text(json);
+}
+
+int bench(Arguments& arguments) {
+  BenchOptions& options = arguments.options;
+  options.batch = parse_size(arguments.batch, "--batch");
   std::vector<std::string> notes;
-  options.shapes = arguments.model.empty() ? shapes_of(arguments.shapes)
-                                           : shapes_of_model(arguments.model, options.type, arguments.columns.value_or(1), notes);
+  std::vector<ModelShapes> groups;
+  const Formats formats = parse_formats(arguments.type);
+  if (arguments.model.empty())
+    groups.push_back({formats, shapes_of(arguments.shapes)});
+  else
+    groups = shapes_of_model(arguments.model, arguments.type_option->count() > 0 ? std::optional(formats) : std::nullopt,
+                             arguments.columns.value_or(1), notes);
   for (const std::string& note : notes) std::cerr << "glgemm bench: note: " << note << '\n';
-  if (options.shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
+  if (groups.front().shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
   options.kernels = in_precisions(parse_kernels(arguments.kernel), arguments.precision);
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
   if (arguments.roofline) options.roofline.emplace();
@@ -115,22 +157,28 @@ int bench(Arguments& arguments) {
   if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
     throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
   arguments.json.open();
-  const BenchResult result = measure(arguments, arguments.json.text());
-  arguments.json.write(result.json);
-  return result.status;
+  BenchResult all;
+  for (const ModelShapes& group : groups) {
+    choose_types(arguments, group);
+    add(all, measure(arguments, arguments.json.text()));
+  }
+  arguments.json.write(all.json);
+  return all.status;
 }
 
 void add_products(CLI::App& verb, Arguments& arguments) {
   const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
-  auto* model = add_option(verb, "--shapes-of", arguments.model, "FILE",
-                           "The products of the matrices of --type in a .gguf or .safetensors file, each shape M x K once")
-                    ->excludes(shapes.size)
-                    ->excludes(shapes.shape)
-                    ->excludes(shapes.shapes)
-                    ->excludes("--op-a")
-                    ->excludes("--op-b");
+  auto* model =
+      add_option(verb, "--shapes-of", arguments.model, "FILE",
+                 "The products of the matrices of a .gguf or .safetensors file in their own types, with f32; each shape M x K "
+                 "once. With --type those of that type")
+          ->excludes(shapes.size)
+          ->excludes(shapes.shape)
+          ->excludes(shapes.shapes)
+          ->excludes("--op-a")
+          ->excludes("--op-b");
   add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)")->needs(model);
-  add_type(verb, arguments.type);
+  arguments.type_option = add_types(verb, arguments.type);
   add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");
   add_batch(verb, arguments.batch);

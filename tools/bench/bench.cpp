@@ -77,7 +77,7 @@ std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limit
   std::vector<ShapeRun> jobs;
   std::string left_out;
   for (const Shape& shape : options.shapes) {
-    const Problem problem = problem_of(shape, options.type, options.batch);
+    const Problem problem = problem_of(shape, formats_of(options), options.batch);
     require_memory(shape, options.type, options.batch);
     ShapeRun job{shape, {}, {}};
     for (const RequestedKernel& requested : options.kernels) {

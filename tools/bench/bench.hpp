@@ -36,17 +36,25 @@ struct RequestedKernel {
 /// @throws std::invalid_argument  as parse_kernel
 std::vector<RequestedKernel> parse_kernels(std::string_view text);
 
-/// The products of a model's matrices of this type with matrices of `columns` columns: m x k is the matrix, and each shape comes
-/// once. What is left out is noted, a sentence for each type.
+/// Products of one type: a model's matrices of it, each shape once.
+struct ModelShapes {
+  Formats formats;
+  std::vector<Shape> shapes;
+};
+/// The products of a model's matrices with matrices of `columns` columns: m x k is the matrix, and the other one is
+/// with_activations(). With `only`, those of matrices of its A, in its types. What is left out is noted, a sentence for each
+/// type.
 /// @throws FileError              as open_model()
 /// @throws std::invalid_argument  it has no such matrix; the message has what it has instead
-std::vector<Shape> shapes_of_model(const std::string& path, Type type, std::int64_t columns, std::vector<std::string>& notes);
+std::vector<ModelShapes> shapes_of_model(const std::string& path, const std::optional<Formats>& only, std::int64_t columns,
+                                         std::vector<std::string>& notes);
 
 struct BenchOptions {
   std::vector<Shape> shapes;
   std::vector<RequestedKernel> kernels;
-  Type type = Type::f32;
-  std::int64_t batch = 1;  ///< products of each shape, in one call
+  Type type = Type::f32;            ///< of A and B; of their sums where these have types of their own
+  std::optional<Formats> stored{};  ///< these, or blocks
+  std::int64_t batch = 1;           ///< products of each shape, in one call
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
   double cpu_seconds = 20;         ///< a serial loop that would take longer is measured on a band of rows
@@ -60,6 +68,10 @@ struct BenchOptions {
   bool paper = false;               ///< the paper's figures are printed beside ours
   std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
 };
+
+inline Formats formats_of(const BenchOptions& options) {
+  return options.stored.value_or(Formats{{options.type}, {options.type}});
+}
 
 struct BenchResult {
   int status = 1;    ///< of the program: 0, or 1 if a check failed

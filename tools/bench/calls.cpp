@@ -162,7 +162,7 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
     Words words{"glgemm", "bench", "--first-child"};
     words.insert(words.end(), {"--shape", fmt::format("{},{},{}", shape.m, shape.n, shape.k)});
     words.insert(words.end(), {"--op-a", std::string(to_string(shape.op_a)), "--op-b", std::string(to_string(shape.op_b))});
-    words.insert(words.end(), {"--type", std::string(to_string(options.type)), "--kernel", options.kernels.front().text});
+    words.insert(words.end(), {"--type", to_string(formats_of(options)), "--kernel", options.kernels.front().text});
     if (!device.empty()) words.insert(words.end(), {"--device", device});
     struct Times {
       std::vector<double> first, from_start, again;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <random>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include <glgemm/error.hpp>
 #include <glgemm/fence.hpp>
 #include <glgemm/job.hpp>
+#include <glgemm/quantize.hpp>
 
 #include "bench/table.hpp"
 #include "files/npy.hpp"
@@ -98,6 +101,8 @@ HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
   HostProduct<T> p = random_product<T>(shape, options.batch, 1);
   p.alpha = scalar_as<Accumulator>(options.alpha);
   p.beta = scalar_as<Accumulator>(options.beta);
+  p.stored_a = store(formats_of(options).a, p.a, 4);
+  p.stored_b = store(formats_of(options).b, p.b, 5);
   if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
   return p;
 }
@@ -135,7 +140,7 @@ class TypedTrial final : public Trial {
   std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options) override {
     std::vector<Entrant<C>> entrants;
     {
-      const DeviceMatrix a(engine, product_.a), b(engine, product_.b);
+      const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
       DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
       for (const RequestedKernel& kernel : who.kernels) entrants.push_back(kernel_entrant(engine, kernel, a, b, c));
       for (PeerClient& peer : who.peers) entrants.push_back(peer_entrant(peer));
@@ -173,7 +178,7 @@ class TypedTrial final : public Trial {
     Fastest result;
     std::vector<std::pair<double, const RequestedKernel*>> times;
     double best = std::numeric_limits<double>::infinity();
-    const DeviceMatrix a(engine, product_.a), b(engine, product_.b);
+    const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
     DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
     for (const RequestedKernel& kernel : kernels) {
       begins(kernel);
@@ -209,10 +214,12 @@ class TypedTrial final : public Trial {
   Check check_host(bool full) const override { return check(product_, c_, full); }
   std::function<void(Report*)> on_device(Engine& engine, const PlanOptions& options) const override {
     struct Operands {
-      DeviceMatrix a, b, c;
+      DeviceFactor a, b;
+      DeviceMatrix c;
     };
-    const auto here = std::make_shared<Operands>(
-        Operands{{engine, product_.a}, {engine, product_.b}, {engine, product_.m(), product_.n(), type_of<C>()}});
+    const auto here = std::make_shared<Operands>(Operands{{engine, product_.stored_a, product_.a},
+                                                          {engine, product_.stored_b, product_.b},
+                                                          {engine, product_.m(), product_.n(), type_of<C>()}});
     if (adds()) here->c.upload(product_.c0);
     return [here, product = product_.gemm(here->a.view(), here->b.view(), here->c.view()), options, &engine](Report* report) {
       engine.gemm(product, options, report);
@@ -306,7 +313,7 @@ class TypedTrial final : public Trial {
   bool adds() const { return product_.beta != C(0); }
   Matrix<C> poisoned_c() const { return poisoned<C>(product_.batch * product_.m(), product_.n()); }
 
-  Entrant<C> kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceMatrix& a, const DeviceMatrix& b,
+  Entrant<C> kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceFactor& a, const DeviceFactor& b,
                             DeviceMatrix& c) const {
     Entrant<C> x;
     x.result.requested = requested.text;
@@ -365,6 +372,19 @@ class TypedTrial final : public Trial {
 };
 
 }  // namespace
+
+void quantize_to(StoredMatrix& stored, Matrix<float>& numbers, std::uint64_t seed) {
+  const Quantization& quantization = stored.format.quantization;
+  try {
+    stored.bytes = quantize(quantization, stored.rows, stored.columns, numbers.data()).codes;
+  } catch (const std::invalid_argument&) {  // there is no quantiser
+    std::mt19937_64 random(seed);
+    // No two of these bytes are an f16 that is infinite or NaN.
+    for (std::byte& byte : stored.bytes) byte = std::byte(random() & 0x3f);
+  }
+  dequantize({.quantization = quantization, .rows = stored.rows, .columns = stored.columns, .codes = stored.bytes},
+             numbers.data());
+}
 
 double quantile(std::vector<double> values, double p) {
   std::sort(values.begin(), values.end());

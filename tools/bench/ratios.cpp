@@ -14,7 +14,7 @@ std::string product_text(const Shape& shape, const BenchOptions& options) {
   std::string text = fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
   if (shape.op_a != Op::none || shape.op_b != Op::none)
     text += fmt::format("-{}{}", to_string(shape.op_a), to_string(shape.op_b));
-  text += fmt::format(" {}", to_string(options.type));
+  text += fmt::format(" {}", to_string(formats_of(options)));
   return options.batch > 1 ? fmt::format("{}, batch of {}", text, options.batch) : text;
 }
 
@@ -54,11 +54,13 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
       if (!over.kernel && of.kernel && !of.space) add(of, over.requested, of.call_times, over.call_times);
   if (!roofline) return list;
 
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
-  const auto element = static_cast<double>(element_bytes(options.type));
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
+  const Formats formats = formats_of(options);
+  const auto a_bytes = m * static_cast<double>(storage_bytes(formats.a, shape.k)),
+             b_bytes = n * static_cast<double>(storage_bytes(formats.b, shape.k));
   const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
   const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
-  const double bytes = static_cast<double>(options.batch) * (element * (m * k + k * n) + c_moves * c_element * m * n);
+  const double bytes = static_cast<double>(options.batch) * (a_bytes + b_bytes + c_moves * c_element * m * n);
   const double work = flops(shape, options.type, options.batch);
   for (const Measurement& of : results) {
     if (!of.kernel || of.space) continue;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -46,6 +48,33 @@ Matrix<C> poisoned(std::int64_t rows, std::int64_t columns) {
   Matrix<C> c(rows, columns);
   std::fill(c.elements().begin(), c.elements().end(), poison<C>());
   return c;
+}
+
+/// Writes the blocks of a quantised matrix, and to `numbers` what they stand for: the numbers there, quantised; or random codes
+/// and scales in a format without a quantiser. Of formats in blocks.
+void quantize_to(StoredMatrix& stored, Matrix<float>& numbers, std::uint64_t seed);
+
+/// The numbers in the given format, if that is another than theirs: rounded to it, or quantised. `numbers` become what the result
+/// stands for. Formats whose scales lie apart are not made.
+template <class T>
+std::optional<StoredMatrix> store(const ElementFormat& format, Matrix<T>& numbers, std::uint64_t seed) {
+  if (format == ElementFormat{type_of<T>()}) return std::nullopt;
+  StoredMatrix stored{format, numbers.rows(), numbers.columns()};
+  stored.bytes.resize(static_cast<std::size_t>(stored.rows * storage_bytes(format, stored.columns)));
+  if constexpr (std::is_same_v<T, float>)
+    if (format.quantization) {
+      quantize_to(stored, numbers, seed);
+      return stored;
+    }
+  with_type(format.type, [&]<class E>(E) {
+    if constexpr ((std::is_integral_v<T> && std::is_integral_v<E>) || (std::is_same_v<T, float> && SmallFloat<E>))
+      for (std::size_t i = 0; i < numbers.elements().size(); ++i) {
+        const auto element = static_cast<E>(numbers.elements()[i]);
+        std::memcpy(stored.bytes.data() + i * sizeof(E), &element, sizeof(E));
+        numbers.elements()[i] = static_cast<T>(element);
+      }
+  });
+  return stored;
 }
 
 /// A product of `shape`. `fill(rows, columns, seed)` makes A with `seed` and B with `seed` + 1.

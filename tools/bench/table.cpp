@@ -40,7 +40,7 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
   out_ << device.renderer << (device.software ? ", a software device" : "") << "; " << api_and_version(device)
        << (device.device_clock ? "" : "; no timer: kernel times are the host's") << '\n'
        << "C = " << (options_.alpha == 1.0 ? "" : "alpha ") << (transposes ? "op(A) op(B)" : "A B")
-       << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(options_.type)
+       << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(formats_of(options_))
        << (is_integer(options_.type) ? ", elements random" : ", elements random in [-1, 1)")
        << ". Times are medians; total is with the copies to and from the device.\n"
        << (options_.batch == 1
@@ -183,7 +183,7 @@ nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const Peer
 }
 
 nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& options) {
-  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(options.type)}};
+  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(formats_of(options))}};
 }
 
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,

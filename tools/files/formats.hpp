@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,6 +90,8 @@ void write_mtx(OutputFile& file, const ArrayView& array);
 
 /// @throws FileError  as ModelFile
 ModelFile open_model(const std::string& path);
+/// What its elements are, if glgemm has such.
+std::optional<ElementFormat> format_of(const ModelTensor& tensor);
 /// A tensor of a model, which is read in place; a quantised one as the numbers that it stands for. Without a name: the only one.
 /// @throws FileError  as open_model(); there is none of that name, or several and no name was given; glgemm does not have its
 /// type

@@ -44,6 +44,12 @@ ModelFile open_model(const std::string& path) {
   }
 }
 
+std::optional<ElementFormat> format_of(const ModelTensor& tensor) {
+  if (tensor.type) return ElementFormat{*tensor.type};
+  if (tensor.quantization) return ElementFormat{Type::f32, tensor.quantization};
+  return std::nullopt;
+}
+
 ArrayFile open_tensor(const std::string& path, const std::string& name) {
   InputFile file(path);
   const ModelFile model = open_model(path);

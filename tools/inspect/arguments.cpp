@@ -28,6 +28,7 @@ namespace {
 
 struct Arguments {
   std::string model;
+  std::optional<std::int64_t> columns;
   std::vector<std::string> shapes;
   std::string size;
   std::string type = "f32";
@@ -145,10 +146,10 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
     shapes.push_back({size, size, size});
   }
   const std::int64_t batch = parse_size(arguments.batch, "--batch");
-  const Type type = parse_type(arguments.type);
+  const Formats formats = parse_formats(arguments.type);
   const Op op_a = parse_op(arguments.op_a, "--op-a"), op_b = parse_op(arguments.op_b, "--op-b");
   std::vector<Problem> problems;
-  for (const Shape& shape : shapes) problems.push_back(problem_of({shape.m, shape.n, shape.k, op_a, op_b}, type, batch));
+  for (const Shape& shape : shapes) problems.push_back(problem_of({shape.m, shape.n, shape.k, op_a, op_b}, formats, batch));
   return problems;
 }
 
@@ -174,6 +175,9 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
     const Plan plan = make_plan(problem, device.limits, options, &why);
     return {problem, options, plan, std::move(why)};
   }
+  if (problem.a.format.quantization || problem.b.format.quantization)
+    throw std::invalid_argument(fmt::format("--type: blocks are converted as they are streamed, so --type {} shows it",
+                                            to_string(Formats{{problem.a.format.type}, {problem.b.format.type}})));
   StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options(arguments, options));
   Problem window = stream.problem;
   window.m = stream.piece_m;
@@ -223,9 +227,16 @@ int inspect(Arguments& arguments) {
   if (!arguments.model.empty()) {
     const ModelFile model = open_model(arguments.model);
     require_no_input(arguments.json.path(), "--json", std::array{arguments.model}, "give another name");
+    std::optional<ModelProducts> products;
+    if (!arguments.as.empty() || !arguments.device.empty() || arguments.no_device || arguments.columns) {
+      const Device device = find_device(arguments);
+      products = products_of(model, arguments.columns.value_or(1), device, roof_of(arguments, device));
+    } else if (!arguments.roofline.empty()) {
+      throw std::invalid_argument("--roofline: --columns, --device or --as says that products are to be shown");
+    }
     arguments.json.open();
     tell(
-        arguments.json, [&] { print(model); }, json_of(model));
+        arguments.json, [&] { print(model, products); }, json_of(model, products));
     return 0;
   }
   if (arguments.tables || arguments.as == "list") {
@@ -289,7 +300,7 @@ void add_inspect(CLI::App& app, int& status) {
   add_option(*verb, "--size", arguments->size, "N", "The square product of this size")->excludes(shape);
   add_op_a(*verb, arguments->op_a);
   add_op_b(*verb, arguments->op_b);
-  add_type(*verb, arguments->type);
+  add_types(*verb, arguments->type);
   add_batch(*verb, arguments->batch);
   auto* kernel = add_kernel(*verb, arguments->shown.requested);
   add_precision(*verb, arguments->precision);
@@ -341,8 +352,14 @@ void add_inspect(CLI::App& app, int& status) {
       ->needs(image);
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
+  const std::array<std::string, 6> with_model{"--help", "--as", "--device", "--no-device", "--roofline", "--api"};
   for (CLI::Option* const option : verb->get_options())
-    if (option != model && option->get_name() != "--help") model->excludes(option);
+    if (option != model && std::find(with_model.begin(), with_model.end(), option->get_name()) == with_model.end())
+      model->excludes(option);
+  add_number(*verb, "--columns", arguments->columns, parse_size, "N",
+             "Show also what would run for the products of a model's matrices with one of so many columns (--as or --device "
+             "alone: 1)")
+      ->needs(model);
   arguments->json.add_option(*verb, "the plan, or the tensors");
   verb->footer(
       "Examples:\n"
@@ -354,7 +371,8 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
       "  glgemm inspect --size 512 --all --validate\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
-      "  glgemm inspect model.gguf");
+      "  glgemm inspect model.gguf\n"
+      "  glgemm inspect model.gguf --as nvidia-ampere --columns 512");
   verb->callback([arguments, &status] { status = inspect(*arguments); });
 }
 

@@ -179,8 +179,7 @@ std::string_view stage_name(Stage stage) {
 }
 
 std::string types_text(const Problem& problem) {
-  const std::string a = to_string(problem.a.format);
-  return problem.a.format == problem.b.format ? a : fmt::format("{} by {}", a, to_string(problem.b.format));
+  return to_string(Formats{problem.a.format, problem.b.format});
 }
 
 std::string stage_names(const Plan& plan, std::string_view between) {
@@ -201,7 +200,7 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
     const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
     if (op != Op::none) std::swap(rows, columns);
-    line(name, "{}, {} bytes{}", times({rows, columns}), grouped(p.batch * rows * columns * element_bytes(type(p, role))),
+    line(name, "{}, {} bytes{}", times({rows, columns}), grouped(bytes_of(p, role)),
          op == Op::none        ? ""
          : op == Op::transpose ? ", transposed"
                                : ", its conjugate transposed");

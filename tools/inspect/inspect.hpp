@@ -45,7 +45,7 @@ struct Shown {
 /// "pack A", "pack B", "multiply" or "add up".
 std::string_view stage_name(Stage stage);
 /// The names of a plan's stages, in order.
-/// "f16", "q4_0 by f32": the types of A and B.
+/// "f16", "q4_0/f32": the types of A and B.
 std::string types_text(const Problem& problem);
 std::string stage_names(const Plan& plan, std::string_view between);
 
@@ -55,9 +55,26 @@ void print(std::span<const Planned> plans, const Device& device, const Shown& sh
 /// One JSON object with a line feed at its end: the plan, or {"a": ..., "b": ...} of two.
 std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown);
 
+/// What would run for the products of a model's matrices with one of so many columns, f32 where these are multiplied with that.
+struct ModelProducts {
+  struct Product {
+    Problem problem;
+    std::optional<Plan> plan;
+    std::string why_not{};  ///< in place of the plan
+    double expected_seconds = 0;
+    std::int64_t bytes = 0;     ///< A, B and C
+    double memory_seconds = 0;  ///< that these take at the device's rate; 0 where that is not known
+  };
+  std::string device;
+  std::vector<std::optional<Product>> products;  ///< of each tensor; none where it is no matrix of a type that glgemm has
+};
+struct Roofline;
+ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device,
+                          const std::optional<Roofline>& roof);
+
 /// The tensors of a model, a line for each, on the standard output.
-void print(const ModelFile& model);
-/// One JSON object with a line feed at its end: {"file": ..., "tensors": [...]}.
-std::string json_of(const ModelFile& model);
+void print(const ModelFile& model, const std::optional<ModelProducts>& products);
+/// One JSON object with a line feed at its end: {"file": ..., "tensors": [...]}, and with products "device".
+std::string json_of(const ModelFile& model, const std::optional<ModelProducts>& products);
 
 }  // namespace glgemm::tools

@@ -3,19 +3,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <glgemm/error.hpp>
 #include <glgemm/model_file.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
+#include "bench/roofline.hpp"
+#include "files/formats.hpp"
 #include "inspect/inspect.hpp"
+#include "inspect/numbers.hpp"
+#include "product/shapes.hpp"
 #include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// What glgemm calls the type; empty if it has none.
 std::string_view own_name(const ModelTensor& tensor) {
@@ -28,9 +37,63 @@ std::string shape_text(const ModelTensor& tensor) {
   return tensor.shape.empty() ? "scalar" : fmt::format("{}", fmt::join(tensor.shape, "x"));
 }
 
+double milliseconds_of(double seconds) {
+  return 1000 * seconds;
+}
+
+/// The end of a tensor's line: what its product moves, how long that takes at least, and what runs.
+std::string product_text(const std::optional<ModelProducts::Product>& product) {
+  if (!product) return fmt::format("  {:>14} {:>12}  {:<32}", "-", "-", "-");
+  const std::string at_least =
+      product->memory_seconds > 0 ? fmt::format("{:.4g} ms", milliseconds_of(product->memory_seconds)) : "-";
+  return fmt::format("  {:>14} {:>12}  {:<32}", product->bytes, at_least,
+                     product->plan ? std::string(name(product->plan->kernel)) +
+                                         (product->plan->stages().size() > 1 ? ": " + stage_names(*product->plan, ", ") : "")
+                                   : "none: " + product->why_not);
+}
+
+Json product_json(const ModelProducts::Product& product) {
+  const Problem& p = product.problem;
+  Json json{{"m", p.m},
+            {"n", p.n},
+            {"k", p.k},
+            {"type", types_text(p)},
+            {"bytes", product.bytes},
+            {"memory_seconds", product.memory_seconds > 0 ? Json(product.memory_seconds) : Json()},
+            {"kernel", product.plan ? Json(to_string(product.plan->kernel)) : Json()},
+            {"expected_seconds", product.plan ? Json(product.expected_seconds) : Json()},
+            {"workspace_bytes", product.plan ? Json(product.plan->workspace.size_bytes) : Json()}};
+  if (!product.plan) json["why_not"] = product.why_not;
+  return json;
+}
+
 }  // namespace
 
-void print(const ModelFile& model) {
+ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device,
+                          const std::optional<Roofline>& roof) {
+  ModelProducts result{device.name, {}};
+  for (const ModelTensor& tensor : model.tensors()) {
+    auto& product = result.products.emplace_back();
+    const std::optional<ElementFormat> format = format_of(tensor);
+    if (!format || tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] == 0) continue;
+    product.emplace();
+    product->problem = problem_of({tensor.shape[0], columns, tensor.shape[1]}, with_activations(*format));
+    for (const Role role : {Role::a, Role::b, Role::c}) product->bytes += bytes_of(product->problem, role);
+    if (roof) product->memory_seconds = static_cast<double>(product->bytes) / roof->read_gb_per_s() / 1e9;
+    try {
+      Explanation why;
+      PlanOptions options;
+      options.tuning = device.tuning;
+      product->plan = make_plan(product->problem, device.limits, options, &why);
+      product->expected_seconds = why.expected_seconds;
+    } catch (const Unsupported& error) {
+      product->why_not = error.what();
+    }
+  }
+  return result;
+}
+
+void print(const ModelFile& model, const std::optional<ModelProducts>& products) {
   std::size_t type_width = 4, shape_width = 5;
   double bytes = 0;
   std::int64_t foreign = 0;
@@ -41,19 +104,23 @@ void print(const ModelFile& model) {
     if (own_name(tensor).empty()) ++foreign;
   }
   const std::size_t count = model.tensors().size();
-  std::cout << fmt::format("{}: {} {}, {}\n\n", visible(model.path()), count, count == 1 ? "tensor" : "tensors",
-                           bytes_text(bytes))
-            << fmt::format("{:<{}}  {:<{}}  {:>14}  name\n", "type", type_width, "shape", shape_width, "bytes");
-  for (const ModelTensor& tensor : model.tensors())
-    std::cout << fmt::format("{:<{}}  {:<{}}  {:>14}  {}\n", visible(tensor.type_name) + (own_name(tensor).empty() ? "*" : ""),
-                             type_width, shape_text(tensor), shape_width, tensor.bytes, visible(tensor.name));
+  std::cout << fmt::format("{}: {} {}, {}\n", visible(model.path()), count, count == 1 ? "tensor" : "tensors", bytes_text(bytes));
+  if (products) std::cout << "device: " << products->device << '\n';
+  std::cout << fmt::format("\n{:<{}}  {:<{}}  {:>14}{}  name\n", "type", type_width, "shape", shape_width, "bytes",
+                           products ? fmt::format("  {:>14} {:>12}  {:<32}", "moved", "at least", "runs") : "");
+  for (std::size_t i = 0; i < count; ++i) {
+    const ModelTensor& tensor = model.tensors()[i];
+    std::cout << fmt::format("{:<{}}  {:<{}}  {:>14}{}  {}\n", visible(tensor.type_name) + (own_name(tensor).empty() ? "*" : ""),
+                             type_width, shape_text(tensor), shape_width, tensor.bytes,
+                             products ? product_text(products->products[i]) : "", visible(tensor.name));
+  }
   if (foreign > 0) std::cout << fmt::format("\n* {} of a type that glgemm does not have\n", foreign);
 }
 
-std::string json_of(const ModelFile& model) {
-  using Json = nlohmann::ordered_json;
+std::string json_of(const ModelFile& model, const std::optional<ModelProducts>& products) {
   Json tensors = Json::array();
-  for (const ModelTensor& tensor : model.tensors()) {
+  for (std::size_t i = 0; i < model.tensors().size(); ++i) {
+    const ModelTensor& tensor = model.tensors()[i];
     const std::string_view own = own_name(tensor);
     tensors.push_back({{"name", tensor.name},
                        {"shape", tensor.shape},
@@ -61,8 +128,12 @@ std::string json_of(const ModelFile& model) {
                        {"glgemm", own.empty() ? Json() : Json(own)},
                        {"offset", tensor.offset},
                        {"bytes", tensor.bytes}});
+    if (products) tensors.back()["product"] = products->products[i] ? product_json(*products->products[i]) : Json();
   }
-  return json_text({{"file", model.path()}, {"tensors", tensors}});
+  Json json{{"file", model.path()}};
+  if (products) json["device"] = products->device;
+  json["tensors"] = std::move(tensors);
+  return json_text(json);
 }
 
 }  // namespace glgemm::tools

@@ -143,9 +143,9 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
   picture.text({c.x + c.width + 8, c.y + c.height / 2 + 4}, "C");
   std::vector<std::string> lines;
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns, std::int64_t r, std::int64_t s) {
-    const std::int64_t size = element_bytes(type(p, role));
-    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(p.batch * rows * columns * size) +
-                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(r * s * size) : ""));
+    const std::int64_t piece_bytes = storage_bytes(format_of(p, role), r * s);
+    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(bytes_of(p, role)) +
+                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(piece_bytes) : ""));
   };
   operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
   operand("B", Role::b, cut.k, cut.n, cut.piece_k, cut.piece_n);
@@ -335,9 +335,9 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
     std::int64_t bytes;
     const char* classes;
   };
-  std::vector<Row> rows{{"A", p.batch * p.m * p.k * element_bytes(type(p, Role::a)), "c0 fill"},
-                        {"B", p.batch * p.k * p.n * element_bytes(type(p, Role::b)), "c1 fill"},
-                        {"C", p.batch * p.m * p.n * element_bytes(type(p, Role::c)), "c2 fill"},
+  std::vector<Row> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
+                        {"B", bytes_of(p, Role::b), "c1 fill"},
+                        {"C", bytes_of(p, Role::c), "c2 fill"},
                         {"A's panels", space.panels_a.size_bytes, "c0 fill"},
                         {"B's panels", space.panels_b.size_bytes, "c1 fill"},
                         {"sums", space.sums.size_bytes, "c2 fill"}};
@@ -366,11 +366,8 @@ double draw_roof(Drawing& picture, const Planned& planned, const std::optional<R
   const double work = flops({run.m, run.n, run.k}, sum_type(run), run.batch);
   const double rate = planned.why.expected_seconds > 0 ? work / planned.why.expected_seconds / 1e9 : 0;
   const double read = traffic(planned.plan.problem, planned.plan.kernel).flops_per_byte;
-  const auto bytes = [&](Role role, std::int64_t rows, std::int64_t columns) {
-    return static_cast<double>(run.batch * rows * columns * element_bytes(type(run, role)));
-  };
-  const double least =
-      work / std::max(1.0, bytes(Role::a, run.m, run.k) + bytes(Role::b, run.k, run.n) + bytes(Role::c, run.m, run.n));
+  const auto bytes = [&](Role role) { return static_cast<double>(bytes_of(run, role)); };
+  const double least = work / std::max(1.0, bytes(Role::a) + bytes(Role::b) + bytes(Role::c));
   Chart chart{"The roofline", {"operations for each byte of memory"}, {"GFLOP/s"}, {}};
   const Type sum = sum_type(run);
   const bool of_f32 = sum == Type::f32 || sum == Type::c64;  // which the roof's operations are in

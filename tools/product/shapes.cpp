@@ -67,6 +67,14 @@ std::string to_string(const Formats& formats) {
   return formats.a == formats.b ? a : a + "/" + to_string(formats.b);
 }
 
+Type one_type(const Formats& formats) noexcept {
+  return formats.a.type == formats.b.type ? formats.a.type : sum_type(formats.a.type, formats.b.type);
+}
+
+Formats with_activations(const ElementFormat& weight) noexcept {
+  return {weight, {can_multiply(weight.type, Type::f32) ? Type::f32 : weight.type}};
+}
+
 Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batch) {
   Problem problem;
   problem.m = shape.m;

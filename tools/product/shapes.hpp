@@ -40,6 +40,11 @@ Formats parse_formats(std::string_view text);
 /// "f16" of two that are alike, else "f16/f32" or "q4_0/f32"; what parse_formats() reads.
 std::string to_string(const Formats& formats);
 
+/// In which products of these are checked: the type of both, or else of their sums.
+Type one_type(const Formats& formats) noexcept;
+/// A weight's products in a model: with f32 where such are multiplied, else with its own type.
+Formats with_activations(const ElementFormat& weight) noexcept;
+
 /// The product of these matrices, or a batch, without gaps. C is of the type of their sums.
 /// @throws std::invalid_argument  sizes that cannot be counted, formats that do not go together, or codes that would not lie
 /// along k
