@@ -257,7 +257,9 @@ vec4 numbers_of(Chunk chunk, int q) {
   return vec4(from_word(CODES, codes, 0), from_word(CODES, codes, 1), from_word(CODES, codes, 2), from_word(CODES, codes, 3));
 #else
   int low = CODE_BIT(q), high = low + 8;
-  uvec4 parts = uvec2(codes, codes >> 16).xxyy & uvec2(CODE_MASK << low, CODE_MASK << high).xyxy;
+  // NVIDIA's compiler (NVK's) loads a mask again for each use, unless it cannot see that it is a constant.
+  uint hidden = uint(min(size.z, 0));
+  uvec4 parts = uvec2(codes, codes >> 16).xxyy & (uvec2(CODE_MASK << low, CODE_MASK << high) | hidden).xyxy;
   vec2 zeros = vec2(1 << (23 - low), 1 << (23 - high)) + ZERO_OF(chunk, q);
   vec4 numbers = uintBitsToFloat(parts | uvec2(150 - low << 23, 150 - high << 23).xyxy) - zeros.xyxy;
 #if HAS_OFFSETS

@@ -12,7 +12,8 @@
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
-// Macros    TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
+// Macros    B_ALONG_K: 1 if A is quantised and the rows of a column of B are known to be successive elements
+//           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
@@ -35,6 +36,10 @@
 #endif
 #if LANES_K < 1 || LANES_K > WORKGROUP || (LANES_K & (LANES_K - 1)) != 0
 #error "gemv: LANES_K must be a power of two up to WORKGROUP"
+#endif
+
+#ifndef B_ALONG_K
+#define B_ALONG_K 0
 #endif
 
 #define A_AS_IT_LIES
@@ -120,7 +125,12 @@ shared ACC sums[LANES_K * elements];
 #define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
 #else
 #define LOAD_VECTORS_OF_QUAD
-#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * b_at.y)
+#if B_ALONG_K
+#define B_STEP 1
+#else
+#define B_STEP b_at.y
+#endif
+#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * B_STEP)
 #endif
 #define LOAD_QUAD_OF_B(i, j) xs[j] = vec4(B_OF_CODE(j, 0), B_OF_CODE(j, 1), B_OF_CODE(j, 2), B_OF_CODE(j, 3));
 #define PLACE_ROW(i) rows[i] = row_of_codes(a[i]);

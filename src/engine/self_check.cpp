@@ -188,7 +188,7 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   const bool one_layout = kernels::is_for_one_layout(key_.kernel);
   turned_a_ = one_layout && !key_.a_along_k;
-  turned_b_ = (one_layout && key_.b_along_k) || like.problem.b.format.quantization;
+  turned_b_ = key_.b_along_k || like.problem.b.format.quantization;
   relu_ = last_.epilogue && !is_complex(sum_) && !is_integer(sum_);
   adds_d_ = last_.epilogue && (!last_.few_buffers || last_.residual);
   adds_bias_ = last_.epilogue && (!last_.few_buffers || last_.bias);

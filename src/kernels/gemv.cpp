@@ -31,9 +31,13 @@ int max_step_of_b(const Limits& limits) {
   return is_between(limits.device_class, DeviceClass::adreno_7xx, DeviceClass::adreno_8xx) ? 64 : 128;
 }
 
-/// The type of what is read 16 bytes at a time: A's as the product runs, which may be B's now.
+/// What A is as the product runs, which may be B now.
+const ElementFormat& wide_format(const Problem& problem) {
+  return (problem.m < problem.n ? problem.b : problem.a).format;
+}
+/// The type of what is read 16 bytes at a time.
 Type wide_type(const Problem& problem) {
-  return (problem.m < problem.n ? problem.b : problem.a).format.type;
+  return wide_format(problem).type;
 }
 
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
@@ -42,6 +46,15 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   const int invocations = roomy_invocations(limits);
   const std::int64_t words = element_bytes(sum_type(problem)) / 4;
   const int step = static_cast<int>(16 / element_bytes(wide_type(problem)));
+  if (wide_format(problem).quantization) {
+    // A chunk of a row takes 9 registers, and what is decoded of it some more.
+    const int registers = limits.device_class == DeviceClass::intel_gen7 ? 64 : traits(limits).max_registers;
+    if (shares_through_memory(limits) || registers < 255) {
+      const bool has_few = shares_through_memory(limits) || registers < 128;
+      return {lanes == 1 || few > 1 || has_few ? 1 : 2, std::min(few, has_few ? 1 : 4), lanes, invocations, 0};
+    }
+    return {lanes == 1 ? 1 : std::max(2, 8 / few), few, lanes, invocations, 0};
+  }
   if (shares_through_memory(limits)) {  // what their compilers keep in registers
     const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
     return {step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2, columns, lanes, invocations, 0};
@@ -57,7 +70,8 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
 constexpr About about{.name = "gemv",
                       .summary = "a C of few columns or few rows: reads the large operand once",
                       .vector_operands = VectorOperands::a,
-                      .can_split = true};
+                      .can_split = true,
+                      .knows_b_along_k = true};
 
 class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Gemv& k) const override {

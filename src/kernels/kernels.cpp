@@ -251,6 +251,8 @@ std::vector<Macro> macros(const ProgramKey& key) {
   if (is_for_one_layout(key.kernel)) {
     result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
     result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
+  } else if (family(key.kernel).about().knows_b_along_k) {
+    result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
   }
   if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
     result.emplace_back("PANELS", 0);
