@@ -2,6 +2,7 @@
 #include "arguments/help.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <glgemm/plan.hpp>
@@ -22,9 +23,11 @@ void add_values(Completion& completion, const std::string& values, const std::st
     begin = end + 1;
     if (value == "FILE" || value == "FOLDER")
       completion.files = true;
-    else if (value == "TYPE")
+    else if (value == "TYPE" || value == "FORMAT") {
       for (const Type type : all_types) add(std::string(to_string(type)));
-    else if (value == "KERNEL")
+      for (const QuantizedFormatInfo& format : quantized_format_table)
+        if (value == "FORMAT" && format.bytes > 0) add(std::string(format.name));
+    } else if (value == "KERNEL")
       for (const Kernel& kernel : kernel_table()) add(std::string(name(kernel)));
     else if (value == "CLASS")
       for (const DeviceClassInfo& info : device_classes()) add(std::string(info.name));
@@ -38,10 +41,11 @@ Completion values_of(const CLI::Option& option, const std::string& word) {
   std::string values = metavariable(option);
   if (values.starts_with('[') && values.ends_with(']')) values = values.substr(1, values.size() - 2);
   std::string before;
-  if (const std::size_t list = values.find("[,...]"); list != std::string::npos) {
-    values.resize(list);
-    before = word.substr(0, word.rfind(',') + 1);
-  }
+  for (const auto& [more, separator] : {std::pair("[,...]", ','), std::pair("[/FORMAT]", '/')})
+    if (const std::size_t list = values.find(more); list != std::string::npos) {
+      values.resize(list);
+      before = word.substr(0, word.rfind(separator) + 1);
+    }
   add_values(completion, values, word.substr(before.size()), before);
   return completion;
 }

@@ -151,7 +151,7 @@ CLI::Option* add_type(CLI::App& verb, std::string& type) {
 }
 
 CLI::Option* add_types(CLI::App& verb, std::string& types) {
-  return add_option_with_default(verb, "--type", types, "TYPE[/TYPE]",
+  return add_option_with_default(verb, "--type", types, "FORMAT[/FORMAT]",
                                  "The elements of A and B, or of A/B: " + type_names() +
                                      "; of one also a format of models' files, as in q4_0/f32 or q4_0 for short");
 }

@@ -1,7 +1,7 @@
 // Options that several verbs have: one spelling, one metavariable and one sentence for each.
 //
 // A metavariable says what a value may be, to people and to the completion of the shell. Words in lower case are meant literally;
-// FILE and FOLDER stand for names of files, TYPE and KERNEL for names that the library knows; "|" separates alternatives, and
+// FILE and FOLDER stand for names of files, TYPE, FORMAT and KERNEL for names that the library knows; "|" separates alternatives, and
 // "[,...]" at the end makes the value a list.
 #pragma once
 
