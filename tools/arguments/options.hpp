@@ -1,8 +1,8 @@
 // Options that several verbs have: one spelling, one metavariable and one sentence for each.
 //
 // A metavariable says what a value may be, to people and to the completion of the shell. Words in lower case are meant literally;
-// FILE and FOLDER stand for names of files, TYPE, FORMAT and KERNEL for names that the library knows; "|" separates alternatives, and
-// "[,...]" at the end makes the value a list.
+// FILE and FOLDER stand for names of files, TYPE, FORMAT and KERNEL for names that the library knows; "|" separates alternatives.
+// "[,...]" at the end makes the value a list, and "[/FORMAT]" lets it have a second one behind a slash.
 #pragma once
 
 #include <optional>
