@@ -137,7 +137,8 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   test::Way way;
   way.budget = std::chrono::milliseconds(1);
   CHECK(run(programs, 8, seed, way).advances > 40);
-  CHECK(run(codes, 8, seed_of_codes, way).advances > 20);
+  const std::int64_t advances = run(codes, 8, seed_of_codes, way).advances;
+  if (part().of == 1) CHECK(advances > 20);  // a part has few of them
 
   Limits small = limits;
   small.storage_block_bytes = 4096;
@@ -145,7 +146,8 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   way = {};
   way.limits = &small;
   CHECK(run(programs, 8, seed, way).pieces > 10);
-  CHECK(run(codes, 8, seed_of_codes, way).pieces > 4);
+  const std::int64_t pieces = run(codes, 8, seed_of_codes, way).pieces;
+  if (part().of == 1) CHECK(pieces > 4);
 
   way = {};
   way.memory_limit = 64 << 10;
