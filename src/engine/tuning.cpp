@@ -20,6 +20,7 @@
 #include "base/system.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/nearby.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 
