@@ -293,7 +293,7 @@ bool keeps_to_bands(const Problem& problem, const Step& step) {
     const std::int64_t line = std::max(strides(problem, role).row, strides(problem, role).column);
     const std::int64_t bytes = element_bytes(type(problem, role));
     if (line > std::numeric_limits<std::int64_t>::max() / bytes / x.band) return true;  // the first band has no end
-    const std::int64_t band_bytes = storage_bytes(x.format, x.band * line);
+    const std::int64_t band_bytes = storage_bytes(format_of(problem, role), x.band * line);
     return part.offset_bytes / band_bytes == (part.offset_bytes + part.size_bytes - 1) / band_bytes;
   });
 }
