@@ -44,10 +44,10 @@ StoredLines stored_lines(const BufferView& view) {
 }
 
 void check_view(const Engine::State& state, const BufferView& view, Op op) {
-  // As B of a product without rows.
   if (view.quantization)
     throw std::invalid_argument(
         fmt::format("a transfer: the matrix is {}, and elements alone are moved", to_string(view.quantization)));
+  // As B of a product without rows.
   const bool stays = op == Op::none;
   const unsigned any = view.bands.empty() ? view.buffer : view.bands.front();
   Gemm product;
