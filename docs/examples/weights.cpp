@@ -5,6 +5,7 @@
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/quantize.hpp>
+#include <glgemm/streaming.hpp>
 #include <utility>
 
 using namespace std::chrono_literals;
@@ -72,6 +73,12 @@ glgemm::Matrix<float> layer_on_host(const glgemm::QuantizedMatrix& w, const glge
   return result;
 }
 
+void on_the_host(glgemm::Engine& engine, const glgemm::QuantizedMatrix& w, const glgemm::Matrix<float>& x,
+                 glgemm::Matrix<float>& y) {
+  glgemm::HostGemm product{.a = glgemm::host_matrix(w), .b = glgemm::host_matrix(x), .c = glgemm::host_matrix(y)};
+  glgemm::multiply(engine, product, {.device_memory_limit = 1 << 20});  // at most 1 MiB of buffers on the device
+}
+
 }  // namespace
 
 int main() {
@@ -95,8 +102,12 @@ int main() {
     for (float& each : expected.elements()) each = std::max(each, 0.0f);
     expected = layer_on_host(w2, expected, b2);
     const glgemm::Matrix<float> got = y.download<float>();
-    for (std::int64_t i = 0; i < got.size(); ++i)
-      right = right && std::abs(got.data()[i] - expected.data()[i]) <= 1e-3f * std::max(1.0f, std::abs(expected.data()[i]));
+    glgemm::Matrix<float> streamed(64, 32);
+    on_the_host(engine, w2, hidden.download<float>(), streamed);
+    for (std::int64_t i = 0; i < streamed.size(); ++i) streamed.data()[i] += b2(i / 32, 0);
+    for (const glgemm::Matrix<float>* each : {&got, &std::as_const(streamed)})
+      for (std::int64_t i = 0; i < got.size(); ++i)
+        right = right && std::abs(each->data()[i] - expected.data()[i]) <= 1e-3f * std::max(1.0f, std::abs(expected.data()[i]));
     right = right && frames >= 2;
   }
   engine.release();

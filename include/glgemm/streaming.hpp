@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,6 +26,13 @@ struct Section {
   friend bool operator==(const Section&, const Section&) = default;
 };
 
+/// Where the arrays of a quantised section go, at multiples of 4 bytes; null for those that its format does not have.
+struct QuantizedTarget {
+  std::byte* codes = nullptr;
+  std::byte* scales = nullptr;
+  std::byte* zeros = nullptr;
+};
+
 /// A matrix on the host's side: in memory, or where its functions read and write it.
 ///
 /// The functions move sections that are dense in `layout`: with Layout::row_major, element (i, j) of a section of c columns is
@@ -37,7 +45,20 @@ struct HostMatrix {
   Layout layout = Layout::row_major;
   std::function<void(const Section& section, void* to)> read{};
   std::function<void(const Section& section, const void* from)> write{};
+  /// Where this is not `none`, the matrix (A or B) is quantised. Its lines (rows, or columns if column-major) lie along k and
+  /// have codes, which stand for numbers of type f32. The codes go to the device as they lie: `read`, which gives the numbers, is
+  /// called for checksums alone.
+  Quantization quantization{};
+  /// Reads a section of a quantised matrix as a QuantizedMatrix of its own: each line of the section is a row, in whole blocks.
+  /// Sections begin at a multiple of section_codes() along a line.
+  std::function<void(const Section& section, const QuantizedTarget& to)> read_codes{};
 };
+
+/// Along k, sections of a quantised matrix begin at a multiple of so many codes: of a block's, or where zeros have 4 bits of
+/// those whose zeros fill a byte.
+constexpr std::int64_t section_codes(const Quantization& quantization) noexcept {
+  return block_codes(quantization) * (quantization.zeros && quantization.bits == 4 ? 2 : 1);
+}
 
 /// rows x columns elements in memory, the first at `data`, which must stay there. `ld` as in BufferView.
 /// @throws std::invalid_argument  a negative size, or an ld below the width
@@ -46,6 +67,11 @@ GLGEMM_EXPORT HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t
 /// A matrix in memory that is only read.
 GLGEMM_EXPORT HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld = 0,
                                      Layout layout = Layout::row_major);
+/// A quantised matrix in memory, or its `part`. Its arrays must stay where they are.
+/// @throws std::invalid_argument  an array is too short: the message has both sizes; or the part leaves the matrix, or begins at
+///                                no multiple of section_codes()
+GLGEMM_EXPORT HostMatrix host_matrix(const QuantizedMatrix& matrix);
+GLGEMM_EXPORT HostMatrix host_matrix(const QuantizedMatrix& matrix, const Section& part);
 /// The elements of a matrix that outlives the result.
 template <class T>
 HostMatrix host_matrix(Matrix<T>& matrix) {
@@ -84,7 +110,8 @@ struct HostEpilogue {
   Activation activation{};
 };
 
-/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm. With beta = 0 C is not read,
+/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm: one of A and B may be
+/// quantised. With beta = 0 C is not read,
 /// with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
 struct HostGemm {
   Op op_a = Op::none;

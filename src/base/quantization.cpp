@@ -201,13 +201,6 @@ void require_array(const char* name, std::span<const std::byte> array, std::int6
     refuse_quantization("the {} take {} bytes, and the array has {}", name, needed, array.size());
 }
 
-void require_arrays(const QuantizedMatrix& matrix) {
-  const QuantizedBytes needed = quantized_bytes(matrix.quantization, matrix.rows, matrix.columns);
-  require_array("codes", matrix.codes, needed.codes);
-  require_array("scales", matrix.scales, needed.scales);
-  require_array("zeros", matrix.zeros, needed.zeros);
-}
-
 /// Of a matrix whose arrays are long enough.
 void decode_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first, std::int64_t count, float* to) {
   switch (matrix.quantization.format) {
@@ -314,6 +307,24 @@ QuantizedBytes bytes_beside(const Quantization& quantization, std::int64_t ld, s
     result.zeros += last.zeros;
   }
   return {.scales = result.scales, .zeros = result.zeros};
+}
+
+void require_arrays(const QuantizedMatrix& matrix) {
+  const QuantizedBytes needed = quantized_bytes(matrix.quantization, matrix.rows, matrix.columns);
+  require_array("codes", matrix.codes, needed.codes);
+  require_array("scales", matrix.scales, needed.scales);
+  require_array("zeros", matrix.zeros, needed.zeros);
+}
+
+QuantizedBytes bytes_before(const Quantization& quantization, std::int64_t columns, std::int64_t row, std::int64_t column) {
+  QuantizedBytes result = quantized_bytes(quantization, row, columns);
+  if (quantization.format == QuantizedFormat::per_tensor) result.scales = 0;
+  if (column == 0) return result;
+  const QuantizedBytes in_row = quantized_bytes(quantization, 1, column);
+  result.codes += in_row.codes;
+  result.zeros += in_row.zeros;
+  if (quantization.format == QuantizedFormat::nbits) result.scales += in_row.scales;
+  return result;
 }
 
 void dequantize_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first_column, std::int64_t count, float* to) {

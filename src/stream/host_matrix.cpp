@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/quantization.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "stream/sections.hpp"
@@ -31,7 +32,7 @@ HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns
   if (rows < 0 || columns < 0) throw std::invalid_argument("host_matrix: " + size_text(rows, columns) + " is not a usable size");
   if (ld != 0 && ld < width)
     throw std::invalid_argument(fmt::format("host_matrix: ld is {}, less than the width of {}", ld, width));
-  HostMatrix matrix{rows, columns, type, layout, {}, {}};
+  HostMatrix matrix{.rows = rows, .columns = columns, .type = type, .layout = layout};
   matrix.read = [=, from = static_cast<const std::byte*>(data)](const Section& section, void* to) {
     for_each_line(matrix, ld, section, [&](std::int64_t in_matrix, std::int64_t in_section, std::size_t bytes) {
       std::memcpy(static_cast<std::byte*>(to) + in_section, from + in_matrix, bytes);
@@ -40,9 +41,42 @@ HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns
   return matrix;
 }
 
+HostMatrix host_matrix(const QuantizedMatrix& matrix) {
+  return host_matrix(matrix, {0, 0, matrix.rows, matrix.columns});
+}
+
+HostMatrix host_matrix(const QuantizedMatrix& matrix, const Section& part) {
+  require_arrays(matrix);
+  check_section("host_matrix", matrix.rows, matrix.columns, Type::f32, part, Type::f32);
+  const Quantization& its = matrix.quantization;
+  if (const std::int64_t unit = section_codes(its); part.column % unit != 0)
+    throw std::invalid_argument(fmt::format("host_matrix: a part of {} begins at a multiple of {} codes, and not at {}",
+                                            to_string(its), unit, part.column));
+  HostMatrix result{.rows = part.rows, .columns = part.columns, .quantization = its};
+  result.read = [=](const Section& section, void* to) {
+    for (std::int64_t i = 0; i < section.rows; ++i)
+      dequantize_row(matrix, part.row + section.row + i, part.column + section.column, section.columns,
+                     static_cast<float*>(to) + i * section.columns);
+  };
+  result.read_codes = [=](const Section& section, const QuantizedTarget& to) {
+    const QuantizedBytes line = quantized_bytes(its, 1, section.columns);
+    for (std::int64_t i = 0; i < section.rows; ++i) {
+      const QuantizedBytes from = bytes_before(its, matrix.columns, part.row + section.row + i, part.column + section.column);
+      const QuantizedBytes at = bytes_before(its, section.columns, i, 0);
+      const auto copy = [](std::byte* target, std::span<const std::byte> source, std::int64_t begin, std::int64_t bytes) {
+        if (bytes > 0) std::memcpy(target, source.data() + begin, static_cast<std::size_t>(bytes));
+      };
+      copy(to.codes + at.codes, matrix.codes, from.codes, line.codes);
+      copy(to.scales + at.scales, matrix.scales, from.scales, line.scales);
+      copy(to.zeros + at.zeros, matrix.zeros, from.zeros, line.zeros);
+    }
+  };
+  return result;
+}
+
 HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
   HostMatrix matrix = host_matrix(static_cast<const void*>(data), rows, columns, type, ld, layout);
-  const HostMatrix shape{rows, columns, type, layout, {}, {}};
+  const HostMatrix shape{.rows = rows, .columns = columns, .type = type, .layout = layout};
   matrix.write = [=, to = static_cast<std::byte*>(data)](const Section& section, const void* from) {
     for_each_line(shape, ld, section, [&](std::int64_t in_matrix, std::int64_t in_section, std::size_t bytes) {
       std::memcpy(to + in_matrix, static_cast<const std::byte*>(from) + in_section, bytes);
@@ -53,7 +87,11 @@ HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type
 
 Problem problem(const HostGemm& product) {
   const auto view = [](const HostMatrix& matrix) {
-    return BufferView{.rows = matrix.rows, .columns = matrix.columns, .layout = matrix.layout, .type = matrix.type};
+    return BufferView{.rows = matrix.rows,
+                      .columns = matrix.columns,
+                      .layout = matrix.layout,
+                      .type = matrix.type,
+                      .quantization = matrix.quantization};
   };
   const HostEpilogue& epilogue = product.epilogue;
   Gemm gemm{.op_a = product.op_a,

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "base/rounding.hpp"
+
 namespace glgemm {
 namespace {
 
@@ -18,6 +20,29 @@ void convert_all(const std::byte* from, std::byte* to, std::int64_t count) {
 }
 
 }  // namespace
+
+QuantizedLayout quantized_layout(const Quantization& quantization, std::int64_t lines, std::int64_t width) {
+  QuantizedLayout result{.bytes = quantized_bytes(quantization, lines, width)};
+  result.scales = round_up(result.bytes.codes, 4);
+  result.zeros = result.scales + round_up(result.bytes.scales, 4);
+  result.size_bytes = result.zeros + round_up(result.bytes.zeros, 4);
+  return result;
+}
+
+std::int64_t max_codes(const Quantization& quantization, std::int64_t width, std::int64_t max_bytes) {
+  const std::int64_t unit = section_codes(quantization);
+  const auto fitting = [&](std::int64_t codes) {
+    const QuantizedBytes one = quantized_bytes(quantization, 1, codes);
+    return (max_bytes - 3 * 3) / (one.codes + one.scales + one.zeros);  // up to 3 bytes fill each array's last word
+  };
+  const std::int64_t lines = fitting(width);
+  return lines > 0 ? lines * width : fitting(unit) * unit;
+}
+
+std::int64_t window_bytes(const Problem& problem, Role role, std::int64_t rows, std::int64_t k) {
+  const ElementFormat& its = format_of(problem, role);
+  return its.quantization ? quantized_layout(its.quantization, rows, k).size_bytes : rows * k * element_bytes(its.type);
+}
 
 void read_wide(const HostMatrix& matrix, const Section& section, std::byte* room) {
   const std::int64_t count = section.rows * section.columns;

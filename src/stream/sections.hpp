@@ -38,6 +38,27 @@ inline Role role_as_run(const Plan& plan, Role role) {
   return role == Role::a ? Role::b : Role::a;
 }
 
+/// Where the arrays of a quantised matrix of so many lines lie in one buffer: one after the other, each from a word on.
+struct QuantizedLayout {
+  QuantizedBytes bytes;
+  std::int64_t scales = 0, zeros = 0;  ///< where they begin
+  std::int64_t size_bytes = 0;
+};
+QuantizedLayout quantized_layout(const Quantization& quantization, std::int64_t lines, std::int64_t width);
+
+/// The most elements for for_each_part() of a quantised section whose lines have `width` codes: parts' arrays have at most
+/// `max_bytes`, in which there is room for section_codes().
+std::int64_t max_codes(const Quantization& quantization, std::int64_t width, std::int64_t max_bytes);
+
+/// Whether an operand's windows lie on the device as the host has them. Elements that are packed go from strips into panels.
+/// Codes lie there even so: what a strip's panels need of them may begin and end within blocks.
+inline bool has_window(const Plan& plan, Role role) {
+  return !plan.packs(role_as_run(plan, role)) || format_of(plan.problem, role_as_run(plan, role)).quantization;
+}
+
+/// The bytes of a window of so many rows (B: columns) and steps of k, as it lies on the device.
+std::int64_t window_bytes(const Problem& problem, Role role, std::int64_t rows, std::int64_t k);
+
 /// Reads a section as numbers of the accumulator's type, for which `room` has bytes.
 void read_wide(const HostMatrix& matrix, const Section& section, std::byte* room);
 

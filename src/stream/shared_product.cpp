@@ -27,14 +27,17 @@ double size(const Section& piece) {
 }
 
 /// @throws std::invalid_argument  a matrix lacks a function that the product needs
-void check_functions(const HostGemm& product) {
+void check_functions(const HostGemm& product, bool checksums) {
   const auto needs = [](bool has, const char* name, const char* verb) {
     if (!has) throw std::invalid_argument(fmt::format("multiply: {} has no function to {} it", name, verb));
   };
   const bool reads = product.alpha.value != 0.0;
+  const auto is_read = [&](const HostMatrix& matrix) {
+    return matrix.quantization ? matrix.read_codes && (matrix.read || !checksums) : static_cast<bool>(matrix.read);
+  };
   const HostEpilogue& epilogue = product.epilogue;
-  needs(!reads || product.a.read, "A", "read");
-  needs(!reads || product.b.read, "B", "read");
+  needs(!reads || is_read(product.a), "A", "read");
+  needs(!reads || is_read(product.b), "B", "read");
   needs(product.beta.value == 0.0 || product.c.read, "C", "read");
   needs(static_cast<bool>(product.c.write), "C", "write");
   needs(!epilogue.residual || epilogue.residual->read, "D", "read");
@@ -52,7 +55,7 @@ SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& optio
       products_(static_cast<double>(std::max<std::int64_t>(1, problem_.k))),
       workers_(workers),
       on_cpu_(std::ranges::count_if(workers, [](const Worker& one) { return one.engine->limits().cpu; })) {
-  check_functions(product);
+  check_functions(product, options.checksums);
   if (options.memory_limit > 0)
     options_.memory_limit = std::max<std::int64_t>(1, options.memory_limit / static_cast<std::int64_t>(workers.size()));
 }
@@ -335,6 +338,10 @@ HostGemm SharedProduct::with_calls(HostGemm product) {
   const auto wrapped = [this](HostMatrix matrix) {
     if (matrix.read)
       matrix.read = [this, read = matrix.read](const Section& section, void* to) { call([&] { read(section, to); }); };
+    if (matrix.read_codes)
+      matrix.read_codes = [this, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
+        call([&] { read(section, to); });
+      };
     if (matrix.write)
       matrix.write = [this, write = matrix.write](const Section& section, const void* from) {
         call([&] { write(section, from); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
@@ -11,6 +12,7 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/problem.hpp"
 #include "stream/checksums.hpp"
 #include "stream/sections.hpp"
 
@@ -49,9 +51,11 @@ class Cutter {
         checksums_(options.checksums) {
     // Strips are as small as they can be without many dispatches.
     const std::int64_t limit = both_limit_ > 0 ? std::min(device_limit, both_limit_) : device_limit;
-    strip_bytes_ = std::clamp<std::int64_t>(limit / 16 / 256 * 256, min_strip, max_strip);
+    const std::int64_t min_strip = std::max(min_strip_of_elements, least_of_codes());
+    strip_bytes_ = std::max(min_strip, std::min(limit / 16 / 256 * 256, max_strip));
     const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
-    const std::int64_t widest = std::max({bytes_of(Role::a), bytes_of(Role::b), acc_bytes()});
+    const std::int64_t widest =
+        std::max({element_bytes(type(problem, Role::a)), element_bytes(type(problem, Role::b)), acc_bytes()});
     if (sizes < max_strip / sizes / widest)
       strip_bytes_ = std::min(strip_bytes_, std::max<std::int64_t>(min_strip, round_up(sizes * sizes * widest, 256)));
     options_.kernel = nominal.kernel;
@@ -81,44 +85,74 @@ class Cutter {
   }
 
  private:
-  static constexpr std::int64_t min_strip = 4096;  // the bytes that a workgroup of pack.comp packs
+  static constexpr std::int64_t min_strip_of_elements = 4096;  // the bytes that a workgroup of pack.comp packs
   static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
   /// Whether all of k is on the device at the same time: the sums of a window of k would be rounded when C is written.
   bool keeps_k() const { return nominal_.precision != Precision::standard; }
   Cut smallest() const {
-    Cut cut = measured(1, 1, keeps_k() ? problem_.k : std::min<std::int64_t>(problem_.k, 1));
+    Cut cut = measured(1, 1, keeps_k() ? problem_.k : std::min(problem_.k, unit_k()));
     cut.by_columns = false;
     return cut;
+  }
+  /// The price of a byte of A or B. To decode a code takes a CPU no less time than to move a float, which has so many more bytes.
+  double price(Role role, double of_element) const {
+    const ElementFormat& its = format_of(problem_, role);
+    if (!its.quantization || !limits_.cpu) return of_element;
+    return of_element * static_cast<double>(element_bytes(its.type)) / bytes_as_it_lies(role, 1);
   }
   /// A cut of these sizes, with what it costs.
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
   int strips() const { return limits_.cpu ? 1 : 2; }
   bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
-  /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
-  std::int64_t bytes_for_each_k(Role role, std::int64_t rows) const {
-    if (!packs(role)) return rows * bytes_of(role);
+  const Quantization& quantization() const { return glgemm::quantization(problem_); }
+  /// Windows begin at a multiple of so many steps of k.
+  std::int64_t unit_k() const { return section_codes(quantization()); }
+  /// The least bytes of a strip of codes.
+  std::int64_t least_of_codes() const {
+    return quantization() ? round_up(quantized_layout(quantization(), 1, unit_k()).size_bytes, 256) : 0;
+  }
+  /// Bytes of a window for each step of k, of an operand of that many rows (B: columns). About that, where it is quantised.
+  double bytes_as_it_lies(Role role, std::int64_t rows) const {
+    const std::int64_t steps = format_of(problem_, role).quantization ? std::max<std::int64_t>(1024, unit_k()) : 1;
+    return static_cast<double>(window_bytes(problem_, role, rows, steps)) / static_cast<double>(steps);
+  }
+  std::int64_t panel_bytes(Role role, std::int64_t rows) const {
     return round_up(rows, kernels::panel_width(nominal_.kernel, role_as_run(nominal_, role), sum_type(problem_))) * acc_bytes();
+  }
+  /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
+  double bytes_for_each_k(Role role, std::int64_t rows) const {
+    return (has_window(nominal_, role) ? bytes_as_it_lies(role, rows) : 0) +
+           (packs(role) ? static_cast<double>(panel_bytes(role, rows)) : 0);
+  }
+  /// Bytes on the device for a window of an operand.
+  std::int64_t bytes_for(Role role, std::int64_t rows, std::int64_t k) const {
+    return (has_window(nominal_, role) ? round_up(window_bytes(problem_, role, rows, k), 4) : 0) +
+           (packs(role) ? panel_bytes(role, rows) * k : 0);
+  }
+  /// How many steps of k so many bytes have room for.
+  static std::int64_t steps_in(std::int64_t bytes, double each) {
+    return each > 0 ? static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(0, bytes)) / each)
+                    : std::numeric_limits<std::int64_t>::max();
   }
   /// The most steps of k for which neither a window nor panels of that many rows and columns exceed a storage block. Then no part
   /// of A or B is brought twice because its window is cut. (C may be cut.)
   std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
     const std::int64_t block =
         std::min<std::int64_t>(limits_.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
-    const std::int64_t a = bytes_for_each_k(Role::a, piece_m), b = bytes_for_each_k(Role::b, piece_n);
-    const std::int64_t widest = std::max(a, b);
-    std::int64_t result = widest > 0 ? block / widest : std::numeric_limits<std::int64_t>::max();
+    const auto bytes = [&](Role role, std::int64_t rows) {
+      return packs(role) ? static_cast<double>(panel_bytes(role, rows)) : bytes_as_it_lies(role, rows);
+    };
+    const double a = bytes(Role::a, piece_m), b = bytes(Role::b, piece_n);
+    std::int64_t result = steps_in(block, std::max(a, b));
     const VectorReads from = panels(nominal_.kernel);
     const std::int64_t both = from == VectorReads::image ? limits_.image_buffer_bytes - 1024 : block;
-    if (from != VectorReads::none && a + b > 0) result = std::min(result, both / (a + b));
-    return std::max<std::int64_t>(0, result);
+    return from != VectorReads::none ? std::min(result, steps_in(both, a + b)) : result;
   }
   /// The bytes of checksums on the host.
   std::int64_t sums_bytes(std::int64_t columns) const {
     return checksums_ ? checksum_bytes(sum_type(problem_), columns, strip_bytes_) : 0;
   }
-  /// Of an element of A or B.
-  std::int64_t bytes_of(Role role) const { return element_bytes(type(problem_, role)); }
   std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
   std::int64_t excess(const StreamPlan& plan) const {
     const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
@@ -147,14 +181,14 @@ class Cutter {
 
 Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
-  const double a_bytes = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(bytes_of(Role::a));
-  const double b_bytes = static_cast<double>(k) * static_cast<double>(n) * static_cast<double>(bytes_of(Role::b));
+  const auto a_bytes = static_cast<double>(window_bytes(problem_, Role::a, m, k)),
+             b_bytes = static_cast<double>(window_bytes(problem_, Role::b, n, k));
   const double c_elements = static_cast<double>(m) * static_cast<double>(n);
   const auto rows = static_cast<double>(ceil_div(m, piece_m)), columns = static_cast<double>(ceil_div(n, piece_n));
   const double windows = k == 0 ? 1 : static_cast<double>(ceil_div(k, piece_k));
   const Prices prices = limits_.cpu ? cpu_prices : gpu_prices;
-  const double a_price = strides(problem_, Role::a).row == 1 ? prices.along : prices.across;
-  const double b_price = strides(problem_, Role::b).column == 1 ? prices.along : prices.across;
+  const double a_price = price(Role::a, strides(problem_, Role::a).row == 1 ? prices.along : prices.across);
+  const double b_price = price(Role::b, strides(problem_, Role::b).column == 1 ? prices.along : prices.across);
   const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
     const double a = a_bytes * a_times, b = b_bytes * b_times;
     const double moved = a + b + c_elements * static_cast<double>(element_bytes(problem_.c.format.type));
@@ -171,7 +205,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
 
 std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
-  const std::int64_t k_step = kernels::product_family(nominal_.kernel).k_step(nominal_.kernel),
+  const std::int64_t k_step = std::lcm(kernels::product_family(nominal_.kernel).k_step(nominal_.kernel), unit_k()),
                      min_k = keeps_k() ? k : std::min(k, k_step);
   Block block = block_of(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
@@ -185,24 +219,29 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
   std::vector<Cut> cuts;
   const auto add = [&](std::int64_t piece_m, std::int64_t piece_n) {
     const std::int64_t left = room - piece_n * (piece_m * acc_bytes() + sums);
-    const std::int64_t each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
-    if (left < each_k * min_k) return;
-    std::int64_t fitting = std::min(left / std::max<std::int64_t>(1, each_k), max_k(piece_m, piece_n));
+    const double each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
+    if (static_cast<double>(left) < each_k * static_cast<double>(min_k)) return;
+    std::int64_t fitting = std::min(steps_in(left, each_k), max_k(piece_m, piece_n));
     if (keeps_k()) fitting = k;  // the plan of the window cuts it where it has to
     std::int64_t piece_k = k;
     if (each_k > 0 && fitting < k) {
       const std::int64_t max_piece_k = std::max(min_k, fitting / k_step * k_step);
       piece_k = std::min(max_piece_k, round_up(ceil_div(k, ceil_div(k, max_piece_k)), k_step));
     }
+    // How many bytes codes take was known in the mean only.
+    const auto fits = [&] { return bytes_for(Role::a, piece_m, piece_k) + bytes_for(Role::b, piece_n, piece_k) <= left; };
+    while (quantization() && piece_k > min_k && !fits()) piece_k = std::max(min_k, (piece_k - 1) / k_step * k_step);
+    if (quantization() && !fits()) return;
     cuts.push_back(measured(piece_m, piece_n, piece_k));
   };
   for (std::int64_t i = 1; i <= m; i = std::max(i + 1, i + i / 20)) {
     const std::int64_t piece_m = piece(m, i, block.rows);
     // The widest piece that leaves room for the smallest window, and some narrower ones.
-    const std::int64_t column = packs(Role::b) ? acc_bytes() : bytes_of(Role::b);
-    const std::int64_t padding = bytes_for_each_k(Role::b, 1) - column;
-    const std::int64_t width =
-        (room - (bytes_for_each_k(Role::a, piece_m) + padding) * min_k) / (piece_m * acc_bytes() + sums + column * min_k);
+    const double padding = packs(Role::b) ? static_cast<double>(panel_bytes(Role::b, 1) - acc_bytes()) : 0;
+    const double column = bytes_for_each_k(Role::b, 1) - padding;
+    const double left = static_cast<double>(room) - (bytes_for_each_k(Role::a, piece_m) + padding) * static_cast<double>(min_k);
+    const auto width = static_cast<std::int64_t>(
+        left / (static_cast<double>(piece_m * acc_bytes() + sums) + column * static_cast<double>(min_k)));
     if (width < 1) continue;
     const std::int64_t first = ceil_div(n, width);
     for (std::int64_t j = first; j <= std::min(n, 4 * first + 64); j = std::max(j + 1, j + j / 20))
@@ -231,14 +270,15 @@ StreamPlan Cutter::made(const Cut& cut) const {
                   .strip_bytes = strip_bytes_,
                   .strips = strips()};
   if (!limits_.cpu && both_limit_ == 0) {  // the next window is filled while the device computes this one
-    const std::int64_t window_bytes = (cut.m * bytes_of(Role::a) + cut.n * bytes_of(Role::b)) * cut.k;
-    plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(window_bytes, strip_bytes_), plan.strips, max_strips));
+    const std::int64_t both = window_bytes(problem_, Role::a, cut.m, cut.k) + window_bytes(problem_, Role::b, cut.n, cut.k);
+    plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(both, strip_bytes_), plan.strips, max_strips));
   }
   plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace.size_bytes;
   if (plan.window.workspace.size_bytes > 0) plan.device_bytes += kernels::workspace_padding;
   if (problem_.bias != Bias::none) plan.device_bytes += (problem_.bias == Bias::for_each_row ? cut.m : cut.n) * acc_bytes();
   for (const Role role : {Role::a, Role::b})
-    if (!packs(role)) plan.device_bytes += round_up((role == Role::a ? cut.m : cut.n) * cut.k * bytes_of(role), 4);
+    if (has_window(plan.window, role))
+      plan.device_bytes += round_up(window_bytes(problem_, role, role == Role::a ? cut.m : cut.n, cut.k), 4);
   (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
   plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
   plan.host_bytes += sums_bytes(cut.n);
@@ -256,6 +296,16 @@ std::int64_t StreamPlan::pieces() const noexcept {
 std::int64_t StreamPlan::windows() const noexcept {
   return piece_k == 0 ? 1 : ceil_div(problem.k, piece_k);
 }
+
+namespace {
+/// The mean of all elements of A or B.
+double element_bytes_of(const Problem& problem, Role role) {
+  const double lines = static_cast<double>(role == Role::a ? problem.m : problem.n), k = static_cast<double>(problem.k);
+  const Type its = type(problem, role);
+  if (!format_of(problem, role).quantization || lines * k == 0) return static_cast<double>(element_bytes(its));
+  return static_cast<double>(window_bytes(problem, role, role == Role::a ? problem.m : problem.n, problem.k)) / (lines * k);
+}
+}  // namespace
 
 StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits, std::int64_t device_memory,
                             const StreamOptions& options) {
@@ -275,9 +325,9 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
                                                                              : device_memory;
   const std::int64_t limit = options.memory_limit > 0 ? std::min(device_limit, options.memory_limit) : device_limit;
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
-  const auto a_bytes = static_cast<double>(element_bytes(problem.a.format.type)),
-             b_bytes = static_cast<double>(element_bytes(problem.b.format.type)), bytes = (a_bytes + b_bytes) / 2,
-             c_bytes = static_cast<double>(element_bytes(problem.c.format.type));
+  const double a_bytes = element_bytes_of(dense, Role::a), b_bytes = element_bytes_of(dense, Role::b),
+               bytes = (a_bytes + b_bytes) / 2;
+  const auto c_bytes = static_cast<double>(element_bytes(problem.c.format.type));
   const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // the side of a square that fills the device
   const double bound = std::max(2 * m * n * k / inside * bytes, m * k * a_bytes + k * n * b_bytes) + m * n * c_bytes;
   if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};

@@ -9,6 +9,7 @@
 
 #include "base/elements.hpp"
 #include "base/hash.hpp"
+#include "base/quantization.hpp"
 #include "base/system.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
@@ -101,9 +102,9 @@ void Streamer::make_buffers() {
   c_ = gl::create_buffer(api, words(plan_.piece_m * plan_.piece_n * acc));
   gl::label_buffer(api, c_, "glgemm streamed C");
   for (const Role role : {Role::a, Role::b}) {
-    if (plan_.window.packs(role_as_run(plan_.window, role))) continue;
-    const std::int64_t elements = (role == Role::a ? plan_.piece_m : plan_.piece_n) * plan_.piece_k;
-    windows_[index_of(role)] = gl::create_buffer(api, words(elements * element_bytes(type(plan_.problem, role))));
+    const std::int64_t rows = role == Role::a ? plan_.piece_m : plan_.piece_n;
+    if (has_window(plan_.window, role))
+      windows_[index_of(role)] = gl::create_buffer(api, words(window_bytes(plan_.problem, role, rows, plan_.piece_k)));
   }
   if (plan_.problem.bias != Bias::none)
     bias_ = gl::create_buffer(api, (plan_.problem.bias == Bias::for_each_row ? plan_.piece_m : plan_.piece_n) * acc);
@@ -191,6 +192,32 @@ void Streamer::bring(const HostMatrix& matrix, const Section& whole, Type type, 
   });
 }
 
+void Streamer::bring_codes(const HostMatrix& matrix, const Section& whole, unsigned target) {
+  const gl::Api& api = state_.api;
+  const Quantization& its = matrix.quantization;
+  const bool by_rows = matrix.layout == Layout::row_major;
+  const std::int64_t lines = by_rows ? whole.rows : whole.columns, width = by_rows ? whole.columns : whole.rows;
+  const QuantizedLayout there = quantized_layout(its, lines, width);
+  for_each_part(whole, matrix.layout, max_codes(its, width, plan_.strip_bytes), [&](const Section& part, std::int64_t offset) {
+    const QuantizedLayout here =
+        by_rows ? quantized_layout(its, part.rows, part.columns) : quantized_layout(its, part.columns, part.rows);
+    const QuantizedBytes before = bytes_before(its, width, offset / width, offset % width);
+    through_strip(
+        here.size_bytes,
+        [&](std::byte* to) {
+          matrix.read_codes(part, {to, to + here.scales, to + here.zeros});
+        },
+        [&](const StripBuffer& strip) {
+          const auto copy = [&](std::int64_t from, std::int64_t at, std::int64_t bytes) {
+            if (bytes > 0) gl::copy_lines(api, {strip.buffer, from}, {target, at}, bytes);
+          };
+          copy(0, before.codes, here.bytes.codes);
+          copy(here.scales, there.scales + before.scales, here.bytes.scales);
+          copy(here.zeros, there.zeros + before.zeros, here.bytes.zeros);
+        });
+  });
+}
+
 void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsigned target, const HostMatrix* add_beta_times) {
   const Type wide = sum_type(plan_.problem);
   if (matrix.type == wide && !add_beta_times) return bring(matrix, whole, wide, target, matrix.read);
@@ -274,8 +301,18 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
   const auto view = [&](Role role, unsigned buffer) {
     const HostMatrix& matrix = operand(role);
     const Section section = stored(role, {0, role == Role::a ? window.m : window.n, 0, window.k});
-    return BufferView{
-        .buffer = buffer, .rows = section.rows, .columns = section.columns, .layout = matrix.layout, .type = matrix.type};
+    BufferView result{.buffer = buffer,
+                      .rows = section.rows,
+                      .columns = section.columns,
+                      .layout = matrix.layout,
+                      .type = matrix.type,
+                      .quantization = matrix.quantization};
+    if (result.quantization) {
+      const QuantizedLayout at = quantized_layout(result.quantization, role == Role::a ? window.m : window.n, window.k);
+      result.scales = {buffer, at.scales};
+      result.zeros = {buffer, at.zeros};
+    }
+    return result;
   };
   Gemm product{
       .op_a = product_.op_a,
@@ -302,8 +339,13 @@ Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& pie
                            : OperandPart{piece.column, piece.columns, k0, k, offset};
     std::optional<OperandPart>& resident = resident_[index_of(role)];
     if (resident != part || !stays(plan, as_run)) resident.reset();
-    if (!resident && !packed && k > 0)
-      bring(operand(role), stored(role, part), operand(role).type, windows_[index_of(role)], operand(role).read);
+    if (resident || k == 0 || !has_window(plan, role)) continue;
+    const HostMatrix& matrix = operand(role);
+    const Section section = stored(role, part);
+    if (matrix.quantization)
+      bring_codes(matrix, section, windows_[index_of(role)]);
+    else
+      bring(matrix, section, matrix.type, windows_[index_of(role)], matrix.read);
   }
   return parts;
 }
@@ -347,17 +389,17 @@ void Streamer::run_steps(Call& call, const WindowParts& parts) {
     Cursor after = cursor;
     const std::optional<Step> next = next_slice(plan, after, 0);
     if (!next) return;
-    if (next->stage == Stage::multiply || next->stage == Stage::reduce) {
+    const bool packs = next->stage == Stage::pack_a || next->stage == Stage::pack_b;
+    const Role role = role_as_run(plan, next->stage == Stage::pack_a ? Role::a : Role::b);
+    if (packs && resident_[index_of(role)]) {
+      next_slice(plan, cursor);
+    } else if (packs && !has_window(plan, role)) {
+      pack_strip(enqueuer, call, role, parts[index_of(role)], cursor);
+    } else {
       const Timer timer(report_.compute_time);
       const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state_.clock, max_seconds);
       state_.clock.collect(state_.api, timed.is_trial);
-      continue;
     }
-    const Role role = role_as_run(plan, next->stage == Stage::pack_a ? Role::a : Role::b);
-    if (resident_[index_of(role)])
-      next_slice(plan, cursor);
-    else
-      pack_strip(enqueuer, call, role, parts[index_of(role)], cursor);
   }
 }
 

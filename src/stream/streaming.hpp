@@ -100,10 +100,10 @@ class Streamer {
   std::shared_ptr<Prepared> prepare_window(const Section& piece, std::int64_t k, bool last);
   /// The window's product on this object's buffers.
   Gemm window_product(const Problem& window, bool first) const;
-  /// Sets which parts of A and B are on the device from earlier windows (`resident_`), and brings the others unless they are
-  /// packed.
+  /// Sets which parts of A and B are on the device from earlier windows (`resident_`), and brings the others that lie there as
+  /// they are.
   WindowParts bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k);
-  /// Enqueues the plan's steps. A pack step reads what it packs from strips.
+  /// Enqueues the plan's steps. A pack step reads elements from strips, and codes from their window.
   void run_steps(Call& call, const WindowParts& parts);
   /// Brings a strip of an operand and packs it, and moves the cursor past it.
   void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const OperandPart& part, Cursor& cursor);
@@ -114,6 +114,8 @@ class Streamer {
   /// Brings a section, whose elements read() gives as elements of `type`, to the buffer `target`.
   void bring(const HostMatrix& matrix, const Section& whole, Type type, unsigned target,
              const std::function<void(const Section&, std::byte*)>& read);
+  /// Brings a section of a quantised matrix, array by array: see quantized_layout().
+  void bring_codes(const HostMatrix& matrix, const Section& whole, unsigned target);
   /// Brings a section of a matrix of C's type, converted to the accumulator's. If `add_beta_times` is given, beta times its
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
@@ -135,7 +137,7 @@ class Streamer {
   StreamReport& report_;
   WorkBuffers work_;
   unsigned c_ = 0;
-  std::array<unsigned, 2> windows_{};                     ///< A's and B's, where they are not packed
+  std::array<unsigned, 2> windows_{};                     ///< A's and B's, see has_window()
   std::array<std::optional<OperandPart>, 2> resident_{};  ///< parts of A and B that are on the device
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
