@@ -74,7 +74,8 @@ bad 'inspect, columns without a model' '--columns requires MODEL' inspect --size
 "$glgemm" inspect --size 64 --type f16/f32 --no-device >stdout 2>stderr && grep -q '^product .* in f16/f32, ' stdout && grep -q '^  A  *64 x 64, 8,192 bytes$' stdout ||
   fail "inspect --type f16/f32: $(head -c 300 stdout stderr)"
 bad 'inspect, types that do not go together' 'f32' inspect --size 64 --type f32/f64 --no-device
-bad 'inspect, blocks and a limit' '--type: blocks are converted as they are streamed, so --type f32 shows it' inspect --size 64 --type q8_0/f32 --no-device --memory-limit 1M
+"$glgemm" inspect --size 1024 --type q8_0/f32 --no-device --memory-limit 1M >stdout 2>stderr && grep -q '^streamed  *[0-9]* pieces of C' stdout ||
+  fail "inspect, blocks and a limit: $(head -c 300 stdout stderr)"
 bad 'inspect, no such format' 'q9_0' inspect --size 64 --type q9_0/f32 --no-device
 bad 'inspect, a model and a size' 'MODEL excludes --size' inspect m.gguf --size 8
 bad 'inspect, no such file' "cannot read 'none.gguf': " inspect none.gguf
@@ -138,7 +139,7 @@ product 'blocks as B' 'f32/q8_0 with sums in f32' 0 w.npy m.gguf:w.q8 --op-a t -
 product 'blocks twice' 'q8_0/f32 with sums in f32' 1 m.gguf:w.q8 m.gguf:w.q8 --op-b t
 product 'blocks, all elements checked' 'q8_0/f32 with sums in f32' 0 m.gguf:w.q8 w.npy --check full
 product 'blocks, decoded on request' f32 1 m.gguf:w.q8 w.npy --type f32
-product 'blocks, streamed' 'q8_0/f32 with sums in f32' 1 m.gguf:w.q8 w.npy --memory-limit 1M --checksums
+product 'blocks, streamed' 'q8_0/f32 with sums in f32' 0 m.gguf:w.q8 w.npy --memory-limit 1M --checksums
 "$glgemm" multiply m.gguf:w.q8 w.npy -o C.npy --op-a t --op-b t >stdout 2>stderr || fail "codes across k: $(cat stderr)"
 grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "codes across k: no note: $(cat stderr)"
 "$glgemm" verify m.gguf:w.q8 w.npy C.npy --op-a t --op-b t >stdout 2>stderr || fail "codes across k: $(cat stdout)"

@@ -85,4 +85,15 @@ void NpyFile::read_blocks(std::int64_t at, std::int64_t count, float* to) const 
   }
 }
 
+void NpyFile::read_codes(const Section& section, std::byte* to) const {
+  const ElementFormat format{Type::f32, header_.quantization};
+  const std::int64_t bytes = storage_bytes(format, section.columns);
+  const auto read = [&](std::int64_t row, std::byte* here, std::int64_t count) {
+    const std::int64_t first = storage_bytes(format, row * header_.columns + section.column);
+    file_.read(header_.data_offset + first, here, static_cast<std::size_t>(count * bytes));
+  };
+  if (section.columns == header_.columns) return read(section.row, to, section.rows);
+  for (std::int64_t i = 0; i < section.rows; ++i) read(section.row + i, to + i * bytes, 1);
+}
+
 }  // namespace glgemm::tools

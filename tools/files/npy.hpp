@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -120,6 +121,10 @@ class NpyFile {
 
   /// Reads a section as read() does, but keeps the elements' own type, whatever it is. They get the machine's byte order.
   void read_stored(const Section& section, void* to, Layout layout) const;
+
+  /// Reads a section's blocks of codes as they lie in the file, row after row. It begins at a block.
+  /// @throws FileError  as InputFile::read
+  void read_codes(const Section& section, std::byte* to) const;
 
   /// What is converted: a sentence that names the file, or nothing.
   std::string conversion() const;

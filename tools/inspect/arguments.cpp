@@ -175,9 +175,6 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
     const Plan plan = make_plan(problem, device.limits, options, &why);
     return {problem, options, plan, std::move(why)};
   }
-  if (problem.a.format.quantization || problem.b.format.quantization)
-    throw std::invalid_argument(fmt::format("--type: blocks are converted as they are streamed, so --type {} shows it",
-                                            to_string(Formats{{problem.a.format.type}, {problem.b.format.type}})));
   StreamPlan stream = make_stream_plan(problem, device.limits, device.memory_bytes, stream_options(arguments, options));
   Problem window = stream.problem;
   window.m = stream.piece_m;

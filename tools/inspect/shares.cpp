@@ -27,21 +27,28 @@ std::vector<Share> shares_of(const Problem& problem, const std::string& list, co
       return make();
     };
   }
-  const auto zeros = [](std::int64_t rows, std::int64_t columns, Type type) {
-    HostMatrix matrix{rows, columns, type};
+  const auto zeros = [](std::int64_t rows, std::int64_t columns, const ElementFormat& format) {
+    const auto [type, quantization] = format;
+    HostMatrix matrix{.rows = rows, .columns = columns, .type = type, .quantization = quantization};
     matrix.read = [type](const Section& section, void* to) {
       std::memset(to, 0, static_cast<std::size_t>(section.rows * section.columns * element_bytes(type)));
     };
     matrix.write = [](const Section&, const void*) {};
+    matrix.read_codes = [quantization](const Section& section, const QuantizedTarget& to) {
+      const QuantizedBytes bytes = quantized_bytes(quantization, section.rows, section.columns);
+      for (const auto& [array, size] :
+           {std::pair(to.codes, bytes.codes), std::pair(to.scales, bytes.scales), std::pair(to.zeros, bytes.zeros)})
+        std::fill_n(array, size, std::byte{0});
+    };
     return matrix;
   };
   HostGemm product;
   product.op_a = problem.a.op;
   product.op_b = problem.b.op;
   const bool turn_a = problem.a.op != Op::none, turn_b = problem.b.op != Op::none;
-  product.a = zeros(turn_a ? problem.k : problem.m, turn_a ? problem.m : problem.k, problem.a.format.type);
-  product.b = zeros(turn_b ? problem.n : problem.k, turn_b ? problem.k : problem.n, problem.b.format.type);
-  product.c = zeros(problem.m, problem.n, problem.c.format.type);
+  product.a = zeros(turn_a ? problem.k : problem.m, turn_a ? problem.m : problem.k, problem.a.format);
+  product.b = zeros(turn_b ? problem.n : problem.k, turn_b ? problem.k : problem.n, problem.b.format);
+  product.c = zeros(problem.m, problem.n, problem.c.format);
   StreamOptions recorded = options;
   recorded.piece_done = [&](const Section& piece) {
     const std::lock_guard lock(mutex);

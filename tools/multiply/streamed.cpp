@@ -329,13 +329,16 @@ class Output {
 
 }  // namespace
 
-HostMatrix matrix_of(const NpyFile& file) {
+HostMatrix matrix_of(const NpyFile& file, const Quantization& as_it_lies) {
   HostMatrix matrix;
   matrix.rows = file.header().rows;
   matrix.columns = file.header().columns;
   matrix.type = file.type();
   matrix.layout = file.layout();
   matrix.read = [&file](const Section& section, void* to) { file.read(section, to, file.layout()); };
+  matrix.quantization = as_it_lies;
+  if (as_it_lies)
+    matrix.read_codes = [&file](const Section& section, const QuantizedTarget& to) { file.read_codes(section, to.codes); };
   return matrix;
 }
 
@@ -345,15 +348,19 @@ HostGemm host_gemm_of(const FileProduct& product) {
   gemm.op_b = product.op_b;
   gemm.alpha = product.alpha;
   gemm.beta = product.beta;
-  gemm.a = matrix_of(product.a);
-  gemm.b = matrix_of(product.b);
+  const Formats formats = product.stored.value_or(Formats{});
+  gemm.a = matrix_of(product.a, formats.a.quantization);
+  gemm.b = matrix_of(product.b, formats.b.quantization);
   return gemm;
 }
 
 int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) {
   product.read_as_stored();
-  for (const NpyFile* file : product.files())
-    if (const std::string conversion = file->conversion(); !conversion.empty()) multiply_note(conversion);
+  HostGemm gemm = host_gemm_of(product);
+  for (const NpyFile* file : product.files()) {
+    const bool as_it_lies = (file == &product.a && gemm.a.quantization) || (file == &product.b && gemm.b.quantization);
+    if (const std::string conversion = file->conversion(); !as_it_lies && !conversion.empty()) multiply_note(conversion);
+  }
   Output output(arguments, product);
   const auto recorded = [&](const char* name, const std::optional<std::int64_t>& given) {
     if (given || !output.earlier()) return given.value_or(0);
@@ -364,7 +371,6 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
       arguments.accelerators
           ? std::unique_ptr<Computer>(std::make_unique<SeveralDevices>(*arguments.accelerators, arguments.engine_options()))
           : std::make_unique<OneDevice>(arguments.device, arguments.engine_options());
-  HostGemm gemm = host_gemm_of(product);
   const HostMatrix c = gemm.c = matrix_in(output.file(), output.data_offset(), product.m, product.n, product.c_type);
   if (product.c0) gemm.c.read = [&](const Section& section, void* to) { product.c0->read(section, to, Layout::row_major); };
 
