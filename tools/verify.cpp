@@ -56,8 +56,8 @@ void settle_types(FileProduct& product, const Arguments& arguments, const NpyTyp
     // As doubles, which are exact here, so that an element of any integer type can be compared.
     for (NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : &product.a}) file->convert_to(Type::f64);
     product.c_type = Type::f64;
-  } else if (own == Type::f16 && product.type() == Type::f16) {
-    product.c_type = Type::f16;
+  } else if (own && product.can_be_written_as(*own)) {
+    product.c_type = *own;
   } else if (arguments.type.empty() && !holds(npy_type(product.c_type, arguments.product), c)) {
     throw std::invalid_argument(fmt::format(
         "{} holds {}, and a product of {} and {} is {}: --type says in which type it was computed", quote(arguments.product),

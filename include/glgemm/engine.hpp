@@ -154,21 +154,20 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. T is one of those of type_of(). Floats of 16 and 8 bits are summed in
-  /// f32. The error of each element of C is at most k u / (1 - k u) times the element of |A| |B|, with u = 2^-24 for sums in f32
-  /// and 2^-53 in f64; verify.hpp has the bound for complex numbers.
+  /// Uploads A and B, multiplies, waits, and reads C back. The types are of those of type_of(), and C has that of the sums: see
+  /// sum_type(). Floats of 16 and 8 bits are summed in f32. The error of each element of C is at most k u / (1 - k u) times the
+  /// element of |A| |B|, with u = 2^-24 for sums in f32 and 2^-53 in f64; verify.hpp has the bound for complex numbers.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes
   /// @throws DeviceLost             the context was lost on the way
-  template <class T>
-  Matrix<accumulator_t<T>> multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options = {},
-                                    Report* report = nullptr);
+  template <class A, class B>
+  Matrix<sum_t<A, B>> multiply(const Matrix<A>& a, const Matrix<B>& b, const PlanOptions& options = {}, Report* report = nullptr);
 
   /// multiply() for matrices that are written in the call: multiply({{1, 2}}, {{3}, {4}}).
   Matrix<float> multiply(const Matrix<float>& a, const Matrix<float>& b, const PlanOptions& options = {},
                          Report* report = nullptr) {
-    return multiply<float>(a, b, options, report);
+    return multiply<float, float>(a, b, options, report);
   }
 
   /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
@@ -296,12 +295,12 @@ class GLGEMM_EXPORT Engine {
   friend class Stopwatch;
   friend class Streamer;
   friend struct CAccess;  // the C interface
-  /// The shapes and types agree and a plan exists.
-  void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
+  /// The shapes agree and a plan exists.
+  void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type a, Type b,
                       const PlanOptions& options) const;
-  /// C = A B for a product that has been checked: arrays of `type`, and of its accumulator's type.
-  void multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* b, void* c,
-                       const PlanOptions& options, Report* report);
+  /// C = A B for a product that has been checked, with C in the type of the sums.
+  void multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Type type_a, const void* a, Type type_b, const void* b,
+                       void* c, const PlanOptions& options, Report* report);
 
  public:
   struct State;  ///< glgemm's own
@@ -310,11 +309,11 @@ class GLGEMM_EXPORT Engine {
   std::shared_ptr<State> state_;
 };
 
-template <class T>
-Matrix<accumulator_t<T>> Engine::multiply(const Matrix<T>& a, const Matrix<T>& b, const PlanOptions& options, Report* report) {
-  check_multiply(a.rows(), a.columns(), b.rows(), b.columns(), type_of<T>(), options);
-  Matrix<accumulator_t<T>> c(a.rows(), b.columns());
-  multiply_arrays(type_of<T>(), a.rows(), b.columns(), a.columns(), a.data(), b.data(), c.data(), options, report);
+template <class A, class B>
+Matrix<sum_t<A, B>> Engine::multiply(const Matrix<A>& a, const Matrix<B>& b, const PlanOptions& options, Report* report) {
+  check_multiply(a.rows(), a.columns(), b.rows(), b.columns(), type_of<A>(), type_of<B>(), options);
+  Matrix<sum_t<A, B>> c(a.rows(), b.columns());
+  multiply_arrays(a.rows(), b.columns(), a.columns(), type_of<A>(), a.data(), type_of<B>(), b.data(), c.data(), options, report);
   return c;
 }
 

@@ -137,6 +137,15 @@ struct Accumulator {
 template <class T>
 using accumulator_t = typename Accumulator<T>::type;
 
+/// The host type in which products of elements of A and of B are summed.
+template <class A, class B>
+struct SumType {
+  static_assert(can_multiply(type_of<A>(), type_of<B>()), "glgemm has no product of these two types");
+  using type = host_t<sum_type(type_of<A>(), type_of<B>())>;
+};
+template <class A, class B>
+using sum_t = typename SumType<A, B>::type;
+
 /// Calls f(T()) with the host type T of `type`.
 template <class F>
 constexpr decltype(auto) with_type(Type type, F&& f) {
@@ -150,12 +159,19 @@ constexpr decltype(auto) with_type(Type type, F&& f) {
   return f(float());  // not reached: each Type has its case
 }
 
-/// Calls f(T(), C()) with the host types of A and B and of C. `c_type` is one of the types that C may be.
+/// Calls f(T(), C()) with the host types of A and B and of C. `c_type` is one of the types that C may be, where A and B are of
+/// `type`, or where they differ and their products are summed in it.
 template <class F>
 constexpr decltype(auto) with_types(Type type, Type c_type, F&& f) {
   return with_type(type, [&]<class T>(T x) -> decltype(auto) {
-    if constexpr (info(type_of<T>()).c == TypesOfC::either)
-      if (c_type == type) return f(x, x);
+    if (c_type != accumulator(type))
+      return with_type(c_type, [&]<class C>(C c) -> decltype(auto) {
+        constexpr Type narrow = type_of<C>();
+        if constexpr (info(narrow).c == TypesOfC::either && (type_of<T>() == narrow || type_of<T>() == accumulator(narrow)))
+          return f(x, c);
+        else
+          return f(x, accumulator_t<T>());
+      });
     return f(x, accumulator_t<T>());
   });
 }

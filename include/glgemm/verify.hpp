@@ -49,6 +49,9 @@ struct Terms {
   const Matrix<C>* c0 = nullptr;
   /// With Precision::extended, 4 u takes the place of gamma_K.
   Precision precision = Precision::standard;
+  /// Whether A, or B, holds what codes stand for. A kernel may scale the sum of a group then: K + 2 takes the place of K, but
+  /// with Precision::reproducible, where no kernel does.
+  bool quantized = false;
 };
 
 /// op(X): X itself, its transpose, or the transpose of its complex conjugate.

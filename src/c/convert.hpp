@@ -52,11 +52,11 @@ struct CAccess {
   }
   static void multiply(Engine& engine, const c_api::Arguments& in, Type type, std::int64_t m, std::int64_t n, std::int64_t k,
                        const void* a, const void* b, void* c, const PlanOptions& options, Report* report) {
-    engine.check_multiply(m, k, k, n, type, options);
+    engine.check_multiply(m, k, k, n, type, type, options);
     if (m > 0 && k > 0) in.need(static_cast<const char*>(a), "a");
     if (k > 0 && n > 0) in.need(static_cast<const char*>(b), "b");
     if (m > 0 && n > 0) in.need(static_cast<char*>(c), "c");
-    engine.multiply_arrays(type, m, n, k, a, b, c, options, report);
+    engine.multiply_arrays(m, n, k, type, a, type, b, c, options, report);
   }
 };
 

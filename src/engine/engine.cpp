@@ -176,22 +176,22 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
     enqueue(*state_, call, nullptr);
 }
 
-void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type type,
+void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type a, Type b,
                             const PlanOptions& options) const {
   state_->check_usable("multiply");
   if (k != inner)
     throw std::invalid_argument(fmt::format("multiply: A is {} and B is {}: the inner sizes {} and {} differ", size_text(m, k),
                                             size_text(inner, n), k, inner));
-  plan(of_type({.m = m, .n = n, .k = k}, type, accumulator(type)), options);  // refuses before anything is uploaded
+  plan(of_types({.m = m, .n = n, .k = k}, {a}, {b}, sum_type(a, b)), options);  // refuses before anything is uploaded
 }
 
-void Engine::multiply_arrays(Type type, std::int64_t m, std::int64_t n, std::int64_t k, const void* a, const void* b, void* c,
-                             const PlanOptions& options, Report* report) {
+void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Type type_a, const void* a, Type type_b,
+                             const void* b, void* c, const PlanOptions& options, Report* report) {
   const auto begin = std::chrono::steady_clock::now();
-  DeviceMatrix device_a(*this, m, k, type), device_b(*this, k, n, type);
-  device_a.write(a, type, 0, 0, m, k);
-  device_b.write(b, type, 0, 0, k, n);
-  const DeviceMatrix device_c(*this, m, n, accumulator(type));
+  DeviceMatrix device_a(*this, m, k, type_a), device_b(*this, k, n, type_b);
+  device_a.write(a, type_a, 0, 0, m, k);
+  device_b.write(b, type_b, 0, 0, k, n);
+  const DeviceMatrix device_c(*this, m, n, sum_type(type_a, type_b));
   gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()}, options, report);
   device_c.read(c, 0, 0, m, n);
   gl::check_reset(state_->api);

@@ -2,7 +2,8 @@
 //
 // Include it behind definitions of
 //   GLGEMM_FOR_TYPE(T)      called for each type of the elements of A and B
-//   GLGEMM_FOR_TYPES(T, C)  called for each of these and each type that C may have then
+//   GLGEMM_FOR_TYPES(T, C)  called for each of these and each type that C may have then, also where T is the type of the sums
+//   alone
 #include <glgemm/types.hpp>
 
 #ifndef GLGEMM_FOR_TYPE
@@ -13,7 +14,9 @@
 #endif
 
 #define GLGEMM_C_sum(T)
-#define GLGEMM_C_either(T) GLGEMM_FOR_TYPES(T, T)
+#define GLGEMM_C_either(T) \
+  GLGEMM_FOR_TYPES(T, T)   \
+  GLGEMM_FOR_TYPES(accumulator_t<T>, T)
 #define GLGEMM_INSTANTIATE(name, NAME, number, bytes, kind, sum, c, host, ...) \
   GLGEMM_FOR_TYPE(host)                                                        \
   GLGEMM_FOR_TYPES(host, accumulator_t<host>)                                  \

@@ -56,7 +56,8 @@ class Judge {
              alpha_size * sums + (p.read_c0 ? beta_size * std::max(1.0, c0.largest) : 0) < 1 / u;
     const bool scaled = p.k() > 0 && (p.alpha[0] != 1 || p.alpha[1] != 0);
     const double more = p.parts * ((scaled ? 1.0 : 0.0) + (p.read_c0 ? 1.0 : 0.0));
-    const double operations = k + more;
+    const bool scales_groups = p.quantized && p.k() > 0 && p.precision != Precision::reproducible;
+    const double operations = k + more + (scales_groups ? 2 : 0);
     gamma_ = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
     if (p.precision == Precision::extended) gamma_ = 4 * u;
     gamma_sqrt_ = 2 * std::sqrt(operations) * u;

@@ -180,6 +180,7 @@ struct Lowered {
   bool is_signed;
   Narrow narrow;
   Precision precision;
+  bool quantized;
 
   std::int64_t m() const { return (*c).rows() / parts; }
   std::int64_t n() const { return (*c).columns(); }
@@ -202,7 +203,8 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           read,
           std::is_signed_v<T>,
           narrow<C>(),
-          terms.precision};
+          terms.precision,
+          terms.quantized};
 }
 
 /// A real sum, and the sum of the magnitudes of its terms; integers need no magnitudes.

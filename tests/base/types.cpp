@@ -36,6 +36,11 @@ TEST_CASE("types: names, accumulators and host types go together") {
           CHECK(type_of<C>() == c_type);
         });
   }
+  for (const Type narrow : {Type::f16, Type::bf16})  // of A or B, where the other is of another type
+    with_types(Type::f32, narrow, [&]<class T, class C>(T, C) {
+      CHECK(type_of<T>() == Type::f32);
+      CHECK(type_of<C>() == narrow);
+    });
   CHECK(needs_f64(Type::f64));
   CHECK(needs_f64(Type::c128));
   CHECK_FALSE(needs_f64(Type::c64));

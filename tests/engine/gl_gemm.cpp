@@ -74,6 +74,8 @@ TEST_CASE("every kernel at sizes around its edges, exact and within the bound") 
 TEST_CASE("k = 0 gives zeros, and no rows or columns give an empty matrix") {
   Engine& engine = test::engine();
   CHECK(engine.multiply(Matrix<float>(3, 0), Matrix<float>(0, 2)) == Matrix<float>(3, 2));
+  CHECK(engine.multiply(Matrix<half>{{half(1.5f), half(2)}}, Matrix<float>{{3}, {-1}}) == Matrix<float>{{2.5f}});
+  CHECK(engine.multiply(Matrix<std::int8_t>{{-3, 2}}, Matrix<std::uint8_t>{{200}, {255}}) == Matrix<std::int32_t>{{-90}});
   CHECK(engine.multiply(Matrix<float>(0, 5), Matrix<float>(5, 2)) == Matrix<float>(0, 2));
   CHECK(engine.multiply(Matrix<float>(3, 5), Matrix<float>(5, 0)) == Matrix<float>(3, 0));
 }

@@ -48,7 +48,8 @@ grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4
 good 'f2 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --type f32
 note "'A_f2.npy' is converted from float16 to float32 in C order"
 good 'f2 f4, all elements checked' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --check full
-bad 'f2 f4 to f2' '--c-type: a product in f16/f32 cannot be written as f16' multiply A_f2.npy A_f4.npy -o C.npy --c-type f16
+good 'f2 f4 to f2' '<f2' '(2, 2)' x2 '4700 4900 4b80 4d80' A_f2.npy A_f4.npy --c-type f16 --check full
+bad 'f4 f4 to f2' '--c-type: a product in f32 cannot be written as f16' multiply A_f4.npy A_f4.npy -o C.npy --c-type f16
 good 'i1 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i1.npy A_f2.npy
 good 'i2 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i2.npy A_f2.npy
 good 'i4 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_i4.npy A_f4.npy

@@ -638,6 +638,17 @@ TEST_CASE("an extended product is held to 4 u M, however long the sum") {
   CHECK(passed(0x1p-21, {}));
 }
 
+TEST_CASE("a quantised operand has two roundings more, but where the product is reproducible") {
+  const Matrix<float> a{{1.0f / 3}}, b{{1}};
+  const auto passed = [&](int units, const Terms<float>& terms) {
+    return check_full(a, b, {{static_cast<float>(a(0, 0) * (1 + units * 0x1p-24))}}, terms).passed;
+  };
+  CHECK_FALSE(passed(2, {}));
+  CHECK(passed(2, {.quantized = true}));
+  CHECK_FALSE(passed(4, {.quantized = true}));
+  CHECK_FALSE(passed(2, {.precision = Precision::reproducible, .quantized = true}));
+}
+
 TEST_CASE("the median of the ratios") {
   const Matrix<float> a{{1}}, b{{0.5f, 0.5f, 0.5f, 0.5f}};
   const Check check = check_full(a, b, {{0.5f, 0.5f, 0.5f, 0.6f}});

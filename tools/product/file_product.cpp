@@ -148,10 +148,15 @@ void FileProduct::choose_types(const ProductArguments& arguments) {
   a.convert_to(*chosen);
   b.convert_to(*chosen);
   c_type = arguments.c_type.empty() ? accumulator(*chosen) : parse_type(arguments.c_type);
-  if (!is_type_of_c(*chosen, c_type) || info(c_type).npy.empty())
+  if (!can_be_written_as(c_type))
     throw std::invalid_argument(
         fmt::format("--c-type: a product in {} cannot be written as {}", types_text(), to_string(c_type)));
   result = npy_type(c_type, arguments.a);
+}
+
+bool FileProduct::can_be_written_as(Type c) const {
+  const Type of_a = stored ? stored->a.type : type(), of_b = stored ? stored->b.type : type();
+  return is_type_of_c(of_a, of_b, c) && !info(c).npy.empty();
 }
 
 void FileProduct::choose_scalars(const ProductArguments& arguments) {
@@ -276,11 +281,11 @@ void FileProduct::require_unchanged() const {
 std::string product_text(const ProductArguments& arguments, const std::string& output, const FileProduct& product) {
   const std::string factor = product.alpha == 1.0 ? "" : arguments.alpha + " * ";
   const std::string added = product.c0 ? fmt::format(" + {} * {}", arguments.beta, visible(arguments.c)) : "";
-  const std::string types = product.types_text();
+  const std::string types = product.types_text(), sums(to_string(accumulator(product.type())));
   return fmt::format("{} = {}{} * {}{}: {}{} = {} * {} in {}{}", visible(output), factor, factor_text(arguments.a, product.op_a),
                      factor_text(arguments.b, product.op_b), added, product.items ? fmt::format("{} times ", product.batch) : "",
                      size_text(product.m, product.n), size_text(product.m, product.k), size_text(product.k, product.n), types,
-                     types == to_string(product.c_type) ? "" : fmt::format(" with sums in {}", to_string(product.c_type)));
+                     types == sums ? "" : " with sums in " + sums);
 }
 
 }  // namespace glgemm::tools

@@ -73,6 +73,8 @@ struct FileProduct {
 
   /// Of the numbers in which A and B are multiplied, if that is one; else of their sums.
   Type type() const noexcept { return a.type() == b.type() ? a.type() : sum_type(a.type(), b.type()); }
+  /// Whether a .npy file can have C in this type.
+  bool can_be_written_as(Type c) const;
   /// "f32", "f16/f32", "q4_0/f32": what is multiplied.
   std::string types_text() const;
   /// Of A, B, C and C0 together.
@@ -124,6 +126,7 @@ HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::stri
   p.batch = product.batch;
   p.a_repeats = !product.a.header().items;
   p.b_repeats = !product.b.header().items;
+  p.quantized = product.a.header().quantization || product.b.header().quantization;
   p.a = read_matrix<T>(product.a, notes);
   p.b = read_matrix<T>(product.b, notes);
   if (product.c0) p.c0 = read_c<C>(product, *product.c0, notes);
