@@ -156,10 +156,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
       add(test::programs_of_two_formats({kernel}, engine.limits(), turn % 97, 97));
     }
   }
-  std::erase_if(programs, [&](const ProgramKey& key) {
-    const bool streamed_codes = x.memory_limit > 0 && (key.a.quantization || key.b.quantization);  // HostMatrix has no codes
-    return streamed_codes || !to_string(key).starts_with(x.only);
-  });
+  std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(x.only); });
   if (programs.empty()) {
     if (share == 0) std::cerr << "full: no program's name begins with \"" << x.only << "\"\n";
     return 2;

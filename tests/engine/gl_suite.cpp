@@ -124,7 +124,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
     if (program.a.type == Type::f32 || program.a.type == Type::f16 || program.a.type == Type::i8 || program.a.type == Type::c64)
       programs.push_back(program);
   std::uint64_t seed = 1000000, seed_of_codes = 4000000;
-  std::vector<ProgramKey> codes;  // no HostMatrix has them: they are not streamed
+  std::vector<ProgramKey> codes;
   for (const ProgramKey& program : programs)
     for (const Quantization& quantization : {Quantization(QuantizedFormat::q6_k), Quantization::nbits(4, 32, true)})
       if (program.a.type == Type::f32 &&
@@ -152,6 +152,8 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   way = {};
   way.memory_limit = 64 << 10;
   CHECK(run(programs, 8, seed, way).streamed_pieces > 40);
+  const std::int64_t streamed = run(codes, 8, seed_of_codes, way).streamed_pieces;
+  if (part().of == 1) CHECK(streamed > 10);
 
   AcceleratorsOptions options;
   options.engine.self_check = false;
@@ -159,6 +161,8 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   Accelerators accelerators(headless_accelerators("0,0,0"), options);
   REQUIRE(accelerators.usable() == 3);
   way.accelerators = &accelerators;
+  const std::int64_t shared_codes = run(codes, 8, seed_of_codes, way).streamed_pieces;
+  if (part().of == 1) CHECK(shared_codes > 20);
   const test::Seen shared = run(programs, 8, seed, way);
   CHECK(shared.streamed_pieces > 60);
 }

@@ -165,7 +165,7 @@ HostMatrix host_view(const CaseMatrix& matrix, std::int64_t z, const Bytes& from
         f(matrix.at(item, section.row + i, section.column + j),
           static_cast<std::size_t>(layout == Layout::row_major ? i * section.columns + j : j * section.rows + i) * size);
   };
-  HostMatrix result{view.rows, view.columns, view.type, layout, {}, {}};
+  HostMatrix result{.rows = view.rows, .columns = view.columns, .type = view.type, .layout = layout};
   result.read = [=, &from](const Section& section, void* data) {
     for_each(section,
              [&](std::size_t x, std::size_t y) { std::memcpy(static_cast<std::byte*>(data) + y, from.data() + x, size); });
@@ -178,10 +178,53 @@ HostMatrix host_view(const CaseMatrix& matrix, std::int64_t z, const Bytes& from
   return result;
 }
 
+/// The same of codes. A line of an item may begin anywhere in the rows of ld codes, and end in the next one.
+HostMatrix host_codes(const CaseMatrix& matrix, std::int64_t z) {
+  const BufferView& view = matrix.view;
+  const Quantization its = view.quantization;
+  const bool by_rows = view.layout == Layout::row_major;
+  const auto in_lines = [by_rows](const Section& x) { return by_rows ? x : Section{x.column, x.row, x.columns, x.rows}; };
+  const std::int64_t item = matrix.items[static_cast<std::size_t>(z)], ld = view.ld;
+  HostMatrix result{.rows = view.rows, .columns = view.columns, .type = view.type, .layout = view.layout, .quantization = its};
+  result.read = [=, &matrix](const Section& section, void* to) {
+    const Section lines = in_lines(section);
+    for (std::int64_t i = 0; i < lines.rows; ++i)
+      std::copy_n(matrix.decoded.begin() + item + (lines.row + i) * ld + lines.column, lines.columns,
+                  static_cast<float*>(to) + i * lines.columns);
+  };
+  result.read_codes = [=, &matrix](const Section& section, const QuantizedTarget& to) {
+    const Section lines = in_lines(section);
+    const QuantizedBytes all = quantized_bytes(its, lines.rows, lines.columns);
+    std::fill_n(to.zeros, all.zeros, std::byte{0});
+    const auto bytes = [](const Bytes& from, std::int64_t begin, std::int64_t count, std::byte* at) {
+      std::copy_n(from.begin() + begin, count, at);
+    };
+    const std::int64_t codes = block_codes(its), blocks = (lines.columns + codes - 1) / codes, block = block_bytes(its),
+                       scale = element_bytes(its.scales), of_line = all.zeros / std::max<std::int64_t>(1, lines.rows),
+                       of_row = quantized_bytes(its, 1, ld).zeros;
+    for (std::int64_t i = 0; i < lines.rows; ++i)
+      for (std::int64_t j = 0; j < blocks; ++j) {
+        const std::int64_t from = item + (lines.row + i) * ld + lines.column + j * codes, row = from / ld;
+        bytes(matrix.quantised.codes, from / codes * block, block, to.codes + (i * blocks + j) * block);
+        if (its.format == QuantizedFormat::nbits)
+          bytes(matrix.quantised.scales, from / codes * scale, scale, to.scales + (i * blocks + j) * scale);
+        else if (scales_lie_apart(its))
+          bytes(matrix.quantised.scales, its.format == QuantizedFormat::per_row ? row * scale : 0, scale,
+                to.scales + (its.format == QuantizedFormat::per_row ? i * scale : 0));
+        if (!its.zeros) continue;
+        const std::int64_t bit = from % ld / codes * its.bits, to_bit = j * its.bits;
+        const std::byte zero = matrix.quantised.zeros[static_cast<std::size_t>(row * of_row + bit / 8)] >> bit % 8;
+        to.zeros[i * of_line + to_bit / 8] |= (its.bits == 4 ? zero & std::byte{15} : zero) << to_bit % 8;
+      }
+  };
+  return result;
+}
+
 /// The case's item on the host's side; `c` is the memory in which C lies.
 HostGemm host_product(const Case& x, std::int64_t z, Bytes& c) {
   const auto host = [&](const CaseMatrix& matrix) {
-    return host_view(matrix, z, x.memory[matrix.memory], nullptr, matrix.view.layout);
+    return matrix.view.quantization ? host_codes(matrix, z)
+                                    : host_view(matrix, z, x.memory[matrix.memory], nullptr, matrix.view.layout);
   };
   HostGemm product;
   product.op_a = x.op_a;
