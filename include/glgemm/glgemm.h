@@ -398,8 +398,23 @@ typedef struct glgemm_host_epilogue {
   glgemm_activation activation;
 } glgemm_host_epilogue;
 
-/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product, and nothing is
-/// quantised. With beta = 0 C is not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+/// That a host matrix A or B of type GLGEMM_F32 is quantised. Its codes go to the device as they lie.
+///
+/// A row-major matrix with `data` has its codes there, in rows of whole blocks or of `ld` codes, and the other arrays here. One
+/// with functions has its codes along the lines of its layout, and `read` gives the numbers, for checksums alone.
+typedef struct glgemm_host_quantization {
+  size_t struct_size;
+  const glgemm_quantization* format;  ///< the buffers of the struct are not looked at
+  const void* scales;                 ///< NULL: the format has none that lie apart, or there are functions
+  const void* zeros;
+  /// Reads a section as a quantised matrix of its own, whose rows are the section's lines, in whole blocks; `scales` and `zeros`
+  /// are NULL where the format has none. Sections begin at a multiple of a block's codes, of GLGEMM_NBITS with 4 bits and zeros
+  /// of two groups'. Returns 0, or another number, which ends the product.
+  int32_t (*read_codes)(const glgemm_section* section, void* codes, void* scales, void* zeros, void* user);
+} glgemm_host_quantization;
+
+/// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for glgemm_product. With beta = 0 C is
+/// not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
 typedef struct glgemm_host_product {
   size_t struct_size;
   int32_t op_a;  ///< GLGEMM_OP_NONE, ...
@@ -410,6 +425,9 @@ typedef struct glgemm_host_product {
   glgemm_scalar beta;  ///< 0 by default
   glgemm_host_matrix c;
   const glgemm_host_epilogue* epilogue;  ///< NULL: none
+  /// Where not NULL: A, or B, is quantised. Programs that were compiled before these were here have none.
+  const glgemm_host_quantization* quantization_a;
+  const glgemm_host_quantization* quantization_b;
 } glgemm_host_product;
 
 /// What the caller of a streamed product decides. Its functions must not call OpenGL, but for new_engine, and must not throw or
@@ -480,6 +498,7 @@ GLGEMM_EXPORT glgemm_status glgemm_device_info_init(glgemm_device_info* info, si
 GLGEMM_EXPORT glgemm_status glgemm_engine_options_init(glgemm_engine_options* options, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_job_info_init(glgemm_job_info* info, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_host_epilogue_init(glgemm_host_epilogue* epilogue, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_host_quantization_init(glgemm_host_quantization* quantization, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_host_product_init(glgemm_host_product* product, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_stream_options_init(glgemm_stream_options* options, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* report, size_t size);

@@ -251,7 +251,7 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
   if (given.data && functions) in.refuse(name + " has data and functions");
   if (given.data || (!functions && (given.rows == 0 || given.columns == 0)))
     return host_matrix(given.data, given.rows, given.columns, type, given.ld, layout);
-  HostMatrix result{given.rows, given.columns, type, layout, {}, {}};
+  HostMatrix result{.rows = given.rows, .columns = given.columns, .type = type, .layout = layout};
   if (given.read)
     result.read = [=, read = given.read, user = given.user](const Section& section, void* to) {
       const glgemm_section converted = from_section(section);
@@ -263,6 +263,47 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
       check_callback(in, name + ".write", write(&converted, from, user));
     };
   return result;
+}
+
+/// A host matrix of codes, where `quantised` is not null.
+HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const std::string& name,
+                   const glgemm_host_quantization* quantised) {
+  if (!quantised) return to_host(in, given, name);
+  const std::string what = "quantization_" + name;
+  const glgemm_host_quantization arrays = in.read(quantised, what.c_str());
+  const Quantization its = to_quantization(in, in.read(arrays.format, (what + ".format").c_str()), what + ".format");
+  if (!given.data) {
+    if (arrays.scales || arrays.zeros) in.refuse(fmt::format("{} has arrays, and {} no data", what, name));
+    HostMatrix result = to_host(in, given, name);
+    result.quantization = its;
+    if (arrays.read_codes)
+      result.read_codes = [=, read = arrays.read_codes, user = given.user](const Section& section, const QuantizedTarget& to) {
+        const glgemm_section converted = from_section(section);
+        check_callback(in, what + ".read_codes", read(&converted, to.codes, to.scales, to.zeros, user));
+      };
+    return result;
+  }
+  if (given.read || given.write || arrays.read_codes) in.refuse(name + " has data and functions");
+  if (to_type(in, given.type, name + ".type") != Type::f32)
+    in.refuse(fmt::format("{}.type is {}, and codes stand for GLGEMM_F32", name, given.type));
+  if (in.enumerator(given.layout, Layout::column_major, name + ".layout") != Layout::row_major)
+    in.refuse(fmt::format("{} is quantised and column-major: codes in memory lie in rows, and the op says the rest", name));
+  const std::int64_t ld = given.ld != 0 ? given.ld : given.columns;
+  if (ld < given.columns || (given.ld != 0 && ld % block_codes(its) != 0))
+    in.refuse(fmt::format("{}.ld is {}: it must be a multiple of {} and no less than the width of {}", name, given.ld,
+                          block_codes(its), given.columns));
+  const QuantizedBytes bytes = quantized_bytes(its, given.rows, ld);
+  const auto array = [&](const void* data, std::int64_t count, const std::string& of) {
+    if (count > 0) in.need(static_cast<const std::byte*>(data), of.c_str());
+    return std::span(static_cast<const std::byte*>(data), static_cast<std::size_t>(count));
+  };
+  return host_matrix({.quantization = its,
+                      .rows = given.rows,
+                      .columns = ld,
+                      .codes = array(given.data, bytes.codes, name + ".data"),
+                      .scales = array(arrays.scales, bytes.scales, what + ".scales"),
+                      .zeros = array(arrays.zeros, bytes.zeros, what + ".zeros")},
+                     {0, 0, given.rows, given.columns});
 }
 
 StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given) {
@@ -325,8 +366,8 @@ Streamed to_streamed(const Arguments& in, const glgemm_host_product* given, cons
   HostGemm result{.op_a = to_op(in, product.op_a, "op_a"),
                   .op_b = to_op(in, product.op_b, "op_b"),
                   .alpha = to_scalar(product.alpha),
-                  .a = to_host(in, product.a, "a"),
-                  .b = to_host(in, product.b, "b"),
+                  .a = to_host(in, product.a, "a", product.quantization_a),
+                  .b = to_host(in, product.b, "b", product.quantization_b),
                   .beta = to_scalar(product.beta),
                   .c = to_host(in, product.c, "c")};
   if (product.epilogue) {

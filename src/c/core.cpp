@@ -215,6 +215,7 @@ GLGEMM_C_INIT(glgemm_device_info, info, defaults.vendor = defaults.renderer = de
 GLGEMM_C_INIT(glgemm_engine_options, options, defaults = from_engine_options({}))
 GLGEMM_C_INIT(glgemm_job_info, info, )
 GLGEMM_C_INIT(glgemm_host_epilogue, epilogue, )
+GLGEMM_C_INIT(glgemm_host_quantization, quantization, )
 GLGEMM_C_INIT(glgemm_host_product, product, defaults.alpha.re = 1)
 GLGEMM_C_INIT(glgemm_stream_options, options, )
 GLGEMM_C_INIT(glgemm_stream_report, report, )

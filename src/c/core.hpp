@@ -25,6 +25,8 @@ template <class Struct>
 inline constexpr std::size_t former_size = sizeof(Struct);
 template <>
 inline constexpr std::size_t former_size<glgemm_product> = offsetof(glgemm_product, quantization_a);
+template <>
+inline constexpr std::size_t former_size<glgemm_host_product> = offsetof(glgemm_host_product, quantization_a);
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
 class Arguments {

@@ -72,6 +72,7 @@ TEST_CASE("C: structs of a wrong size are refused") {
   refused(glgemm_engine_options_init(nullptr, 0), "glgemm_engine_options_init: options is null");
   refused(glgemm_job_info_init(nullptr, 0), "glgemm_job_info_init: info is null");
   refused(glgemm_host_epilogue_init(nullptr, 0), "glgemm_host_epilogue_init: epilogue is null");
+  refused(glgemm_host_quantization_init(nullptr, 0), "glgemm_host_quantization_init: quantization is null");
   refused(glgemm_host_product_init(nullptr, 0), "glgemm_host_product_init: product is null");
   refused(glgemm_stream_options_init(nullptr, 0), "glgemm_stream_options_init: options is null");
   refused(glgemm_stream_report_init(nullptr, 0), "glgemm_stream_report_init: report is null");

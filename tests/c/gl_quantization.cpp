@@ -223,3 +223,111 @@ TEST_CASE("C: what a quantisation must be") {
   CHECK(none.codes_type == GLGEMM_I8);
   refused(glgemm_dequantize(&none, 2, 64, to, to, to, to), "not quantised");
 }
+
+TEST_CASE("C: streamed products of every quantised format, in memory and by functions") {
+  const glgemm_engine_options options = unchecked();
+  CEngine engine(&options);
+  constexpr std::int64_t m = 40, n = 5, k = 512;
+  std::vector<float> x, c(m * n);
+  for (std::int64_t i = 0; i < n * k; ++i) x.push_back(static_cast<float>(i * 7 % 5 - 2));
+  glgemm_stream_options limits = initialised(glgemm_stream_options_init);
+  limits.device_memory_limit_bytes = 16 << 10;
+  limits.checksums = 1;
+  for (const glgemm_quantization& format : all_formats()) {
+    CAPTURE(format.format);
+    const Quantized weight(engine, format, m, k);
+    const std::vector<float> right = times_transpose(weight.numbers, x, k);
+    glgemm_host_quantization codes = initialised(glgemm_host_quantization_init);
+    codes.format = &format;
+    codes.scales = weight.bytes.data() + weight.quantization.scales_offset_bytes;
+    codes.zeros = weight.bytes.data() + weight.quantization.zeros_offset_bytes;
+    glgemm_host_product product = initialised(glgemm_host_product_init);
+    void* const data = const_cast<std::byte*>(weight.bytes.data());
+    product.a = {m, k, GLGEMM_ROW_MAJOR, GLGEMM_F32, data, 0, nullptr, nullptr, nullptr};
+    product.b = {n, k, GLGEMM_ROW_MAJOR, GLGEMM_F32, x.data(), 0, nullptr, nullptr, nullptr};
+    product.op_b = GLGEMM_OP_TRANSPOSE;
+    product.c = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, c.data(), 0, nullptr, nullptr, nullptr};
+    product.quantization_a = &codes;
+    glgemm_stream_report report = initialised(glgemm_stream_report_init);
+    works(glgemm_multiply_streamed(engine, &product, &limits, &report));
+    CHECK(c == right);
+    CHECK(report.windows > 1);
+    CHECK(report.checksum_columns >= n);
+    if (info(static_cast<QuantizedFormat>(format.format)).codes < 2) continue;
+
+    // Whole rows by a function, with the format's blocks.
+    struct User {
+      const Quantized* weight;
+      std::int64_t block, codes;
+    } user{&weight, info(static_cast<QuantizedFormat>(format.format)).bytes,
+           info(static_cast<QuantizedFormat>(format.format)).codes};
+    const auto read_codes = [](const glgemm_section* section, void* to, void*, void*, void* given) -> std::int32_t {
+      const auto& [from, block, per_block] = *static_cast<User*>(given);
+      const std::int64_t bytes = section->columns / per_block * block;
+      for (std::int64_t i = 0; i < section->rows; ++i)
+        std::memcpy(static_cast<std::byte*>(to) + i * bytes,
+                    from->bytes.data() + ((section->row + i) * k + section->column) / per_block * block,
+                    static_cast<std::size_t>(bytes));
+      return section->row < 0;
+    };
+    codes.scales = codes.zeros = nullptr;
+    codes.read_codes = read_codes;
+    product.a.data = nullptr;
+    product.a.user = &user;
+    std::fill(c.begin(), c.end(), -1.0F);
+    limits.checksums = 0;
+    works(glgemm_multiply_streamed(engine, &product, &limits, nullptr));
+    CHECK(c == right);
+    limits.checksums = 1;
+    refused(glgemm_multiply_streamed(engine, &product, &limits, nullptr), "A has no function to read it");
+    codes.read_codes = [](const glgemm_section*, void*, void*, void*, void*) -> std::int32_t { return 7; };
+    limits.checksums = 0;
+    CHECK(glgemm_multiply_streamed(engine, &product, &limits, nullptr) == GLGEMM_CALLBACK_FAILED);
+    CHECK(std::string(glgemm_last_error()).find("quantization_a.read_codes failed with 7") != std::string::npos);
+    limits.checksums = 1;
+  }
+}
+
+TEST_CASE("C: what a quantised host matrix must be") {
+  const glgemm_engine_options options = unchecked();
+  CEngine engine(&options);
+  const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
+  std::vector<float> ones(64, 1.0F), c(2);
+  glgemm_host_quantization codes = initialised(glgemm_host_quantization_init);
+  codes.format = &weight.quantization;
+  codes.scales = weight.bytes.data() + weight.quantization.scales_offset_bytes;
+  codes.zeros = weight.bytes.data() + weight.quantization.zeros_offset_bytes;
+  glgemm_host_product product = initialised(glgemm_host_product_init);
+  void* const data = const_cast<std::byte*>(weight.bytes.data());
+  product.a = {2, 64, GLGEMM_ROW_MAJOR, GLGEMM_F32, data, 0, nullptr, nullptr, nullptr};
+  product.b = {64, 1, GLGEMM_ROW_MAJOR, GLGEMM_F32, ones.data(), 0, nullptr, nullptr, nullptr};
+  product.c = {2, 1, GLGEMM_ROW_MAJOR, GLGEMM_F32, c.data(), 0, nullptr, nullptr, nullptr};
+  product.quantization_a = &codes;
+  const auto run = [&](auto change) {
+    glgemm_host_product changed = product;
+    glgemm_host_quantization changed_codes = codes;
+    changed.quantization_a = &changed_codes;
+    change(changed, changed_codes);
+    return glgemm_multiply_streamed(engine, &changed, nullptr, nullptr);
+  };
+  using Given = glgemm_host_product;
+  using Codes = glgemm_host_quantization;
+  works(run([](Given&, Codes&) {}));
+  CHECK(c == times_transpose(weight.numbers, ones, 64));
+  refused(run([](Given&, Codes& x) { x.struct_size = 4; }), "quantization_a is a struct of 4 bytes");
+  refused(run([](Given&, Codes& x) { x.format = nullptr; }), "quantization_a.format is null");
+  refused(run([](Given&, Codes& x) { x.scales = nullptr; }), "quantization_a.scales is null");
+  refused(run([](Given& x, Codes&) { x.a.type = GLGEMM_F16; }), "a.type is 2, and codes stand for GLGEMM_F32");
+  refused(run([](Given& x, Codes&) { x.a.layout = GLGEMM_COLUMN_MAJOR; }), "a is quantised and column-major");
+  refused(run([](Given& x, Codes&) { x.a.ld = 80; }), "a.ld is 80: it must be a multiple of 32 and no less than the width of 64");
+  refused(run([](Given& x, Codes&) { x.a.data = nullptr; }), "quantization_a has arrays, and a no data");
+
+  // A program of before: its products end before the quantisations.
+  Given former = product;
+  former.a.data = ones.data();
+  former.a.columns = former.b.rows = 32;
+  former.struct_size = offsetof(glgemm_host_product, quantization_a);
+  former.quantization_a = reinterpret_cast<const Codes*>(&former);
+  works(glgemm_multiply_streamed(engine, &former, nullptr, nullptr));
+  CHECK(c == std::vector<float>{32, 32});
+}
