@@ -1,27 +1,56 @@
 // Quantised A by chunks: the words of CHUNK codes of a row are read once, and decoded in registers. What a chunk is depends on the format,
 // and on nothing else.
 //
-// A chunk is 8 quads of 4 codes; code e of a quad begins at bit 8 e of a word, or 4 bits further. Codes of a chunk need not be successive:
-// they lie among SPAN successive ones, which have SPAN / CHUNK chunks. Code e of quad q of the chunk with which p begins is that of
-// chunk_begin(p) + CODE_AT(q, e).
+// A chunk is QUADS quads of 4 codes; code e of a quad begins at bit 8 e of a word, or 4 bits further. Codes of a chunk need not be
+// successive: they lie among SPAN successive ones, which have SPAN / CHUNK chunks. Code e of quad q of the chunk with which p begins is that
+// of chunk_begin(p) + CODE_AT(q, e).
 //
 // Of formats with offsets, numbers_of() gives what dequantize() gives. Of others it gives code - zero, which is exact, and what is summed
 // from GROUP_QUADS successive quads is multiplied by scale_of() (see docs/checking.md).
+//
+// An invocation takes TURN_CHUNKS chunks in a turn. There is more than one where 4 blocks together begin at a multiple of 8 bytes, as they
+// do with WIDE 1: the compiler then knows where in its words each of them lies.
 #if QUANTIZED == 1
 
-#define CHUNK 32
 #define HAS_OFFSETS (FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K)
 
-#if FORMAT == Q4_K || FORMAT == Q5_K
-#define SPAN 64
-#define CODE_AT(q, e) (4 * (q) + (q) / 4 * 16 + (e))
-#define GROUP_QUADS 4
-#elif FORMAT == Q6_K
-#define SPAN 128
-#define CODE_AT(q, e) ((q) / 2 * 32 + (q) % 2 * 4 + (e))
-#define GROUP_QUADS 2
+// Of blocks of 32 codes, a chunk is a block: its bytes.
+#if FORMAT == Q8_0
+#define BLOCK_BYTES 34
+#elif FORMAT == Q4_0
+#define BLOCK_BYTES 18
+#elif FORMAT == Q4_1
+#define BLOCK_BYTES 20
+#elif FORMAT == Q5_0
+#define BLOCK_BYTES 22
+#elif FORMAT == Q5_1
+#define BLOCK_BYTES 24
+#elif FORMAT == MXFP4
+#define BLOCK_BYTES 17
 #else
-#define SPAN CHUNK
+#define BLOCK_BYTES 0
+#endif
+
+#if BLOCK_BYTES > 0 && CODES_IN_VECTORS == 2
+#define TURN_CHUNKS 4
+#else
+#define TURN_CHUNKS 1
+#endif
+
+#if FORMAT == Q4_K || FORMAT == Q5_K
+#define BLOCK_LENGTH (FORMAT == Q4_K ? 36 : 44)  // in words
+#define CHUNK 64
+#define SPAN 64
+#define CODE_AT(q, e) (4 * (q) + (e))
+#define GROUP_QUADS 8
+#elif FORMAT == Q6_K
+#define CHUNK 64
+#define SPAN 128
+#define CODE_AT(q, e) ((q) / 4 * 32 + (q) % 4 * 4 + (e))
+#define GROUP_QUADS 4
+#else
+#define CHUNK 32
+#define SPAN (CHUNK * TURN_CHUNKS)
 #if FORMAT == NBITS && CODE_BITS == 4
 #define CODE_AT(q, e) ((q) / 2 * 8 + 2 * (e) + (q) % 2)
 #else
@@ -33,31 +62,47 @@
 #define GROUP_QUADS 8
 #endif
 #endif
-#define GROUPS (8 / GROUP_QUADS)
+#define QUADS (CHUNK / 4)
+#define GROUPS (QUADS / GROUP_QUADS)
 
-// Whether codes of 8 bits fill 8 words, or lower nibbles 4. Further bits of codes lie apart.
+// Whether codes of 8 bits fill words, or nibbles. Further bits of codes lie apart.
 #define HAS_BYTES (FORMAT == Q8_0 || FORMAT >= PER_ROW || FORMAT == NBITS && CODE_BITS == 8)
 #define HAS_HIGH_BITS (FORMAT == Q5_0 || FORMAT == Q5_1 || FORMAT == Q5_K || FORMAT == Q6_K)
+#if HAS_BYTES || CHUNK == 64
+#define CODE_VECTORS 2
+#else
+#define CODE_VECTORS 1
+#endif
 
-// What holds for all chunks of a row. Its first code in the window is that with index `first`.
+// What holds for all chunks of a row. Rows begin with a block or a group, so what a chunk adds is the same for all of them.
 struct Row {
-  int first;
-  int zero;     // NBITS: the bit at which the zero of its group lies
+  int begin;    // its first byte in the binding, or where codes are whole words its first word
+  int group;    // NBITS: the first group
+  int zero;     // NBITS: the bit at which the zero of that group lies
   float scale;  // PER_ROW, PER_TENSOR
 };
 struct Chunk {
-#if HAS_BYTES
-  uvec4 codes[2];
-#else
-  uvec4 codes[1];
-#endif
-  uvec4 high;  // further bits
+  uvec4 codes[CODE_VECTORS];
+  uvec4 high[CODE_VECTORS];  // further bits
   float scales[GROUPS];
   float others[GROUPS];  // offsets; without offsets, of NBITS zeros; of MXFP4 a second factor of the scale
 };
 
+// That of the row whose first code has this index in the window.
 Row row_of_codes(int index) {
-  Row row = Row(index, 0, 0.0);
+  Row row = Row(codes_at.x, 0, 0, 0.0);
+#if BLOCK_BYTES
+  row.begin += (index >> 5) * BLOCK_BYTES;
+#elif FORMAT == Q6_K
+  row.begin += (index >> 8) * 210;
+#elif FORMAT == Q4_K || FORMAT == Q5_K
+  row.begin = (row.begin >> 2) + (index >> 8) * BLOCK_LENGTH;
+#elif FORMAT == NBITS
+  row.begin = row.begin + index / 8 * CODE_BITS >> 2;
+  row.group = index / GROUP;
+#else
+  row.begin = row.begin + index >> 2;
+#endif
 #if FORMAT == NBITS && ZEROS
   int from_begin = index + codes_at.w, zeros_bits = (ROW_LENGTH / GROUP * CODE_BITS + 7) / 8 * 8;
   row.zero = codes_at.z * 8 + from_begin / ROW_LENGTH * zeros_bits + from_begin % ROW_LENGTH / GROUP * CODE_BITS;
@@ -69,10 +114,8 @@ Row row_of_codes(int index) {
   return row;
 }
 
-#if SPAN == 128
-int chunk_begin(int p) { return (p & ~127) + ((p & 96) >> 2); }
-#elif SPAN == 64
-int chunk_begin(int p) { return (p & ~63) + ((p & 32) >> 1); }
+#if FORMAT == Q6_K
+int chunk_begin(int p) { return (p & ~127) + ((p & 64) >> 2); }
 #else
 int chunk_begin(int p) { return p; }
 #endif
@@ -88,63 +131,111 @@ bool has_chunks() {
 #endif
 }
 
-uvec4 words_from(int word) { return uvec4(A[word], A[word + 1], A[word + 2], A[word + 3]); }
-// The words that begin at byte `at` of the binding; `next` hold their last bytes, and `low` the first ones where those are other words.
-uvec4 words_across(uvec4 low, uvec4 next, int at) {
-#if FORMAT == MXFP4
-  int shift = (at & 3) * 8;
-  return shift == 0 ? next : low >> shift | next << (32 - shift & 31);
+// Declares `words`, the `count` words of the binding from number `word` on; with WIDE 2 they are taken out of whole vectors.
+#if WIDE == 2
+#define READ_WORDS(count, words, word)                                                   \
+  uint words[count];                                                                     \
+  {                                                                                      \
+    uint all[(count) + 9], later[(count) + 1];                                           \
+    for (int i = 0; i < (count) + 3; i += 4) {                                           \
+      uvec4 vector = VECTOR_A(((word) + i) >> 2);                                        \
+      for (int j = 0; j < 4; ++j) all[i + j] = vector[j];                                \
+    }                                                                                    \
+    for (int i = 0; i <= (count); ++i) later[i] = ((word) & 2) != 0 ? all[i + 2] : all[i]; \
+    for (int i = 0; i < (count); ++i) words[i] = ((word) & 1) != 0 ? later[i + 1] : later[i]; \
+  }
 #else
-  return (at & 2) != 0 ? low >> 16 | next << 16 : next;
+#define READ_WORDS(count, words, word) \
+  uint words[count];                   \
+  for (int i = 0; i < (count); ++i) words[i] = WORD_OF_CODES((word) + i);
 #endif
-}
-// The same, read; the first byte is in `low`, the word before where next_of(at) begins.
-int next_of(int at) { return (at + 3) >> 2; }
-uvec4 read_across(uint low, int at) {
-  uvec4 next = words_from(next_of(at));
-  return words_across(uvec4(low, next.xyz), next, at);
-}
-uvec2 read_pair(int at) {
-  uvec2 next = uvec2(A[next_of(at)], A[next_of(at) + 1]);
-  return words_across(uvec4(A[at >> 2], next.x, 0, 0), next.xyxy, at).xy;
+
+// With WIDE these begin at a multiple of 4.
+uvec4 words_from(int word) {
+#if CODES_IN_VECTORS == 4
+  return VECTOR_A(word >> 2);
+#else
+  return uvec4(WORD_OF_CODES(word), WORD_OF_CODES(word + 1), WORD_OF_CODES(word + 2), WORD_OF_CODES(word + 3));
+#endif
 }
 float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : word & 0xffffu); }
+// The word between the middles of these.
+uint middle(uint low, uint next) { return low >> 16 | next << 16; }
 
-Chunk load_chunk(Row row, int p) {
+#if BLOCK_BYTES
+#define BLOCK_WORDS ((BLOCK_BYTES + BLOCK_BYTES % 4 + 3) / 4)
+// Chunk `number` of the turn that begins with p.
+Chunk load_chunk(Row row, int p, int number) {
   Chunk chunk;
-  int index = row.first + p;
-#if FORMAT == Q8_0 || FORMAT == Q4_0 || FORMAT == Q5_0
-  int block = codes_at.x + (index >> 5) * (FORMAT == Q4_0 ? 18 : FORMAT == Q5_0 ? 22 : 34), at = block + 2;
-  uint low = A[block >> 2];
-  chunk.scales[0] = half_of(low, (block & 2) != 0);
-#if FORMAT == Q5_0
-  uint bits = low;
-  low = A[next_of(at)];
-  chunk.high.x = words_across(uvec4(bits), uvec4(low), at).x;
-  at += 4;
-#endif
-  chunk.codes[0] = read_across(low, at);
-#if FORMAT == Q8_0
-  chunk.codes[1] = read_across(A[next_of(at) + 3], at + 16);
-#endif
-#elif FORMAT == Q4_1 || FORMAT == Q5_1
-  int block = (codes_at.x >> 2) + (index >> 5) * (FORMAT == Q4_1 ? 5 : 6);
-  uint halves = A[block];
-  chunk.scales[0] = half_of(halves, false);
-  chunk.others[0] = half_of(halves, true);
-#if FORMAT == Q4_1
-  chunk.codes[0] = words_from(block + 1);
+  int at = row.begin + (p >> 5) * BLOCK_BYTES;
+#if TURN_CHUNKS > 1
+  const int pairs = BLOCK_WORDS / 2 + 1;
+  uint all[2 * pairs], words[BLOCK_WORDS];
+  int pair = (at >> 3) + (number * BLOCK_BYTES >> 3);
+  for (int i = 0; i < pairs; ++i) {
+    uvec2 two = A[pair + i];
+    all[2 * i] = two.x;
+    all[2 * i + 1] = two.y;
+  }
+  at = number * BLOCK_BYTES;
+  for (int i = 0; i < BLOCK_WORDS; ++i) words[i] = (at & 4) != 0 ? all[i + 1] : all[i];
 #else
-  chunk.high.x = A[block + 1];
-  chunk.codes[0] = words_from(block + 2);
+  READ_WORDS(BLOCK_WORDS, words, at >> 2)
 #endif
-#elif FORMAT == Q4_K || FORMAT == Q5_K
-  int block = (codes_at.x >> 2) + (index >> 8) * (FORMAT == Q4_K ? 36 : 44), pair = index >> 6 & 3, from = (index & 32) >> 3;
+#if FORMAT == Q4_1 || FORMAT == Q5_1
+  chunk.scales[0] = half_of(words[0], false);
+  chunk.others[0] = half_of(words[0], true);
+#if FORMAT == Q5_1
+  chunk.high[0].x = words[1];
+#endif
+  for (int i = 0; i < 4; ++i) chunk.codes[0][i] = words[BLOCK_WORDS - 4 + i];
+#elif FORMAT == MXFP4
+  int shift = (at & 3) * 8;
+  uint e = words[0] >> shift & 255u;
+  chunk.scales[0] = uintBitsToFloat((((e + 1u) >> 1) + 63u) << 23);
+  chunk.others[0] = uintBitsToFloat(((e >> 1) + 63u) << 23);
+  for (int i = 0; i < 4; ++i) {
+    uint both = words[i] >> (shift + 8 & 31) | words[i + 1] << 24 - shift;
+    chunk.codes[0][i] = shift == 24 ? words[i + 1] : both;
+  }
+#else
+  // The scale is a half of the first word.
+  bool whole = (at & 2) != 0;
+  chunk.scales[0] = half_of(words[0], whole);
+  const int first = FORMAT == Q5_0 ? 1 : 0;
+  for (int i = 0; i < BLOCK_WORDS - 1; ++i) {
+    uint both = middle(words[i], words[i + 1]), word = whole ? words[i + 1] : both;
+    if (i < first) chunk.high[0].x = word;
+    else chunk.codes[(i - first) / 4][(i - first) % 4] = word;
+  }
+#endif
+  return chunk;
+}
+#else
+#if FORMAT == Q6_K
+// 16 bytes that begin at the even byte `at`.
+uvec4 read_across(int at) {
+  READ_WORDS(5, words, at >> 2)
+  uvec4 result;
+  for (int i = 0; i < 4; ++i) {
+    uint both = middle(words[i], words[i + 1]);
+    result[i] = (at & 2) != 0 ? both : words[i];
+  }
+  return result;
+}
+#endif
+
+Chunk load_chunk(Row row, int p, int number) {
+  Chunk chunk;
+#if FORMAT == Q4_K || FORMAT == Q5_K
+  int block = row.begin + (p >> 8) * BLOCK_LENGTH, pair = p >> 6 & 3;
   uvec4 head = words_from(block);
-  chunk.codes[0] = words_from(block + (FORMAT == Q4_K ? 4 : 12) + pair * 8 + from);
+  for (int i = 0; i < 2; ++i) {
+    chunk.codes[i] = words_from(block + (FORMAT == Q4_K ? 4 : 12) + pair * 8 + 4 * i);
 #if FORMAT == Q5_K
-  chunk.high = words_from(block + 4 + from) >> 2 * pair;
+    chunk.high[i] = words_from(block + 4 + 4 * i) >> 2 * pair;
 #endif
+  }
   // The scales and the offsets of four groups in bytes; see dequantize().
   uvec2 parts = pair < 2 ? head.yz & 0x3f3f3f3fu
                          : uvec2(head.w, head.w >> 4) & 0x0f0f0f0fu | head.yz >> 2 & 0x30303030u;
@@ -154,28 +245,24 @@ Chunk load_chunk(Row row, int p) {
     chunk.others[i] = -(half_of(head.x, true) * float(parts.y >> 8 * i & 255u));
   }
 #elif FORMAT == Q6_K
-  int block = codes_at.x + (index >> 8) * 210, half_block = index >> 7 & 1, from = (index & 96) >> 2;
+  int block = row.begin + (p >> 8) * 210, half_block = p >> 7 & 1, from = (p & 64) >> 2;
   int at = block + half_block * 64 + from;
-  chunk.codes[0] = uvec4(read_pair(at), read_pair(at + 32));
-  chunk.high.xy = read_pair(block + 128 + half_block * 32 + from);
-  uvec2 scales = read_pair(block + 192 + half_block * 8) >> (from & 16) / 2;
+  chunk.codes[0] = read_across(at);
+  chunk.codes[1] = read_across(at + 32);
+  chunk.high[0] = read_across(block + 128 + half_block * 32 + from);
+  // Eight scales are a row of bytes; those of the chunk are every other one.
+  at = block + 192 + half_block * 8;
+  READ_WORDS(3, words, at >> 2)
+  uvec2 both = uvec2(middle(words[0], words[1]), middle(words[1], words[2]));
+  uvec2 scales = ((at & 2) != 0 ? both : uvec2(words[0], words[1])) >> (from >> 1);
   float scale = half_at(block + 208);
   for (int i = 0; i < 4; ++i) chunk.scales[i] = scale * float(bitfieldExtract(int(scales[i / 2]), i % 2 * 16, 8));
-#elif FORMAT == MXFP4
-  int block = codes_at.x + (index >> 5) * 17;
-  uint low = A[block >> 2], e = low >> (block & 3) * 8 & 255u;
-  chunk.codes[0] = read_across(low, block + 1);
-  chunk.scales[0] = uintBitsToFloat((((e + 1u) >> 1) + 63u) << 23);
-  chunk.others[0] = uintBitsToFloat(((e >> 1) + 63u) << 23);
 #else
-  int word = (codes_at.x + (FORMAT == NBITS ? index / 8 * CODE_BITS : index)) >> 2;
-  chunk.codes[0] = words_from(word);
-#if HAS_BYTES
-  chunk.codes[1] = words_from(word + 4);
-#endif
+  int word = row.begin + (p >> 3) * CODE_VECTORS;  // parts of k are multiples of 16
+  for (int i = 0; i < CODE_VECTORS; ++i) chunk.codes[i] = words_from(word + 4 * i);
   for (int i = 0; i < GROUPS; ++i) {
 #if FORMAT == NBITS
-    chunk.scales[i] = scale_at(index / GROUP + i);
+    chunk.scales[i] = scale_at(row.group + p / GROUP + i);
 #if ZEROS
     int bit = row.zero + (p / GROUP + i) * CODE_BITS;
     chunk.others[i] = float(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
@@ -187,36 +274,57 @@ Chunk load_chunk(Row row, int p) {
 #endif
   return chunk;
 }
+#endif
+
+// The bit with which a quad begins. Nibbles that need no further bits stay where they are.
+#if HAS_BYTES
+#define NIBBLE_BIT(q) 0
+#elif FORMAT == NBITS
+#define NIBBLE_BIT(q) (4 * ((q) & 1))
+#else
+#define NIBBLE_BIT(q) (8 * ((q) & QUADS / 2) / QUADS)
+#endif
+#if HAS_BYTES || HAS_HIGH_BITS || FORMAT == MXFP4
+#define CODE_MASK 255u
+#define CODE_BIT(q) 0
+#else
+#define CODE_MASK 15u
+#define CODE_BIT(q) NIBBLE_BIT(q)
+#endif
 
 // The word that holds the codes of quad q.
 uint quad_of(Chunk chunk, int q) {
-#if HAS_HIGH_BITS
-  uint nibbles = chunk.codes[0][q & 3] >> (q & 4) & 0x0f0f0f0fu;
-#endif
 #if HAS_BYTES
 #if FORMAT == Q8_0 || FORMAT >= PER_ROW && CODES == I8
   return chunk.codes[q / 4][q % 4] ^ 0x80808080u;
 #else
   return chunk.codes[q / 4][q % 4];
 #endif
-#elif FORMAT == Q5_0 || FORMAT == Q5_1
-  // Successive bits of `high` become bit 4 of successive bytes.
-  return nibbles | ((chunk.high.x >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
-#elif FORMAT == Q5_K
-  return nibbles | chunk.high[q & 3] << (4 - q / 4) & 0x10101010u;
-#elif FORMAT == Q6_K
-  uint high = q < 4 ? chunk.high[q & 1] << (4 - (q & 2)) : chunk.high[q & 1] >> (q & 2);
-  return nibbles | high & 0x30303030u;
+#elif FORMAT == NBITS
+  return chunk.codes[0][q >> 1];
 #elif FORMAT == MXFP4
   // Of a code's 3 lower bits to twice the number: 0, 1, 2, 3, 4, 6, 8, 12. With the sign that is added to 12, or taken from it.
-  uint bits = chunk.codes[0][q & 3] >> (q & 4), code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u,
+  uint bits = chunk.codes[0][q & 3] >> NIBBLE_BIT(q), code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u,
        second = bits >> 2 & bits >> 1 & 0x01010101u, minus = bits >> 3 & 0x01010101u;
   uint twice = code + first + 2u * (second + (first & second));
   return twice + 0x0c0c0c0cu - 2u * (twice & 255u * minus);
-#elif FORMAT == NBITS
-  return chunk.codes[0][q >> 1];
 #else
-  return chunk.codes[0][q & 3];
+  // The lower nibbles of all words come before the upper ones.
+  uint word = chunk.codes[q / 4 % CODE_VECTORS][q & 3];
+#if !HAS_HIGH_BITS
+  return word;
+#else
+  uint nibbles = word >> NIBBLE_BIT(q) & 0x0f0f0f0fu;
+#if FORMAT == Q5_0 || FORMAT == Q5_1
+  // Successive bits of `high` become bit 4 of successive bytes.
+  return nibbles | ((chunk.high[0].x >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
+#elif FORMAT == Q5_K
+  return nibbles | chunk.high[q / 4 % 2][q & 3] << (4 - q / 8) & 0x10101010u;
+#elif FORMAT == Q6_K
+  uint high = q < 8 ? chunk.high[0][q & 3] << (4 - q / 4 * 2) : chunk.high[0][q & 3] >> (q / 4 * 2 - 4);
+  return nibbles | high & 0x30303030u;
+#endif
+#endif
 #endif
 }
 
@@ -236,37 +344,26 @@ uint quad_of(Chunk chunk, int q) {
 #else
 #define ZERO_OF(chunk, q) 0.0
 #endif
-// The bit with which a quad begins. Nibbles that need no further bits stay where they are.
-#if HAS_BYTES || HAS_HIGH_BITS || FORMAT == MXFP4
-#define CODE_MASK 255u
-#define CODE_BIT(q) 0
-#else
-#define CODE_MASK 15u
-#if FORMAT == NBITS
-#define CODE_BIT(q) (4 * ((q) & 1))
-#else
-#define CODE_BIT(q) ((q) & 4)
-#endif
-#endif
 
-// The bits of a code become a float where they are: beside the exponent that makes the lowest of them 1, they are a power of two and the
-// code.
 vec4 numbers_of(Chunk chunk, int q) {
   uint codes = quad_of(chunk, q);
-#if FORMAT >= PER_ROW && (CODES == F8E4M3 || CODES == F8E5M2)
+#if HAS_OFFSETS
+  // GPUs of some vendors have an instruction that makes a float of any byte of a word. 16 times the code is one, too.
+  codes &= CODE_MASK * 0x01010101u << CODE_BIT(q);
+  uvec4 bytes = uvec4(codes, codes >> 8, codes >> 16, codes >> 24) & 255u;
+  float unit = 1.0 / float(1 << CODE_BIT(q));
+  return chunk.scales[q / GROUP_QUADS] * unit * vec4(ivec4(bytes)) + chunk.others[q / GROUP_QUADS];
+#elif FORMAT >= PER_ROW && (CODES == F8E4M3 || CODES == F8E5M2)
   return vec4(from_word(CODES, codes, 0), from_word(CODES, codes, 1), from_word(CODES, codes, 2), from_word(CODES, codes, 3));
 #else
+  // The bits of a code become a float where they are: beside the exponent that makes the lowest of them 1, they are a power of two and
+  // the code. Then one subtraction does without that power and the zero.
   int low = CODE_BIT(q), high = low + 8;
   // NVIDIA's compiler (NVK's) loads a mask again for each use, unless it cannot see that it is a constant.
   uint hidden = uint(min(size.z, 0));
   uvec4 parts = uvec2(codes, codes >> 16).xxyy & (uvec2(CODE_MASK << low, CODE_MASK << high) | hidden).xyxy;
   vec2 zeros = vec2(1 << (23 - low), 1 << (23 - high)) + ZERO_OF(chunk, q);
-  vec4 numbers = uintBitsToFloat(parts | uvec2(150 - low << 23, 150 - high << 23).xyxy) - zeros.xyxy;
-#if HAS_OFFSETS
-  return chunk.scales[q / GROUP_QUADS] * numbers + chunk.others[q / GROUP_QUADS];
-#else
-  return numbers;
-#endif
+  return uintBitsToFloat(parts | uvec2(150 - low << 23, 150 - high << 23).xyxy) - zeros.xyxy;
 #endif
 }
 

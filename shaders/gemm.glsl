@@ -33,6 +33,25 @@
 #define F8E5M2 10
 #define U8 11
 
+// Formats of codes, see quantization.glsl.
+#define UNQUANTIZED 0
+#define Q8_0 1
+#define Q4_0 2
+#define Q4_1 3
+#define Q5_0 4
+#define Q5_1 5
+#define Q4_K 6
+#define Q5_K 7
+#define Q6_K 8
+#define MXFP4 9
+#define NBITS 10
+#define PER_ROW 11
+#define PER_TENSOR 12
+
+#ifndef FORMAT
+#define FORMAT UNQUANTIZED
+#endif
+
 #ifndef TYPE_A
 #define TYPE_A F32
 #endif
@@ -225,10 +244,21 @@ precision highp int;
 #define WRITES_C (PARTS == 0)
 #endif
 
+// With WIDE, a kernel that reads A alone so takes 4 words of codes at a time, or 2 where the least number of whole blocks that are words
+// has no more. There are formats whose rows would have to be very long for it.
+#if WIDE == 0 || QUANTIZED != 1 || defined READS_B_WIDE || WIDE == 1 && (FORMAT == Q6_K || FORMAT == MXFP4)
+#define CODES_IN_VECTORS 0
+#elif WIDE == 1 && FORMAT < Q4_K
+#define CODES_IN_VECTORS 2
+#else
+#define CODES_IN_VECTORS 4
+#endif
 // With WIDE, one read of A takes 16 bytes. A kernel that reads B by vectors too (READS_B_WIDE) reads the elements of one vector instead:
 // 4 elements of 16 bits have 8 bytes, and 4 elements of 8 bits have 4. The kernel decodes them when it needs them.
-#if QUANTIZED == 1
+#if QUANTIZED == 1 && defined READS_B_WIDE
 #define WIDE_A CodesRead
+#elif CODES_IN_VECTORS == 2
+#define WIDE_A uvec2
 #elif defined READS_B_WIDE && WORD_SHIFT_A == 1
 #define WIDE_A uvec2
 #elif defined READS_B_WIDE && WORD_SHIFT_A == 2
@@ -245,15 +275,15 @@ precision highp int;
 #else
 #define WIDE_B uvec4
 #endif
-#if WIDE > 0 && (QUANTIZED == 1 && !defined READS_B_WIDE || QUANTIZED > 0 && defined READS_B_WIDE && WIDE == 2)
-#error "gemm: with WIDE codes are read from storage buffers, by a kernel that reads 4 of them at a time"
+#if WIDE == 2 && QUANTIZED > 0 && defined READS_B_WIDE
+#error "gemm: with WIDE 2 codes are read by a kernel that reads A alone so"
 #endif
 #if WIDE == 2 && defined READS_B_WIDE && (WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0)
 #error "gemm: with WIDE 2 A and B are images of 16 bytes, and no kernel reads elements of 8 or 16 bits of both so"
 #endif
 
 #if READS_A
-#if WIDE == 1 && QUANTIZED != 1
+#if WIDE == 1 && (QUANTIZED != 1 || CODES_IN_VECTORS > 0)
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WIDE_A A[]; };
 #define VECTOR_A(at) A[at]
 #define BITS_A(index) A[uint(index) / uint(PER_16_BYTES)]
@@ -268,8 +298,14 @@ layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #endif
 #endif
+// A kernel that defines TAKES_QUADS_OF_B reads 4 elements of a column of B at a time where A is quantised and B_ALONG_K is 1.
+#if READS_B && defined TAKES_QUADS_OF_B && QUANTIZED == 1
+#define READS_QUADS_OF_B B_ALONG_K
+#else
+#define READS_QUADS_OF_B 0
+#endif
 #if READS_B
-#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2
+#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2 || READS_QUADS_OF_B
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #define VECTOR_B(at) B[at]
 #elif WIDE == 2 && defined READS_B_WIDE
@@ -446,7 +482,7 @@ ACC from_word(int type, uint word, int index) {
 }
 #endif
 
-#if WIDE && defined READS_B_WIDE
+#if WIDE && defined READS_B_WIDE || READS_QUADS_OF_B
 // The vector of those bits.
 VECTOR vector_of_read(int type, uvec4 bits) { return vector_of_bits(bits); }
 #if SUM == F32 || SUM == I32 || SUM == U32
@@ -462,7 +498,7 @@ VECTOR vector_of_read(int type, uint word) {
 #include "quantization.glsl"
 
 #if READS_A
-#if WIDE
+#if WIDE && QUANTIZED != 1
 // The elements in 16 bytes, and element e of those. BITS_A(index) are those that begin with element `index`.
 #if WORD_SHIFT_A > 0
 #define PER_16_BYTES (4 << WORD_SHIFT_A)
@@ -496,6 +532,8 @@ int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
 ACC load_b(int index) {
 #if QUANTIZED == 2
   return dequantize(index);
+#elif READS_QUADS_OF_B
+  return vector_of_read(TYPE_B, VECTOR_B(index >> 2))[index & 3];
 #elif WORD_SHIFT_B > 0
   return from_word(TYPE_B, B[index >> WORD_SHIFT_B], index);
 #else

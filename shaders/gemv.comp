@@ -12,7 +12,7 @@
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
-// Macros    B_ALONG_K: 1 if A is quantised and the rows of a column of B are known to be successive elements
+// Macros    B_ALONG_K: 1 if A is quantised, and B's columns are known to be successive elements that begin and end at multiples of 16 bytes
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -43,12 +43,14 @@
 #endif
 
 #define A_AS_IT_LIES
+#define TAKES_QUADS_OF_B
 #include "gemm.glsl"
 #include "chunks.glsl"
 
 // A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
 // them at a time.
-#if WIDE
+#define WIDE_ELEMENTS (WIDE > 0 && QUANTIZED != 1)
+#if WIDE_ELEMENTS
 #define STEP PER_16_BYTES
 #define LOAD_A(i) as[i] = BITS_A(a[i] + p);
 #define ELEMENT_A(i, e) element_a(as[i], e)
@@ -57,7 +59,7 @@
 #define LOAD_A(i) as[i] = load_a(a[i] + p * a_at.z);
 #define ELEMENT_A(i, e) as[i]
 #endif
-#if WIDE && WORD_SHIFT_A > 0
+#if WIDE_ELEMENTS && WORD_SHIFT_A > 0
 #define STEPS 4
 #else
 #define STEPS STEP
@@ -125,16 +127,24 @@ shared ACC sums[LANES_K * elements];
 #define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
 #else
 #define LOAD_VECTORS_OF_QUAD
-#if B_ALONG_K
-#define B_STEP 1
+#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * b_at.y)
+#endif
+#if READS_QUADS_OF_B
+#define QUAD_OF_B(j, p) vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + (p) / 4))
+#if CODE_AT(0, 1) == 1
+#define LOAD_QUAD_OF_B(i, j) xs[j] = QUAD_OF_B(j, CODE_AT(q, 0));
+#else  // every other code of eight
+#define LOAD_QUAD_OF_B(i, j)                                                           \
+  {                                                                                    \
+    vec4 low = QUAD_OF_B(j, q / 2 * 8), high = QUAD_OF_B(j, q / 2 * 8 + 4);            \
+    xs[j] = q % 2 == 0 ? vec4(low.xz, high.xz) : vec4(low.yw, high.yw);                \
+  }
+#endif
 #else
-#define B_STEP b_at.y
-#endif
-#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * B_STEP)
-#endif
 #define LOAD_QUAD_OF_B(i, j) xs[j] = vec4(B_OF_CODE(j, 0), B_OF_CODE(j, 1), B_OF_CODE(j, 2), B_OF_CODE(j, 3));
+#endif
 #define PLACE_ROW(i) rows[i] = row_of_codes(a[i]);
-#define LOAD_CHUNK(i) chunks[i] = load_chunk(rows[i], p);
+#define LOAD_CHUNK(i) chunks[i] = load_chunk(rows[i], p, number_in_turn);
 #define CLEAR_GROUP(i, j) in_group[i][j] = 0.0;
 #define CLEAR_GROUPS(i) FOR_VECTORS(CLEAR_GROUP, i)
 #if HAS_OFFSETS
@@ -158,6 +168,20 @@ shared ACC sums[LANES_K * elements];
     BEGIN_GROUP                                                              \
     FOR_ROWS(MULTIPLY_QUAD)                                                  \
     END_GROUP                                                                \
+  }
+#if QUADS == 16
+#define QUADS_FROM_8 QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15)
+#else
+#define QUADS_FROM_8
+#endif
+#define CHUNK_OF_TURN(number)                                                \
+  {                                                                          \
+    const int number_in_turn = number;                                       \
+    int first = chunk_begin(p) + number_in_turn * CHUNK;                     \
+    Chunk chunks[TM];                                                        \
+    FOR_ROWS(LOAD_CHUNK)                                                     \
+    float in_group[TM][TN];                                                  \
+    QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7) QUADS_FROM_8 \
   }
 float multiply_add_quad(float sum, vec4 x, vec4 y) {
   return multiply_add(multiply_add(multiply_add(multiply_add(sum, x[0], y[0]), x[1], y[1]), x[2], y[2]), x[3], y[3]);
@@ -193,18 +217,19 @@ void main() {
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
-  for (int p = begin + lane_k * CHUNK; p < whole; p += LANES_K * CHUNK) {
-    Chunk chunks[TM];
-    FOR_ROWS(LOAD_CHUNK)
-    int first = chunk_begin(p);
-    float in_group[TM][TN];
-    QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
+  for (int p = begin + lane_k * CHUNK * TURN_CHUNKS; p < whole; p += LANES_K * CHUNK * TURN_CHUNKS) {
+    CHUNK_OF_TURN(0)
+#if TURN_CHUNKS > 1
+    CHUNK_OF_TURN(1)
+    CHUNK_OF_TURN(2)
+    CHUNK_OF_TURN(3)
+#endif
   }
   begin = whole;
 #endif
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
   for (int p = begin + lane_k * STEP; p < end; p += LANES_K * STEP) {
-#if WIDE
+#if WIDE_ELEMENTS
     uvec4 as[TM];
 #else
     ACC as[TM];

@@ -6,28 +6,11 @@
 // Where codes, scales and offsets lie together in blocks, the layouts are ggml's. Blocks have bytes that are no multiple of a word:
 // OpenGL reads words, and shifts bring out what lies in them.
 //
-// Macros    FORMAT: the format (numbers below); of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale; ZEROS: 1 if each group has
+// Macros    FORMAT: the format (numbers in gemm.glsl); of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale; ZEROS: 1 if each group has
 //           a zero of its own; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
 //           of the first row that lie before the window
 
-#define UNQUANTIZED 0
-#define Q8_0 1
-#define Q4_0 2
-#define Q4_1 3
-#define Q5_0 4
-#define Q5_1 5
-#define Q4_K 6
-#define Q5_K 7
-#define Q6_K 8
-#define MXFP4 9
-#define NBITS 10
-#define PER_ROW 11
-#define PER_TENSOR 12
-
-#ifndef FORMAT
-#define FORMAT UNQUANTIZED
-#endif
 #ifndef CODE_BITS
 #define CODE_BITS 4
 #endif
@@ -57,7 +40,13 @@
 layout(location = 18) uniform ivec4 codes_at;
 
 #if QUANTIZED == 1
+#if CODES_IN_VECTORS == 4
+#define WORD_OF_CODES(i) VECTOR_A((i) >> 2)[(i) & 3]
+#elif CODES_IN_VECTORS == 2
+#define WORD_OF_CODES(i) A[(i) >> 1][(i) & 1]
+#else
 #define WORD_OF_CODES(i) A[i]
+#endif
 #define ROW_LENGTH a_at.y
 #else
 #define WORD_OF_CODES(i) B[i]

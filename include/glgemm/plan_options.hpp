@@ -27,7 +27,7 @@ struct ProgramKey {
   /// How the program reads an operand that is not packed: of gemv A, of blocked A and B.
   VectorReads vector_reads = VectorReads::none;
   /// Of a family that is compiled for how A and B lie (blocked without panels): whether their neighbours in memory are neighbours
-  /// along k.
+  /// along k. Of gemv with a quantised A: whether besides B's columns begin and end at multiples of 16 bytes.
   bool a_along_k = false;
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.

@@ -181,12 +181,14 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   m_ = std::min(block.rows + (b_by_vector ? 16 : 1), max.m);
   n_ = std::min(block.columns + (b_by_vector ? 16 : 1), max.n);
   k_ = std::min(family.k_step(key_.kernel) + (a_by_vector ? 16 : 1), max.k);
-  // Each code of a block, and one of the next; gemv takes 32 codes together. There are groups of thousands, which would take long.
+  // Each code of a block, and one of the next; gemv takes 32 or 64 codes together. There are groups of thousands, which would
+  // take long.
   if (const Quantization& its = quantization(like.problem))
     k_ = std::min(std::max(k_, std::clamp<std::int64_t>(block_codes(its), 32, 256) + 1), max.k);
+  const bool one_layout = kernels::is_for_one_layout(key_.kernel), whole_columns = key_.b_along_k && !one_layout;
+  if (whole_columns) k_ = round_up(k_, 16);
   items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
-  const bool one_layout = kernels::is_for_one_layout(key_.kernel);
   turned_a_ = one_layout && !key_.a_along_k;
   turned_b_ = key_.b_along_k || like.problem.b.format.quantization;
   relu_ = last_.epilogue && !is_complex(sum_) && !is_integer(sum_);
@@ -196,8 +198,8 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   constexpr std::byte spoils{0xff}, shows{0x5a};
   a_.emplace(like.problem.a.format, turned_a_ ? k_ : m_, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2, items_,
              1, spoils);
-  b_.emplace(like.problem.b.format, turned_b_ ? n_ : k_, width_b, b_by_vector ? round_up(width_b, 16) : width_b + 1, items_, 2,
-             spoils);
+  b_.emplace(like.problem.b.format, turned_b_ ? n_ : k_, width_b,
+             b_by_vector || whole_columns ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
   c_.emplace(ElementFormat{c_type_}, m_, n_, n_ + 3, items_, 3, shows);
   d_.emplace(ElementFormat{c_type_}, m_, n_, n_, items_, 4, spoils);
   bias_.emplace(ElementFormat{c_type_}, 1, n_, n_, 1, 5, spoils);

@@ -347,6 +347,14 @@ bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int6
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
 }
 
+bool columns_lie_well(const Problem& problem) {
+  const Strides stride = strides(problem, Role::b);
+  if (problem.b.format.quantization) return false;
+  const std::int64_t group = 16 / element_bytes(problem.b.format.type);
+  return !problem.items && problem.b.aligned && stride.row == 1 && (problem.n <= 1 || stride.column % group == 0) &&
+         (problem.batch <= 1 || stride.item % group == 0) && problem.k % group == 0;
+}
+
 bool unpacks_halves(const ElementFormat& format) {
   if (format.quantization) return true;  // most scales are halves
   const Type type = format.type;

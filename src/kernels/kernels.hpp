@@ -65,6 +65,9 @@ constexpr int least_buffers(int arrays_apart) {
 }
 /// The type that invocations hold of what they read ahead: that of A and B, or of their sums where the two differ.
 Type read_type(const Problem& problem);
+/// Whether B's columns are successive elements that begin and end at multiples of 16 bytes.
+bool columns_lie_well(const Problem& problem);
+
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
 
