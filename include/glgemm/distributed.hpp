@@ -15,6 +15,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/quantization.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -79,6 +80,10 @@ struct TiledGemm {
   Scalar beta = 0;
   void* c = nullptr;
   TileDescriptor c_descriptor{};
+  /// Where one of these is not `none`, A's or B's array has codes, in blocks that have their scales (q8_0 to mxfp4), which stand
+  /// for numbers of `type`, which is f32. The descriptor counts codes. Columns lie along k, as those of A with an op and of B
+  /// without one do; MB and LLD are multiples of a block's codes. Ranks send codes to each other.
+  Quantization quantization_a{}, quantization_b{};
 };
 
 /// What the caller of a distributed product decides. Equal on all ranks, `progress` apart.

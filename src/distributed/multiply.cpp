@@ -279,15 +279,23 @@ template <class... Arguments>
   throw std::invalid_argument("distributed multiply: " + fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
+/// A or B as its tiles are sent: see in_blocks().
+TiledMatrix in_blocks_where_quantised(const char* name, const TiledMatrix& matrix, const Quantization& its, Type type,
+                                      bool columns_along_k) {
+  if (!its) return matrix;
+  if (type != Type::f32) refuse("{} is {}, whose codes stand for f32, and the type is {}", name, to_string(its), to_string(type));
+  if (!columns_along_k) refuse("{} is {}, and its codes do not lie along k", name, to_string(its));
+  return in_blocks(name, matrix, its);
+}
+
 Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptions& options) {
   if (p.m < 0 || p.n < 0 || p.k < 0) refuse("m, n and k are {}, {} and {}", p.m, p.n, p.k);
   if (options.run_k < 0 || options.memory_limit < 0)
     refuse("run_k is {} and memory_limit {}", options.run_k, options.memory_limit);
   const bool a_rows = p.op_a == Op::none, b_rows = p.op_b == Op::none;
-  const Operands m{
-      tiled_matrix("A", p.a_descriptor, cluster.grid, cluster.rank, p.a, p.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m),
-      tiled_matrix("B", p.b_descriptor, cluster.grid, cluster.rank, p.b, p.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k),
-      tiled_matrix("C", p.c_descriptor, cluster.grid, cluster.rank, p.c, accumulator(p.type), p.m, p.n)};
+  Operands m{tiled_matrix("A", p.a_descriptor, cluster.grid, cluster.rank, p.a, p.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m),
+             tiled_matrix("B", p.b_descriptor, cluster.grid, cluster.rank, p.b, p.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k),
+             tiled_matrix("C", p.c_descriptor, cluster.grid, cluster.rank, p.c, accumulator(p.type), p.m, p.n)};
   const int context_a = p.a_descriptor[descriptor_ctxt], context_b = p.b_descriptor[descriptor_ctxt],
             context_c = p.c_descriptor[descriptor_ctxt];
   if (context_a != context_c || context_b != context_c)
@@ -298,6 +306,10 @@ Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptio
   need_equal("m", "op(A)", tile_along(m.a, a_rows), "C", m.c.tile_rows);
   need_equal("n", "op(B)", tile_along(m.b, !b_rows), "C", m.c.tile_columns);
   need_equal("k", "op(A)", tile_along(m.a, !a_rows), "op(B)", tile_along(m.b, b_rows));
+  m.a = in_blocks_where_quantised("A", m.a, p.quantization_a, p.type, p.op_a != Op::none);
+  m.b = in_blocks_where_quantised("B", m.b, p.quantization_b, p.type, p.op_b == Op::none);
+  if (p.quantization_a && p.quantization_b)
+    refuse("A is {} and B is {}: one of them can be quantised", to_string(p.quantization_a), to_string(p.quantization_b));
   // StarPU describes tiles to MPI in ints.
   for (const TiledMatrix* one : {&m.a, &m.b, &m.c})
     if (std::max(one->ld, one->tile_rows * one->tile_columns) > std::numeric_limits<int>::max() / one->element_bytes)
@@ -313,6 +325,8 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
                      {"the type's number", static_cast<int>(p.type)},
                      {"op_a's number", static_cast<int>(p.op_a)},
                      {"op_b's number", static_cast<int>(p.op_b)},
+                     {"the number of A's format", static_cast<int>(p.quantization_a.format)},
+                     {"the number of B's format", static_cast<int>(p.quantization_b.format)},
                      {"run_k", options.run_k},
                      {"precision's number", static_cast<int>(options.plan.precision)}};
   for (const auto& [name, x] : {std::pair("alpha", p.alpha), std::pair("beta", p.beta)})
@@ -353,7 +367,8 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   std::int64_t run_k = 0;
   on_all_ranks(all, [&] {
     operands = check(cluster, product, options);
-    const std::int64_t tile_k = tile_along(operands.a, product.op_a != Op::none);
+    const TileDescriptor& a = product.a_descriptor;
+    const std::int64_t tile_k = product.op_a != Op::none ? a[descriptor_mb] : a[descriptor_nb];
     std::int64_t wanted = options.run_k > 0 ? options.run_k : 4 * std::max(operands.c.tile_rows, operands.c.tile_columns);
     const Precision precision = options.plan.precision;
     if (precision == Precision::extended || precision == Precision::reproducible) wanted = std::max(wanted, product.k);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -67,6 +68,24 @@ TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descript
           .data = static_cast<std::byte*>(const_cast<void*>(data)),
           .element_bytes = element_bytes(type),
           .grid = grid};
+}
+
+TiledMatrix in_blocks(const std::string& name, TiledMatrix codes, const Quantization& quantization) {
+  if (scales_lie_apart(quantization))
+    throw std::invalid_argument(
+        fmt::format("distributed multiply: {} is {}, whose scales lie apart; blocks that have them are taken", name,
+                    to_string(quantization)));
+  const std::int64_t each = block_codes(quantization);
+  for (const auto& [what, count] : {std::pair("MB", &codes.tile_rows), std::pair("LLD", &codes.ld)}) {
+    if (*count % each != 0)
+      throw std::invalid_argument(
+          fmt::format("distributed multiply: the descriptor of {}: {} is {}, and {} lies in blocks of {} codes", name, what,
+                      *count, name, each));
+    *count /= each;
+  }
+  codes.rows = (codes.rows + each - 1) / each;
+  codes.element_bytes = block_bytes(quantization);
+  return codes;
 }
 
 ProcessGrid settle_grid(const ProcessGrid& grid, int ranks) {

@@ -43,6 +43,10 @@ struct TiledMatrix {
 TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descriptor, const ProcessGrid& grid, int rank,
                          const void* data, Type type, std::int64_t rows, std::int64_t columns);
 
+/// The same matrix of blocks of codes, which lie along the columns, in place of codes.
+/// @throws std::invalid_argument  a tile or LLD is no whole number of blocks, or scales lie apart; `name` is A or B
+TiledMatrix in_blocks(const std::string& name, TiledMatrix codes, const Quantization& quantization);
+
 /// The same grid with its sizes filled in.  @throws std::invalid_argument  it is none of `ranks` processes
 ProcessGrid settle_grid(const ProcessGrid& grid, int ranks);
 

@@ -457,10 +457,12 @@ void define_terms(py::module_& module) {
            py::arg("precision"));
   py::class_<HostProduct>(module, "HostProduct")
       .def(py::init([](const py::array& a, const py::array& b, const py::array& c, const py::object& bias,
-                       const py::object& residual) {
-             return HostProduct{a, b, c, optional_array(bias), optional_array(residual)};
+                       const py::object& residual, const std::optional<HostCodes>& codes_a,
+                       const std::optional<HostCodes>& codes_b) {
+             return HostProduct{a, b, c, optional_array(bias), optional_array(residual), codes_a, codes_b};
            }),
-           py::arg("a"), py::arg("b"), py::arg("c"), py::arg("bias") = py::none(), py::arg("residual") = py::none());
+           py::arg("a"), py::arg("b"), py::arg("c"), py::arg("bias") = py::none(), py::arg("residual") = py::none(),
+           py::arg("codes_a") = py::none(), py::arg("codes_b") = py::none());
   const auto multiply_arrays = [](const Terms& terms, const Array& a, const Array& b, const py::object& out,
                                   const py::object& bias, const py::object& residual, const py::object& dtype) {
     const auto optional = [](const py::object& object) {

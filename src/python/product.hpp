@@ -13,6 +13,7 @@
 
 #include <glgemm/gemm.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/quantization.hpp>
 
 #include "python/array.hpp"
 
@@ -45,12 +46,20 @@ struct DeviceProduct {
 };
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type = {});
 
+/// A quantised matrix in NumPy's arrays, which these objects keep.
+struct HostCodes {
+  QuantizedMatrix matrix;
+  py::array codes, scales, zeros;
+};
+
 /// alpha op(a) op(b) + beta c of NumPy arrays with at least two dimensions, into c, which has all dimensions of the batch. Their
 /// shapes and types go together.
 struct HostProduct {
   py::array a, b, c;
   std::optional<py::array> bias{};  ///< of the shape (m, 1) or (1, n)
   std::optional<py::array> residual{};
+  /// For stream(): where they are given, `a` or `b` has but the shape and the type of the numbers, with the op that is none.
+  std::optional<HostCodes> codes_a{}, codes_b{};
 };
 void multiply(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
 

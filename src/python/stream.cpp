@@ -54,6 +54,20 @@ HostMatrix host_matrix_of(const py::array& array, const Check& check, std::optio
   return matrix;
 }
 
+/// The same of codes, which lie in rows along k.
+HostMatrix host_matrix_of(const HostCodes& codes, const Check& check) {
+  HostMatrix matrix = host_matrix(codes.matrix);
+  matrix.read = [check, read = matrix.read](const Section& section, void* to) {
+    check();
+    read(section, to);
+  };
+  matrix.read_codes = [check, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
+    check();
+    read(section, to);
+  };
+  return matrix;
+}
+
 HostGemm host_gemm_of(const HostProduct& product, const Terms& terms, const Check& check) {
   const Type type = type_of_object(product.a.dtype());
   HostGemm gemm{.op_a = terms.op_a,
@@ -63,6 +77,11 @@ HostGemm host_gemm_of(const HostProduct& product, const Terms& terms, const Chec
                 .b = host_matrix_of(product.b, check),
                 .beta = scalar(terms.beta, type),
                 .c = host_matrix_of(product.c, check)};
+  if (product.codes_a) gemm.a = host_matrix_of(*product.codes_a, check);
+  if (product.codes_b) {
+    gemm.b = host_matrix_of(*product.codes_b, check);
+    gemm.op_b = Op::transpose;
+  }
   gemm.epilogue.activation = terms.activation;
   if (product.residual) gemm.epilogue.residual = host_matrix_of(*product.residual, check, gemm.c.layout);
   if (product.bias) {

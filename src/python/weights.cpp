@@ -14,6 +14,7 @@
 #include <pybind11/stl.h>
 
 #include "python/dtype.hpp"
+#include "python/product.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -226,6 +227,11 @@ void define_weights(py::module_& module) {
              });
   module.def("check_quantized", [](const std::string& format, const Sizes& shape, const py::array& codes, const py::array& scales,
                                    const py::array& zeros) { matrix_of("Quantized", format, shape, codes, scales, zeros); });
+  py::class_<HostCodes>(module, "HostCodes")
+      .def(py::init([](const std::string& format, const Sizes& shape, const py::array& codes, const py::array& scales,
+                       const py::array& zeros) {
+        return HostCodes{matrix_of("stream", format, shape, codes, scales, zeros), codes, scales, zeros};
+      }));
   py::class_<ModelFile>(module, "ModelFile")
       .def(py::init([](const py::object& path) { return ModelFile(path_of("load: the path", path)); }))
       .def("tensors", [](const py::object& self) {

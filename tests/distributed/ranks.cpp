@@ -27,6 +27,7 @@
 
 #include <glgemm/distributed.hpp>
 #include <glgemm/kernel.hpp>
+#include <glgemm/quantization.hpp>
 
 namespace {
 
@@ -172,6 +173,69 @@ void exact(Cluster& cluster, const Case& x) {
               << (wrong ? ": " + std::to_string(wrong) + " elements" : "") << std::endl;
 }
 
+/// A matrix of `lines` columns of k codes along k, of which each rank keeps its tiles. Its numbers are integers.
+struct Codes {
+  Codes(const Cluster& cluster, const Quantization& its, std::int64_t lines, const Case& x, int tile)
+      : quantization(its), numbers(static_cast<std::size_t>(lines * x.k)) {
+    const std::int64_t each = block_codes(its), bytes = block_bytes(its), blocks = (x.k + each - 1) / each;
+    std::vector<std::byte> all(static_cast<std::size_t>(lines * blocks * bytes));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>((i * 2654435761u) >> 13);
+    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(bytes)) {  // the scale is 1, and q4_k's second one
+      all[at] = all[at + 2] = std::byte{0x00};
+      all[at + 1] = all[at + 3] = std::byte{0x3c};
+    }
+    dequantize({.quantization = its, .rows = lines, .columns = x.k, .codes = all}, numbers.data());
+
+    const ProcessGrid& grid = cluster.grid();
+    const int row = grid.row_of(cluster.rank()), column = grid.column_of(cluster.rank());
+    const std::int64_t local_k = local_size(x.k, x.kb, row, 0, grid.rows),
+                       local_lines = local_size(lines, tile, column, 0, grid.columns), ld = (local_k + each - 1) / each + 1;
+    descriptor = {1, 0, static_cast<int>(x.k), static_cast<int>(lines), x.kb, tile, 0, 0, static_cast<int>(ld * each)};
+    data.resize(static_cast<std::size_t>(ld * std::max<std::int64_t>(1, local_lines) * bytes));
+    for (std::int64_t j = 0; j < local_lines; ++j)
+      for (std::int64_t i = 0; i < local_k; i += each) {
+        const std::int64_t k = (i / x.kb * grid.rows + row) * x.kb + i % x.kb,
+                           line = (j / tile * grid.columns + column) * tile + j % tile;
+        std::copy_n(all.begin() + (line * blocks + k / each) * bytes, bytes, data.begin() + (j * ld + i / each) * bytes);
+      }
+  }
+  Quantization quantization;
+  std::vector<float> numbers;  ///< of each line, one after the other
+  TileDescriptor descriptor{};
+  std::vector<std::byte> data{};
+};
+
+/// A product of which A or B lies in blocks of codes.
+void exact_codes(Cluster& cluster, const Quantization& its, Case x, bool is_a) {
+  x.op_a = is_a ? Op::transpose : Op::none;
+  x.op_b = Op::none;
+  Problem<float> p(cluster, x, true);
+  const Codes codes(cluster, its, is_a ? x.m : x.n, x, is_a ? x.mb : x.nb);
+  (is_a ? p.product.a : p.product.b) = codes.data.data();
+  (is_a ? p.product.a_descriptor : p.product.b_descriptor) = codes.descriptor;
+  (is_a ? p.product.quantization_a : p.product.quantization_b) = its;
+  TiledOptions options;
+  options.run_k = x.run_k;
+  options.checksums = is_a;
+  if (!x.picked) options.plan.kernel = parse_kernel("naive");
+  TiledReport report;
+  cluster.multiply(p.product, options, &report);
+  std::int64_t wrong = report.checksum_failures, received = report.bytes_received;
+  p.c.for_each([&](float value, std::int64_t i, std::int64_t j) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < x.k; ++k)
+      sum += double{codes.numbers[static_cast<std::size_t>((is_a ? i : j) * x.k + k)]} *
+             double{is_a ? element<float>(2, k, j, true) : element<float>(1, i, k, true)};
+    wrong += !(double{value} == x.alpha * sum + x.beta * double{element<float>(3, i, j, true)});
+  });
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  failures += wrong != 0;
+  if (cluster.rank() == 0)
+    std::cout << (wrong ? "WRONG " : "right ") << to_string(its) << (is_a ? " as A " : " as B ") << text(Type::f32, x) << ", "
+              << received << " bytes received" << std::endl;
+}
+
 template <class T>
 std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precision::standard, bool checksums = false) {
   Problem<T> p(cluster, x, false);
@@ -211,6 +275,10 @@ void all_exact(Cluster& cluster) {
   exact<float>(cluster, {20, 20, 0, 8, 8, 8, 0, n, n, 1, 2});  // C = beta C
   exact<float>(cluster, {0, 20, 10, 8, 8, 8});
   exact<float>(cluster, {64, 64, 64, 64, 1, 64});  // columns, one each
+  const Case codes{.m = 61, .n = 47, .k = 333, .mb = 16, .nb = 12, .kb = 64, .run_k = 128, .alpha = 2, .beta = -1};
+  exact_codes(cluster, QuantizedFormat::q4_0, codes, true);
+  exact_codes(cluster, QuantizedFormat::q8_0, codes, false);
+  exact_codes(cluster, QuantizedFormat::q4_k, {.m = 20, .n = 30, .k = 600, .mb = 8, .nb = 8, .kb = 256, .picked = true}, true);
 }
 
 void all_bits(Cluster& cluster) {
@@ -285,7 +353,22 @@ void all_refusals(Cluster& cluster) {
   refuse("tiles along k", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_mb] = 8; });
   refuse("null", [&](TiledGemm& p, TiledOptions&) { p.a = last ? nullptr : p.a; });
   refuse("run", [](TiledGemm&, TiledOptions& o) { o.run_k = -5; });
+  const auto quantised = [](TiledGemm& p, const Quantization& its) {
+    p.op_a = Op::transpose;
+    p.quantization_a = its;
+  };
+  refuse("codes across k", [](TiledGemm& p, TiledOptions&) { p.quantization_a = QuantizedFormat::q4_0; });
+  refuse("scales apart", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row()); });
+  refuse("parts of blocks", [&](TiledGemm& p, TiledOptions&) { quantised(p, QuantizedFormat::q4_0); });
+  refuse("codes of f64", [&](TiledGemm& p, TiledOptions&) {
+    quantised(p, QuantizedFormat::q4_0);
+    p.type = Type::f64;
+  });
   if (cluster.size() > 1) {
+    refuse("other format", [&](TiledGemm& p, TiledOptions&) {
+      if (last) quantised(p, QuantizedFormat::q4_0);
+      p.op_a = Op::transpose;
+    });
     refuse("disagreement", [&](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = last ? 32 : 16; });
     refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 2 : 1; });
     refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.type = last ? Type::i32 : Type::f32; });

@@ -27,7 +27,7 @@ left() { find . -maxdepth 1 -name '.glgemm-*' -o -maxdepth 1 -name 'glgemm-starp
 for n in 1 2 4; do
   ranks $n "$program" exact bits refusals || fail "$n ranks: status $?: $(cat stdout stderr)"
   grep -q WRONG stdout && fail "$n ranks: $(grep WRONG stdout)"
-  [ "$(grep -c '^right' stdout)" -eq 14 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 14"
+  [ "$(grep -c '^right' stdout)" -eq 17 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 17"
   grep '^bits' stdout >"bits$n"
   [ "$(wc -l <"bits$n")" -eq 7 ] || fail "$n ranks: no bits"
   cmp -s bits1 "bits$n" || fail "$n ranks: other bits than on one: $(diff bits1 "bits$n")"
@@ -51,6 +51,11 @@ refused run 'run_k is -5'
 refused disagreement "the ranks disagree: NB of B's descriptor is 16 on rank 0 and 32 here (on rank 3"
 refused 'other alpha' 'the ranks disagree: .*alpha'
 refused 'other type' "the ranks disagree: the type's number is 0 on rank 0 and 4 here"
+refused 'codes across k' 'A is q4_0, and its codes do not lie along k'
+refused 'scales apart' 'A is per_row, whose scales lie apart'
+refused 'parts of blocks' 'the descriptor of A: MB is 16, and A lies in blocks of 32 codes'
+refused 'codes of f64' 'A is q4_0, whose codes stand for f32, and the type is f64'
+refused 'other format' "the ranks disagree: the number of A's format is 0 on rank 0 and 2 here"
 refused memory 'and the rank may have 1000'
 
 ranks 4 "$program" checksums || fail "checksums: status $?: $(cat stdout stderr)"
@@ -82,6 +87,28 @@ for n in 1 2 4; do
 done
 multiply 4 At.npy B.npy --op-a t --alpha 2 --beta -1 --c C0.npy -o C.npy --tile 48 --kernel naive --accelerators 0,0 || fail "ops: $(cat stderr)"
 cmp -s whole_t.npy C.npy || fail "ops: the product from files is another one"
+# A weight of q8_0, 100 x 352, whose blocks are those of the tool's bytes with scales of 1.
+le() { for ((i = 0, x = $2; i < $1; ++i, x >>= 8)); do printf "\\$(printf %03o $((x & 255)))"; done; }
+{
+  printf GGUF && le 4 3 && le 8 1 && le 8 0 && le 8 1 && printf w && le 4 2 && le 8 352 && le 8 100 && le 4 8 && le 8 0 && head -c 31 /dev/zero
+  for ((block = 0; block < 1100; ++block)); do
+    printf '\0\074' && tail -c +$((100000 + 32 * block)) "$glgemm" | head -c 32
+  done
+} >W.gguf
+int8 X.npy 352 70
+"$glgemm" multiply W.gguf X.npy --type f32 -o whole.npy --check full >stdout 2>stderr || fail "decoded, on one device: $(cat stderr)"
+"$glgemm" transpose X.npy -o Xt.npy || fail 'transpose'
+"$glgemm" multiply Xt.npy W.gguf --op-b t --type f32 -o whole_t.npy --check full >stdout 2>stderr || fail "decoded, on one device: $(cat stderr)"
+npy_f4() { /usr/bin/env python3 -c "
+import struct, sys
+data = open(sys.argv[1], 'rb').read(); n = int.from_bytes(data[8:10], 'little')
+head, body = data[:10 + n].replace(b'|i1', b'<f4'), data[10 + n:]
+open(sys.argv[2], 'wb').write(head + b''.join(struct.pack('<f', x - 256 if x > 127 else x) for x in body))" "$1" "$2"; }
+npy_f4 X.npy Xf.npy && npy_f4 Xt.npy Xtf.npy
+multiply 4 W.gguf Xf.npy -o C.npy --tile 32 --run 64 --checksums || fail "blocks as A: $(cat stderr)"
+cmp -s whole.npy C.npy && grep -q ' in q8_0/f32 with sums in f32$' stdout || fail "blocks as A: $(cat stdout stderr)"
+multiply 2 Xtf.npy W.gguf --op-b t -o C.npy --tile 64 || fail "blocks as B: $(cat stderr)"
+cmp -s whole_t.npy C.npy && grep -q ' in f32/q8_0 with sums in f32$' stdout || fail "blocks as B: $(cat stdout stderr)"
 "$glgemm" multiply A.npy B.npy -o whole64.npy --type f64 --kernel naive >stdout 2>stderr || fail "f64 on one device: $(cat stderr)"
 multiply 2 A.npy B.npy -o C.npy --type f64 --kernel naive --check none || fail "f64: $(cat stderr)"
 cmp -s whole64.npy C.npy || fail "f64: the product from files is another one"
@@ -102,6 +129,7 @@ bad "a terminal's commands" 'no usable device is "\x1b[31mred"' 2 A.npy B.npy -o
 bad 'no folder' 'there is no folder' 2 A.npy B.npy -o missing/C.npy
 bad 'too little memory' 'bytes, and it may have 20000: more ranks take less each (on rank 0 of 2' 2 A.npy B.npy -o C.npy --memory-limit 20000
 bad 'no room for a run' 'a smaller run_k' 2 A.npy B.npy -o C.npy --tile 32 --memory-limit 64000
+bad 'a tile of parts of blocks' 'lies in blocks of 32 codes' 2 W.gguf Xf.npy -o C.npy --tile 48
 bad batch '--batch needs the whole matrices in memory' 2 A.npy B.npy -o C.npy --batch 2
 bad resume '--resume is for one process' 2 A.npy B.npy -o C.npy --resume
 

@@ -78,6 +78,39 @@ def test_on_the_host(engine):
     assert copy.format is None and np.array_equal(copy.numpy(), numbers)
 
 
+@pytest.mark.parametrize("format", MADE)
+@given(data=st.data())
+def test_streams(format, data):
+    """Codes go to the device as they lie: of integers, with all checksums, on either side."""
+    n, k = data.draw(st.sampled_from([(1, 64), (7, 96), (40, 700), (33, 1)]))
+    weight = random_weight(data.draw, format, (n, k))
+    numbers, x = weight.numpy(), elements(data.draw, (5, k), data.draw(st.sampled_from(["float32", "float16"])))
+    limit = data.draw(st.sampled_from([0, 1 << 16]))
+    how = {"device_memory_limit": limit, "checksums": data.draw(st.booleans()), "progress": False}
+    assert_product(glgemm.stream(x, weight.T, **how).result(), x, numbers.T)
+    assert_product(glgemm.stream(x, weight, op_b="T", **how).result(), x, numbers.T)
+    assert_product(glgemm.stream(weight, x.T, **how).result(), numbers, x.T)
+    assert_product(glgemm.stream(weight.T, x.T, op_a="T", **how).result(), numbers, x.T)
+    y = elements(data.draw, (n, 3), "float32")
+    assert_product(glgemm.stream(weight.T, y, **how).result(), numbers.T, y)  # not along k: decoded
+    assert_product(glgemm.stream(weight, weight.T, **how).result(), numbers, numbers.T)
+
+
+def test_streams_move_codes(engine):
+    """What is streamed is checked, kept, and not decoded as a whole."""
+    weight, x = glgemm.quantize(integers((64, 4096)), "q4_0"), integers((4096, 2), seed=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(glgemm.Quantized, "numpy", lambda self: pytest.fail("decoded"))
+        c = engine.stream(weight, x, device_memory_limit=1 << 17, progress=False).result()
+    assert_product(c, weight.numpy(), x)
+    with pytest.raises(ValueError, match="stream: out overlaps A"):
+        engine.stream(weight, x, out=weight.codes[: 64 * 2 * 4].view(np.float32).reshape(64, 2))
+    with pytest.raises(ValueError, match="a streamed product has no batch"):
+        engine.stream(glgemm.quantize(integers((2, 6, 64)), "q8_0"), integers((64, 2)))
+    with glgemm.Accelerators("0,0") as devices:
+        assert np.array_equal(devices.stream(weight, x, progress=False).result(), c)
+
+
 @pytest.mark.parametrize("bits, zeros, dtype", [(4, False, np.float32), (4, True, np.float16), (8, True, np.float32), (8, False, np.float16)])
 def test_codes_with_scales(engine, bits, zeros, dtype):
     """ONNX's MatMulNBits, written out."""

@@ -71,31 +71,44 @@ std::int64_t default_tile(std::int64_t m, std::int64_t n) {
 /// This rank's tiles of a matrix of a file. A file has rows one after the other and ScaLAPACK columns: what is kept is the
 /// transpose, which puts the elements in the file's order.
 struct LocalTiles {
-  LocalTiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, std::int64_t tile, Type type)
+  LocalTiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, std::int64_t tile, const ElementFormat& its)
       : grid(cluster.grid()),
         rank(cluster.rank()),
         edge(tile),
-        bytes(element_bytes(type)),
-        local_rows(local_size(columns, tile, grid.row_of(rank), 0, grid.rows)),
+        format(its),
+        own_rows(local_size(columns, tile, grid.row_of(rank), 0, grid.rows)),
+        local_rows(storage_bytes(its, own_rows) / storage_bytes(its, block_codes(its.quantization)) *
+                   block_codes(its.quantization)),
         local_columns(local_size(rows, tile, grid.column_of(rank), 0, grid.columns)) {
     const auto number = [](std::int64_t x) { return static_cast<int>(x); };
-    descriptor = {
-        1, 0, number(columns), number(rows), number(tile), number(tile), 0, 0, number(std::max<std::int64_t>(1, local_rows))};
+    descriptor = {1,
+                  0,
+                  number(columns),
+                  number(rows),
+                  number(tile),
+                  number(tile),
+                  0,
+                  0,
+                  number(std::max(block_codes(its.quantization), local_rows))};
   }
-  std::int64_t size_bytes() const { return local_rows * local_columns * bytes; }
+  std::int64_t size_bytes() const { return storage_bytes(format, local_rows) * local_columns; }
   void allocate() { data.resize(static_cast<std::size_t>(size_bytes())); }
 
   /// Reads this rank's tiles from the file, and nothing else of it.
   void read(const NpyFile& file) {
-    std::vector<std::byte> tile(static_cast<std::size_t>(std::min(edge, local_rows) * std::min(edge, local_columns) * bytes));
+    std::vector<std::byte> tile(
+        static_cast<std::size_t>(storage_bytes(format, std::min(edge, local_rows)) * std::min(edge, local_columns)));
     for (std::int64_t j = 0; j < local_columns; j += edge)
-      for (std::int64_t i = 0; i < local_rows; i += edge) {
+      for (std::int64_t i = 0; i < own_rows; i += edge) {
         const Section section{whole(j, grid.column_of(rank), grid.columns), whole(i, grid.row_of(rank), grid.rows),
-                              std::min(edge, local_columns - j), std::min(edge, local_rows - i)};
-        file.read(section, tile.data(), Layout::row_major);
-        const std::int64_t line = section.columns * bytes;
+                              std::min(edge, local_columns - j), std::min(edge, own_rows - i)};
+        if (format.quantization)
+          file.read_codes(section, tile.data());
+        else
+          file.read(section, tile.data(), Layout::row_major);
+        const std::int64_t line = storage_bytes(format, section.columns);
         for (std::int64_t row = 0; row < section.rows; ++row)
-          std::memcpy(data.data() + ((j + row) * local_rows + i) * bytes, tile.data() + row * line,
+          std::memcpy(data.data() + storage_bytes(format, (j + row) * local_rows + i), tile.data() + row * line,
                       static_cast<std::size_t>(line));
       }
   }
@@ -103,8 +116,9 @@ struct LocalTiles {
   ProcessGrid grid;
   int rank;
   std::int64_t edge;
-  std::int64_t bytes;
-  std::int64_t local_rows;
+  ElementFormat format;
+  std::int64_t own_rows;
+  std::int64_t local_rows;  ///< whole blocks of codes
   std::int64_t local_columns;
   TileDescriptor descriptor{};
   std::vector<std::byte> data{};
@@ -150,7 +164,7 @@ class SharedOutput {
   /// Writes all tiles and waits until they are on the disk. MPI has a type for block-cyclic tiles, and orders the accesses by it.
   void write(const LocalTiles& c) {
     MPI_Datatype element = MPI_DATATYPE_NULL, tiles = MPI_DATATYPE_NULL, line = MPI_DATATYPE_NULL;
-    MPI_Type_contiguous(static_cast<int>(c.bytes), MPI_BYTE, &element);
+    MPI_Type_contiguous(static_cast<int>(element_bytes(c.format.type)), MPI_BYTE, &element);
     MPI_Type_commit(&element);
     const int sizes[] = {c.descriptor[descriptor_m], c.descriptor[descriptor_n]};
     const int distributions[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC};
@@ -267,9 +281,16 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
 
   // The transpose of the product: op(B)^T and op(A)^T are the factors, and each matrix is kept as its transpose already.
   const std::int64_t tile = arguments.tile.value_or(default_tile(product.m, product.n));
-  LocalTiles a(cluster, product.a.header().rows, product.a.header().columns, tile, product.type());
-  LocalTiles b(cluster, product.b.header().rows, product.b.header().columns, tile, product.type());
-  LocalTiles c(cluster, product.m, product.n, tile, product.c_type);
+  const Formats stored = product.stored.value_or(Formats{});
+  on_all_ranks(MPI_COMM_WORLD, [&] {
+    for (const auto& [path, format] : {std::pair(arguments.a, stored.a), std::pair(arguments.b, stored.b)})
+      if (const std::int64_t codes = block_codes(format.quantization); tile % codes != 0)
+        throw std::invalid_argument(
+            fmt::format("--tile is {}, and {} lies in blocks of {} codes: a tile has whole ones", tile, quote(path), codes));
+  });
+  LocalTiles a(cluster, product.a.header().rows, product.a.header().columns, tile, {product.type(), stored.a.quantization});
+  LocalTiles b(cluster, product.b.header().rows, product.b.header().columns, tile, {product.type(), stored.b.quantization});
+  LocalTiles c(cluster, product.m, product.n, tile, {product.c_type});
   const std::int64_t own = a.size_bytes() + b.size_bytes() + c.size_bytes(), limit = memory_of_rank(arguments);
   on_all_ranks(MPI_COMM_WORLD, [&] {
     if (own >= limit)
@@ -288,6 +309,8 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   gemm.a_descriptor = b.descriptor;
   gemm.b = a.data.data();
   gemm.b_descriptor = a.descriptor;
+  gemm.quantization_a = stored.b.quantization;
+  gemm.quantization_b = stored.a.quantization;
   gemm.beta = product.beta;
   gemm.c = c.data.data();
   gemm.c_descriptor = c.descriptor;

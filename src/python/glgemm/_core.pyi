@@ -54,6 +54,9 @@ class Array:
 class Terms:
     def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
+class HostCodes:
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
+
 class HostProduct:
     def __init__(self, *arguments: Any, **named: Any) -> None: ...
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from . import _core
 from ._engine import Engine, as_numpy, default_engine, native_type
 from ._products import Gemm, Precision, _Host, check_out, need_c, overlapping, types_of_c
+from ._weights import Quantized
 
 _running: weakref.WeakSet[Future] = weakref.WeakSet()
 
@@ -127,6 +128,11 @@ class Accelerators:
 _all_accelerators: weakref.WeakSet[Accelerators] = weakref.WeakSet()
 
 
+def _shape_of(x: Quantized) -> npt.NDArray[np.float32]:
+    """An array of the shape and the type of x, without its numbers."""
+    return np.broadcast_to(np.float32(0), x.shape)
+
+
 def stream(
     a: Any,
     b: Any,
@@ -150,7 +156,9 @@ def stream(
 ) -> Future:
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
-    a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece
+    a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece.
+               One may be Quantized, as load() gives it: its codes go to the device as they lie where they lie along k, as those of
+               w in x @ w.T; else, or beside another one, it is decoded first
     out        C: an array (numpy.memmap), or the path of an .npy file, which is written piece by piece; by default a new array.
                The file gets its name once the product is done: one that is there is then replaced, and kept if the product
                fails; A and B may be mapped from it. An array is read if beta is not 0. It shares no memory with A, B and the
@@ -173,7 +181,10 @@ def stream(
     >>> future.result()[0, :3]
     array([200., 200., 200.], dtype=float32)
     """
-    x, y, values, d = (None if given is None else as_numpy(given) for given in (a, b, bias, residual))
+    codes_a = a._along_k(True, op_a) if isinstance(a, Quantized) else None
+    codes_b = b._along_k(False, op_b) if isinstance(b, Quantized) and codes_a is None else None
+    x, y = _shape_of(a) if codes_a else as_numpy(a), _shape_of(b) if codes_b else as_numpy(b)
+    values, d = (None if given is None else as_numpy(given) for given in (bias, residual))
     need_c("stream", beta, None if isinstance(out, (str, os.PathLike)) else out)
     gemm = Gemm("stream", x, y, values, d, op_a, op_b)
     if len(gemm.shape) != 2:
@@ -183,6 +194,9 @@ def stream(
         check_out("stream: out", given_c, gemm.shape)
         for name in overlapping(given_c, a=x, b=y, bias=values, residual=d):
             raise ValueError(f"stream: out overlaps {name}")
+        for name, given in (("A", a if codes_a else None), ("B", b if codes_b else None)):
+            if given is not None and any(np.may_share_memory(given_c, part) for part in (given.codes, given.scales, given.zeros)):
+                raise ValueError(f"stream: out overlaps {name}")
     c_type = given_c.dtype if given_c is not None else native_type(dtype) or types_of_c(x.dtype, y.dtype)[-1]
     gemm.check_types(c_type)
     terms = _core.Terms("stream", alpha, beta, gemm.op_a, gemm.op_b, activation, kernel=kernel, precision=precision)
@@ -197,7 +211,7 @@ def stream(
     # The file is made last, so that an error above leaves none.
     file = _NewFile(out, gemm.shape, c_type) if isinstance(out, (str, os.PathLike)) else None
     c = file.array if file else np.empty(gemm.shape, c_type) if given_c is None else given_c
-    product = _core.HostProduct(gemm.a, gemm.b, c, gemm.bias, d)
+    product = _core.HostProduct(gemm.a, gemm.b, c, gemm.bias, d, codes_a, codes_b)
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:

@@ -91,6 +91,12 @@ class Quantized:
     def __repr__(self) -> str:
         return f"<glgemm.Quantized of {self.format}, shape {self.shape}>"
 
+    def _along_k(self, is_a: bool, op: str) -> _core.HostCodes | None:
+        """The matrix for a product on the host's side, where its codes lie along k."""
+        if self.ndim != 2 or (self._turned != (op != "N")) == is_a:
+            return None
+        return _core.HostCodes(self.format, self._stored, self.codes, self.scales, self.zeros)
+
     def _upload(self, service: _core.Service) -> _core.Array:
         array = service.quantized(self.format, self._stored, self.codes, self.scales, self.zeros)
         return array.mT if self._turned else array
