@@ -135,6 +135,7 @@ void define_engine(py::module_& module) {
            })
       .def("wrap", &wrap)
       .def("quantized", &upload_quantized)
+      .def("wrap_quantized", &wrap_quantized)
       .def("multiply", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&multiply))
       .def("stream", &stream)
       .def("_seconds_of_calls",  // what figures.py compares with

@@ -142,6 +142,8 @@ struct Elements {
   /// Of a quantised array, whose matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
   Quantization quantization{};
   std::unique_ptr<DeviceMatrix> scales{}, zeros{};
+  std::int64_t rows = 0, row_codes = 0;             ///< whole blocks in each row
+  BufferPlace codes_at{}, scales_at{}, zeros_at{};  ///< where they lie in buffers of the application, without a matrix
 };
 
 /// What arrays that show the same elements share.

@@ -45,10 +45,23 @@ QuantizedMatrix matrix_of(const std::string& who, const std::string& format, con
   return {quantization, rows, shape.back(), bytes_of(codes), bytes_of(scales), bytes_of(zeros)};
 }
 
-/// The elements from a row of the storage to the next one.
-std::int64_t row_codes(const Elements& elements) {
-  const std::int64_t codes = block_codes(elements.quantization);
-  return std::max(codes, elements.matrix->columns() / block_bytes(elements.quantization) * codes);
+/// What a quantised array of the shape has, but for its arrays.
+std::shared_ptr<Elements> elements_of(const std::shared_ptr<Service>& service, const Quantization& quantization,
+                                      std::int64_t rows, std::int64_t columns) {
+  auto elements = std::make_shared<Elements>(service);
+  const std::int64_t codes = block_codes(quantization);
+  elements->quantization = quantization;
+  elements->rows = rows;
+  elements->row_codes = std::max(codes, (columns + codes - 1) / codes * codes);
+  return elements;
+}
+
+Array array_of_codes(const std::shared_ptr<Elements>& elements, const Sizes& shape) {
+  Sizes stored = shape;
+  stored.back() = elements->row_codes;
+  Strided layout = dense(Type::f32, stored);
+  layout.shape = shape;
+  return array_of(elements, layout);
 }
 
 }  // namespace
@@ -57,8 +70,7 @@ Array upload_quantized(const std::shared_ptr<Service>& service, const std::strin
                        const py::array& codes, const py::array& scales, const py::array& zeros) {
   const Sizes shape = whole_numbers("quantized: the shape", given_shape);
   const QuantizedMatrix matrix = matrix_of("quantized", format, shape, codes, scales, zeros);
-  const auto elements = std::make_shared<Elements>(service);
-  elements->quantization = matrix.quantization;
+  const auto elements = elements_of(service, matrix.quantization, matrix.rows, matrix.columns);
   service->run("quantized", [&](Engine& engine, Interrupt&) {
     const auto upload = [&](std::span<const std::byte> bytes, std::int64_t rows, Type type) {
       const std::int64_t columns = rows > 0 ? std::ssize(bytes) / element_bytes(type) / rows : 0;
@@ -70,11 +82,35 @@ Array upload_quantized(const std::shared_ptr<Service>& service, const std::strin
     if (!matrix.scales.empty()) elements->scales = upload(matrix.scales, 1, matrix.quantization.scales);
     if (!matrix.zeros.empty()) elements->zeros = upload(matrix.zeros, 1, Type::u8);
   });
-  Sizes stored = shape;
-  stored.back() = row_codes(*elements);
-  Strided layout = dense(Type::f32, stored);
-  layout.shape = shape;
-  return array_of(elements, layout);
+  return array_of_codes(elements, shape);
+}
+
+Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& given_shape,
+                     const std::vector<std::pair<unsigned, std::int64_t>>& places, const py::object& owner) {
+  const Sizes shape = whole_numbers("quantized: the shape", given_shape);
+  const Quantization quantization = parse_quantization(format);
+  const std::int64_t rows = rows_of("quantized", shape);
+  quantized_bytes(quantization, rows, shape.back());  // throws for what has no bytes
+  const auto elements = elements_of(service, quantization, rows, shape.back());
+  const auto place = [&](std::size_t i) { return BufferPlace{places.at(i).first, places.at(i).second}; };
+  elements->owner = owner;
+  elements->codes_at = place(0);
+  elements->scales_at = place(1);
+  elements->zeros_at = place(2);
+  const BufferView codes = view_of_codes(*elements, rows, shape.back(), elements->row_codes, 0);
+  service->run("quantized", [&](Engine& engine, Interrupt&) {
+    // A product without columns checks its operands and reads none of them.
+    const Gemm nothing{.a = codes,
+                       .b = {.buffer = codes.buffer, .rows = codes.columns, .columns = 0},
+                       .c = {.buffer = codes.buffer, .rows = codes.rows, .columns = 0}};
+    try {
+      engine.gemm(nothing);
+    } catch (const std::invalid_argument& error) {
+      const std::string_view said = error.what(), begin = "gemm: ";
+      throw std::invalid_argument(fmt::format("quantized: {}", said.starts_with(begin) ? said.substr(begin.size()) : said));
+    }
+  });
+  return array_of_codes(elements, shape);
 }
 
 std::optional<MatrixLines> code_lines(const Strided& array) {
@@ -88,59 +124,64 @@ std::optional<MatrixLines> code_lines(const Strided& array) {
 
 BufferView view_of_codes(const Elements& elements, std::int64_t lines, std::int64_t width, std::int64_t ld, std::int64_t offset) {
   const Quantization& its = elements.quantization;
-  const DeviceMatrix& matrix = *elements.matrix;
-  const BufferView whole = matrix.view();
+  const BufferView whole = elements.matrix ? elements.matrix->view() : BufferView{.buffer = elements.codes_at.buffer};
   BufferView view{.buffer = whole.buffer,
                   .rows = lines,
                   .columns = width,
+                  .offset_bytes = elements.codes_at.offset_bytes,
                   .type = Type::f32,
                   .bands = whole.bands,
                   .band_lines = whole.band_lines,
-                  .quantization = its};
+                  .quantization = its,
+                  .scales = elements.scales_at,
+                  .zeros = elements.zeros_at};
   if (elements.scales) view.scales = {elements.scales->view().buffer};
   if (elements.zeros) view.zeros = {elements.zeros->view().buffer};
   if (lines == 0 || width == 0) return view;
-  const std::int64_t row = row_codes(elements), codes = block_codes(its), first = offset / row, column = offset % row;
+  const std::int64_t row = elements.row_codes, codes = block_codes(its), first = offset / row, column = offset % row;
   view.ld = lines > 1 ? ld : row;
   if (column % codes != 0)
     throw std::invalid_argument(fmt::format("a part of an array of {} begins at element {} of a row, within a block of {}",
                                             to_string(its), column, codes));
   if (scales_lie_apart(its) && view.ld != row)
     throw std::invalid_argument(fmt::format("a part of an array of {} leaves out rows, whose scales lie apart", to_string(its)));
-  if (!view.bands.empty() && (offset != 0 || lines != matrix.rows()))
+  if (!view.bands.empty() && (offset != 0 || lines != elements.rows))
     throw std::invalid_argument(
         "an array of codes that lies in several buffers, since the driver gives none that is so large, "
         "is used whole");
-  view.offset_bytes = offset / codes * block_bytes(its);
+  view.offset_bytes += offset / codes * block_bytes(its);
   const std::int64_t groups = row / codes, scale_bytes = element_bytes(its.scales);
   if (its.format == QuantizedFormat::nbits) {
     const std::int64_t group = column / codes;
     if (its.zeros && group * its.bits % 8 != 0)
       throw std::invalid_argument(fmt::format(
           "a part of an array of {} begins at group {} of a row, whose zero lies within a byte", to_string(its), group));
-    view.scales.offset_bytes = (first * groups + group) * scale_bytes;
-    view.zeros.offset_bytes = its.zeros ? first * ((groups * its.bits + 7) / 8) + group * its.bits / 8 : 0;
+    view.scales.offset_bytes += (first * groups + group) * scale_bytes;
+    view.zeros.offset_bytes += its.zeros ? first * ((groups * its.bits + 7) / 8) + group * its.bits / 8 : 0;
   }
-  if (its.format == QuantizedFormat::per_row) view.scales.offset_bytes = first * scale_bytes;
+  if (its.format == QuantizedFormat::per_row) view.scales.offset_bytes += first * scale_bytes;
   return view;
 }
 
 py::array decoded(const Elements& elements, const Strided& layout) {
   const auto [lowest, highest] = layout.reach();
-  const std::int64_t row = row_codes(elements), first = (layout.offset + lowest) / row, last = (layout.offset + highest) / row;
+  const std::int64_t row = elements.row_codes, first = (layout.offset + lowest) / row, last = (layout.offset + highest) / row;
   std::vector<std::byte> codes, scales, zeros;
   py::array numbers(dtype_of(Type::f32), Sizes{(last - first + 1) * row});
   auto* to = static_cast<float*>(numbers.mutable_data());
   elements.service->run("numpy", [&](Engine& engine, Interrupt&) {
-    const auto read = [&](const std::unique_ptr<DeviceMatrix>& from, std::vector<std::byte>& bytes) {
-      if (!from) return;
-      bytes.resize(static_cast<std::size_t>(from->rows() * from->columns() * element_bytes(from->type())));
-      engine.download(from->view(), bytes.data());
+    const auto read = [&](const std::unique_ptr<DeviceMatrix>& from, const BufferPlace& at, std::int64_t size,
+                          std::vector<std::byte>& bytes) {
+      bytes.resize(static_cast<std::size_t>(size));
+      const BufferView in_buffer{
+          .buffer = at.buffer, .rows = 1, .columns = size, .offset_bytes = at.offset_bytes, .type = Type::u8};
+      if (size > 0) engine.download(from ? from->view() : in_buffer, bytes.data());
     };
-    read(elements.matrix, codes);
-    read(elements.scales, scales);
-    read(elements.zeros, zeros);
-    const QuantizedMatrix matrix{elements.quantization, elements.matrix->rows(), row, codes, scales, zeros};
+    const QuantizedBytes sizes = quantized_bytes(elements.quantization, elements.rows, row);
+    read(elements.matrix, elements.codes_at, sizes.codes, codes);
+    read(elements.scales, elements.scales_at, sizes.scales, scales);
+    read(elements.zeros, elements.zeros_at, sizes.zeros, zeros);
+    const QuantizedMatrix matrix{elements.quantization, elements.rows, row, codes, scales, zeros};
     for (std::int64_t i = first; i <= last; ++i) dequantize_row(matrix, i, 0, row, to + (i - first) * row);
   });
   std::vector<py::ssize_t> strides;

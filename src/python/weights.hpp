@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <glgemm/gemm.hpp>
 
@@ -18,6 +20,11 @@ namespace glgemm::python {
 /// @throws std::invalid_argument  an array has not the bytes that the format and the shape ask for
 Array upload_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& shape,
                        const py::array& codes, const py::array& scales, const py::array& zeros);
+
+/// The same of codes, scales and zeros that lie in OpenGL buffers of the application, which `owner` keeps.
+/// @throws std::invalid_argument  an array leaves its buffer
+Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& shape,
+                     const std::vector<std::pair<unsigned, std::int64_t>>& places, const py::object& owner);
 
 /// Layout and leading dimension of an array's matrices, counted in codes; none if neither dimension is along k.
 std::optional<MatrixLines> code_lines(const Strided& array);

@@ -111,6 +111,43 @@ def test_streams_move_codes(engine):
         assert np.array_equal(devices.stream(weight, x, progress=False).result(), c)
 
 
+@pytest.mark.parametrize("format", MADE)
+def test_buffers_of_the_application(engine, format):
+    """Codes, scales and zeros where they lie, behind other bytes; nothing is copied."""
+    weight, x = glgemm.quantize(integers((6, 96)), format), integers((4, 96), seed=1)
+    numbers = weight.numpy()
+
+    class Buffer:
+        def __init__(self, part, before):
+            self.bytes = np.concatenate([np.full(before, 255, np.uint8), part, np.zeros(-len(part) % 4, np.uint8)])
+            self.array = engine.asarray(self.bytes)
+            self.glo = self.array.buffer
+
+    codes, scales, zeros = (Buffer(part, before) for part, before in ((weight.codes, 32), (weight.scales, 16), (weight.zeros, 4)))
+    w = engine.quantized(codes, weight.format, (6, 96), offset=32, scales=(scales, 16), zeros=(zeros.glo, 4))
+    assert w.format == weight.format and w.shape == (6, 96) and w.nbytes == weight.nbytes and w.buffer == codes.glo
+    assert np.array_equal(w.numpy(), numbers) and np.array_equal(w[2:].numpy(), numbers[2:])
+    assert_product((x @ w.T).numpy(), x, numbers.T)
+    assert_product((x @ w[2:].T).numpy(), x, numbers[2:].T)
+    other = glgemm.quantize(integers((6, 96), seed=2), format)
+    for buffer, part, before in ((codes, other.codes, 32), (scales, other.scales, 16), (zeros, other.zeros, 4)):
+        buffer.bytes[before : before + len(part)] = part
+        buffer.array[...] = buffer.bytes
+    assert_product((x @ w.T).numpy(), x, other.numpy().T)
+    with pytest.raises(ValueError, match=r"quantized: A of 600x96 .*needs \d+ bytes from byte 32 on and leaves its buffer of \d+"):
+        engine.quantized(codes, weight.format, (600, 96), offset=32, scales=(scales, 16), zeros=(zeros, 4))
+    for refused, message in (
+        (lambda: engine.quantized(9999, weight.format, (6, 96), scales=scales, zeros=zeros), "9999 is not the name of a buffer object"),
+        (lambda: engine.quantized(0, weight.format, (6, 96)), "quantized: 0 is not the name of a buffer"),
+        (lambda: engine.quantized(codes, weight.format, (6, 96), offset=-2), "quantized: the offset -2 is no byte of a buffer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            refused()
+    if weight.scales.size:
+        with pytest.raises(ValueError, match="quantized: the scales of A .*: 0 is not the name of a buffer object"):
+            engine.quantized(codes, weight.format, (6, 96), offset=32)
+
+
 @pytest.mark.parametrize("bits, zeros, dtype", [(4, False, np.float32), (4, True, np.float16), (8, True, np.float32), (8, False, np.float16)])
 def test_codes_with_scales(engine, bits, zeros, dtype):
     """ONNX's MatMulNBits, written out."""

@@ -132,6 +132,8 @@ class Engine:
     def quantized(
         self, codes: Any, scales: Any, zeros: Any = None, *, group: int = 128, bits: int = 4, shape: Sequence[int] | None = None
     ) -> _core.Array: ...
+    @overload
+    def quantized(self, codes: Any, format: str, shape: Sequence[int], *, offset: int = 0, scales: Any = None, zeros: Any = None) -> _core.Array: ...
     def quantized(self, codes: Any, *arguments: Any, **named: Any) -> _core.Array:
         """A quantised matrix on the device: codes that stand for float32, along the last dimension, which is k of a product.
 
@@ -143,8 +145,12 @@ class Engine:
                                                  zeros with as many bits, each row from a byte on; by default all are 2**(bits-1).
                                                  Without a shape, rows are the codes' first dimension, and hold whole groups
         quantized(codes, "per_row", scales=s)    int8, uint8 or an 8-bit float with a scale for each row; "per_tensor": with one
+        quantized(buffer, "q4_k", shape, offset=0)
+                                                 codes that lie in an OpenGL buffer, from a byte on, as wrap() takes one; nothing
+                                                 is copied. Of formats whose scales lie apart, `scales` and `zeros` are buffers
+                                                 too, or (buffer, byte)
 
-        Codes are bytes, a memoryview or an array, such as numpy.memmap. x @ w.T and w @ x are products; numpy() decodes. Raises
+        Else codes are bytes, a memoryview or an array, such as numpy.memmap. x @ w.T and w @ x are products; numpy() decodes. Raises
         ValueError where the bytes are not as many as the shape needs. docs/weights.md has the formats.
 
         >>> import numpy as np
@@ -156,8 +162,20 @@ class Engine:
         """
         if isinstance(codes, Quantized) and not arguments and not named:
             return codes._upload(self._service)
+        if _is_buffer(codes):
+            return self._wrap_quantized(codes, *arguments, **named)
         given = dict(zip(("format", "shape") if arguments and isinstance(arguments[0], str) else ("scales", "zeros"), arguments))
         return _quantized(codes, **given, **named)._upload(self._service)
+
+    def _wrap_quantized(
+        self, buffer: Any, format: str, shape: Sequence[int], *, offset: int = 0, scales: Any = None, zeros: Any = None
+    ) -> _core.Array:
+        given = ((buffer, offset), *(x if isinstance(x, tuple) else (x, 0) for x in (scales, zeros)))
+        places = [(0 if x is None else _name_of("quantized", x), operator.index(at)) for x, at in given]
+        for _, at in places:
+            if not 0 <= at < 1 << 62:
+                raise ValueError(f"quantized: the offset {at} is no byte of a buffer")
+        return self._service.wrap_quantized(format, shape, places, (buffer, scales, zeros))
 
     def wrap(
         self,
@@ -174,15 +192,7 @@ class Engine:
         that shares with it. The array keeps the object. `offset` and `strides` are bytes, as NumPy's. A buffer of elements of 8
         or 16 bits has a size that is a multiple of 4 bytes. Raises ValueError where the array would leave the buffer.
         """
-        try:
-            name = operator.index(getattr(buffer, "glo", buffer))
-        except TypeError:
-            raise TypeError(
-                f"wrap: the buffer is {buffer!r} and must be a moderngl.Buffer, an object with an attribute glo, or a name"
-            ) from None
-        if not 0 < name < 1 << 32:
-            raise ValueError(f"wrap: {name} is not the name of a buffer")
-        return self._service.wrap(name, buffer, shape, np.dtype(dtype), offset, strides)
+        return self._service.wrap(_name_of("wrap", buffer), buffer, shape, np.dtype(dtype), offset, strides)
 
     def finish(self) -> None:
         """Waits until the device has done all that was enqueued."""
@@ -223,6 +233,22 @@ class Engine:
     def _fits(self, size: int) -> bool:
         """Whether so many bytes fit the device beside what is there."""
         return size <= 1 << 26 or size <= self._service.memory()
+
+
+def _is_buffer(x: Any) -> bool:
+    return hasattr(x, "glo") or isinstance(x, (int, np.integer))
+
+
+def _name_of(who: str, buffer: Any) -> int:
+    """The name of a buffer of the application."""
+    try:
+        name = operator.index(getattr(buffer, "glo", buffer))
+    except TypeError:
+        words = "must be a moderngl.Buffer, an object with an attribute glo, or a name"
+        raise TypeError(f"{who}: the buffer is {buffer!r} and {words}") from None
+    if not 0 < name < 1 << 32:
+        raise ValueError(f"{who}: {name} is not the name of a buffer")
+    return name
 
 
 def _quantized(
