@@ -361,12 +361,16 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
       plan_options.split_k = 1;
       nominal = make_plan(square, limits, plan_options);
     }
-    const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options);
-    if (std::optional<StreamPlan> plan = cutter.best(bound)) {
-      plan->bound_bytes = bound;
-      return *std::move(plan);
+    try {
+      const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options);
+      if (std::optional<StreamPlan> plan = cutter.best(bound)) {
+        plan->bound_bytes = bound;
+        return *std::move(plan);
+      }
+      min_bytes = std::min(min_bytes, cutter.min_bytes());
+    } catch (const Unsupported&) {  // panels of the least window, a block of codes along k, do not fit the memory
+      if (kernel == kernels.back()) throw;
     }
-    min_bytes = std::min(min_bytes, cutter.min_bytes());
   }
   throw std::invalid_argument(
       fmt::format("multiply: a limit of {} bytes is too small for any piece; the least is {}", limit, min_bytes));

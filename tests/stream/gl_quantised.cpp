@@ -147,3 +147,40 @@ TEST_CASE("what is wrong with a quantised matrix on the host is told") {
   w.scales.pop_back();
   CHECK(message([&] { host_matrix(w); }) == "quantization: the scales take 128 bytes, and the array has 127");
 }
+
+TEST_CASE("plans of streams of codes move few bytes, within their limits, in windows of whole blocks") {
+  Limits gpu = test::engine().limits();
+  gpu.cpu = false;
+  gpu.loop_iterations = 0;
+  Limits cpu = gpu;
+  cpu.cpu = true;
+  for (const Limits& limits : {gpu, cpu})
+    for (const Quantization& quantization : {Quantization(QuantizedFormat::q4_0), Quantization(QuantizedFormat::q6_k),
+                                             Quantization::nbits(4, 128, true, Type::f16), Quantization::per_row()})
+      for (const auto& [m, n, k] : {std::array{2048, 2048, 2048}, {8000, 1, 9000}, {300, 5000, 8000}, {4096, 40, 3000}}) {
+        Problem problem{.m = m, .n = n, .k = k, .a = {.format = {Type::f32, quantization}}};
+        const QuantizedBytes codes = quantized_bytes(quantization, m, k);
+        const std::int64_t all = codes.codes + codes.scales + codes.zeros + 4 * (std::int64_t{k} * n + std::int64_t{m} * n);
+        for (const int part : {2, 8, 30}) {
+          StreamOptions options;
+          options.device_memory_limit = all / part;
+          INFO(to_string(quantization), ", cpu ", limits.cpu, ": ", m, "x", n, "x", k, " in 1/", part);
+          const StreamPlan plan = make_stream_plan(problem, limits, 0, options);
+          CHECK(plan.device_bytes <= options.device_memory_limit);
+          CHECK((plan.piece_k == k || plan.piece_k % section_codes(quantization) == 0));
+          CHECK(plan.moved_bytes >= plan.bound_bytes * 0.999);
+          CHECK(plan.moved_bytes <= 4 * plan.bound_bytes);
+        }
+        CHECK(make_stream_plan(problem, limits, std::int64_t{1} << 31, {}).moved_bytes <= 1.001 * static_cast<double>(all));
+      }
+  // The least memory is named where a group takes more than a strip, and works.
+  StreamOptions options;
+  options.device_memory_limit = 1000;
+  const Problem problem{.m = 9, .n = 9, .k = 3 << 20, .a = {.format = {Type::f32, Quantization::nbits(8, 1 << 20)}}};
+  const auto plan = [&] { return make_stream_plan(problem, cpu, 0, options); };
+  const std::string message = message_of<std::invalid_argument>(plan);
+  const std::size_t last = message.rfind(' ');
+  REQUIRE(message.find("the least is") < last);
+  options.device_memory_limit = std::stoll(message.substr(last));
+  CHECK(plan().piece_k == 1 << 20);
+}
