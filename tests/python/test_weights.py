@@ -96,6 +96,21 @@ def test_streams(format, data):
     assert_product(glgemm.stream(weight, weight.T, **how).result(), numbers, numbers.T)
 
 
+def test_weights_that_do_not_fit_are_streamed(engine, monkeypatch):
+    weight, x, c = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64), seed=1), integers((4, 6), seed=2)
+    numbers, streamed = weight.numpy(), []
+    monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: size < 6 * 68 + 4 * 64 * 4)
+    stream = glgemm.Engine.stream
+    monkeypatch.setattr(glgemm.Engine, "stream", lambda self, *a, **b: streamed.append(self) or stream(self, *a, **b))
+    assert_product(x @ weight.T, x, numbers.T)
+    assert_product(engine.matmul(weight, x.T, out=np.empty((6, 4), np.float32)), numbers, x.T)
+    expected = np.maximum(2 * (x @ numbers.T) + c, 0)
+    assert glgemm.gemm(2, x, weight, 1, c, activation="relu", op_b="T") is c and np.allclose(c, expected, rtol=1e-6)
+    assert streamed == [glgemm.default_engine(), engine, glgemm.default_engine()]
+    assert_product(x[:3] @ weight.T, x[:3], numbers.T)
+    assert np.array_equal(weight @ x[0], numbers @ x[0]) and len(streamed) == 3  # this fits, and a vector is no matrix
+
+
 def test_streams_move_codes(engine):
     """What is streamed is checked, kept, and not decoded as a whole."""
     weight, x = glgemm.quantize(integers((64, 4096)), "q4_0"), integers((4096, 2), seed=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Literal, Sequence
+from typing import Any, Callable, Iterator, Literal, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,8 @@ def matmul(
         terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
         return _core.multiply(terms, _on_device(service, a), _on_device(service, b), out, dtype=native_type(dtype))
     if isinstance(a, Quantized) or isinstance(b, Quantized):
+        if streams := _streams("matmul", engine, a, b):
+            return _returned(streams(a, b, dtype=dtype, kernel=kernel, precision=precision), out)
         x, y, on_c = _brought("matmul", engine, a, b, out)
         c = matmul(x, y, on_c, dtype=dtype, kernel=kernel, split_k=split_k, precision=precision).numpy()
         return _returned(c if c.ndim else c[()], out)
@@ -118,9 +120,11 @@ def gemm(
     """
     need_c("gemm", beta, c)
     if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not _is_on_device(a, b, c, bias, residual):
+        how = {"bias": bias, "activation": activation, "residual": residual, "op_a": op_a, "op_b": op_b, "dtype": dtype, "kernel": kernel}
+        if streams := _streams("gemm", engine, a, b):
+            return _returned(streams(a, b, alpha=alpha, beta=beta, out=None if c is None else c.copy(), precision=precision, **how), c)
         x, y, on_c = _brought("gemm", engine, a, b, c)
-        how = {"dtype": dtype, "kernel": kernel, "split_k": split_k, "precision": precision}
-        made = gemm(alpha, x, y, beta, on_c, bias=bias, activation=activation, residual=residual, op_a=op_a, op_b=op_b, **how)
+        made = gemm(alpha, x, y, beta, on_c, split_k=split_k, precision=precision, **how)
         return _returned(made.numpy(), c)
     if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
         service = _service_of("gemm", engine, a, b, c, bias, residual)
@@ -423,6 +427,15 @@ def _on_device(service: _core.Service, x: Any) -> _core.Array:
 
 def _is_on_device(*arrays: Any) -> bool:
     return any(isinstance(x, _core.Array) for x in arrays)
+
+
+def _streams(who: str, engine: Engine | None, a: Any, b: Any) -> Callable[..., Any] | None:
+    """What multiplies matrices in the host's memory that do not fit the device, one of them quantised; None for others."""
+    target = _engine_for(who, engine)
+    x, y = (given if isinstance(given, Quantized) else as_numpy(given) for given in (a, b))
+    if x.ndim != 2 or y.ndim != 2 or not target._service.has_thread or target._fits(x.nbytes + y.nbytes):
+        return None
+    return lambda *arguments, **named: target.stream(*arguments, progress=False, **named).result()
 
 
 def _brought(who: str, engine: Engine | None, a: Any, b: Any, c: Any) -> Iterator[Any]:
