@@ -184,6 +184,10 @@ class GLGEMM_EXPORT DistributedMatrix {
       : DistributedMatrix(accelerators, host.rows(), host.columns(), type_of<T>(), distribution) {
     upload(host);
   }
+  /// A copy of a quantised matrix: its codes, scales and zeros. It is used as A or as B of products, and nothing else is done
+  /// with it: upload(), download() and copy() refuse it.
+  /// @throws  as above, and std::invalid_argument  an array is too short; the message has both sizes
+  DistributedMatrix(Accelerators& accelerators, const QuantizedMatrix& host, Distribution distribution = Distribution::rows);
   ~DistributedMatrix();
   DistributedMatrix(DistributedMatrix&&) noexcept;
   DistributedMatrix& operator=(DistributedMatrix&&) noexcept;
@@ -191,6 +195,7 @@ class GLGEMM_EXPORT DistributedMatrix {
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t columns() const noexcept { return columns_; }
   Type type() const noexcept { return type_; }
+  const Quantization& quantization() const noexcept { return quantization_; }  ///< `none` for a matrix of elements
   Distribution distribution() const noexcept { return distribution_; }
   /// In the order of the accelerators, without those that have none; if it is replicated, each has all rows.
   std::vector<RowRange> row_ranges() const;
@@ -232,12 +237,18 @@ class GLGEMM_EXPORT DistributedMatrix {
   void check_section(const char* what, Type type, const Section& section) const;
   void write(const void* data, Type type, const Section& section);
   void read(void* data, const Section& section) const;
+  /// Decides which accelerator has which rows, and calls make(part, engine) for each on its thread.
+  template <class Make>
+  void make_parts(const Make& make);
+  /// The view of some rows of a part, counted in the matrix.
+  BufferView view(const Part& part, std::int64_t row, std::int64_t rows) const;
   void destroy() noexcept;
 
   std::shared_ptr<Accelerators::State> state_;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Type type_ = Type::f32;
+  Quantization quantization_{};
   Distribution distribution_ = Distribution::rows;
   std::vector<std::unique_ptr<Part>> parts_;
 };

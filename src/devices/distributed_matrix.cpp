@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "base/quantization.hpp"
 #include "devices/accelerators.hpp"
 #include "engine/validate.hpp"
 
@@ -13,7 +14,8 @@ struct GLGEMM_HIDDEN DistributedMatrix::Part {
   int accelerator;  ///< the owner's index
   std::int64_t row, rows;
   int generation = 0;
-  std::optional<DeviceMatrix> matrix{};
+  /// Of a quantised matrix, a line of bytes for each row of codes, and arrays of bytes.
+  std::optional<DeviceMatrix> matrix{}, scales{}, zeros{};
 
   /// Whether the context in which it was made is still there.
   bool lives() const { return owner.engine && owner.generation == generation; }
@@ -111,6 +113,33 @@ DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t ro
   countable.k = columns;
   countable = of_type(countable, type, accumulator(type));
   validate(countable);
+  make_parts([&](Part& part, Engine& engine) { part.matrix.emplace(engine, part.rows, columns_, type_); });
+}
+
+DistributedMatrix::DistributedMatrix(Accelerators& accelerators, const QuantizedMatrix& host, Distribution distribution)
+    : state_(accelerators.state_),
+      rows_(host.rows),
+      columns_(host.columns),
+      quantization_(host.quantization),
+      distribution_(distribution) {
+  require_arrays(host);
+  make_parts([&](Part& part, Engine& engine) {
+    const QuantizedBytes before = bytes_before(quantization_, columns_, part.row, 0),
+                         bytes = quantized_bytes(quantization_, part.rows, columns_);
+    const auto upload = [&](std::optional<DeviceMatrix>& to, std::span<const std::byte> from, std::int64_t begin,
+                            std::int64_t size, std::int64_t lines) {
+      to.emplace(engine, lines, lines > 0 ? size / lines : 0, Type::u8);
+      engine.upload(from.data() + begin, 0, to->view());
+      state_->bytes_moved += size;
+    };
+    upload(part.matrix, host.codes, before.codes, bytes.codes, part.rows);
+    if (bytes.scales > 0) upload(part.scales, host.scales, before.scales, bytes.scales, 1);
+    if (bytes.zeros > 0) upload(part.zeros, host.zeros, before.zeros, bytes.zeros, 1);
+  });
+}
+
+template <class Make>
+void DistributedMatrix::make_parts(const Make& make) {
   std::vector<int> owners;
   std::vector<double> shares;
   for (std::size_t i = 0; i < state_->list.size(); ++i) {
@@ -119,17 +148,17 @@ DistributedMatrix::DistributedMatrix(Accelerators& accelerators, std::int64_t ro
     shares.push_back(state_->shares.empty() ? 1 : state_->shares[i]);
   }
   if (owners.empty()) throw DeviceLost("DistributedMatrix: no accelerator is left: " + state_->failures());
-  const std::vector<std::int64_t> begins = part_rows(rows, shares);
+  const std::vector<std::int64_t> begins = part_rows(rows_, shares);
   for (std::size_t i = 0; i < owners.size(); ++i) {
-    const bool all = distribution == Distribution::replicated;
-    const std::int64_t begin = all ? 0 : begins[i], end = all ? rows : begins[i + 1];
+    const bool all = distribution_ == Distribution::replicated;
+    const std::int64_t begin = all ? 0 : begins[i], end = all ? rows_ : begins[i + 1];
     parts_.push_back(std::make_unique<Part>(Part{state_->at(owners[i]), owners[i], begin, end - begin}));
   }
   try {
     state_->on("DistributedMatrix", {owners.begin(), owners.end()}, [&](Accelerator& one, int index) {
       Part& part = *part_on(parts_, index);
       part.generation = one.generation;
-      part.matrix.emplace(*one.engine, part.rows, columns_, type_);
+      make(part, *one.engine);
     });
   } catch (...) {
     destroy();
@@ -146,6 +175,7 @@ DistributedMatrix& DistributedMatrix::operator=(DistributedMatrix&& other) noexc
   std::swap(rows_, other.rows_);
   std::swap(columns_, other.columns_);
   std::swap(type_, other.type_);
+  std::swap(quantization_, other.quantization_);
   std::swap(distribution_, other.distribution_);
   std::swap(parts_, other.parts_);
   return *this;
@@ -155,7 +185,9 @@ void DistributedMatrix::destroy() noexcept {
   std::vector<std::future<void>> ends;
   for (auto& part : parts_) try {
       ends.reserve(parts_.size());
-      ends.push_back(part->owner.thread->post("DistributedMatrix", [&matrix = part->matrix] { matrix.reset(); }));
+      ends.push_back(part->owner.thread->post("DistributedMatrix", [&on = *part] {
+        for (auto* each : {&on.matrix, &on.scales, &on.zeros}) each->reset();
+      }));
     } catch (const std::exception&) {  // in a forked child the buffer is the parent's; or there is no memory for the task
       static_cast<void>(part.release());
     }
@@ -169,7 +201,25 @@ std::vector<DistributedMatrix::RowRange> DistributedMatrix::row_ranges() const {
   return all;
 }
 
+BufferView DistributedMatrix::view(const Part& part, std::int64_t row, std::int64_t rows) const {
+  const DeviceMatrix& matrix = *part.matrix;
+  const std::int64_t first = row - part.row;
+  BufferView result = rows == part.rows ? matrix.view() : matrix.view(first, 0, rows, matrix.columns());
+  if (!quantization_) return result;
+  result.columns = columns_;
+  result.ld = 0;
+  result.type = Type::f32;
+  result.quantization = quantization_;
+  const QuantizedBytes before = bytes_before(quantization_, columns_, first, 0);
+  if (part.scales) result.scales = {part.scales->view().buffer, before.scales};
+  if (part.zeros) result.zeros = {part.zeros->view().buffer, before.zeros};
+  return result;
+}
+
 void DistributedMatrix::check_section(const char* what, Type type, const Section& x) const {
+  if (quantization_)
+    throw std::invalid_argument(
+        fmt::format("DistributedMatrix::{}: the matrix is {}, and elements alone are moved", what, to_string(quantization_)));
   glgemm::check_section(std::string("DistributedMatrix::") + what, rows_, columns_, type_, x, type);
 }
 
@@ -270,7 +320,8 @@ void Accelerators::gemm(const DistributedGemm& product, const PlanOptions& optio
   if (a.state_ != state_ || b.state_ != state_ || c.state_ != state_)
     throw std::invalid_argument("gemm: A, B or C is a matrix of other accelerators");
   const auto shape = [](const DistributedMatrix& matrix) {
-    return BufferView{.rows = matrix.rows(), .columns = matrix.columns(), .type = matrix.type()};
+    return BufferView{
+        .rows = matrix.rows(), .columns = matrix.columns(), .type = matrix.type(), .quantization = matrix.quantization()};
   };
   const Gemm whole{.op_a = product.op_a,
                    .op_b = product.op_b,
@@ -311,13 +362,13 @@ void Accelerators::gemm(const DistributedGemm& product, const PlanOptions& optio
   if (on.empty() && c.rows() > 0) throw DeviceLost("gemm: no accelerator is left that has C: " + state_->failures());
   state_->on("gemm", on, [&](Accelerator& one, int index) {
     const DistributedMatrix::Part& c_part = *part_on(c.parts_, index);
-    const DeviceMatrix& a_here = *part_on(a.parts_, index)->matrix;
+    const DistributedMatrix::Part &a_part = *part_on(a.parts_, index), &b_part = *part_on(b.parts_, index);
     Gemm local = whole;
-    local.a = a_here.view();
+    local.a = a.view(a_part, a_part.row, a_part.rows);
     if (by_rows(c) && !by_rows(a))
-      local.a = product.op_a == Op::none ? a_here.view(c_part.row, 0, c_part.rows, a.columns())
-                                         : a_here.view(0, c_part.row, a.rows(), c_part.rows);
-    local.b = part_on(b.parts_, index)->matrix->view();
+      local.a = product.op_a == Op::none ? a.view(a_part, c_part.row, c_part.rows)
+                                         : a_part.matrix->view(0, c_part.row, a.rows(), c_part.rows);
+    local.b = b.view(b_part, b_part.row, b_part.rows);
     local.c = c_part.matrix->view();
     one.engine->gemm(local, options);
   });
