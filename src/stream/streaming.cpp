@@ -205,7 +205,8 @@ void Streamer::bring_codes(const HostMatrix& matrix, const Section& whole, unsig
     through_strip(
         here.size_bytes,
         [&](std::byte* to) {
-          matrix.read_codes(part, {to, to + here.scales, to + here.zeros});
+          matrix.read_codes(
+              part, {to, here.bytes.scales > 0 ? to + here.scales : nullptr, here.bytes.zeros > 0 ? to + here.zeros : nullptr});
         },
         [&](const StripBuffer& strip) {
           const auto copy = [&](std::int64_t from, std::int64_t at, std::int64_t bytes) {

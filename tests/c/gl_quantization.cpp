@@ -261,14 +261,14 @@ TEST_CASE("C: streamed products of every quantised format, in memory and by func
       std::int64_t block, codes;
     } user{&weight, info(static_cast<QuantizedFormat>(format.format)).bytes,
            info(static_cast<QuantizedFormat>(format.format)).codes};
-    const auto read_codes = [](const glgemm_section* section, void* to, void*, void*, void* given) -> std::int32_t {
+    const auto read_codes = [](const glgemm_section* section, void* to, void* scales, void* zeros, void* given) -> std::int32_t {
       const auto& [from, block, per_block] = *static_cast<User*>(given);
       const std::int64_t bytes = section->columns / per_block * block;
       for (std::int64_t i = 0; i < section->rows; ++i)
         std::memcpy(static_cast<std::byte*>(to) + i * bytes,
                     from->bytes.data() + ((section->row + i) * k + section->column) / per_block * block,
                     static_cast<std::size_t>(bytes));
-      return section->row < 0;
+      return scales || zeros;  // of blocks, which have theirs
     };
     codes.scales = codes.zeros = nullptr;
     codes.read_codes = read_codes;
