@@ -8,8 +8,8 @@
 // Of formats with offsets, numbers_of() gives what dequantize() gives. Of others it gives code - zero, which is exact, and what is summed
 // from GROUP_QUADS successive quads is multiplied by scale_of() (see docs/checking.md).
 //
-// An invocation takes TURN_CHUNKS chunks in a turn. There is more than one where 4 blocks together begin at a multiple of 8 bytes, as they
-// do with WIDE 1: the compiler then knows where in its words each of them lies.
+// An invocation takes TURN_CHUNKS chunks in a turn. Of blocks that are no multiple of a word those are 4, where they are read by vectors:
+// 4 blocks are a multiple of 8 bytes, so that compilers know where in a vector each of them lies.
 #if QUANTIZED == 1
 
 #define HAS_OFFSETS (FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K)
@@ -30,8 +30,7 @@
 #else
 #define BLOCK_BYTES 0
 #endif
-
-#if BLOCK_BYTES > 0 && CODES_IN_VECTORS == 2
+#if BLOCK_BYTES > 0 && CODES_IN_VECTORS > 0 && FORMAT != MXFP4
 #define TURN_CHUNKS 4
 #else
 #define TURN_CHUNKS 1
@@ -76,7 +75,7 @@
 
 // What holds for all chunks of a row. Rows begin with a block or a group, so what a chunk adds is the same for all of them.
 struct Row {
-  int begin;    // its first byte in the binding, or where codes are whole words its first word
+  int begin;    // its first byte in the binding; where codes are whole words its first word, or with WIDE its first 16 bytes
   int group;    // NBITS: the first group
   int zero;     // NBITS: the bit at which the zero of that group lies
   float scale;  // PER_ROW, PER_TENSOR
@@ -88,6 +87,7 @@ struct Chunk {
   float others[GROUPS];  // offsets; without offsets, of NBITS zeros; of MXFP4 a second factor of the scale
 };
 
+#define WORDS_BIT (CODES_IN_VECTORS == 4 ? 4 : 2)
 // That of the row whose first code has this index in the window.
 Row row_of_codes(int index) {
   Row row = Row(codes_at.x, 0, 0, 0.0);
@@ -96,12 +96,12 @@ Row row_of_codes(int index) {
 #elif FORMAT == Q6_K
   row.begin += (index >> 8) * 210;
 #elif FORMAT == Q4_K || FORMAT == Q5_K
-  row.begin = (row.begin >> 2) + (index >> 8) * BLOCK_LENGTH;
+  row.begin = row.begin + (index >> 8) * BLOCK_LENGTH * 4 >> WORDS_BIT;
 #elif FORMAT == NBITS
-  row.begin = row.begin + index / 8 * CODE_BITS >> 2;
+  row.begin = row.begin + index / 8 * CODE_BITS >> WORDS_BIT;
   row.group = index / GROUP;
 #else
-  row.begin = row.begin + index >> 2;
+  row.begin = row.begin + index >> WORDS_BIT;
 #endif
 #if FORMAT == NBITS && ZEROS
   int from_begin = index + codes_at.w, zeros_bits = (ROW_LENGTH / GROUP * CODE_BITS + 7) / 8 * 8;
@@ -150,14 +150,17 @@ bool has_chunks() {
   for (int i = 0; i < (count); ++i) words[i] = WORD_OF_CODES((word) + i);
 #endif
 
-// With WIDE these begin at a multiple of 4.
-uvec4 words_from(int word) {
+#if !BLOCK_BYTES && FORMAT != Q6_K
+// The row's words from that one on, with WIDE from a multiple of 4.
+uvec4 words_from(Row row, int word) {
 #if CODES_IN_VECTORS == 4
-  return VECTOR_A(word >> 2);
+  return VECTOR_A(row.begin + (word >> 2));
 #else
-  return uvec4(WORD_OF_CODES(word), WORD_OF_CODES(word + 1), WORD_OF_CODES(word + 2), WORD_OF_CODES(word + 3));
+  word += row.begin;
+  return uvec4(A[word], A[word + 1], A[word + 2], A[word + 3]);
 #endif
 }
+#endif
 float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : word & 0xffffu); }
 // The word between the middles of these.
 uint middle(uint low, uint next) { return low >> 16 | next << 16; }
@@ -169,16 +172,16 @@ Chunk load_chunk(Row row, int p, int number) {
   Chunk chunk;
   int at = row.begin + (p >> 5) * BLOCK_BYTES;
 #if TURN_CHUNKS > 1
-  const int pairs = BLOCK_WORDS / 2 + 1;
-  uint all[2 * pairs], words[BLOCK_WORDS];
-  int pair = (at >> 3) + (number * BLOCK_BYTES >> 3);
-  for (int i = 0; i < pairs; ++i) {
-    uvec2 two = A[pair + i];
-    all[2 * i] = two.x;
-    all[2 * i + 1] = two.y;
-  }
+  // With vectors of 16 bytes the turn may begin in the middle of one.
+  const int per_vector = CODES_IN_VECTORS, vectors = (BLOCK_WORDS + CODES_IN_VECTORS + 1) / CODES_IN_VECTORS;
+  bool later = (at & 8) != 0 && per_vector == 4;
+  int vector = at / (4 * per_vector) + number * BLOCK_BYTES / (4 * per_vector);
   at = number * BLOCK_BYTES;
-  for (int i = 0; i < BLOCK_WORDS; ++i) words[i] = (at & 4) != 0 ? all[i + 1] : all[i];
+  int from = (at >> 2) % per_vector;
+  uint all[per_vector * (vectors + 2)], words[BLOCK_WORDS];
+  for (int i = 0; i < vectors; ++i)
+    for (int j = 0; j < per_vector; ++j) all[per_vector * i + j] = VECTOR_A(vector + i)[j];
+  for (int i = 0; i < BLOCK_WORDS; ++i) words[i] = later ? all[from + i + 2] : all[from + i];
 #else
   READ_WORDS(BLOCK_WORDS, words, at >> 2)
 #endif
@@ -228,12 +231,12 @@ uvec4 read_across(int at) {
 Chunk load_chunk(Row row, int p, int number) {
   Chunk chunk;
 #if FORMAT == Q4_K || FORMAT == Q5_K
-  int block = row.begin + (p >> 8) * BLOCK_LENGTH, pair = p >> 6 & 3;
-  uvec4 head = words_from(block);
+  int block = (p >> 8) * BLOCK_LENGTH, pair = p >> 6 & 3;
+  uvec4 head = words_from(row, block);
   for (int i = 0; i < 2; ++i) {
-    chunk.codes[i] = words_from(block + (FORMAT == Q4_K ? 4 : 12) + pair * 8 + 4 * i);
+    chunk.codes[i] = words_from(row, block + (FORMAT == Q4_K ? 4 : 12) + pair * 8 + 4 * i);
 #if FORMAT == Q5_K
-    chunk.high[i] = words_from(block + 4 + 4 * i) >> 2 * pair;
+    chunk.high[i] = words_from(row, block + 4 + 4 * i) >> 2 * pair;
 #endif
   }
   // The scales and the offsets of four groups in bytes; see dequantize().
@@ -258,8 +261,7 @@ Chunk load_chunk(Row row, int p, int number) {
   float scale = half_at(block + 208);
   for (int i = 0; i < 4; ++i) chunk.scales[i] = scale * float(bitfieldExtract(int(scales[i / 2]), i % 2 * 16, 8));
 #else
-  int word = row.begin + (p >> 3) * CODE_VECTORS;  // parts of k are multiples of 16
-  for (int i = 0; i < CODE_VECTORS; ++i) chunk.codes[i] = words_from(word + 4 * i);
+  for (int i = 0; i < CODE_VECTORS; ++i) chunk.codes[i] = words_from(row, (p >> 3) * CODE_VECTORS + 4 * i);
   for (int i = 0; i < GROUPS; ++i) {
 #if FORMAT == NBITS
     chunk.scales[i] = scale_at(row.group + p / GROUP + i);

@@ -305,12 +305,19 @@ layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #define READS_QUADS_OF_B 0
 #endif
 #if READS_B
-#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2 || READS_QUADS_OF_B
+#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2 || READS_QUADS_OF_B && WIDE != 2
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #define VECTOR_B(at) B[at]
-#elif WIDE == 2 && defined READS_B_WIDE
+#elif WIDE == 2 && (defined READS_B_WIDE || READS_QUADS_OF_B)
 layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer B;
+#if WORD_SHIFT_B == 1
+#define VECTOR_B(at) quad_of_vector(imageLoad(B, (at) >> 1), at)
+uvec2 quad_of_vector(uvec4 vector, int number) { return (number & 1) != 0 ? vector.zw : vector.xy; }
+#elif WORD_SHIFT_B == 2
+#define VECTOR_B(at) imageLoad(B, (at) >> 2)[(at) & 3]
+#else
 #define VECTOR_B(at) imageLoad(B, at)
+#endif
 #else
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WORD_B B[]; };
 #endif

@@ -72,7 +72,7 @@ class Dispatch {
   bool is_image(Role role) const {
     if (plan_.vector_reads != VectorReads::image) return false;
     const kernels::VectorOperands operands = kernels::product_family(plan_.kernel).vector_operands();
-    return role == Role::a || (role == Role::b && operands == kernels::VectorOperands::a_and_b);
+    return role == Role::a || (role == Role::b && (operands == kernels::VectorOperands::a_and_b || key_.b_along_k));
   }
 
   /// Binds a window of an operand. Returns its uniform: where the window begins, and the strides of rows, columns and items.

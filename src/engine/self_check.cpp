@@ -24,7 +24,7 @@ class Sample {
   Sample(const ElementFormat& format, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
          std::byte gap) {
     if (format.quantization)
-      draw_codes(format.quantization, rows, columns, items, seed);
+      draw_codes(format.quantization, rows, columns, ld, items, seed);
     else
       draw_elements(format.type, rows, columns, ld, items, seed, gap);
   }
@@ -65,8 +65,9 @@ class Sample {
     }
   }
 
-  void draw_codes(const Quantization& its, std::int64_t rows, std::int64_t columns, std::int64_t items, unsigned seed) {
-    const std::int64_t codes = block_codes(its), ld = round_up(columns, codes) + codes, all_rows = items * (rows + 1);
+  void draw_codes(const Quantization& its, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items,
+                  unsigned seed) {
+    const std::int64_t all_rows = items * (rows + 1);
     view_ = {.rows = rows, .columns = columns, .ld = ld, .quantization = its};
     stride_ = (rows + 1) * ld;
     const QuantizedBytes sizes = quantized_bytes(its, all_rows, ld);
@@ -186,7 +187,8 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   if (const Quantization& its = quantization(like.problem))
     k_ = std::min(std::max(k_, std::clamp<std::int64_t>(block_codes(its), 32, 256) + 1), max.k);
   const bool one_layout = kernels::is_for_one_layout(key_.kernel), whole_columns = key_.b_along_k && !one_layout;
-  if (whole_columns) k_ = round_up(k_, 16);
+  const bool codes_by_vector = a_by_vector && like.problem.a.format.quantization;
+  if (codes_by_vector || whole_columns) k_ = round_up(k_, codes_by_vector ? kernels::vector_elements(like.problem.a.format) : 16);
   items_ = like.items_in_buffer || family.packs_items() ? 2 : 1;
   if (like.items_in_buffer) alphas_.assign(static_cast<std::size_t>(items_), Scalar(2));
   turned_a_ = one_layout && !key_.a_along_k;
@@ -196,10 +198,17 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   adds_bias_ = last_.epilogue && (!last_.few_buffers || last_.bias);
   const std::int64_t width_a = turned_a_ ? m_ : k_, width_b = turned_b_ ? k_ : n_;
   constexpr std::byte spoils{0xff}, shows{0x5a};
-  a_.emplace(like.problem.a.format, turned_a_ ? k_ : m_, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2, items_,
-             1, spoils);
+  const auto ld = [](const ElementFormat& format, std::int64_t width, std::int64_t of_elements) {
+    const std::int64_t codes = block_codes(format.quantization);
+    return format.quantization ? round_up(width, codes) + codes : of_elements;
+  };
+  a_.emplace(like.problem.a.format, turned_a_ ? k_ : m_, width_a,
+             codes_by_vector ? width_a + kernels::vector_elements(like.problem.a.format)
+                             : ld(like.problem.a.format, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2),
+             items_, 1, spoils);
   b_.emplace(like.problem.b.format, turned_b_ ? n_ : k_, width_b,
-             b_by_vector || whole_columns ? round_up(width_b, 16) : width_b + 1, items_, 2, spoils);
+             ld(like.problem.b.format, width_b, b_by_vector || whole_columns ? round_up(width_b, 16) : width_b + 1), items_, 2,
+             spoils);
   c_.emplace(ElementFormat{c_type_}, m_, n_, n_ + 3, items_, 3, shows);
   d_.emplace(ElementFormat{c_type_}, m_, n_, n_, items_, 4, spoils);
   bias_.emplace(ElementFormat{c_type_}, 1, n_, n_, 1, 5, spoils);

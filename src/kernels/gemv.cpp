@@ -40,6 +40,11 @@ Type wide_type(const Problem& problem) {
   return wide_format(problem).type;
 }
 
+/// Whether the operand beside it is read 16 bytes along k at a time.
+bool reads_other_by_vector(const Problem& problem) {
+  return lies_in_vectors_along_k(problem, problem.m < problem.n ? Role::a : Role::b, problem.k);
+}
+
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   if (emulates_doubles(sum_type(problem), limits)) return {1, 1, lanes, 128, 0};
@@ -95,10 +100,11 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
   bool reads_vectors(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
-    return strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
+    return problem.a.format.quantization ? lies_in_vectors_along_k(problem, Role::a, k)
+                                         : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
-  bool reads_vectors_as_image(const Kernel&, const Problem&, const Limits& limits, std::int64_t a_bytes) const override {
-    return limits.cpu && a_bytes >= min_image_bytes;
+  bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
+    return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
@@ -119,6 +125,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
+    if (problem.a.format.quantization) return cost_of_codes(problem, g, limits, terms);
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image = reads_vectors_as_image(kernel, problem, limits,
                                                  storage_bytes(problem.a.format, saturating_product({problem.m, problem.k})));
@@ -133,6 +140,32 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
             .finish = price.finish,
             .written_out = elements * 4};
   }
+  /// That of a quantised A.
+  Cost cost_of_codes(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms) const {
+    const Prices& price = terms.price;
+    const double elements = g.tile_m * g.tile_n, bytes = bytes_of_element(problem.a.format);
+    const bool by_vector = reads_vectors(make(g), problem, problem.m, problem.n, problem.k),
+               as_image = by_vector &&
+                          reads_vectors_as_image(make(g), problem, limits,
+                                                 storage_bytes(problem.a.format, saturating_product({problem.m, problem.k})));
+    const double vector = as_image ? price.image_vector : price.storage_vector;
+    // Drivers that compute on the CPU read a vector that is not known to be whole by words.
+    const double load_a = (limits.cpu && !as_image ? 4 * price.storage_load : vector) * bytes / 16;
+    const bool quads = g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const double load_b = quads           ? g.tile_n * vector / 4
+                          : g.panels == 0 ? g.tile_n * price.storage_load
+                                          : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
+    // A code becomes a number by three instructions or so. Lanes beyond the last turn along k idle.
+    const double turn = static_cast<double>(codes_step) * g.lanes_k, k = static_cast<double>(problem.k);
+    const double idle = g.lanes_k == 1 ? 1 : std::ceil(k / turn) * turn / std::max(1.0, k);
+    // Invocations that together read less than lines of 128 bytes cost as if they wanted it all.
+    const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
+    return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b + elements * terms.multiply_add * 1.3) *
+                    idle / g.lanes_k,
+            .elements = elements,
+            .finish = price.finish,
+            .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
+  }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
         static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(std::min(problem.m, problem.n), 1, 8))));
@@ -146,6 +179,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
           unpacks_halves({wide_type(problem)}))
         return result;
       for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
+      // Rows of few chunks.
+      if (wide_format(problem).quantization) result.push_back(make(on_gpu(problem, limits, few, 16)));
     }
     return result;
   }
@@ -160,7 +195,13 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
           for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({m, n, 1, 8, panels}));
         else
           for (const int lanes : {1, 4, 8, 32, 128})
-            for (const int panels : {0, 1}) result.push_back(make({m, n, lanes, 128, panels}));
+            for (const int panels : {0, 1}) {
+              // Lanes of which some find no codes, and panels of what vectors can be read of as it lies.
+              if (wide_format(problem).quantization &&
+                  (lanes * 32 > problem.k || (panels == 1 && reads_other_by_vector(problem))))
+                continue;
+              result.push_back(make({m, n, lanes, 128, panels}));
+            }
       }
     return result;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 
@@ -317,7 +318,7 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
       return !packs_a && key.vector_reads != VectorReads::image;
     case binding_b:
       return from != VectorReads::image &&
-             !(key.vector_reads == VectorReads::image && vector_operands() == VectorOperands::a_and_b);
+             !(key.vector_reads == VectorReads::image && (vector_operands() == VectorOperands::a_and_b || key.b_along_k));
     case binding_c:
       return writes_c;
     case binding_d:
@@ -347,12 +348,20 @@ bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int6
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;
 }
 
-bool columns_lie_well(const Problem& problem) {
-  const Strides stride = strides(problem, Role::b);
-  if (problem.b.format.quantization) return false;
-  const std::int64_t group = 16 / element_bytes(problem.b.format.type);
-  return !problem.items && problem.b.aligned && stride.row == 1 && (problem.n <= 1 || stride.column % group == 0) &&
-         (problem.batch <= 1 || stride.item % group == 0) && problem.k % group == 0;
+bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k) {
+  const Operand& operand = role == Role::a ? problem.a : problem.b;
+  const ElementFormat& its = operand.format;
+  const Strides stride = strides(problem, role);
+  const std::int64_t along = role == Role::a ? stride.column : stride.row, across = role == Role::a ? stride.row : stride.column;
+  const auto is_whole = [&](std::int64_t elements) { return elements % vector_elements(its) == 0; };
+  return !problem.items && operand.aligned && along == 1 &&
+         ((role == Role::a ? problem.m : problem.n) <= 1 || is_whole(across)) && (problem.batch <= 1 || is_whole(stride.item)) &&
+         is_whole(k) && is_whole(problem.k);
+}
+
+std::int64_t vector_elements(const ElementFormat& format) {
+  const std::int64_t unit = block_codes(format.quantization), bytes = storage_bytes(format, unit);
+  return unit * 16 / std::gcd(bytes, std::int64_t{16});
 }
 
 bool unpacks_halves(const ElementFormat& format) {

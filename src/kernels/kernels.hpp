@@ -65,8 +65,13 @@ constexpr int least_buffers(int arrays_apart) {
 }
 /// The type that invocations hold of what they read ahead: that of A and B, or of their sums where the two differ.
 Type read_type(const Problem& problem);
-/// Whether B's columns are successive elements that begin and end at multiples of 16 bytes.
-bool columns_lie_well(const Problem& problem);
+/// The fewest elements, or whole blocks of codes, that fill a multiple of 16 bytes.
+std::int64_t vector_elements(const ElementFormat& format);
+/// Whether the lines of an operand along k are successive elements or codes that begin and end at multiples of 16 bytes, those of
+/// its windows of `k` too.
+bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k);
+/// What programs may take of a line of codes at a time: parts of k are multiples of it.
+constexpr std::int64_t codes_step = 128;
 
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);

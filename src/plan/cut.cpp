@@ -71,7 +71,8 @@ class PieceCutter {
         options_(options),
         block_(block_of(plan.kernel)),
         family_(kernels::product_family(plan.kernel)),
-        k_step_(std::max(family_.k_step(plan.kernel), block_codes(quantization(plan.problem)))),
+        k_step_(std::max({family_.k_step(plan.kernel), block_codes(quantization(plan.problem)),
+                          quantization(plan.problem) ? kernels::codes_step : 1})),
         max_bytes_(max_window_bytes(plan.problem, limits)),
         parts_(parts) {}
 
@@ -299,7 +300,8 @@ class PieceCutter {
     if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
     const auto window_bytes = [&](Role role) { return storage_bytes(format_of(problem_, role), extent(problem_, role, piece_)); };
     const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
-    const bool b_fits = family_.vector_operands() == kernels::VectorOperands::a || window_bytes(Role::b) <= max_bytes;
+    const bool a_alone = family_.vector_operands() == kernels::VectorOperands::a && !problem_.a.format.quantization;
+    const bool b_fits = a_alone || window_bytes(Role::b) <= max_bytes;
     return a_bytes <= max_bytes && b_fits && family_.reads_vectors_as_image(kernel_, problem_, limits_, a_bytes)
                ? VectorReads::image
                : VectorReads::storage;

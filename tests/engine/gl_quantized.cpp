@@ -189,6 +189,63 @@ TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong buffers") {
   check(wrong);
 }
 
+TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors where they lie well") {
+  constexpr std::int64_t ld = 4096, whole = 2048, n = 3;  // of each format 2048 codes are a multiple of 16 bytes
+  Engine engine = test::own_engine(test::unchecked_options());
+  test::Random random(11);
+  const Matrix<float> b = random_integer_matrix(n, ld, 2, 1);
+  const DeviceMatrix columns(engine, b);
+  // Lanes that share a row: one, and more than there are chunks.
+  const char* const kernels[] = {"gemv:tile_m=4,tile_n=2,lanes_k=1,workgroup=8",
+                                 "gemv:tile_m=2,tile_n=1,lanes_k=128,workgroup=128"};
+  struct Part {
+    std::int64_t first_row, k, first_of_b;  // of B's columns, an element
+    bool by_vector, quads;
+  };
+  const Part parts[] = {
+      {0, whole, 0, true, true}, {1, whole, 4, true, true}, {1, whole, 1, true, false}, {0, whole - 57, 0, false, false}};
+  for (const Quantization& its : test::quantizations())
+    for (const std::int64_t m : {37, 1200}) {  // images are for more than a MiB
+      if (m > 37 && its.format != QuantizedFormat::q8_0 && its.format != QuantizedFormat::q6_k &&
+          its != Quantization::nbits(4, 32, true))
+        continue;
+      const QuantizedArrays drawn = test::random_quantised(its, m + 1, ld, true, random);
+      const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
+      const std::vector<float> numbers = test::decoded(drawn);
+      for (const Part& part : parts) {
+        if (scales_lie_apart(its) && part.first_row > 0) continue;  // their scales would have to move, too
+        CAPTURE(to_string(its));
+        CAPTURE(m);
+        CAPTURE(part.k);
+        CAPTURE(part.first_of_b);
+        Matrix<float> a(m, part.k), x(part.k, n);
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t p = 0; p < part.k; ++p) a(i, p) = numbers[static_cast<std::size_t>((part.first_row + i) * ld + p)];
+        for (std::int64_t p = 0; p < part.k; ++p)
+          for (std::int64_t j = 0; j < n; ++j) x(p, j) = b(j, part.first_of_b + p);
+        const Matrix<float> expected = multiply_serial(a, x);
+        for (const char* const kernel : kernels)
+          for (const std::int64_t split : {1, 3}) {
+            DeviceMatrix c(engine, m, n);
+            Gemm product{.op_b = Op::transpose, .b = columns.view(), .c = c.view()};
+            product.a = {.buffer = codes.name(), .rows = m, .columns = part.k, .ld = ld, .quantization = its};
+            product.a.offset_bytes = part.first_row * storage_bytes({Type::f32, its}, ld);
+            product.b.columns = part.k;
+            product.b.ld = ld;
+            product.b.offset_bytes = part.first_of_b * 4;
+            if (!drawn.scales.empty()) product.a.scales.buffer = scales.name();
+            if (!drawn.zeros.empty()) product.a.zeros.buffer = zeros.name();
+            Report report;
+            engine.gemm(product, test::with_kernel(kernel, split), &report);
+            CHECK(c.download() == expected);
+            CHECK((report.plan->vector_reads != VectorReads::none) == part.by_vector);
+            CHECK(report.plan->program().b_along_k == part.quads);
+            CHECK((report.plan->parts > 1) == (split > 1));
+          }
+      }
+    }
+}
+
 TEST_CASE("quantised operands: a device with four storage buffers runs each format, by kernels that have room for it") {
   Engine engine = test::own_engine(test::unchecked_options());
   Limits limits = engine.limits();
