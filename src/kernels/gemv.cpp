@@ -55,10 +55,17 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
     // A chunk of a row takes 9 registers, and what is decoded of it some more.
     const int registers = limits.device_class == DeviceClass::intel_gen7 ? 64 : traits(limits).max_registers;
     if (shares_through_memory(limits) || registers < 255) {
-      const bool has_few = shares_through_memory(limits) || registers < 128;
+      // Those for Adreno load what columns of B need all at once; from 7xx on they have room for 4 columns of 32 codes.
+      const bool is_adreno = is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx),
+                 has_few = shares_through_memory(limits) || registers < 128 ||
+                           is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) ||
+                           (is_adreno && few > 1 && block_codes(wide_format(problem).quantization) >= 256);
       return {lanes == 1 || few > 1 || has_few ? 1 : 2, std::min(few, has_few ? 1 : 4), lanes, invocations, 0};
     }
-    return {lanes == 1 ? 1 : std::max(2, 8 / few), few, lanes, invocations, 0};
+    // 64 codes of 5 or 6 bits take 20 registers, and 8 rows of them leave too few.
+    const ElementFormat& its = wide_format(problem);
+    const int rows = block_codes(its.quantization) >= 256 && bytes_of_element(its) > 0.6 ? 4 : 8;
+    return {lanes == 1 ? 1 : std::max(2, rows / few), few, lanes, invocations, 0};
   }
   if (shares_through_memory(limits)) {  // what their compilers keep in registers
     const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
@@ -99,8 +106,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
-  bool reads_vectors(const Kernel&, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
-    return problem.a.format.quantization ? lies_in_vectors_along_k(problem, Role::a, k)
+  bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
+    // Of codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at so much
+    // text.
+    return problem.a.format.quantization ? read(kernel).tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
                                          : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
@@ -177,6 +186,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       // Midgard has too few registers for 16 of these at a time.
       if (limits.device_class == DeviceClass::arm_midgard && element_bytes(wide_type(problem)) == 1 &&
           unpacks_halves({wide_type(problem)}))
+        return result;
+      // Adreno's compiler has no registers left for 64 elements of B that are loaded one by one.
+      if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
+          block_codes(wide_format(problem).quantization) >= 256 && !reads_other_by_vector(problem))
         return result;
       for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
       // Rows of few chunks.

@@ -70,7 +70,7 @@ std::int64_t vector_elements(const ElementFormat& format);
 /// Whether the lines of an operand along k are successive elements or codes that begin and end at multiples of 16 bytes, those of
 /// its windows of `k` too.
 bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k);
-/// What programs may take of a line of codes at a time: parts of k are multiples of it.
+/// What a program that reads codes by vectors takes of a line at a time: parts of k are multiples of it.
 constexpr std::int64_t codes_step = 128;
 
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.

@@ -71,8 +71,7 @@ class PieceCutter {
         options_(options),
         block_(block_of(plan.kernel)),
         family_(kernels::product_family(plan.kernel)),
-        k_step_(std::max({family_.k_step(plan.kernel), block_codes(quantization(plan.problem)),
-                          quantization(plan.problem) ? kernels::codes_step : 1})),
+        k_step_(std::max(family_.k_step(plan.kernel), block_codes(quantization(plan.problem)))),
         max_bytes_(max_window_bytes(plan.problem, limits)),
         parts_(parts) {}
 
@@ -179,10 +178,7 @@ class PieceCutter {
         !limits_.unpacks_halves && (kernels::unpacks_halves(problem_.a.format) || kernels::unpacks_halves(problem_.b.format));
     const std::int64_t k = padded_k(kernel_, piece_.k);
     plan.few_buffers = has_few_buffers(problem_, limits_);
-    plan.part_k = parts_ > 1 && in_blocks() ? canonical_block
-                  : parts_ > 1              ? round_up(ceil_div(k, parts_), k_step_)
-                  : reduces()               ? k
-                                            : piece_.k;
+    plan.part_k = parts_ > 1 ? part_k() : reduces() ? k : piece_.k;
     plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
     plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces(), precision_);
     place_panels_b(plan.workspace);
@@ -192,6 +188,13 @@ class PieceCutter {
  private:
   /// Whether k is cut into blocks of canonical_block, and nowhere else.
   bool in_blocks() const { return precision_ != Precision::standard; }
+  /// Of codes what kernels may take together, where loops may be so long.
+  std::int64_t part_k() const {
+    if (in_blocks()) return canonical_block;
+    const std::int64_t part = ceil_div(padded_k(kernel_, piece_.k), parts_),
+                       whole = round_up(part, std::lcm(k_step_, kernels::codes_step));
+    return quantization(problem_) && whole <= kernels::max_k(kernel_, limits_.loop_iterations) ? whole : round_up(part, k_step_);
+  }
   std::int64_t max_k() const {
     if (in_blocks() && parts_ == 1) return canonical_block;
     return saturating_product({parts_, round_down_above(kernels::max_k(kernel_, limits_.loop_iterations), k_step_)});
@@ -297,7 +300,8 @@ class PieceCutter {
 
   /// How the kernel reads what it can read 16 bytes at a time.
   VectorReads vector_reads() const {
-    if (!family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
+    const bool cuts_codes = parts_ > 1 && problem_.a.format.quantization && part_k() % kernels::codes_step != 0;
+    if (cuts_codes || !family_.reads_vectors(kernel_, problem_, piece_.m, piece_.n, piece_.k)) return VectorReads::none;
     const auto window_bytes = [&](Role role) { return storage_bytes(format_of(problem_, role), extent(problem_, role, piece_)); };
     const std::int64_t a_bytes = window_bytes(Role::a), max_bytes = limits_.image_buffer_bytes - 256;
     const bool a_alone = family_.vector_operands() == kernels::VectorOperands::a && !problem_.a.format.quantization;

@@ -197,7 +197,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
   const DeviceMatrix columns(engine, b);
   // Lanes that share a row: one, and more than there are chunks.
   const char* const kernels[] = {"gemv:tile_m=4,tile_n=2,lanes_k=1,workgroup=8",
-                                 "gemv:tile_m=2,tile_n=1,lanes_k=128,workgroup=128"};
+                                 "gemv:tile_m=4,tile_n=1,lanes_k=128,workgroup=128"};
   struct Part {
     std::int64_t first_row, k, first_of_b;  // of B's columns, an element
     bool by_vector, quads;
