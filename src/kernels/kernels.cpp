@@ -354,7 +354,7 @@ bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k) 
   const Strides stride = strides(problem, role);
   const std::int64_t along = role == Role::a ? stride.column : stride.row, across = role == Role::a ? stride.row : stride.column;
   const auto is_whole = [&](std::int64_t elements) { return elements % vector_elements(its) == 0; };
-  return !problem.items && operand.aligned && along == 1 &&
+  return operand.aligned && !problem.items && along == 1 &&
          ((role == Role::a ? problem.m : problem.n) <= 1 || is_whole(across)) && (problem.batch <= 1 || is_whole(stride.item)) &&
          is_whole(k) && is_whole(problem.k);
 }
