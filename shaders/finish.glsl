@@ -57,6 +57,13 @@ uint to_16_bits(float value) {
 #define ELEMENT_C(array, index) array[index]
 #endif
 
+// Where element (row, column) of C, or of D, lies in an item.
+#if INDEXED_C
+int place_in_c(int row, int column, ivec4 at) { return at.x + Offsets[offsets_of_c_at.x + row] + Offsets[offsets_of_c_at.y + column]; }
+#else
+int place_in_c(int row, int column, ivec4 at) { return at.x + row * at.y + column * at.z; }
+#endif
+
 void store_c(int index, ACC value) {
 #if NARROW_C
   // Two elements share a word, and perhaps two invocations: each changes its own bits alone.
@@ -82,7 +89,7 @@ layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
 
 // Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
 void finish(int z, int row, int column, ACC sum) {
-  int at = c_at.x + row * c_at.y + column * c_at.z + OFFSET(z, c, c_at);
+  int at = place_in_c(row, column, c_at) + OFFSET(z, c, c_at);
 #if NARROW_C && !defined REDUCES
   int partial = sums_at + (z * size.x + row) * size.y + column;
   if (!has(FIRST_K)) sum += Partial[partial];
@@ -98,7 +105,7 @@ void finish(int z, int row, int column, ACC sum) {
   if (take_c) {
     if (has(READ_C) && BETA(z) != ZERO) value += multiply(BETA(z), ELEMENT_C(C, at));
 #if EPILOGUE && RESIDUAL
-    if (has(ADD_D)) value += ELEMENT_C(D, d_at.x + row * d_at.y + column * d_at.z + OFFSET(z, d, d_at));
+    if (has(ADD_D)) value += ELEMENT_C(D, place_in_c(row, column, d_at) + OFFSET(z, d, d_at));
 #endif
   } else {
     value += ELEMENT_C(C, at);
@@ -136,7 +143,7 @@ void finish_plain(int layer, int row, int column, RUNNING sum) {
 #endif
   Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;
 #else
-  store_c(c_at.x + row * c_at.y + column * c_at.z + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));
+  store_c(place_in_c(row, column, c_at) + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));
 #endif
 }
 #endif

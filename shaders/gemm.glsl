@@ -5,11 +5,12 @@
 // Grid      workgroups over the columns (x) and rows (y) of the piece of C from x0 and y0 on, and over its layers (z) from z0 on; a layer is
 //           an item of a batch, or with PARTS a part of k of an item. Some kernels have another grid, and say so
 // Buffers   0: A, 1: B, 2: C, 3: D (the residual), 4: bias, 5: the items of a batch, 6: partial sums, 7 and 8: the scales and the zeros
-//           of a quantised operand, where they lie apart; each a window of the operand
+//           of a quantised operand, where they lie apart; each a window of the operand; 9: the offsets of indexed operands
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
-//           BINDING_A, ..., BINDING_ZEROS: other numbers of the storage buffers, for devices that have fewer
+//           BINDING_A, ..., BINDING_OFFSETS: other numbers of the storage buffers, for devices that have fewer
 // Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: that of C, D and the bias (codes below)
 //           QUANTIZED: 1 if A, or 2 if B, has codes in place of elements, see quantization.glsl; its type is then F32
+//           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (with INDEXED_C those of D too); pack.comp has A alone
 //           EPILOGUE: 1 if D, a bias or an activation may apply; RESIDUAL, BIAS: 0 if D, or a bias, may not
 //           ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
@@ -88,6 +89,15 @@
 #ifndef QUANTIZED
 #define QUANTIZED 0
 #endif
+#ifndef INDEXED_A
+#define INDEXED_A 0
+#endif
+#ifndef INDEXED_B
+#define INDEXED_B 0
+#endif
+#ifndef INDEXED_C
+#define INDEXED_C 0
+#endif
 #ifndef HALVES_BY_INTEGERS
 #define HALVES_BY_INTEGERS 0
 #endif
@@ -117,6 +127,9 @@
 #endif
 #ifndef BINDING_ZEROS
 #define BINDING_ZEROS 8
+#endif
+#ifndef BINDING_OFFSETS
+#define BINDING_OFFSETS 9
 #endif
 
 #ifdef GL_ES
@@ -339,10 +352,33 @@ layout(location = 0) uniform int x0;      // first column of C of this dispatch
 layout(location = 1) uniform int y0;      // first row of C of this dispatch
 layout(location = 2) uniform int z0;      // first layer of this dispatch
 layout(location = 3) uniform ivec4 size;  // m, n, k of the piece; the items of the batch
-// Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w.
+// Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w; of an indexed one, the sum of two offsets takes the place
+// of the two products.
 layout(location = 4) uniform ivec4 a_at;
 layout(location = 5) uniform ivec4 b_at;
 layout(location = 6) uniform ivec4 c_at;
+#if INDEXED_A || INDEXED_B || INDEXED_C
+layout(std430, binding = BINDING_OFFSETS) readonly buffer BufferOffsets { int Offsets[]; };
+// The first offsets of op(A)'s rows and columns, of op(B)'s rows and columns; and of C's.
+layout(location = 19) uniform ivec4 offsets_at;
+layout(location = 20) uniform ivec3 offsets_of_c_at;  // the last is not used
+#endif
+
+// How far row i, or column j, of an operand lies from its first one.
+#if INDEXED_A
+int row_of_a(int i) { return Offsets[offsets_at.x + i]; }
+int column_of_a(int p) { return Offsets[offsets_at.y + p]; }
+#else
+int row_of_a(int i) { return i * a_at.y; }
+int column_of_a(int p) { return p * a_at.z; }
+#endif
+#if INDEXED_B
+int row_of_b(int p) { return Offsets[offsets_at.z + p]; }
+int column_of_b(int j) { return Offsets[offsets_at.w + j]; }
+#else
+int row_of_b(int p) { return p * b_at.y; }
+int column_of_b(int j) { return j * b_at.z; }
+#endif
 layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
@@ -530,8 +566,8 @@ ACC load_a(int index) {
 #endif
 }
 #endif
-// The element of A that is op(A)(row, 0) of item z. op(A)(row, p) is p * a_at.z further.
-int a_row(int z, int row) { return a_at.x + row * a_at.y + OFFSET(z, a, a_at); }
+// Where row `row` of op(A) of item z begins. op(A)(row, p) is column_of_a(p) further.
+int a_row(int z, int row) { return a_at.x + row_of_a(row) + OFFSET(z, a, a_at); }
 #endif
 
 #if READS_B
@@ -548,8 +584,8 @@ ACC load_b(int index) {
 #endif
 }
 #endif
-// The element of B that is op(B)(0, column) of item z. op(B)(p, column) is p * b_at.y further.
-int b_column(int z, int column) { return b_at.x + column * b_at.z + OFFSET(z, b, b_at); }
+// Where column `column` of op(B) of item z begins. op(B)(p, column) is row_of_b(p) further.
+int b_column(int z, int column) { return b_at.x + column_of_b(column) + OFFSET(z, b, b_at); }
 #endif
 
 #include "activation.glsl"

@@ -56,7 +56,7 @@
 #define ELEMENT_A(i, e) element_a(as[i], e)
 #else
 #define STEP 1
-#define LOAD_A(i) as[i] = load_a(a[i] + p * a_at.z);
+#define LOAD_A(i) as[i] = load_a(a[i] + column_of_a(p));
 #define ELEMENT_A(i, e) as[i]
 #endif
 #if WIDE_ELEMENTS && WORD_SHIFT_A > 0
@@ -97,6 +97,9 @@ shared ACC sums[LANES_K * elements];
   for (int e = 0; e < STEPS; ++e)                   \
     for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (p + first + e) * panel_vectors + j);
 #define LOAD_B(i, j, e) bs[j][e] = OF_VECTORS(vectors[e], j);
+#elif INDEXED_B
+#define LOAD_VECTORS
+#define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + row_of_b(p + first + (e)));
 #else
 #define LOAD_VECTORS int at = (p + first) * b_at.y;
 #define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + at + (e) * b_at.y);
@@ -127,7 +130,7 @@ shared ACC sums[LANES_K * elements];
 #define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
 #else
 #define LOAD_VECTORS_OF_QUAD
-#define B_OF_CODE(j, e) load_b(b[j] + (first + CODE_AT(q, e)) * b_at.y)
+#define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
 #endif
 #if READS_QUADS_OF_B
 #define QUAD_OF_B(j, p) vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + (p) / 4))

@@ -29,6 +29,6 @@ void main() {
 
   int a = a_row(z, row), b = b_column(z, column);
   PRECISE RUNNING sum = RUNNING(0);
-  for (int p = 0; p < size.z; ++p) sum = multiply_add(sum, load_a(a + p * a_at.z), load_b(b + p * b_at.y));
+  for (int p = 0; p < size.z; ++p) sum = multiply_add(sum, load_a(a + column_of_a(p)), load_b(b + row_of_b(p)));
   finish(z, row, column, sum);
 }

@@ -65,16 +65,16 @@ void main() {
   VECTOR b[K][VECTORS];
 #define GET_B(e) load_b(b_column(z, min(place + (e), size.y - 1)) + at)
 #define LOAD_B(i, j, s)                                \
-  {                                                    \
-    int place = COLUMN(j), at = (s) * b_at.y;          \
-    b[s][j] = VECTOR(0);                                \
-    if ((s) < size.z) b[s][j] = VECTOR_OF(GET_B);       \
+  b[s][j] = VECTOR(0);                                 \
+  if ((s) < size.z) {                                  \
+    int place = COLUMN(j), at = row_of_b(s);           \
+    b[s][j] = VECTOR_OF(GET_B);                        \
   }
 #define LOAD_VECTOR(i, j) FOR_STEPS(LOAD_B, i, j)
   FOR_VECTORS(LOAD_VECTOR, 0)
 
   // One row of A times b.
-#define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + (s) * a_at.z);
+#define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + column_of_a(s));
 #define ADD(i, j, s) sum[j] += scale(a[s], b[s][j]);
 #define ADD_VECTOR(i, j) sum[j] = VECTOR(0); FOR_STEPS(ADD, i, j)
 #define MULTIPLY_ROW(i)            \

@@ -40,20 +40,22 @@ void main() {
   int item = z * a_at.w;
 #endif
   int to = panels_at.x + z * panels_at.z + (vector / width * size.y + first_p) * width + vector % width;
-  int from = a_at.x + item + row * a_at.y + first_p * a_at.z;
+  int from = a_at.x + item;
+  int rows[PER_VECTOR];
+  for (int e = 0; e < PER_VECTOR; ++e) rows[e] = row_of_a(min(row + e, size.x - 1));
+#define LOAD(e) load_a(from + rows[e] + at)
   if (row + PER_VECTOR <= size.x && first_p + STEP <= size.z) {
-    for (int p = 0; p < STEP; ++p) {
-#define LOAD(e) load_a(from + e * a_at.y)
+    for (int p = first_p; p < first_p + STEP; ++p) {
+      int at = column_of_a(p);
       Packed[to] = VECTOR_OF(LOAD);
-      from += a_at.z;
       to += width;
     }
     return;
   }
   for (int p = first_p; p < min(first_p + STEP, size.y); ++p) {
-#define LOAD_OR_ZERO(e) (row + e < size.x && p < size.z ? load_a(from + e * a_at.y) : ZERO)
+    int at = p < size.z ? column_of_a(p) : 0;
+#define LOAD_OR_ZERO(e) (row + e < size.x && p < size.z ? LOAD(e) : ZERO)
     Packed[to] = VECTOR_OF(LOAD_OR_ZERO);
-    from += a_at.z;
     to += width;
   }
 }

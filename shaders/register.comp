@@ -99,13 +99,13 @@ void main() {
   for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(COLUMN(j / PER_VECTOR) + j % PER_VECTOR, size.y - 1));
   for (int p = BEGIN_K(layer); p < END_K(layer); ++p) {
     VECTOR bs[VECTORS];
-#define LOAD(e) load_b(b[at + e] + p * b_at.y)
+#define LOAD(e) load_b(b[at + e] + row_of_b(p))
     for (int j = 0; j < VECTORS; ++j) {
       int at = j * PER_VECTOR;
       bs[j] = VECTOR_OF(LOAD);
     }
 #define MULTIPLY(i, j) ADD_SCALED_BY(sum[i][j], as, bs[j]);
-#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + p * a_at.z); FOR_VECTORS(MULTIPLY, i) }
+#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + column_of_a(p)); FOR_VECTORS(MULTIPLY, i) }
     FOR_ROWS(MULTIPLY_ROW)
   }
 #endif

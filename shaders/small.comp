@@ -47,9 +47,9 @@ void main() {
     for (int j = 0; j < TN; ++j) sum[i][j] = ZERO;
   for (int p = 0; p < size.z; ++p) {
     ACC bs[TN];
-    for (int j = 0; j < TN; ++j) bs[j] = load_b(b[j] + p * b_at.y);
+    for (int j = 0; j < TN; ++j) bs[j] = load_b(b[j] + row_of_b(p));
     for (int i = 0; i < TM; ++i) {
-      ACC as = load_a(a[i] + p * a_at.z);
+      ACC as = load_a(a[i] + column_of_a(p));
       for (int j = 0; j < TN; ++j) sum[i][j] = multiply_add(sum[i][j], as, bs[j]);
     }
   }

@@ -33,8 +33,8 @@ void main() {
   for (int p0 = 0; p0 < size.z; p0 += TILE) {
     As[y][x] = ZERO;
     Bs[y][x] = ZERO;
-    if (row < size.x && p0 + x < size.z) As[y][x] = load_a(a_row(z, row) + (p0 + x) * a_at.z);
-    if (p0 + y < size.z && column < size.y) Bs[y][x] = load_b(b_column(z, column) + (p0 + y) * b_at.y);
+    if (row < size.x && p0 + x < size.z) As[y][x] = load_a(a_row(z, row) + column_of_a(p0 + x));
+    if (p0 + y < size.z && column < size.y) Bs[y][x] = load_b(b_column(z, column) + row_of_b(p0 + y));
     memoryBarrierShared();
     barrier();
     for (int p = 0; p < TILE; ++p) sum = multiply_add(sum, As[y][p], Bs[p][x]);

@@ -32,6 +32,25 @@ struct BufferPlace {
   std::int64_t offset_bytes = 0;
 };
 
+/// The offsets of a matrix's rows, or of its columns, in elements: numbers of the host's, which the engine uploads and keeps
+/// for the next product that has the same; or as many 32-bit integers in a buffer, which each product copies as it is enqueued.
+struct OffsetTable {
+  /// One for each row, or column; not negative. The array must live as long as the view is used.
+  std::span<const std::int32_t> values{};
+  /// Where the offsets lie if `values` is empty, from a multiple of 4 bytes on.
+  BufferPlace place{};
+  /// Of offsets in a buffer, which the host does not see: none is larger, and none negative.
+  std::int64_t largest = 0;
+};
+
+/// An indexed view's elements: (i, j) lies rows[i] + columns[j] elements from the view's first byte.
+///
+/// That says, without a copy, what neither a layout nor ld can: rows gathered by number, every third column, the columns of a
+/// convolution's input (im2col). Tables on the host that begin at 0 and go on in equal steps cost nothing: they are strides.
+struct Indexing {
+  OffsetTable rows{}, columns{};
+};
+
 /// A matrix in a buffer object of the application, or in bands in several. It owns nothing.
 struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
@@ -55,6 +74,10 @@ struct BufferView {
   /// many rows of scales as the codes have rows of `ld` codes. The first belongs to the matrix's first code, and of per_row to
   /// its first row.
   BufferPlace scales{}, zeros{};
+  /// Where this is set, tables say where the elements lie, in place of `layout` and `ld`; not for bands and quantised matrices.
+  /// A C has tables on the host, and no two of its elements in one place; D then has the same tables. C shares no byte of
+  /// its range with what is read, unless D is C itself.
+  std::optional<Indexing> indexing{};
 };
 
 /// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
@@ -171,8 +194,8 @@ struct Workspace {
 ///
 /// A and B are of types that can_multiply() allows (types.hpp), and one of them may be quantised; C is of a type that
 /// is_type_of_c() allows: the sums' or, where A or B is of f16 or bf16, that one, then rounded to nearest even. Integers wrap. A
-/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes. A C in bands shares no buffer with anything that is read, unless D is C itself. A C in one buffer does not share
-/// it with a matrix in bands.
+/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes. A C in bands shares no
+/// buffer with anything that is read, unless D is C itself. A C in one buffer does not share it with a matrix in bands.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;

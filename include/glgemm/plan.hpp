@@ -149,6 +149,8 @@ struct Step {
   std::int64_t piece_items = 0;
   /// The first item of the piece, counted in the whole batch. Windows include its offset where items are strided.
   std::int64_t first_item = 0;
+  /// Where the piece begins.
+  std::int64_t m0 = 0, n0 = 0, k0 = 0;
   Window a, b, c, d, bias;
   /// k of the piece as panels have it, padded to whole steps of the kernel; k itself without panels.
   std::int64_t padded_k = 0;

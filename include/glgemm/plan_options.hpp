@@ -26,6 +26,8 @@ struct ProgramKey {
   bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
   /// How the program reads an operand that is not packed: of gemv A, of blocked A and B.
   VectorReads vector_reads = VectorReads::none;
+  /// Tables say where the elements of an operand lie. `pack` reads the operand that is packed as A.
+  bool indexed_a = false, indexed_b = false, indexed_c = false;
   /// Of a family that is compiled for how A and B lie (blocked without panels): whether their neighbours in memory are neighbours
   /// along k. Of gemv with a quantised A: whether besides B's columns begin and end at multiples of 16 bytes.
   bool a_along_k = false;

@@ -39,6 +39,10 @@ constexpr std::int64_t storage_bytes(const ElementFormat& format, std::int64_t e
   return (elements + codes - 1) / codes * block_bytes(format.quantization);
 }
 
+/// Where the elements of a matrix lie: in lines that are `ld` elements apart; at constant distances along rows and along columns;
+/// or where two tables of offsets say, see Indexing.
+enum class Addressing { lines, strided, indexed };
+
 /// What one operand is made of, and how it lies in memory.
 struct Operand {
   /// Of D: C's.
@@ -59,6 +63,12 @@ struct Operand {
   /// A and B: the matrix begins at a multiple of 16 bytes in its buffer. Where its lines do as well, kernels may read so much at
   /// a time.
   bool aligned = true;
+  Addressing addressing = Addressing::lines;
+  /// With `strided`, in place of layout and ld: elements from one row of the matrix as stored to the next, and from one column to
+  /// the next.
+  std::int64_t row_stride = 0, column_stride = 0;
+  /// With `indexed`: no element lies further from the first byte of the matrix, in elements.
+  std::int64_t largest_offset = 0;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 

@@ -17,6 +17,7 @@
 #include <glgemm/tuning.hpp>
 
 #include "engine/execute.hpp"
+#include "engine/offsets.hpp"
 #include "engine/state.hpp"
 #include "engine/validate.hpp"
 #include "gl/program_statistics.hpp"
@@ -34,6 +35,7 @@ void delete_objects(Engine::State& state) noexcept {
   state.clock.destroy(api);
   for (gl::BufferImage& image : state.operand_images) gl::destroy_image(api, image);
   gl::delete_buffer(api, state.scratch);
+  for (const auto& offsets : state.offsets) gl::delete_buffer(api, offsets->buffer);
   state.staging.destroy(api);
   state.mark.destroy(api);
   state.forget();
@@ -124,6 +126,7 @@ Problem Engine::problem(const Gemm& product) {
     Operand result{{view.type, view.quantization}, view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
     result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
     result.aligned = role == Role::c || role == Role::d || view.offset_bytes % 16 == 0;
+    if (view.indexing) set_addressing(result, view, role);
     return result;
   };
   problem.a = operand(product.a, product.op_a, Role::a);
@@ -139,6 +142,8 @@ Problem Engine::problem(const Gemm& product) {
     if (d.type != product.c.type) refuse_product("C is {} and D is {}", to_string(product.c.type), to_string(d.type));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
+    if (problem.d.addressing == Addressing::indexed && !have_same_tables(product.c, d))
+      refuse_product("D is indexed by other tables than C");
   }
   validate(problem);
   return problem;

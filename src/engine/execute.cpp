@@ -7,10 +7,12 @@
 
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
+#include "engine/offsets.hpp"
 #include "engine/validate.hpp"
 #include "kernels/interface.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/cost_model.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
@@ -91,10 +93,12 @@ class Dispatch {
                                               : bind(binding, from.buffer, from.offset, window.size_bytes);
     const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
     if (its.quantization) place_quantized(program, role, window, of_item, begin);
+    if (role != Role::d && operand(problem, role).addressing == Addressing::indexed) place_offsets(program, role);
     return ints(its.quantization ? 0 : begin / element_bytes(view.type), stride.row, stride.column, item);
   }
 
   void place_quantized(gl::Program& program, Role role, const Window& window, std::int64_t of_item, std::int64_t begin);
+  void place_offsets(gl::Program& program, Role role);
 
   /// Binds a part of the workspace. Returns where it begins in the binding, in units of `unit` bytes.
   int bind_workspace(gl::Binding binding, const Window& part, std::int64_t unit) {
@@ -146,6 +150,22 @@ void Dispatch::place_quantized(gl::Program& program, Role role, const Window& wi
     zeros_at = bind(gl::binding_zeros, view.zeros.buffer, view.zeros.offset_bytes + before.zeros, all.zeros);
   }
   program.set(state_.api, at_codes, ints(begin, scales_at, zeros_at, lead));
+}
+
+/// Binds the tables of indexed operands, and sets where those of this piece begin.
+void Dispatch::place_offsets(gl::Program& program, Role role) {
+  const Offsets& offsets = *call_.offsets;
+  if (!(bound_ & gl::bit(gl::binding_offsets)))
+    bind(gl::binding_offsets, offsets.buffer, 0, static_cast<std::int64_t>(offsets.values.size()) * 4);
+  const auto begin = [&](std::size_t table, std::int64_t of_piece) { return offsets.begins[table] + of_piece; };
+  const std::int64_t a_rows = begin(0, step_.m0), a_columns = begin(1, step_.k0), b_rows = begin(2, step_.k0),
+                     b_columns = begin(3, step_.n0);
+  if (role == Role::c)
+    program.set(state_.api, at_offsets_of_c, ints(begin(4, step_.m0), begin(5, step_.n0), 0));
+  else if (step_.stage == Stage::pack_b)
+    program.set(state_.api, at_offsets, ints(b_columns, b_rows, 0, 0));
+  else
+    program.set(state_.api, at_offsets, ints(a_rows, a_columns, b_rows, b_columns));
 }
 
 int Dispatch::panel_stride(Role role) const {
@@ -330,6 +350,7 @@ Enqueuer::~Enqueuer() {
 }
 
 void Enqueuer::upload_items() {
+  if (call_.offsets) copy_offsets(state_, call_.product, plan_.problem, *call_.offsets);
   if (!plan_.items_in_buffer || plan_.problem.batch == 0) return;
   gl::replace_bound_storage(state_.api, call_.work->items, pack_items(call_.product, plan_.problem));
 }

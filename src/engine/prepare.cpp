@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/offsets.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 
@@ -70,6 +71,7 @@ Gemm transposed(const Gemm& product) {
   const auto turn = [](BufferView& view) {
     std::swap(view.rows, view.columns);
     view.layout = view.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+    if (view.indexing) std::swap(view.indexing->rows, view.indexing->columns);
   };
   Gemm result = product;
   std::swap(result.a, result.b);
@@ -183,6 +185,7 @@ Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const
   validate_product(product, prepared->problem, plan.workspace.size_bytes,
                    [&](unsigned buffer) { return state.buffer_bytes(buffer); });
   Call call = make_call(product, std::move(prepared), work);
+  call.offsets = offsets_on_device(state, call.product, plan.problem);
   if (!product.workspace && plan.workspace.size_bytes > work.workspace_bytes) {
     gl::release_image(state.api, work.panels);
     grow(state.api, work.workspace, work.workspace_bytes, plan.workspace.size_bytes, "glgemm workspace");

@@ -39,6 +39,8 @@ struct Call {
   Gemm product;  ///< as it runs: the transposed one if the plan says so
   std::shared_ptr<const Prepared> prepared;
   WorkBuffers* work = nullptr;  ///< large enough
+  /// The tables of indexed operands; null where there are none.
+  std::shared_ptr<const Offsets> offsets{};
   /// What the next pack step reads, if the operands that are packed are not on the device; else null.
   const Strip* strip = nullptr;
 };

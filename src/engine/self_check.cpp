@@ -21,8 +21,14 @@ using Number = std::complex<double>;
 /// random, and its scales are 1 and 2: what they stand for are multiples of 1/2, and sums of their products are exact as well.
 class Sample {
  public:
-  Sample(const ElementFormat& format, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
+  /// An indexed one has its last row, and in each its last column, first.
+  Sample(const Operand& like, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
          std::byte gap) {
+    const ElementFormat& format = like.format;
+    if (like.addressing == Addressing::indexed) {
+      for (std::int64_t i = rows; i-- > 0;) row_offsets_.push_back(static_cast<std::int32_t>(i * ld));
+      for (std::int64_t j = columns; j-- > 0;) column_offsets_.push_back(static_cast<std::int32_t>(j));
+    }
     if (format.quantization)
       draw_codes(format.quantization, rows, columns, ld, items, seed);
     else
@@ -32,8 +38,10 @@ class Sample {
     return values_[static_cast<std::size_t>((item * view_.rows + i) * view_.columns + j)];
   }
   std::byte* at(std::int64_t item, std::int64_t i, std::int64_t j) {
+    if (is_indexed()) i = view_.rows - 1 - i, j = view_.columns - 1 - j;
     return bytes_.data() + (item * stride_ + i * view_.ld + j) * element_bytes(view_.type);
   }
+  bool is_indexed() const { return !row_offsets_.empty(); }
   std::int64_t stride() const { return stride_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
   /// The matrix in new buffers, which `make` makes of bytes.
@@ -43,6 +51,7 @@ class Sample {
     result.buffer = make(bytes_);
     if (!scales_.empty()) result.scales.buffer = make(scales_);
     if (!zeros_.empty()) result.zeros.buffer = make(zeros_);
+    if (is_indexed()) result.indexing = {{.values = row_offsets_}, {.values = column_offsets_}};
     return result;
   }
 
@@ -95,6 +104,7 @@ class Sample {
   BufferView view_;
   std::int64_t stride_ = 0;
   std::vector<std::byte> bytes_, scales_, zeros_;
+  std::vector<std::int32_t> row_offsets_, column_offsets_;
   std::vector<Number> values_;
 };
 
@@ -202,16 +212,18 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
     const std::int64_t codes = block_codes(format.quantization);
     return format.quantization ? round_up(width, codes) + codes : of_elements;
   };
-  a_.emplace(like.problem.a.format, turned_a_ ? k_ : m_, width_a,
+  a_.emplace(like.problem.a, turned_a_ ? k_ : m_, width_a,
              codes_by_vector ? width_a + kernels::vector_elements(like.problem.a.format)
                              : ld(like.problem.a.format, width_a, a_by_vector ? round_up(width_a, 16) : (width_a | 1) + 2),
              items_, 1, spoils);
-  b_.emplace(like.problem.b.format, turned_b_ ? n_ : k_, width_b,
+  b_.emplace(like.problem.b, turned_b_ ? n_ : k_, width_b,
              ld(like.problem.b.format, width_b, b_by_vector || whole_columns ? round_up(width_b, 16) : width_b + 1), items_, 2,
              spoils);
-  c_.emplace(ElementFormat{c_type_}, m_, n_, n_ + 3, items_, 3, shows);
-  d_.emplace(ElementFormat{c_type_}, m_, n_, n_, items_, 4, spoils);
-  bias_.emplace(ElementFormat{c_type_}, 1, n_, n_, 1, 5, spoils);
+  const Operand any{{c_type_}};
+  c_.emplace(like.problem.c, m_, n_, n_ + 3, items_, 3, shows);
+  // An indexed D has C's tables.
+  d_.emplace(c_->is_indexed() ? like.problem.c : any, m_, n_, c_->is_indexed() ? n_ + 3 : n_, items_, 4, spoils);
+  bias_.emplace(any, 1, n_, n_, 1, 5, spoils);
 }
 
 Gemm SmallProduct::product() {
@@ -333,8 +345,9 @@ std::string SmallProduct::wrong_c() {
   if (got == expected) return {};
   const std::int64_t wrong = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
   const std::int64_t element = wrong / element_bytes(c_type_), in_item = element % c_->stride();
-  return fmt::format("{} is wrong from element ({}, {}) of item {} on", text(), in_item / (n_ + 3), in_item % (n_ + 3),
-                     element / c_->stride());
+  const std::int64_t row = in_item / (n_ + 3), column = in_item % (n_ + 3);
+  return fmt::format("{} is wrong from element ({}, {}) of item {} on", text(), c_->is_indexed() ? m_ - 1 - row : row,
+                     c_->is_indexed() ? n_ - 1 - column : column, element / c_->stride());
 }
 
 }  // namespace

@@ -201,6 +201,7 @@ std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
 void Engine::State::forget() noexcept {
   prepared.clear();
   programs.clear();
+  offsets.clear();
   released = true;
 }
 

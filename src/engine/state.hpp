@@ -27,6 +27,7 @@
 namespace glgemm {
 
 struct Prepared;  // prepare.hpp
+struct Offsets;   // offsets.hpp
 
 /// The buffers of a product that are not its operands.
 struct WorkBuffers {
@@ -74,6 +75,8 @@ struct GLGEMM_HIDDEN Engine::State {
   /// The last plans, the oldest first.
   std::vector<std::shared_ptr<Prepared>> prepared;
   static constexpr std::size_t max_prepared = 64;
+  /// The tables of the last products with indexed operands, the oldest first; as many at most as plans.
+  std::vector<std::shared_ptr<Offsets>> offsets;
   /// Programs that failed their self-check; they are not run again.
   std::vector<StruckOff> struck_off;
   bool checking = false;  ///< a self-check is under way

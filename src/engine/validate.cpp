@@ -9,6 +9,7 @@
 
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
+#include "engine/offsets.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
@@ -33,6 +34,7 @@ std::int64_t bytes_of(const BufferView& view, std::int64_t elements) {
 /// Bytes from the view's first element to behind its last, 0 for a view without elements; the problem is known to be countable.
 std::int64_t span_bytes(const BufferView& view) {
   if (view.rows == 0 || view.columns == 0) return 0;
+  if (view.indexing) return bytes_of(view, largest_offset(view) + 1);
   return bytes_of(view, (lines(view) - 1) * leading_dimension(view) + width(view));
 }
 
@@ -82,6 +84,7 @@ struct Part {
 bool matrices_overlap(const BufferView& a, std::int64_t a_begin, const BufferView& b, std::int64_t b_begin) {
   const std::int64_t a_end = a_begin + span_bytes(a), b_end = b_begin + span_bytes(b);
   if (a_begin == a_end || b_begin == b_end || a_end <= b_begin || b_end <= a_begin) return false;
+  if (a.indexing || b.indexing) return true;  // elements between others' would take long to tell apart
   if (lines(a) > lines(b)) return matrices_overlap(b, b_begin, a, a_begin);
   // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the
   // least j.
@@ -153,8 +156,9 @@ bool residual_is_c(const Gemm& product) {
   const bool same_buffers = c.bands.empty() ? d.bands.empty() && c.buffer == d.buffer
                                             : c.band_lines == d.band_lines &&
                                                   std::equal(c.bands.begin(), c.bands.end(), d.bands.begin(), d.bands.end());
-  return same_buffers && c.offset_bytes == d.offset_bytes && c.layout == d.layout &&
-         leading_dimension(c) == leading_dimension(d) && same_items;
+  const bool same_lines =
+      c.indexing || d.indexing ? have_same_tables(c, d) : c.layout == d.layout && leading_dimension(c) == leading_dimension(d);
+  return same_buffers && c.offset_bytes == d.offset_bytes && same_lines && same_items;
 }
 
 void check_scalar(const Scalar& scalar, Type type, const char* name) {
@@ -219,7 +223,10 @@ void check_operand(const Part& part, const std::function<std::int64_t(unsigned)>
   const std::int64_t span = span_bytes(view), bytes = element_bytes(view.type);
   const ElementFormat elements{view.type, view.quantization};
   const auto what = [&] {
-    return fmt::format("{} of {} with ld {}", part.name, size_text(view.rows, view.columns), leading_dimension(view));
+    return view.indexing
+               ? fmt::format("{} of {} with offsets up to {}", part.name, size_text(view.rows, view.columns),
+                             largest_offset(view))
+               : fmt::format("{} of {} with ld {}", part.name, size_text(view.rows, view.columns), leading_dimension(view));
   };
   if (part.largest > (int64_max - span) / bytes) refuse_product("{}: an item's offset of {} is not usable", what(), part.largest);
   if (view.bands.empty())
@@ -337,6 +344,16 @@ ArraysOfQuantization arrays_of(const Gemm& product, const Problem& problem) {
   return result;
 }
 
+/// Checks that tables that lie in buffers lie inside them.
+void check_tables(const BufferView& view, Role role, const std::function<std::int64_t(unsigned)>& buffer_bytes) {
+  if (!view.indexing) return;
+  for (const auto& [table, lines, count] :
+       {std::tuple{&view.indexing->rows, "rows", view.rows}, std::tuple{&view.indexing->columns, "columns", view.columns}})
+    if (table->values.empty())
+      check_inside([&] { return fmt::format("the table of {} {} of {}", count, lines, letter(role)); }, table->place.buffer,
+                   buffer_bytes(table->place.buffer), table->place.offset_bytes, 4 * count, {});
+}
+
 }  // namespace
 
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
@@ -365,6 +382,7 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
     check_bands(part);
     check_operand(part, buffer_bytes);
   }
+  for (const Role role : roles(problem)) check_tables(view_of(product, role), role, buffer_bytes);
   if (product.workspace) check_workspace(*product.workspace, parts, workspace_bytes, buffer_bytes);
   check_c_apart(product, parts);
 }

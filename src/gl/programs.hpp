@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gl/context.hpp"
+#include "kernels/interface.hpp"
 
 namespace glgemm::gl {
 
@@ -64,7 +65,7 @@ class Program {
     bool known = false;
     Bits bits{};
   };
-  std::array<Sent, 19> sent_{};
+  std::array<Sent, kernels::uniforms> sent_{};
 };
 
 /// Has the dispatches that follow see what those before wrote to storage buffers; `as_images`: by image units too.

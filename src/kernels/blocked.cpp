@@ -132,6 +132,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     if (std::max(k.block_m, k.block_n) * k.block_k > 16 * per_vector * invocations(k))
       return fmt::format("{}: {} invocations would load more than 16 vectors each for a block", to_string(kernel),
                          invocations(k));
+    for (const auto& [x, block] : {std::pair{&problem.a, k.block_m}, std::pair{&problem.b, k.block_n}})
+      if (k.panels == 0 && x->addressing == Addressing::indexed && block > per_vector * invocations(k))
+        return fmt::format("{}: {} invocations have no vector each of {} elements of an indexed operand", to_string(kernel),
+                           invocations(k), block);
     if (k.tile_m * k.tile_n > 64 * per_vector)
       return fmt::format("{}: a tile of {}x{} is too large for {}", to_string(kernel), k.tile_m, k.tile_n,
                          to_string(sum_type(problem)));

@@ -91,6 +91,8 @@ class Family {
 
 /// Whether a program has this storage buffer of a quantised operand, the scales or the zeros.
 bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer);
+/// Whether a program reads offsets of indexed operands.
+bool reads_offsets(const ProgramKey& key);
 /// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 

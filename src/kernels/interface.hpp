@@ -14,6 +14,7 @@ enum Binding : unsigned {
   binding_partial,
   binding_scales,
   binding_zeros,
+  binding_offsets,
   storage_buffers
 };
 
@@ -37,7 +38,10 @@ enum Location : int {
   at_panels,
   at_parts,
   at_sums,
-  at_codes
+  at_codes,
+  at_offsets,
+  at_offsets_of_c,
+  uniforms
 };
 
 /// The bits of the uniform `flags`.

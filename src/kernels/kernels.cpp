@@ -53,10 +53,16 @@ void parse_parameters(std::string_view text, Kernel& kernel) {
 /// Why the device has too few buffers for a kernel that reads codes as they lie.
 std::string lacks_buffers(const Problem& problem, const Kernel& kernel, const Limits& limits) {
   const int apart = kernels::arrays_read_apart(problem, kernel), buffers = kernels::least_buffers(apart);
+  if (problem.c.addressing == Addressing::indexed && problem.residual && problem.bias != Bias::none && limits.storage_blocks < 5)
+    return fmt::format("an indexed C with a residual and a bias takes 5 storage buffers; the driver allows {}",
+                       limits.storage_blocks);
   if (apart == 0 || buffers <= limits.storage_blocks) return {};
   return fmt::format("{} reads {} as it lies, for which a program may have to have {} storage buffers; the driver allows {}",
-                     to_string(kernel), to_string(problem.a.format.quantization ? problem.a.format : problem.b.format), buffers,
-                     limits.storage_blocks);
+                     to_string(kernel),
+                     problem.a.format.quantization   ? to_string(problem.a.format)
+                     : problem.b.format.quantization ? to_string(problem.b.format)
+                                                     : "what is indexed",
+                     buffers, limits.storage_blocks);
 }
 
 }  // namespace
@@ -166,6 +172,9 @@ std::string to_string(const ProgramKey& key) {
                                                                 {key.vector_reads == VectorReads::image, "wide image"},
                                                                 {key.halves_by_integers, "halves by integers"},
                                                                 {key.few_buffers, "few buffers"},
+                                                                {key.indexed_a, "indexed A"},
+                                                                {key.indexed_b, "indexed B"},
+                                                                {key.indexed_c, "indexed C"},
                                                                 {key.residual, "residual"},
                                                                 {key.bias, "bias"},
                                                                 {key.a_along_k, "A along k"},
@@ -244,11 +253,14 @@ std::vector<Macro> macros(const ProgramKey& key) {
                                                                             : 2);
   result.emplace_back("WIDE", static_cast<int>(key.vector_reads));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
-  constexpr const char* bindings[storage_buffers] = {"BINDING_A",       "BINDING_B",      "BINDING_C",
-                                                     "BINDING_D",       "BINDING_BIAS",   "BINDING_ITEMS",
-                                                     "BINDING_PARTIAL", "BINDING_SCALES", "BINDING_ZEROS"};
+  constexpr const char* bindings[storage_buffers] = {"BINDING_A",     "BINDING_B",      "BINDING_C",       "BINDING_D",
+                                                     "BINDING_BIAS",  "BINDING_ITEMS",  "BINDING_PARTIAL", "BINDING_SCALES",
+                                                     "BINDING_ZEROS", "BINDING_OFFSETS"};
   for (unsigned i = 0; i < storage_buffers; ++i) result.emplace_back(bindings[i], static_cast<int>(binding_of(key, i)));
   add_quantization(key, result);
+  result.emplace_back("INDEXED_A", key.indexed_a ? 1 : 0);
+  result.emplace_back("INDEXED_B", key.indexed_b ? 1 : 0);
+  result.emplace_back("INDEXED_C", key.indexed_c ? 1 : 0);
   if (is_for_one_layout(key.kernel)) {
     result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
     result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
@@ -298,7 +310,15 @@ int arrays_read_apart(const Problem& problem, const Kernel& kernel) {
   // A transposed product has the other operand's panels, or none.
   const bool packs = product_family(kernel).panels(kernel) != VectorReads::none && panel_width(kernel, Role::a, sums) > 0 &&
                      panel_width(kernel, Role::b, sums) > 0;
-  return packs ? 0 : arrays_apart(its);
+  return (packs ? 0 : arrays_apart(its)) + (has_offsets(problem) ? 1 : 0);
+}
+
+bool has_offsets(const Problem& problem) {
+  const auto is_indexed = [](const Operand& x) { return x.addressing == Addressing::indexed; };
+  return is_indexed(problem.a) || is_indexed(problem.b) || is_indexed(problem.c);
+}
+bool reads_offsets(const ProgramKey& key) {
+  return key.indexed_a || key.indexed_b || key.indexed_c;
 }
 
 Type read_type(const Problem& problem) {
@@ -326,6 +346,8 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
       return writes_c && declares_of_epilogue(key, buffer);
     case binding_items:
       return key.items;
+    case binding_offsets:
+      return reads_offsets(key);
     case binding_scales:
     case binding_zeros:
       return reads_array_of_quantization(key, buffer);
@@ -342,7 +364,8 @@ std::int64_t pack_lanes(std::int64_t vectors) {
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
   const Operand& operand = role == Role::a ? problem.a : problem.b;
   const Strides stride = strides(problem, role);
-  if (operand.format.quantization) return false;
+  if (operand.format.quantization || operand.addressing == Addressing::indexed || (stride.column != 1 && stride.row != 1))
+    return false;
   const std::int64_t group = 16 / element_bytes(operand.format.type);
   return !problem.items && operand.aligned && (stride.column == 1 ? stride.row : stride.column) % group == 0 &&
          (problem.batch <= 1 || stride.item % group == 0) && length % group == 0 && all % group == 0;

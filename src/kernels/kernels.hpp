@@ -56,7 +56,10 @@ constexpr std::int64_t sum_bytes(Type type, Precision precision) {
 bool unpacks_halves(const ElementFormat& format);
 /// The bytes of an element, on average where they lie in blocks; without scales that lie apart.
 double bytes_of_element(const ElementFormat& format);
-/// How many arrays beside the codes of a quantised operand the kernel's programs read: scales and zeros. None of what is packed.
+/// Whether an operand is indexed.
+bool has_offsets(const Problem& problem);
+/// How many arrays beside the operands the kernel's programs may read: scales and zeros of codes that are not packed, and the
+/// offsets of indexed operands.
 int arrays_read_apart(const Problem& problem, const Kernel& kernel);
 /// The storage buffers that a device must allow then. Beside A, B, and C or sums, four have room for scales, and eight for all
 /// but one of what a program may read.

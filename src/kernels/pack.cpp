@@ -15,7 +15,8 @@ constexpr About about{.name = "pack", .summary = "brings an operand into panels,
 class PackFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
-    return buffer == binding_a || buffer == binding_partial || (buffer == binding_items && key.items) ||
+    return buffer == binding_a || buffer == binding_partial || (buffer == binding_offsets && reads_offsets(key)) ||
+           (buffer == binding_items && key.items) ||
            ((buffer == binding_scales || buffer == binding_zeros) && reads_array_of_quantization(key, buffer));
   }
   bool has_panels_uniform(const ProgramKey&) const override { return true; }

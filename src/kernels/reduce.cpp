@@ -15,7 +15,7 @@ constexpr About about{.name = "reduce", .summary = "adds up the sums over the pa
 class ReduceFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
-    return buffer == binding_c || buffer == binding_partial ||
+    return buffer == binding_c || buffer == binding_partial || (buffer == binding_offsets && reads_offsets(key)) ||
            ((buffer == binding_d || buffer == binding_bias) && declares_of_epilogue(key, buffer)) ||
            (buffer == binding_items && key.items);
   }

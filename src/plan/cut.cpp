@@ -47,9 +47,9 @@ std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
 /// Whether the device may have no room for all buffers of gemm.glsl.
 bool has_few_buffers(const Problem& problem, const Limits& limits) {
   const Quantization& its = quantization(problem);
-  const auto most = its.zeros               ? kernels::storage_buffers
-                    : scales_lie_apart(its) ? kernels::binding_zeros
-                                            : kernels::binding_scales;
+  const auto most = its.zeros || kernels::has_offsets(problem) ? kernels::storage_buffers
+                    : scales_lie_apart(its)                    ? kernels::binding_zeros
+                                                               : kernels::binding_scales;
   return limits.storage_blocks < most;
 }
 
@@ -79,6 +79,13 @@ class PieceCutter {
   std::string why_no_element_fits() const {
     const Quantization& its = quantization(problem_);
     const std::int64_t block = its ? block_bytes(its) : 0;
+    for (const Role role : roles(problem_)) {
+      const Operand& x = operand(problem_, role);
+      const std::int64_t most = elements_in(x.format, max_bytes_);
+      if (x.addressing == Addressing::indexed && x.largest_offset >= most)
+        return fmt::format("gemm: {} is indexed and reaches over {} elements; a binding has room for {}", letter(role),
+                           x.largest_offset + 1, most);
+    }
     if (max_bytes_ >= std::max(element_bytes(sum_type(problem_)), block)) return {};
     return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one {}",
                        limits_.storage_block_bytes, limits_.storage_offset_alignment,
@@ -119,8 +126,9 @@ class PieceCutter {
     // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items; and what reads codes
     // has scales and zeros beside A, B, C and the items.
     const bool few = has_few_buffers(problem_, limits_);
-    const bool has_room = !(few && problem_.residual && problem_.bias != Bias::none) &&
-                          4 + arrays_apart(quantization(problem_)) <= limits_.storage_blocks;
+    const bool has_room =
+        !(few && problem_.residual && problem_.bias != Bias::none) &&
+        4 + arrays_apart(quantization(problem_)) + (kernels::has_offsets(problem_) ? 1 : 0) <= limits_.storage_blocks;
     items_in_buffer_ = has_room && fitting == pair;
     if (items_in_buffer_) return;
     piece_.batch = std::min<std::int64_t>(problem_.batch, 1);

@@ -6,6 +6,7 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
@@ -36,7 +37,8 @@ std::int64_t extent(const Problem& problem, Role role, const Piece& piece) {
     if (piece.*axis.size == 0) return 0;
     last += (piece.*axis.size - 1) * axis.stride;
   }
-  return last + 1;
+  const Operand& x = operand(problem, role);
+  return last + (x.addressing == Addressing::indexed ? x.largest_offset : 0) + 1;
 }
 
 std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {

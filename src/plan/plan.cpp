@@ -6,6 +6,7 @@
 
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 
@@ -22,8 +23,10 @@ ProgramKey Plan::program(Stage stage) const {
                  .items = items_in_buffer,
                  .halves_by_integers = halves_by_integers,
                  .few_buffers = few_buffers};
+  const auto is_indexed = [&](Role role) { return operand(problem, role).addressing == Addressing::indexed; };
   if (stage == Stage::pack_a || stage == Stage::pack_b) {
     key.kernel = kernels::pack();
+    key.indexed_a = is_indexed(stage == Stage::pack_a ? Role::a : Role::b);
     key.a = key.b = stage == Stage::pack_a ? problem.a.format : problem.b.format;
     if (key.b.quantization) key.b = sum;  // one operand of a program at most is quantised
     key.c_type = sum_type(key.a.type, key.b.type);
@@ -34,6 +37,7 @@ ProgramKey Plan::program(Stage stage) const {
   key.bias = few_buffers && problem.bias != Bias::none;
   key.precision = precision;
   key.doubles = doubles;
+  key.indexed_c = is_indexed(Role::c);
   if (stage == Stage::reduce) {
     key.kernel = kernels::reduce();
     key.a = key.b = sum;
@@ -51,9 +55,11 @@ ProgramKey Plan::program(Stage stage) const {
   };
   if (has_panels(Role::a)) key.a = sum;
   if (has_panels(Role::b)) key.b = sum;
+  key.indexed_a = !has_panels(Role::a) && is_indexed(Role::a);
+  key.indexed_b = !has_panels(Role::b) && is_indexed(Role::b);
   if (reduces()) {  // the sums of a part, for `reduce`
     key.c_type = sum.type;
-    key.epilogue = key.residual = key.bias = false;
+    key.epilogue = key.residual = key.bias = key.indexed_c = false;
     key.items = items_in_buffer && !packs(Role::a);
     key.parts = true;
   }

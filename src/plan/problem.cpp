@@ -65,6 +65,10 @@ std::string to_string(const ElementFormat& format) {
 
 Strides strides(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
+  if (x.addressing == Addressing::indexed) return {0, 0, x.batch_stride};
+  if (x.addressing == Addressing::strided)
+    return is_transposed(problem, role) ? Strides{x.column_stride, x.row_stride, x.batch_stride}
+                                        : Strides{x.row_stride, x.column_stride, x.batch_stride};
   const std::int64_t least = std::max<std::int64_t>(1, width(x.layout, stored_shape(problem, role)));
   const std::int64_t ld = x.ld != 0 ? x.ld : round_up(least, block_codes(x.format.quantization));
   // Row-major and transposed is column-major, and the other way round.
@@ -73,6 +77,29 @@ Strides strides(const Problem& problem, Role role) {
 }
 
 namespace {
+/// What validate() says of an operand that does not lie in lines.
+void validate_offsets(const Problem& problem, Role role) {
+  const Operand& x = operand(problem, role);
+  const char which = letter(role);
+  const Shape shape = stored_shape(problem, role);
+  const std::int64_t bytes = element_bytes(type(problem, role));
+  if (x.band > 0 || x.format.quantization)
+    refuse_product("{} is indexed, and {}", which,
+                   x.band > 0 ? "lies in bands" : fmt::format("is {}, whose codes lie in lines", to_string(x.format)));
+  if (x.row_stride < 0 || x.column_stride < 0 || x.largest_offset < 0)
+    refuse_product("{} is indexed with an offset of {}; it is not negative", which,
+                   std::min({x.row_stride, x.column_stride, x.largest_offset}));
+  for (const auto& [step, count] : {std::pair{x.row_stride, shape.rows}, {x.column_stride, shape.columns}, {x.largest_offset, 1}})
+    if (count > 0 && step > int64_max / 4 / bytes / count)
+      refuse_product("{} of {} is indexed with steps of {} elements, and has more bytes than 64 bits count", which,
+                     size_text(shape.rows, shape.columns), step);
+  const bool has_order = x.row_stride >= x.column_stride * shape.columns || x.column_stride >= x.row_stride * shape.rows;
+  if (role == Role::c && x.addressing == Addressing::strided && shape.rows > 0 && shape.columns > 0 &&
+      (!has_order || (x.row_stride == 0 && shape.rows > 1) || (x.column_stride == 0 && shape.columns > 1)))
+    refuse_product("elements of C of {} would lie in one place: its rows are {} and its columns {} elements apart",
+                   size_text(shape.rows, shape.columns), x.row_stride, x.column_stride);
+}
+
 /// What validate() says of one operand.
 void validate_operand(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
@@ -84,8 +111,9 @@ void validate_operand(const Problem& problem, Role role) {
     refuse_product("ld of {} is {}, less than its width of {}", which, x.ld, least);
   const std::int64_t ld = std::max({x.ld, least, std::int64_t{1}});
   const std::int64_t lines = x.layout == Layout::row_major ? shape.rows : shape.columns;
-  if (lines > 0 && ld > int64_max / 2 / bytes / lines)
+  if (x.addressing == Addressing::lines && lines > 0 && ld > int64_max / 2 / bytes / lines)
     refuse_product("{} of {} with ld {} has more bytes than 64 bits count", which, size_text(shape.rows, shape.columns), ld);
+  if (x.addressing != Addressing::lines) validate_offsets(problem, role);
   if (x.band < 0) refuse_product("{} lies in bands of {} lines", which, x.band);
   if (x.band > 0 && (problem.batch != 1 || problem.items))
     refuse_product(
@@ -157,6 +185,10 @@ void validate(const Problem& problem) {
   if (problem.activation != ActivationKind::none && (is_complex(acc) || is_integer(acc)))
     throw Unsupported(fmt::format("gemm: activations are for real floating-point types, and this is {}", to_string(acc)));
   for (const Role role : roles(problem)) validate_operand(problem, role);
+  if (problem.residual &&
+      (problem.d.addressing != problem.c.addressing || problem.d.largest_offset != problem.c.largest_offset) &&
+      (problem.d.addressing == Addressing::indexed || problem.c.addressing == Addressing::indexed))
+    refuse_product("one of C and D is indexed: both must be, by the same tables");
   if (!problem.items && problem.batch > 1 && problem.m > 0 && problem.n > 0 && problem.c.batch_stride == 0)
     refuse_product("all {} items would write the same C: its stride is 0", problem.batch);
 }
@@ -164,6 +196,7 @@ void validate(const Problem& problem) {
 Problem transposed(const Problem& problem) {
   const auto turned = [](Operand operand) {
     operand.layout = operand.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+    std::swap(operand.row_stride, operand.column_stride);
     return operand;  // op(X)^T = op(X^T)
   };
   Problem result = problem;

@@ -218,6 +218,9 @@ Step step_at(const Plan& plan, const Cursor& cursor, const Position& at, const G
   step.items = slice.layers;
   step.piece_items = at.piece.batch;
   step.first_item = cursor.batch0;
+  step.m0 = cursor.m0;
+  step.n0 = cursor.n0;
+  step.k0 = cursor.k0;
   set_windows(step, plan, cursor, at.piece);
   step.first_k = step.stage == Stage::reduce || cursor.k0 == 0;
   step.last_k = at.last_k;

@@ -115,6 +115,24 @@ TEST_CASE("products of two types and of quantised operands: each format on some 
   CHECK(seen.reproducible > 100);
 }
 
+TEST_CASE("products of indexed operands: each type on some kernel") {
+  const Limits& limits = test::engine().limits();
+  std::uint64_t seed = 5000000;
+  test::Seen seen;
+  test::Way way;
+  way.indexed = way.any_precision = true;
+  for (const test::Sample& sample : test::samples()) {
+    const std::vector<ProgramKey> programs = test::programs(test::runnable(sample.quick, limits), limits, 1);
+    CAPTURE(to_string(sample.quick.front()));
+    seen += run(programs, 6, seed, way);
+  }
+  if (part().of > 1) return;
+  CHECK(seen.indexed > 300);
+  CHECK(seen.transposed > 50);
+  CHECK(seen.packed > 50);
+  CHECK(seen.pieces > 50);
+}
+
 TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streamed, and over several accelerators") {
   const Limits& limits = test::engine().limits();
   std::vector<ProgramKey> programs;

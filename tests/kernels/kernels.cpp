@@ -65,14 +65,16 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
     return result;
   };
   CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) ==
-        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL", "SCALES", "ZEROS"},
+        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL", "SCALES", "ZEROS", "OFFSETS"},
                 {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, binding_scales,
-                 binding_zeros}));
-  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
-        numbers({"x0", "y0", "z0", "size", "a_at", "b_at", "c_at", "alpha", "beta", "flags", "d_at", "bias_at", "activation",
-                 "act_low", "act_high", "panels_at", "parts", "sums_at", "codes_at"},
-                {at_x0, at_y0, at_z0, at_size, at_a, at_b, at_c, at_alpha, at_beta, at_flags, at_d, at_bias, at_activation,
-                 at_low, at_high, at_panels, at_parts, at_sums, at_codes}));
+                 binding_zeros, binding_offsets}));
+  CHECK(
+      found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
+      numbers({"x0",       "y0",        "z0",    "size",    "a_at",     "b_at",       "c_at",
+               "alpha",    "beta",      "flags", "d_at",    "bias_at",  "activation", "act_low",
+               "act_high", "panels_at", "parts", "sums_at", "codes_at", "offsets_at", "offsets_of_c_at"},
+              {at_x0,   at_y0,         at_z0,  at_size, at_a,      at_b,     at_c,    at_alpha, at_beta,    at_flags,       at_d,
+               at_bias, at_activation, at_low, at_high, at_panels, at_parts, at_sums, at_codes, at_offsets, at_offsets_of_c}));
   Numbers activations;
 #define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
   GLGEMM_ACTIVATIONS(GLGEMM_ROW)

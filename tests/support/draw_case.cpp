@@ -90,6 +90,7 @@ class Draw {
                                   std::int64_t columns) {
       if (op != Op::none) std::swap(rows, columns);
       place(factor, format.type, rows, columns);
+      if (!format.quantization) draw_offsets(factor, true);
       if (format.quantization) quantise(factor, format.quantization, (&factor == &x_.a) == (op == Op::none));
       draw_items(factor, true);
       end(factor);
@@ -98,6 +99,7 @@ class Draw {
     place_factor(x_.a, x_.key.a, x_.op_a, x_.m, x_.k);
     place_factor(x_.b, x_.key.b, x_.op_b, x_.k, x_.n);
     place(x_.c, x_.key.c_type, x_.m, x_.n);
+    draw_offsets(x_.c, false);
     draw_items(x_.c, false);
     end(x_.c);
   }
@@ -119,6 +121,41 @@ class Draw {
     if (aligned_ && random_.below(4) != 0) view.offset_bytes = round_up(view.offset_bytes, 16);
     const std::int64_t step = random_.below(4) != 0 ? group : 1;
     span_ = round_up(lines * view.ld + random_.below(6), step);
+  }
+
+  /// The matrix that was placed last has tables, or it has none. A factor may have an element in several places.
+  void draw_offsets(CaseMatrix& matrix, bool is_factor) {
+    if (!way_.indexed) return;
+    Random random(x_.seed ^ (0x696e6478 + static_cast<std::uint64_t>(x_.memory.size())));
+    BufferView& view = matrix.view;
+    if (random.below(4) == 0 || view.rows == 0 || view.columns == 0) return;
+    const bool by_rows = view.layout == Layout::row_major;
+    const std::int64_t lines = by_rows ? view.rows : view.columns, step = 1 + random.below(3);
+    view.ld *= step;
+    span_ = lines * view.ld + random.below(6);
+    enum class Kind { steps, shuffled, anywhere };
+    const auto draw = [&](std::int64_t count, std::int64_t each) {
+      const Kind kind = random.pick({Kind::steps, Kind::shuffled, is_factor ? Kind::anywhere : Kind::shuffled});
+      std::vector<std::int32_t> table;
+      for (std::int64_t i = 0; i < count; ++i)
+        table.push_back(static_cast<std::int32_t>(kind == Kind::anywhere ? random.below((count - 1) * each + 1) : i * each));
+      for (std::size_t i = table.size(); i > 1 && kind == Kind::shuffled; --i)
+        std::swap(table[i - 1], table[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+      return table;
+    };
+    matrix.row_offsets = draw(view.rows, by_rows ? view.ld : step);
+    matrix.column_offsets = draw(view.columns, by_rows ? step : view.ld);
+    matrix.has_offsets_in_buffer = is_factor && random.coin();
+  }
+
+  /// An indexed D has the tables of C.
+  void take_offsets_of_c(CaseMatrix& matrix) {
+    const BufferView& c = x_.c.view;
+    matrix.view.layout = c.layout;
+    matrix.view.ld = c.ld;
+    span_ = (c.layout == Layout::row_major ? c.rows : c.columns) * c.ld;
+    matrix.row_offsets = x_.c.row_offsets;
+    matrix.column_offsets = x_.c.column_offsets;
   }
 
   /// The matrix that was placed last has codes in place of elements.
@@ -175,6 +212,7 @@ class Draw {
       x_.d_is_c = what == 2;
       if (!x_.d_is_c) {
         place(x_.d, x_.key.c_type, x_.m, x_.n);
+        if (!x_.c.row_offsets.empty()) take_offsets_of_c(x_.d);
         draw_items(x_.d, true);
         end(x_.d);
       }
@@ -302,7 +340,8 @@ class Draw {
     Random random(x_.seed ^ 0x62616e64);
     if (way_.memory_limit > 0 || x_.batch != 1 || x_.key.items || random.below(3) != 0) return;
     for (CaseMatrix* const matrix : {&x_.a, &x_.b, &x_.c, &x_.d})
-      if (matrix->view.rows > 0 && matrix->view.columns > 0 && random.coin()) cut_into_bands(*matrix, random);
+      if (matrix->view.rows > 0 && matrix->view.columns > 0 && matrix->row_offsets.empty() && random.coin())
+        cut_into_bands(*matrix, random);
   }
 
   /// The bands hold what the memory holds, with other bytes before and after.

@@ -53,6 +53,7 @@ struct Way {
   std::int64_t memory_limit = 0;
   Accelerators* accelerators = nullptr;
   bool learnt = false;         ///< the engine has run other products: by their rates it may cut into more dispatches than planned
+  bool indexed = false;        ///< tables say where the elements of some operands lie
   bool any_precision = false;  ///< and not the standard one alone; where it is drawn, k may be longer
   std::uint64_t* digest = nullptr;  ///< where given, the bytes that hold C after each product are folded into it
   /// Where given, it spoils what the buffers hold after the product, for tests of the comparison.
@@ -73,6 +74,7 @@ struct Seen {
   std::int64_t streamed_pieces = 0;
   std::int64_t reproducible = 0;  ///< compared with the bits that are promised
   std::int64_t extended = 0;      ///< kept the bound of extended sums
+  std::int64_t indexed = 0;       ///< a program read tables
   std::int64_t raised = 0;        ///< a memory limit was too small for any piece, and was raised to the least
 
   Seen& operator+=(const Seen& other) noexcept;
@@ -97,6 +99,8 @@ struct CaseMatrix {
   QuantizedArrays quantised;        ///< where it is quantised: all its items, in rows of ld codes
   std::vector<float> decoded;       ///< what those codes stand for
   std::size_t scales_memory = 0, zeros_memory = 0;
+  std::vector<std::int32_t> row_offsets, column_offsets;  ///< where it is indexed: the tables
+  bool has_offsets_in_buffer = false;                     ///< the product finds them on the device
 
   ElementFormat format() const { return {view.type, view.quantization}; }
   /// How many elements after the view's first one element (i, j) of an item lies.

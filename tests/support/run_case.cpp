@@ -13,6 +13,7 @@
 namespace glgemm::test {
 
 std::int64_t CaseMatrix::index(std::int64_t item, std::int64_t i, std::int64_t j) const {
+  if (!row_offsets.empty()) return item + row_offsets[static_cast<std::size_t>(i)] + column_offsets[static_cast<std::size_t>(j)];
   return item + (view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i);
 }
 
@@ -99,13 +100,21 @@ class DeviceCase {
     std::vector<unsigned> names;
   };
 
-  BufferView view(const CaseMatrix& matrix, Bands& bands) const {
+  BufferView view(const CaseMatrix& matrix, Bands& bands) {
     BufferView result = matrix.view;
     result.buffer = buffers_[matrix.memory].name();
     result.scales.buffer = buffers_[matrix.scales_memory].name();
     result.zeros.buffer = buffers_[matrix.zeros_memory].name();
     for (const Bytes& band : matrix.bands) bands.names.push_back(bands.buffers.emplace_back(band).name());
     result.bands = bands.names;
+    if (matrix.row_offsets.empty()) return result;
+    const auto table = [&](const std::vector<std::int32_t>& values) -> OffsetTable {
+      if (!matrix.has_offsets_in_buffer) return {.values = values};
+      Bytes bytes(8 + values.size() * 4, std::byte{0xff});
+      std::memcpy(bytes.data() + 8, values.data(), values.size() * 4);
+      return {.place = {tables_.emplace_back(bytes).name(), 8}, .largest = *std::max_element(values.begin(), values.end())};
+    };
+    result.indexing = {table(matrix.row_offsets), table(matrix.column_offsets)};
     return result;
   }
   static std::span<const std::int64_t> offsets(const CaseMatrix& matrix) {
@@ -123,7 +132,7 @@ class DeviceCase {
   }
 
   const Case& x_;
-  std::vector<Buffer> buffers_;
+  std::vector<Buffer> buffers_, tables_;
   Bands a_bands_, b_bands_, c_bands_, d_bands_;
   Gemm gemm_;
   std::optional<Buffer> workspace_;
@@ -332,6 +341,7 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
   if (ran.report.dispatches == 0) return;
   const Plan& plan = *ran.report.plan;
   seen.transposed += plan.transposed;
+  seen.indexed += kernels::has_offsets(plan.problem);
   seen.split += plan.parts > 1;
   seen.vector_reads += plan.vector_reads != VectorReads::none;
   Problem begins_well = plan.problem;
