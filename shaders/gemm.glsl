@@ -10,7 +10,8 @@
 //           BINDING_A, ..., BINDING_OFFSETS: other numbers of the storage buffers, for devices that have fewer
 // Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: that of C, D and the bias (codes below)
 //           QUANTIZED: 1 if A, or 2 if B, has codes in place of elements, see quantization.glsl; its type is then F32
-//           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (with INDEXED_C those of D too); pack.comp has A alone
+//           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (with INDEXED_C those of D too);
+//           pack.comp has A alone
 //           EPILOGUE: 1 if D, a bias or an activation may apply; RESIDUAL, BIAS: 0 if D, or a bias, may not
 //           ITEMS: 1 if each item has offsets and scalars of its own
 //           PANELS: 0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
@@ -352,8 +353,8 @@ layout(location = 0) uniform int x0;      // first column of C of this dispatch
 layout(location = 1) uniform int y0;      // first row of C of this dispatch
 layout(location = 2) uniform int z0;      // first layer of this dispatch
 layout(location = 3) uniform ivec4 size;  // m, n, k of the piece; the items of the batch
-// Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w; of an indexed one, the sum of two offsets takes the place
-// of the two products.
+// Element (i, j) of item z of an operand lies at at.x + i * at.y + j * at.z + z * at.w; of an indexed one, the sum of two offsets takes
+// the place of the two products.
 layout(location = 4) uniform ivec4 a_at;
 layout(location = 5) uniform ivec4 b_at;
 layout(location = 6) uniform ivec4 c_at;

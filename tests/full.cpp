@@ -99,6 +99,7 @@ struct Arguments {
   double budget = 0;
   std::string accelerators, only, kernel, digest;
   std::int64_t jobs = 1;
+  bool indexed = false;
 };
 
 /// What has been run so far; in memory that processes share.
@@ -121,6 +122,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   test::Way way;
   way.memory_limit = x.memory_limit;
   way.any_precision = true;
+  way.indexed = x.indexed;
   std::optional<Limits> small;
   if (x.storage_block > 0 || x.groups > 0) {
     small = engine.limits();
@@ -244,6 +246,7 @@ int main(int argc, char** argv) {
          "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
       ->check(CLI::PositiveNumber);
   app.add_option("--accelerators", x.accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
+  app.add_flag("--indexed", x.indexed, "Tables say where the elements of most operands lie");
   app.add_option("--budget", x.budget, "Run the products as jobs, with so many milliseconds for each advance")
       ->check(CLI::PositiveNumber);
   app.add_option("--jobs", x.jobs, "So many processes, each with a share of the programs; the same products in all")

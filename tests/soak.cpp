@@ -215,6 +215,7 @@ class Soak {
     Way way;
     way.learnt = true;
     way.any_precision = below(4) == 0;
+    way.indexed = below(4) == 0;
     Limits small = cases_->limits();
     switch (below(6)) {
       case 0:

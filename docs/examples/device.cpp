@@ -1,4 +1,4 @@
-// Matrices that stay on the device, product after product.
+// Matrices that stay on the device, product after product, and elements that lie where tables say.
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
 
@@ -24,6 +24,13 @@ int main() {
     glgemm::DeviceMatrix d(engine, 2, 3);
     engine.gemm({.a = c.view(1, 1, 2, 2), .b = b.view(), .c = d.view()});  // a section is multiplied like a matrix
     right = right && d.download() == B;
+
+    const std::int32_t rows[] = {2 * 2, 0}, columns[] = {0, 1};  // rows 2 and 0 of A, whose rows are 2 elements apart
+    glgemm::BufferView some = a.view();
+    some.rows = 2;
+    some.indexing = glgemm::Indexing{{.values = rows}, {.values = columns}};
+    engine.gemm({.a = some, .b = b.view(), .c = d.view()});
+    right = right && d.download() == glgemm::Matrix<float>{{81, 90, 99}, {47, 52, 57}};
   }
   engine.release();
   return right ? 0 : 1;

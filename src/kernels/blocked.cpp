@@ -43,7 +43,7 @@ struct Fit {
   int large_block_k;        ///< the most of block_k with 32 sums and more; 0: no more than 16 sums
   int turns;                ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
   std::int64_t integers;    ///< registers more for products of integers, which take several instructions each
-  std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums
+  std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums, and for offsets
   std::int64_t pairs = 20;  ///< registers more for the parts of a product whose sum is two numbers
 };
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
@@ -89,7 +89,7 @@ std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pa
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
   const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
   return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
-         (decodes(problem) && k.panels == 0 ? fit.narrow : 0);
+         (k.panels == 0 && (decodes(problem) || has_offsets(problem)) ? fit.narrow : 0);
 }
 
 /// Gives the kernel the largest block_k that fits; false if none does.

@@ -2,6 +2,7 @@
 #include "base/device_class.hpp"
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
+#include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
 namespace {
@@ -59,6 +60,9 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     if (emulates_doubles(sum_type(problem), limits)) return {make({16})};
     // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
     if (!limits.cpu && sum_type(problem) == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
+    // Adreno 6xx keeps a few of 1024 invocations' places in memory where they come from tables.
+    if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) && has_offsets(problem))
+      return {make({16})};
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }

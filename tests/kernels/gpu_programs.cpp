@@ -6,9 +6,9 @@
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
 //                                                the product with index FIRST, and of the following ones each EACH'th
 //
-// Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, epilogue (a residual), precision=NAME,
-// kernel=KERNEL in place of the planner's pick, candidates (also what the planner passes over), file=FILE.comp (replaces the
-// source of all of its programs).
+// Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, indexed=OPERANDS (letters of those whose
+// elements lie where tables say), epilogue (a residual), precision=NAME, kernel=KERNEL in place of the planner's pick, candidates
+// (also what the planner passes over), file=FILE.comp (replaces the source of all of its programs).
 //
 // Standard output has a line "@@ index {...}" before each product; "@@ begin {...}" before each program is compiled, and after it
 // what the driver prints by itself; "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported
@@ -65,6 +65,12 @@ void add_word(Product& product, const std::string& word) {
     problem.items = true;
   } else if (word.starts_with("c=")) {
     problem.c.format.type = parse_type(value);
+  } else if (word.starts_with("indexed=")) {
+    for (const char letter : value) {
+      Operand& x = letter == 'a' ? problem.a : letter == 'b' ? problem.b : problem.c;
+      x.addressing = Addressing::indexed;
+      x.largest_offset = 1 << 20;
+    }
   } else if (word == "epilogue") {
     problem.residual = true;
   } else if (word.starts_with("kernel=")) {

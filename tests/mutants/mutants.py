@@ -34,6 +34,9 @@ GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0")
 OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
 BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2")
 
+INDEXED = REGISTER + ["--indexed"]
+INDEXED_BLOCKED = BLOCKED + ["--indexed"]
+
 MUTANTS = [
     # Shaders.
     Mutant("silu and gelu of -infinity are NaN", "shaders/activation.glsl", "  x = max(x, ACC(-1000.0));\n", "", (ACTIVATIONS,)),
@@ -50,7 +53,7 @@ MUTANTS = [
            "lanes /= 2) {\n    memoryBarrierShared();\n    barrier();", "lanes /= 2) {", (BARRIERS,)),
     Mutant("blocked overwrites what others load", "shaders/blocked.comp", "    barrier();  // all have read\n", "",
            (BARRIERS,)),
-    Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + p * a_at.z)", "load_a(a + p * a_at.y)",
+    Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + column_of_a(p))", "load_a(a + p * a_at.y)",
            (NAIVE,)),
     Mutant("gemv loses half of the lanes", "shaders/gemv.comp", "lanes = LANES_K / 2; lanes > 0;", "lanes = LANES_K / 2; lanes > 1;",
            (GEMV,)),
@@ -70,10 +73,17 @@ MUTANTS = [
     Mutant("outer adds C without beta", "shaders/outer.comp", "value += scale(of_c, VectorsOfC[at + (j) * WORKGROUP]);",
            "value += VectorsOfC[at + (j) * WORKGROUP];", (OUTER,)),
     Mutant("beta comes in with each window of k", "shaders/finish.glsl", "bool take_c = has(FIRST_K);", "bool take_c = true;", (NAIVE,)),
-    Mutant("the residual is read with rows and columns swapped", "shaders/finish.glsl", "d_at.x + row * d_at.y + column * d_at.z",
-           "d_at.x + row * d_at.z + column * d_at.y", (NAIVE,)),
+    Mutant("the residual is read with rows and columns swapped", "shaders/finish.glsl", "place_in_c(row, column, d_at)",
+           "place_in_c(column, row, d_at)", (NAIVE,)),
     Mutant("the bias comes in with each window of k", "shaders/finish.glsl", "  if (has(LAST_K)) {\n#if BIAS", "  if (true) {\n#if BIAS",
            (NAIVE,)),
+    # Indexed operands.
+    Mutant("the table of A begins at the first k of all windows", "src/engine/execute.cpp", "a_columns = begin(1, step_.k0)",
+           "a_columns = begin(1, 0)", (INDEXED,)),
+    Mutant("pack takes the tables of B for those of A", "src/engine/execute.cpp", "ints(b_columns, b_rows, 0, 0)",
+           "ints(a_rows, b_rows, 0, 0)", (INDEXED,)),
+    Mutant("blocked reads all rows of a vector at the first one's place", "shaders/blocked_elements.glsl",
+           "load_b(loads_b.lines[e] + at)", "load_b(loads_b.lines[0] + at)", (INDEXED_BLOCKED,)),
     # The planner.
     Mutant("A's window begins at the first row", "src/plan/slices.cpp", "window(problem, Role::a, cursor.m0, cursor.k0, item, piece)",
            "window(problem, Role::a, 0, cursor.k0, item, piece)", (PLANS,)),
