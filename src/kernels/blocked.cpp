@@ -45,6 +45,7 @@ struct Fit {
   std::int64_t integers;    ///< registers more for products of integers, which take several instructions each
   std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums, and for offsets
   std::int64_t pairs = 20;  ///< registers more for the parts of a product whose sum is two numbers
+  std::int64_t codes = 0;   ///< registers more for decoding codes one by one
 };
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
@@ -59,7 +60,8 @@ Fit fit_of(DeviceClass device) {
       {amd_rdna1, amd_rdna4, {192, 16, 1, 96}},
       {nvidia_kepler, nvidia_blackwell, {140, 16, 1, 0}},
       {intel_gen7, intel_gen7, {56, 0, 2, 16}},
-      {intel_gen8, intel_gen12, {56, 32, 2, 0}},
+      {intel_gen8, intel_gen8, {56, 32, 2, 0, 0, 20, 24}},
+      {intel_gen9, intel_gen12, {56, 32, 2, 0}},
       {intel_xe_hpg, intel_xe2, {56, 32, 2, 24}},
       {apple_m1, apple_m1, {96, 16, 1, 0, 0, 32}},
       {adreno_5xx, adreno_6xx, {72, 8, 1, 32, 8}},
@@ -81,6 +83,12 @@ bool decodes(const Problem& problem) {
   return problem.a.format != sum || problem.b.format != sum;
 }
 
+/// Whether codes are decoded one by one.
+bool decodes_codes(const Problem& problem) {
+  const Quantization& its = problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
+  return its && !reads_codes_by_vector(its);
+}
+
 /// The registers that an invocation needs, counted as in Fit.
 std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   constexpr std::int64_t complex = 16;  // for the parts of a product
@@ -89,7 +97,8 @@ std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pa
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
   const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
   return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
-         (k.panels == 0 && (decodes(problem) || has_offsets(problem)) ? fit.narrow : 0);
+         (k.panels == 0 && (decodes(problem) || has_offsets(problem)) ? fit.narrow : 0) +
+         (k.panels == 0 && decodes_codes(problem) ? fit.codes : 0);
 }
 
 /// Gives the kernel the largest block_k that fits; false if none does.

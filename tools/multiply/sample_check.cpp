@@ -106,6 +106,7 @@ Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Rang
   if (product.beta.value != 0.0) c0 = gather<C>(product.c, Op::none, rows, columns, part_bytes);
   terms.c0 = &c0;
   terms.precision = precision;
+  terms.quantized = product.a.quantization || product.b.quantization;
   Check result = check_full(a, b, got, terms);
   if (result.row >= 0) {
     const auto name = [&] { return fmt::format("element ({}, {})", result.row, result.column); };
