@@ -68,14 +68,14 @@ bool are_equal(const OffsetTable& x, const OffsetTable& y) {
 }
 
 /// A table of a product, or nothing where the operand has none.
-struct Part {
+struct CountedTable {
   const OffsetTable* table = nullptr;
   std::int64_t count = 0;
 };
 
 /// All tables of a product, in the order of Offsets::begins.
-std::array<Part, Offsets::tables> tables_of(const Gemm& product, const Problem& problem) {
-  std::array<Part, Offsets::tables> result;
+std::array<CountedTable, Offsets::tables> tables_of(const Gemm& product, const Problem& problem) {
+  std::array<CountedTable, Offsets::tables> result;
   std::size_t next = 0;
   for (const auto& [view, role] :
        {std::pair{&product.a, Role::a}, std::pair{&product.b, Role::b}, std::pair{&product.c, Role::c}}) {

@@ -1,34 +1,18 @@
 // The suite: every program on products of every kind, see gemm_cases.hpp.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
 #include "support/quantised.hpp"
 #include "support/samples.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
+using test::Part, test::part;
 
 namespace {
-
-/// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs, with N times the cases. Programs take longest to
-/// compile on the newer Mesas, and two of those share them.
-struct Part {
-  std::uint32_t index = 0, of = 1;
-  /// Whether a program is in it: as if by chance, since every other one in their list is of one kind.
-  bool has(std::size_t program) const { return (static_cast<std::uint32_t>(program) * 0x9e3779b9u >> 16) % of == index; }
-};
-Part part() {
-  Part result;
-  const char* const text = std::getenv("GLGEMM_TEST_PART");
-  if (!text) return result;
-  REQUIRE_MESSAGE(std::sscanf(text, "%u/%u", &result.index, &result.of) == 2, "GLGEMM_TEST_PART is not I/N: ", std::string(text));
-  REQUIRE_MESSAGE(result.index < result.of, "GLGEMM_TEST_PART has no such part: ", std::string(text));
-  return result;
-}
 
 /// Runs cases with each program; stops at a program's first failure, which says enough.
 test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t& seed, const test::Way& way = {}) {

@@ -1,0 +1,28 @@
+// The part of the programs that a run of the tests takes.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace glgemm::test {
+
+/// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs, with N times the cases. Programs take longest to
+/// compile on the newer Mesas, and two of those share them.
+struct Part {
+  std::uint32_t index = 0, of = 1;
+  /// Whether a program is in it: as if by chance, since every other one in their list is of one kind.
+  bool has(std::size_t program) const { return (static_cast<std::uint32_t>(program) * 0x9e3779b9u >> 16) % of == index; }
+};
+inline Part part() {
+  Part result;
+  const char* const text = std::getenv("GLGEMM_TEST_PART");
+  if (!text) return result;
+  REQUIRE_MESSAGE(std::sscanf(text, "%u/%u", &result.index, &result.of) == 2, "GLGEMM_TEST_PART is not I/N: ", std::string(text));
+  REQUIRE_MESSAGE(result.index < result.of, "GLGEMM_TEST_PART has no such part: ", std::string(text));
+  return result;
+}
+
+}  // namespace glgemm::test
