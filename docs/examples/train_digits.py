@@ -1,0 +1,160 @@
+"""Trains a small convolutional network to read handwritten digits of 8 x 8 pixels, with all of its matrix products on the GPU.
+
+    python3 docs/examples/train_digits.py [WEIGHTS.safetensors]
+
+Forward and backward, each matrix product is glgemm's, and NumPy does the rest, element by element. A convolution is the product
+of a matrix whose rows are the pixels under a filter, and of the filters. A fifth of the digits is held out, and judges the network.
+"""
+
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+import glgemm
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "tests/data"
+SEED = 1
+BATCH = 64
+EPOCHS = 80
+
+
+def load_digits():
+    """The images, their labels, and the numbers of those that are learnt and of the fifth that is held out."""
+    images = np.load(DATA / "digits.npy").reshape(-1, 8, 8, 1) / np.float32(16)
+    labels = np.load(DATA / "digits_labels.npy")
+    order = np.random.RandomState(SEED).permutation(len(images))  # RandomState has the same numbers in all versions of NumPy
+    held_out = len(images) // 5
+    return images, labels, order[held_out:], order[:held_out]
+
+
+def new_weights(random):
+    """A row for each output channel. Filters are in the order OHWI; the dense layer is a filter of 4 x 4 pixels."""
+    weights = {}
+    for name, channels, inputs in [("conv1", 16, 3 * 3 * 1), ("conv2", 32, 3 * 3 * 16), ("dense", 10, 4 * 4 * 32)]:
+        weights[name + ".weight"] = (random.standard_normal((channels, inputs)) * np.sqrt(2 / inputs)).astype(np.float32)
+        weights[name + ".bias"] = np.zeros(channels, np.float32)
+    return weights
+
+
+def patches(images, stride):
+    """A row for each position of a filter of 3 x 3 pixels on images (NHWC) that have a border of zeros."""
+    windows = sliding_window_view(np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0))), (3, 3), (1, 2))[:, ::stride, ::stride]
+    return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, 9 * images.shape[3])
+
+
+def sum_patches(rows, shape, stride):
+    """The transpose of patches(): each element is added to the pixel that it comes from."""
+    count, height, width, channels = shape
+    images = np.zeros((count, height + 2, width + 2, channels), np.float32)
+    windows = rows.reshape(count, height // stride, width // stride, 3, 3, channels)
+    for y in range(3):
+        for x in range(3):
+            images[:, y : y + height : stride, x : x + width : stride] += windows[:, :, :, y, x]
+    return images[:, 1:-1, 1:-1]
+
+
+def layer(weights, name, rows, activation=None):
+    return glgemm.gemm(1, rows, weights[name + ".weight"].T, bias=weights[name + ".bias"], activation=activation)
+
+
+def forward(weights, images):
+    """The ten scores of each image; and each layer's input, as the matrix that is multiplied."""
+    rows1 = patches(images, 1)
+    rows2 = patches(layer(weights, "conv1", rows1, "relu").reshape(-1, 8, 8, 16), 2)
+    rows3 = layer(weights, "conv2", rows2, "relu").reshape(-1, 4 * 4 * 32)
+    return layer(weights, "dense", rows3), (rows1, rows2, rows3)
+
+
+def backward(weights, images, labels):
+    """The mean cross entropy of the scores, and its gradient by each weight."""
+    scores, (rows1, rows2, rows3) = forward(weights, images)
+    chosen = np.arange(len(labels)), labels
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    loss = -np.log(odds[chosen] + 1e-30).mean()
+    odds[chosen] -= 1
+    gradients = {}
+
+    def by_weights(name, by_outputs, rows):
+        gradients[name + ".weight"] = glgemm.matmul(by_outputs.T, rows)
+        gradients[name + ".bias"] = by_outputs.sum(axis=0)
+
+    def by_inputs(name, by_outputs, rows):
+        return glgemm.matmul(by_outputs, weights[name + ".weight"]) * (rows > 0)  # the inputs are a ReLU's outputs
+
+    by_scores = odds / np.float32(len(labels))
+    by_weights("dense", by_scores, rows3)
+    by_maps2 = by_inputs("dense", by_scores, rows3).reshape(-1, 32)
+    by_weights("conv2", by_maps2, rows2)
+    by_maps1 = sum_patches(by_inputs("conv2", by_maps2, rows2), (len(labels), 8, 8, 16), 2).reshape(-1, 16)
+    by_weights("conv1", by_maps1, rows1)
+    return loss, gradients
+
+
+def accuracy(weights, images, labels):
+    return np.mean(forward(weights, images)[0].argmax(axis=1) == labels)
+
+
+class Training:
+    """Steps by Adam (Kingma and Ba, arXiv:1412.6980), whose rate sinks to 0."""
+
+    def __init__(self, weights, steps):
+        self.weights, self.steps, self.step = weights, steps, 0
+        self.means = {name: np.zeros_like(w) for name, w in weights.items()}
+        self.squares = {name: np.zeros_like(w) for name, w in weights.items()}
+
+    def learn(self, images, labels):
+        """A step; returns the loss before it."""
+        loss, gradients = backward(self.weights, images, labels)
+        rate = 0.006 * (1 - self.step / self.steps)
+        self.step += 1
+        for name, g in gradients.items():
+            self.means[name] += 0.1 * (g - self.means[name])
+            self.squares[name] += 0.001 * (g * g - self.squares[name])
+            mean, square = self.means[name] / (1 - 0.9**self.step), self.squares[name] / (1 - 0.999**self.step)
+            self.weights[name] -= np.float32(rate) * mean / (np.sqrt(square) + np.float32(1e-8))
+        return loss
+
+
+def varied(images, random):
+    """The images with strokes that are lighter or darker, each moved by up to a pixel: digits drawn by mouse are not centred."""
+    moved = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    y, x = random.randint(0, 3, (2, len(images), 1, 1))
+    moved = moved[np.arange(len(images))[:, None, None], y + np.arange(8)[:, None], x + np.arange(8)]
+    return np.minimum(moved * random.uniform(0.7, 1.8, (len(images), 1, 1, 1)).astype(np.float32), 1)
+
+
+def save(path, tensors):
+    """As github.com/huggingface/safetensors#format says: the header's length, the header, the elements."""
+    header, at = {}, 0
+    for name, x in tensors.items():
+        header[name] = {"dtype": {"f": "F32", "u": "U8"}[x.dtype.kind], "shape": x.shape, "data_offsets": [at, at + x.nbytes]}
+        at += x.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(x.tobytes() for x in tensors.values()))
+
+
+def main():
+    begin = time.monotonic()
+    images, labels, learnt, held_out = load_digits()
+    random = np.random.RandomState(SEED)
+    training = Training(new_weights(random), EPOCHS * (len(learnt) // BATCH))
+    for epoch in range(1, EPOCHS + 1):
+        order = random.permutation(learnt)[: len(learnt) // BATCH * BATCH].reshape(-1, BATCH)
+        loss = np.mean([training.learn(varied(images[some], random), labels[some]) for some in order])
+        right = accuracy(training.weights, images[held_out], labels[held_out])
+        seconds = time.monotonic() - begin
+        print(f"epoch {epoch:2}: loss {loss:.4f}, {100 * right:.2f} % of the held-out digits are right, {seconds:.1f} s")
+    if len(sys.argv) > 1:
+        digits = [held_out[labels[held_out] == digit][0] for digit in range(10)]  # one of each, to show
+        examples = (16 * images[digits]).astype(np.uint8).reshape(10, 8, 8)
+        save(pathlib.Path(sys.argv[1]), {**training.weights, "examples": examples})
+
+
+if __name__ == "__main__":
+    main()
