@@ -234,6 +234,22 @@ GLGEMM_EXPORT glgemm_status glgemm_quantized_bytes(const glgemm_quantization* qu
 GLGEMM_EXPORT glgemm_status glgemm_dequantize(const glgemm_quantization* quantization, int64_t rows, int64_t columns,
                                               const void* codes, const void* scales, const void* zeros, float* to);
 
+/// The offsets of a matrix's rows, or of its columns, in elements: on the host, or as many 32-bit integers in a buffer. This
+/// struct does not grow.
+typedef struct glgemm_offset_table {
+  const int32_t* values;  ///< where not NULL: one for each row, or column, of the view; not negative
+  uint32_t buffer;        ///< else: where they lie, from a multiple of 4 bytes on
+  int64_t offset_bytes;
+  int64_t largest;  ///< of those in a buffer, which the host does not see: none is larger, and none negative
+} glgemm_offset_table;
+
+/// An indexed operand's elements: (i, j) lies rows[i] + columns[j] elements from the view's first byte, in place of its layout
+/// and ld. Indexing in gemm.hpp tells what that is for, and BufferView what goes together. This struct does not grow.
+typedef struct glgemm_indexing {
+  glgemm_offset_table rows;
+  glgemm_offset_table columns;
+} glgemm_indexing;
+
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
 /// The types of A and B are some whose products are summed in one type: floats of 32, 16 and 8 bits with each other, in
@@ -255,6 +271,11 @@ typedef struct glgemm_product {
   /// Where not NULL: A's, or B's, elements are codes. Programs that were compiled before these were here have none.
   const glgemm_quantization* quantization_a;
   const glgemm_quantization* quantization_b;
+  /// Where not NULL: tables say where A's, B's or C's elements lie. Those of C are on the host, and are the residual's too.
+  /// Programs that were compiled before these were here have none.
+  const glgemm_indexing* indexing_a;
+  const glgemm_indexing* indexing_b;
+  const glgemm_indexing* indexing_c;
 } glgemm_product;
 
 /// What a device and its driver can do.

@@ -99,9 +99,16 @@ Quantization to_quantization(const Arguments& in, const glgemm_quantization& giv
 
 namespace {
 
-/// A view of codes, where `given` is not null.
-BufferView to_operand(const Arguments& in, const glgemm_view& view, const glgemm_quantization* given, const std::string& name) {
+OffsetTable to_table(const glgemm_offset_table& given, std::int64_t count) {
+  if (given.values) return {.values = std::span(given.values, static_cast<std::size_t>(std::max<std::int64_t>(0, count)))};
+  return {.place = {given.buffer, given.offset_bytes}, .largest = given.largest};
+}
+
+/// A view of elements that lie where tables say, and of codes, where those are not null.
+BufferView to_operand(const Arguments& in, const glgemm_view& view, const glgemm_indexing* indexing,
+                      const glgemm_quantization* given, const std::string& name) {
   BufferView result = to_view(in, view, name);
+  if (indexing) result.indexing = {to_table(indexing->rows, view.rows), to_table(indexing->columns, view.columns)};
   if (!given) return result;
   const std::string what = "quantization_" + name;
   const glgemm_quantization quantization = in.read(given, what.c_str());
@@ -134,12 +141,13 @@ Gemm Products::add(const Arguments& in, const glgemm_product& product) {
   Gemm gemm{.op_a = to_op(in, product.op_a, "op_a"),
             .op_b = to_op(in, product.op_b, "op_b"),
             .alpha = to_scalar(product.alpha),
-            .a = to_operand(in, product.a, product.quantization_a, "a"),
-            .b = to_operand(in, product.b, product.quantization_b, "b"),
+            .a = to_operand(in, product.a, product.indexing_a, product.quantization_a, "a"),
+            .b = to_operand(in, product.b, product.indexing_b, product.quantization_b, "b"),
             .beta = to_scalar(product.beta),
-            .c = to_view(in, product.c, "c")};
+            .c = to_operand(in, product.c, product.indexing_c, nullptr, "c")};
   if (product.batch) gemm.batch = batch(in.read(product.batch, "batch"));
   if (product.epilogue) gemm.epilogue = to_epilogue(in, in.read(product.epilogue, "epilogue"));
+  if (gemm.epilogue.residual) gemm.epilogue.residual->indexing = gemm.c.indexing;
   const glgemm_workspace& workspace = product.workspace;
   if (workspace.buffer != 0 || workspace.offset_bytes != 0 || workspace.size_bytes != 0)
     gemm.workspace = {workspace.buffer, workspace.offset_bytes, workspace.size_bytes};

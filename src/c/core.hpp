@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <glgemm/glgemm.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
@@ -20,13 +22,15 @@ namespace glgemm::c_api {
 /// components.
 GLGEMM_EXPORT glgemm_status current_exception() noexcept;
 
-/// The size that a struct had before it grew, for programs that were compiled then. A struct that grows gets its own value here.
+/// The sizes that a struct had before it grew, for programs that were compiled then. A struct that grows gets its own values
+/// here.
 template <class Struct>
-inline constexpr std::size_t former_size = sizeof(Struct);
+inline constexpr std::array<std::size_t, 0> former_sizes{};
 template <>
-inline constexpr std::size_t former_size<glgemm_product> = offsetof(glgemm_product, quantization_a);
+inline constexpr std::array former_sizes<glgemm_product> = {offsetof(glgemm_product, quantization_a),
+                                                            offsetof(glgemm_product, indexing_a)};
 template <>
-inline constexpr std::size_t former_size<glgemm_host_product> = offsetof(glgemm_host_product, quantization_a);
+inline constexpr std::array former_sizes<glgemm_host_product> = {offsetof(glgemm_host_product, quantization_a)};
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
 class Arguments {
@@ -98,7 +102,8 @@ class Arguments {
  private:
   template <class Struct>
   std::size_t known_size(std::size_t size, const char* name) const {
-    if (size == sizeof(Struct) || size == former_size<Struct>) return size;
+    constexpr auto& former = former_sizes<Struct>;
+    if (size == sizeof(Struct) || std::find(former.begin(), former.end(), size) != former.end()) return size;
     refuse(fmt::format(
         "{} is a struct of {} bytes, and this library has one of {}: {}", name, size, sizeof(Struct),
         size < sizeof(Struct) ? "call its _init function with its sizeof" : "the program was compiled with a newer header"));

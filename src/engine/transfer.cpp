@@ -47,6 +47,9 @@ void check_view(const Engine::State& state, const BufferView& view, Op op) {
   if (view.quantization)
     throw std::invalid_argument(
         fmt::format("a transfer: the matrix is {}, and elements alone are moved", to_string(view.quantization)));
+  if (view.indexing)
+    throw std::invalid_argument(fmt::format("a transfer: the matrix of {}x{} is indexed, and elements in lines alone are moved",
+                                            view.rows, view.columns));
   // As B of a product without rows.
   const bool stays = op == Op::none;
   const unsigned any = view.bands.empty() ? view.buffer : view.bands.front();

@@ -10,6 +10,7 @@
 
 #include "python/dtype.hpp"
 #include "python/product.hpp"
+#include "python/views.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
@@ -25,12 +26,6 @@ BufferView span_of(const Elements& elements, const Strided& layout) {
 /// The elements of an array whose lines are these.
 BufferView view_of(const Elements& elements, const Strided& layout, const Stacked& lines) {
   return view_of_lines(elements, layout.type, lines.lines, lines.width, lines.ld, layout.offset);
-}
-
-std::vector<py::ssize_t> strides_in_bytes(const Strided& layout) {
-  std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : layout.strides) strides.push_back(stride * element_bytes(layout.type));
-  return strides;
 }
 
 /// The array's elements in `span`, which has all that it reaches, as NumPy's view of them.
@@ -52,17 +47,14 @@ py::array read_span(Service& service, const BufferView& span) {
 
 bool repeats(const Strided& layout) {
   for (std::size_t i = 0; i < layout.dimensions(); ++i)
-    if (layout.shape[i] > 1 && layout.strides[i] == 0) return true;
+    if (layout.shape[i] > 1 && layout.strides[i] == 0 && !layout.has_table(i)) return true;
   return false;
 }
 
 }  // namespace
 
 Strided at_least_2d(Strided array) {
-  while (array.dimensions() < 2) {
-    array.shape.insert(array.shape.begin(), 1);
-    array.strides.insert(array.strides.begin(), 0);
-  }
+  while (array.dimensions() < 2) array.insert(0);
   return array;
 }
 
@@ -206,6 +198,11 @@ py::array download(const Array& array) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const Strided matrix = at_least_2d(array.layout);
   if (matrix.size() == 0) return host_array(dense(matrix.type, array.layout.shape));
+  if (const auto dimension = array.layout.gathered()) {
+    py::list entries;
+    for (std::int64_t i = 0; i < array.layout.shape[*dimension]; ++i) entries.append(download(entry(array, *dimension, i)));
+    return py::module_::import("numpy").attr("stack")(entries, *dimension);
+  }
   if (elements->quantization) return decoded(*elements, array.layout);
   Service& service = *array.storage->service;
   const auto lines = repeats(matrix) ? std::nullopt : stacked(matrix);
@@ -227,6 +224,12 @@ void assign(const Array& array, const py::object& host) {
   const Strided matrix = at_least_2d(array.layout);
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");
   if (matrix.size() == 0) return;
+  if (const auto dimension = array.layout.gathered()) {
+    const py::object all = numpy.attr("broadcast_to")(host, py::tuple(py::cast(array.layout.shape)));
+    for (std::int64_t i = 0; i < array.layout.shape[*dimension]; ++i)
+      assign(entry(array, *dimension, i), numpy.attr("take")(all, i, *dimension));
+    return;
+  }
   const auto write = [&](const BufferView& view, const py::array& from, std::int64_t ld) {
     const void* data = from.data();
     array.storage->service->run("asarray", [&](Engine& engine, Interrupt&) { engine.upload(data, ld, view); });
@@ -252,60 +255,6 @@ void assign(const Array& array, const py::object& host) {
 }
 
 namespace {
-
-/// An address that is never read: only shapes and strides of arrays there are looked at.
-char* const nowhere = reinterpret_cast<char*>(std::uintptr_t{1} << 46);
-
-/// A NumPy array with the array's shape and strides, of which NumPy makes views by its own rules.
-py::array outline(const Array& array) {
-  return py::array(dtype_of(array.layout.type), array.layout.shape, strides_in_bytes(array.layout), nowhere, py::none());
-}
-
-/// The part of the array that a view of its outline shows.
-Array as_outline(const Array& array, const py::object& view) {
-  const auto made = py::reinterpret_borrow<py::array>(view);
-  const std::int64_t bytes = element_bytes(array.layout.type);
-  Strided layout{array.layout.type, {made.shape(), made.shape() + made.ndim()}};
-  for (py::ssize_t i = 0; i < made.ndim(); ++i) layout.strides.push_back(made.strides(i) / bytes);
-  layout.offset = array.layout.offset + (static_cast<const char*>(made.data()) - nowhere) / bytes;
-  return {array.storage, layout};
-}
-
-}  // namespace
-
-Array part(const Array& array, const py::object& key) {
-  py::list keys;
-  bool has_dots = false;
-  for (const py::handle one : py::isinstance<py::tuple>(key) ? key.cast<py::tuple>() : py::make_tuple(key)) {
-    const bool is_number = PyIndex_Check(one.ptr()) && !py::isinstance<Array>(one);
-    has_dots = has_dots || one.is(py::ellipsis());
-    if (!is_number && !one.is_none() && !one.is(py::ellipsis()) && !py::isinstance<py::slice>(one))
-      throw py::index_error("an array on the device takes integers, slices, '...' and None as indices");
-    keys.append(is_number ? py::reinterpret_steal<py::object>(PyNumber_Index(one.ptr()))
-                          : py::reinterpret_borrow<py::object>(one));
-    if (PyErr_Occurred()) throw py::error_already_set();
-  }
-  if (!has_dots) keys.append(py::ellipsis());  // NumPy would read a single element
-  return as_outline(array, outline(array)[py::tuple(keys)]);
-}
-
-namespace {
-
-Array transposed(const Array& array) {
-  return as_outline(array, outline(array).attr("T"));
-}
-
-Array matrix_transposed(const Array& array) {
-  const std::size_t n = array.layout.dimensions();
-  if (n < 2) throw std::invalid_argument(fmt::format("mT: the array has {} dimensions, and two are needed", n));
-  return as_outline(array, outline(array).attr("swapaxes")(-1, -2));
-}
-
-Array reshaped(const Array& array, const py::args& sizes) {
-  const Sizes shape = whole_numbers("reshape: the shape", sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes));
-  if (!is_dense(array.layout)) throw std::invalid_argument("reshape: the array has gaps: reshape a copy()");
-  return as_outline(array, outline(array).attr("reshape")(py::tuple(py::cast(shape))));
-}
 
 py::object as_numpy(const Array& array, const py::object& dtype, const py::object& copy) {
   if (!copy.is_none() && !copy.cast<bool>())
@@ -334,8 +283,10 @@ void define_array(py::module_& module) {
   py::class_<Array> type(module, "Array", R"(A matrix, a vector or a batch of matrices on the device.
 
 Made by Engine.asarray(), Engine.empty(), Engine.wrap() and by products of arrays. Indexing with integers, slices, '...' and
-None makes views of the same elements, as T, mT and reshape() do. `a @ b` is computed on the device and stays there;
-numpy() copies the elements to the host. Elements are freed with the last array that shows them, or by free().)");
+None makes views of the same elements, as T, mT and reshape() do. So does an array or a list of integers, x[[3, 1, 4]] or
+x[:, numbers], of one dimension and beside slices, '...' and None alone; numbers on the device are read. `a @ b` is computed
+on the device and stays there; numpy() copies the elements to the host. Elements are freed with the last array that shows
+them, or by free().)");
   for (const auto& [name, doc] : std::to_array<std::pair<const char*, const char*>>(
            {{"shape", "Tuple of the dimensions' sizes."},
             {"dtype", "NumPy's dtype of the elements."},
@@ -343,7 +294,8 @@ numpy() copies the elements to the host. Elements are freed with the last array 
             {"size", "The number of elements."},
             {"itemsize", "The bytes of an element, or of the number that a code stands for."},
             {"strides",
-             "Bytes from an element to the next one in each dimension; of a quantised array, as if it had its numbers."}}))
+             "Bytes from an element to the next one in each dimension, 0 where an array of numbers chose them; of a quantised "
+             "array, as if it had its numbers."}}))
     type.def_property_readonly(
         name, [name = name](const Array& a) { return py::object(outline(a).attr(name)); }, doc);
   type.def_property_readonly(

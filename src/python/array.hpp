@@ -51,8 +51,6 @@ std::int64_t bytes_of(const Array& array);
 py::array download(const Array& array);
 /// Replaces the elements by those of `host`, which is broadcast.  @throws py::type_error  it is a masked array
 void assign(const Array& array, const py::object& host);
-/// What array[key] is.
-Array part(const Array& array, const py::object& key);
 
 /// How a NumPy array lies; none if its strides are no whole elements.
 std::optional<Strided> strided(const py::array& host, Type type);

@@ -14,112 +14,13 @@
 
 #include "base/text.hpp"
 #include "python/dtype.hpp"
+#include "python/placed.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Matrices in a buffer.
-struct Placed {
-  std::shared_ptr<const Elements> elements;
-  Strided layout;
-};
-
-Sizes batch_of(const Strided& array) {
-  return {array.shape.begin(), array.shape.end() - 2};
-}
-
-/// matrix_lines, or those of codes.
-std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices) {
-  return elements.quantization ? code_lines(matrices) : matrix_lines(matrices);
-}
-
-/// The shape of all items, as NumPy broadcasts.
-Sizes broadcast(const std::string& who, const Sizes& a, const Sizes& b) {
-  Sizes result(std::max(a.size(), b.size()), 1);
-  for (std::size_t i = 1; i <= result.size(); ++i) {
-    const std::int64_t x = i <= a.size() ? a[a.size() - i] : 1, y = i <= b.size() ? b[b.size() - i] : 1;
-    if (x != y && x != 1 && y != 1)
-      throw std::invalid_argument(
-          fmt::format("{}: the batches {} of A and {} of B cannot be broadcast together", who, text(a), text(b)));
-    result[result.size() - i] = x == 1 ? y : x;
-  }
-  return result;
-}
-
-/// The strides of an operand's matrices in such a batch.
-Sizes broadcast_strides(const Strided& array, const Sizes& batch) {
-  const std::size_t own = array.dimensions() - 2;
-  Sizes strides(batch.size(), 0);
-  for (std::size_t i = 1; i <= own; ++i)
-    if (array.shape[own - i] != 1) strides[batch.size() - i] = array.strides[own - i];
-  return strides;
-}
-
-/// A product as the library takes it, and the offsets to which it refers.
-class BuiltGemm {
- public:
-  BuiltGemm(const Placed& a, const Placed& b, const Placed& c, const Terms& terms, const std::optional<Placed>& d = {})
-      : batch_(batch_of(c.layout)), who_(terms.who) {
-    gemm.op_a = terms.op_a;
-    gemm.op_b = terms.op_b;
-    gemm.alpha = scalar(terms.alpha, a.layout.type);
-    gemm.beta = scalar(terms.beta, a.layout.type);
-    gemm.epilogue.activation = terms.activation;
-    gemm.batch.count = product_of(batch_);
-    gemm.a = place(a, gemm.batch.stride_a, gemm.batch.offsets_a, offsets_[0]);
-    gemm.b = place(b, gemm.batch.stride_b, gemm.batch.offsets_b, offsets_[1]);
-    gemm.c = place(c, gemm.batch.stride_c, gemm.batch.offsets_c, offsets_[2]);
-    if (d) gemm.epilogue.residual = place(*d, gemm.batch.stride_d, gemm.batch.offsets_d, offsets_[3]);
-  }
-  BuiltGemm(const BuiltGemm&) = delete;
-  BuiltGemm& operator=(const BuiltGemm&) = delete;
-
-  /// The bias is dense, with the shape (m, 1) or (1, n).
-  void add_bias(const Placed& bias) {
-    const Strided& layout = bias.layout;
-    const BufferView values = view_of_lines(*bias.elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
-    const bool for_columns = layout.rows() == 1 && layout.columns() == gemm.c.columns;
-    gemm.epilogue.bias = for_columns ? BiasView::for_each_column(values.buffer, values.offset_bytes)
-                                     : BiasView::for_each_row(values.buffer, values.offset_bytes);
-  }
-
-  Gemm gemm{};
-
- private:
-  /// The view of an operand's first matrix. Sets where the batch's other matrices lie: by a stride, or by an offset for each.
-  BufferView place(const Placed& operand, std::int64_t& stride, std::span<const std::int64_t>& offsets,
-                   Sizes& own_offsets) const {
-    const Strided& layout = operand.layout;
-    const Sizes strides = broadcast_strides(layout, batch_);
-    std::int64_t lowest = 0;
-    if (const auto step = even_step(batch_, strides)) {
-      stride = *step;
-    } else {
-      own_offsets = batch_offsets(batch_, strides);
-      lowest = *std::min_element(own_offsets.begin(), own_offsets.end());
-      for (std::int64_t& offset : own_offsets) offset -= lowest;
-      offsets = own_offsets;
-    }
-    const MatrixLines lines = *lines_of(*operand.elements, layout);
-    const bool by_rows = lines.layout == Layout::row_major;
-    const std::int64_t count = by_rows ? layout.rows() : layout.columns(), width = by_rows ? layout.columns() : layout.rows();
-    BufferView view = view_of_lines(*operand.elements, layout.type, count, width, lines.ld, layout.offset + lowest);
-    if (count > 1) view.ld = lines.ld;
-    view.layout = lines.layout;
-    view.rows = layout.rows();
-    view.columns = layout.columns();
-    if (!view.bands.empty() && gemm.batch.count != 1)
-      throw std::invalid_argument(who_ + ": an array that lies in several buffers is no batch");
-    return view;
-  }
-
-  Sizes batch_;
-  const std::string& who_;
-  std::array<Sizes, 4> offsets_{};
-};
 
 /// A product of so many multiply-adds or more is done in slices. Between two slices a signal can end it; a slice takes about
 /// longest_budget.
@@ -160,10 +61,7 @@ Sizes shape_of_result(Strided& a, Strided& b, const Terms& terms) {
     throw std::invalid_argument(terms.who + ": an operand is a scalar, which has no matrix product");
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
   if (row) a = at_least_2d(a);
-  if (column) {
-    b.shape.push_back(1);
-    b.strides.push_back(0);
-  }
+  if (column) b.insert(1);
   const std::int64_t m = inner_rows(a, terms.op_a), k = inner_columns(a, terms.op_a), inner = inner_rows(b, terms.op_b),
                      n = inner_columns(b, terms.op_b);
   if (k != inner)
@@ -177,21 +75,15 @@ Sizes shape_of_result(Strided& a, Strided& b, const Terms& terms) {
 
 /// The result with the dimensions of size 1 that NumPy leaves out for vectors.
 Strided as_matrices(Strided c, bool row, bool column) {
-  if (row) {
-    c.shape.insert(c.shape.end() - (column ? 0 : 1), 1);
-    c.strides.insert(c.strides.end() - (column ? 0 : 1), 0);
-  }
-  if (column) {
-    c.shape.push_back(1);
-    c.strides.push_back(0);
-  }
+  if (row) c.insert(c.dimensions() - (column ? 0 : 1));
+  if (column) c.insert(c.dimensions());
   return c;
 }
 
-/// The array as these matrices. They are copied if no layout and leading dimension describe them.
-Placed placed(const std::string& who, const Array& array, const Strided& matrices) {
+/// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
+Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true) {
   const std::shared_ptr<const Elements>& elements = elements_of(array);
-  if (lines_of(*elements, matrices)) return {elements, matrices};
+  if (lines_of(*elements, matrices) || (may_be_indexed && can_be_indexed(*elements, matrices))) return {elements, matrices};
   if (elements->quantization)
     throw std::invalid_argument(
         fmt::format("{}: a part of a quantised array has all codes of each row from one to another, and "
@@ -199,6 +91,16 @@ Placed placed(const std::string& who, const Array& array, const Strided& matrice
                     who));
   const Array copy = copied({array.storage, matrices});
   return {elements_of(copy), copy.layout};
+}
+
+/// Whether the product writes where `out` lies. A C that only tables describe is one matrix, apart from all that is read.
+bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
+  const auto& [a, b, out, bias, residual] = product;
+  if (matrix_lines(c)) return true;
+  const std::shared_ptr<const Elements>& elements = elements_of(*out);
+  const auto is_shared = [&](const Array& read) { return elements_of(read) == elements; };
+  return c.dimensions() == 2 && can_be_indexed(*elements, c) && !residual && !is_shared(a) && !is_shared(b) &&
+         !(bias && is_shared(*bias));
 }
 
 Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted) {
@@ -240,15 +142,17 @@ Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<T
     throw std::invalid_argument(
         fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->layout.shape)));
 
-  const bool is_direct = out && matrix_lines(as_matrices(out->layout, row, column));
+  const bool is_direct = out && is_written_in_place(product, as_matrices(out->layout, row, column));
   if (out && !is_direct && terms.beta != 0.0)
-    throw std::invalid_argument(terms.who + ": C has gaps between all elements, or its strides are negative");
+    throw std::invalid_argument(terms.who +
+                                ": C has gaps between all elements, or steps back, and is a batch, shares its elements with "
+                                "another operand, or there is a residual");
   const Placed at_a = placed(terms.who, given_a, a), at_b = placed(terms.who, given_b, b);
   Placed at_c{nullptr, as_matrices(is_direct ? out->layout : dense(type, shape), row, column)};
   if (is_direct) at_c.elements = elements_of(*out);
   const Strided& c = at_c.layout;
   std::optional<Placed> at_d, at_bias;
-  if (residual) at_d = placed(terms.who, *residual, as_matrices(residual->layout, row, column));
+  if (residual) at_d = placed(terms.who, *residual, as_matrices(residual->layout, row, column), false);
   if (bias) {
     const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
     at_bias = Placed{elements_of(values), values.layout};
@@ -376,13 +280,17 @@ std::string explain(const Array& a, const Array& b, const Terms& terms) {
   const Strided c = dense(type_of_c(terms.who, of_a.type, of_b.type, {}), shape);
   if (c.size() == 0) return "nothing: the product has no elements\n";
   const Placed at_c{std::make_shared<const Elements>(service, nullptr, 3), as_matrices(c, row, column)};
-  const BuiltGemm built(placed(terms.who, a, of_a), placed(terms.who, b, of_b), at_c, terms);
-  const auto storage = [](const char* name, const Array& array) {
+  const Placed at_a = placed(terms.who, a, of_a), at_b = placed(terms.who, b, of_b);
+  const BuiltGemm built(at_a, at_b, at_c, terms);
+  const auto storage = [](const char* name, const Array& array, const Placed& at, const BufferView& view) {
     const Quantization& its = elements_of(array)->quantization;
-    return fmt::format("{}: {} {}, on the device\n", name, text(array.layout.shape),
-                       its ? to_string(its) : std::string(info(array.layout.type).numpy));
+    return fmt::format("{}: {} {}, on the device{}\n", name, text(array.layout.shape),
+                       its ? to_string(its) : std::string(info(array.layout.type).numpy),
+                       view.indexing                       ? ", by tables of offsets"
+                       : at.elements != elements_of(array) ? ", copied first"
+                                                           : "");
   };
-  return storage("A", a) + storage("B", b) +
+  return storage("A", a, at_a, built.gemm.a) + storage("B", b, at_b, built.gemm.b) +
          explanation(*service, built.gemm, terms, bytes_of(a) + bytes_of(b) + c.size() * element_bytes(c.type));
 }
 

@@ -21,10 +21,29 @@ std::int64_t Strided::size() const {
   return product_of(shape);
 }
 
+std::optional<std::size_t> Strided::gathered() const {
+  const auto found = std::find_if(tables.begin(), tables.end(), [](const Table& table) { return table != nullptr; });
+  return found == tables.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - tables.begin()));
+}
+
+void Strided::insert(std::size_t dimension) {
+  const auto at = static_cast<std::ptrdiff_t>(dimension);
+  shape.insert(shape.begin() + at, 1);
+  strides.insert(strides.begin() + at, 0);
+  if (!tables.empty()) tables.insert(tables.begin() + at, nullptr);
+}
+
 std::pair<std::int64_t, std::int64_t> Strided::reach() const {
   std::pair<std::int64_t, std::int64_t> reach;
   if (size() == 0) return reach;
-  for (std::size_t i = 0; i < shape.size(); ++i) (strides[i] < 0 ? reach.first : reach.second) += strides[i] * (shape[i] - 1);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (has_table(i)) {
+      const auto [least, most] = std::minmax_element(tables[i]->begin(), tables[i]->end());
+      reach.first += *least, reach.second += *most;
+    } else {
+      (strides[i] < 0 ? reach.first : reach.second) += strides[i] * (shape[i] - 1);
+    }
+  }
   return reach;
 }
 
@@ -38,8 +57,14 @@ Strided dense(Type type, const Sizes& shape) {
 bool is_dense(const Strided& array) {
   std::int64_t step = 1;
   for (std::size_t i = array.dimensions(); i-- > 0; step *= array.shape[i])
-    if (array.shape[i] != 1 && array.strides[i] != step) return array.size() == 0;
+    if (array.has_table(i) || (array.shape[i] != 1 && array.strides[i] != step)) return array.size() == 0;
   return true;
+}
+
+Sizes strides_in_bytes(const Strided& array) {
+  Sizes strides;
+  for (const std::int64_t stride : array.strides) strides.push_back(stride * element_bytes(array.type));
+  return strides;
 }
 
 std::string text(const Sizes& sizes) {
@@ -50,6 +75,7 @@ std::string text(const Sizes& sizes) {
 
 std::optional<MatrixLines> matrix_lines(const Strided& array) {
   const std::size_t n = array.dimensions();
+  if (array.has_table(n - 2) || array.has_table(n - 1)) return std::nullopt;
   const std::int64_t rows = array.rows(), columns = array.columns(), row = array.strides[n - 2], column = array.strides[n - 1];
   if ((columns <= 1 || column == 1) && (rows <= 1 || row >= std::max<std::int64_t>(1, columns)))
     return MatrixLines{Layout::row_major, rows <= 1 ? std::max<std::int64_t>(1, columns) : row};
@@ -62,7 +88,7 @@ std::optional<Stacked> stacked(const Strided& array) {
   if (array.size() == 0)
     return Stacked{0, array.columns(), std::max<std::int64_t>(1, array.columns()), dense(array.type, array.shape)};
   const std::optional<MatrixLines> matrix = matrix_lines(array);
-  if (!matrix) return std::nullopt;
+  if (!matrix || array.gathered()) return std::nullopt;
   const bool by_rows = matrix->layout == Layout::row_major;
   const std::size_t n = array.dimensions();
   Stacked result;
@@ -83,23 +109,24 @@ std::optional<Stacked> stacked(const Strided& array) {
   return result;
 }
 
-std::optional<std::int64_t> even_step(const Sizes& batch, const Sizes& strides) {
+std::optional<std::int64_t> even_step(const Strided& batch) {
+  if (batch.gathered()) return std::nullopt;
   std::int64_t step = 0, items = 1;
-  for (std::size_t i = batch.size(); i-- > 0; items *= batch[i]) {
-    if (batch[i] == 1) continue;
-    if (items == 1) step = strides[i];
-    if (strides[i] < 0 || strides[i] != step * items) return std::nullopt;
+  for (std::size_t i = batch.dimensions(); i-- > 0; items *= batch.shape[i]) {
+    if (batch.shape[i] == 1) continue;
+    if (items == 1) step = batch.strides[i];
+    if (batch.strides[i] < 0 || batch.strides[i] != step * items) return std::nullopt;
   }
   return step;
 }
 
-Sizes batch_offsets(const Sizes& batch, const Sizes& strides) {
-  Sizes offsets(static_cast<std::size_t>(product_of(batch)), 0);
+Sizes batch_offsets(const Strided& batch) {
+  Sizes offsets(static_cast<std::size_t>(batch.size()), 0);
   std::size_t repeat = 1;  // of each index of dimension i, in the order of the items
-  for (std::size_t i = batch.size(); i-- > 0;) {
-    const auto size = static_cast<std::size_t>(batch[i]);
+  for (std::size_t i = batch.dimensions(); i-- > 0;) {
+    const auto size = static_cast<std::size_t>(batch.shape[i]);
     for (std::size_t item = 0; item < offsets.size(); ++item)
-      offsets[item] += static_cast<std::int64_t>(item / repeat % size) * strides[i];
+      offsets[item] += batch.step(i, static_cast<std::int64_t>(item / repeat % size));
     repeat *= size;
   }
   return offsets;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
@@ -13,19 +15,33 @@
 
 namespace glgemm::python {
 
-/// An array; strides and offset are counted in elements.
+/// An array; strides, tables and offset are counted in elements.
 struct Strided {
+  /// What each index of a dimension adds to the offset, where no stride says it.
+  using Table = std::shared_ptr<const Sizes>;
+
   Type type = Type::f32;
   Sizes shape{};
-  Sizes strides{};
-  std::int64_t offset = 0;  ///< of the element whose indices are all 0
+  Sizes strides{};          ///< 0 where there is a table
+  std::int64_t offset = 0;  ///< of the element whose indices are all 0, without what tables add
+  /// Of device arrays alone: none, or one for each dimension, which is null where the dimension has a stride.
+  std::vector<Table> tables{};
 
   std::size_t dimensions() const { return shape.size(); }
   std::int64_t size() const;
   /// The last two dimensions are those of a matrix. The dimensions before them are a batch.
   std::int64_t rows() const { return shape[dimensions() - 2]; }
   std::int64_t columns() const { return shape[dimensions() - 1]; }
-  /// The distances from the first element to the ones with the lowest and the highest address.
+  /// What an index of a dimension adds to the offset.
+  std::int64_t step(std::size_t dimension, std::int64_t index) const {
+    return has_table(dimension) ? (*tables[dimension])[static_cast<std::size_t>(index)] : index * strides[dimension];
+  }
+  bool has_table(std::size_t dimension) const { return !tables.empty() && tables[dimension]; }
+  /// The first dimension with a table.
+  std::optional<std::size_t> gathered() const;
+  /// A new dimension of size 1.
+  void insert(std::size_t dimension);
+  /// The distances from the element at `offset` to the ones with the lowest and the highest address.
   std::pair<std::int64_t, std::int64_t> reach() const;
 };
 
@@ -35,6 +51,8 @@ Strided dense(Type type, const Sizes& shape);
 bool is_dense(const Strided& array);
 /// @throws std::invalid_argument  an array with these sizes, where one of 0 counts as 1, has too many elements
 std::int64_t product_of(const Sizes& sizes);
+/// The strides as NumPy has them.
+Sizes strides_in_bytes(const Strided& array);
 /// "(2, 3)"
 std::string text(const Sizes& sizes);
 
@@ -57,9 +75,9 @@ struct Stacked {
 /// None if the lines of one matrix do not follow those of the matrix before it at the same step.
 std::optional<Stacked> stacked(const Strided& array);
 
-/// The step from each matrix of a batch to the next one; none if the steps differ or are negative.
-std::optional<std::int64_t> even_step(const Sizes& batch, const Sizes& strides);
-/// The offset of each matrix of a batch.
-Sizes batch_offsets(const Sizes& batch, const Sizes& strides);
+/// The step from each item of a batch, which is an array's shape, to the next one; none if the steps differ or are negative.
+std::optional<std::int64_t> even_step(const Strided& batch);
+/// What each item's indices add to the offset.
+Sizes batch_offsets(const Strided& batch);
 
 }  // namespace glgemm::python

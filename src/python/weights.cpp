@@ -115,6 +115,7 @@ Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string&
 
 std::optional<MatrixLines> code_lines(const Strided& array) {
   const std::size_t n = array.dimensions();
+  if (array.has_table(n - 2) || array.has_table(n - 1)) return std::nullopt;
   const std::int64_t row = array.strides[n - 2], column = array.strides[n - 1];
   const bool is_either = row == 1 && column == 1;  // rows of one code
   if (column == 1 && row >= 0 && !(is_either && array.columns() > 1)) return MatrixLines{Layout::row_major, row};
@@ -184,9 +185,7 @@ py::array decoded(const Elements& elements, const Strided& layout) {
     const QuantizedMatrix matrix{elements.quantization, elements.rows, row, codes, scales, zeros};
     for (std::int64_t i = first; i <= last; ++i) dequantize_row(matrix, i, 0, row, to + (i - first) * row);
   });
-  std::vector<py::ssize_t> strides;
-  for (const std::int64_t stride : layout.strides) strides.push_back(stride * element_bytes(Type::f32));
-  const py::array shown(numbers.dtype(), layout.shape, strides, to + layout.offset - first * row, numbers);
+  const py::array shown(numbers.dtype(), layout.shape, strides_in_bytes(layout), to + layout.offset - first * row, numbers);
   return py::reinterpret_borrow<py::array>(shown.attr("copy")());
 }
 

@@ -136,7 +136,7 @@ struct Grown {
 }  // namespace
 
 template <>
-constexpr std::size_t c_api::former_size<Grown> = sizeof(Former);
+constexpr std::array c_api::former_sizes<Grown> = {sizeof(Former)};
 
 TEST_CASE("C: a struct that has grown is read and written as large as the caller's is") {
   const c_api::Arguments in("function");

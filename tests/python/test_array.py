@@ -4,7 +4,7 @@ import gc
 
 import numpy as np
 import pytest
-from conftest import TABLE, assert_product, check_errors
+from conftest import TABLE, assert_product, check_errors, integers
 from hypothesis import given
 from hypothesis import strategies as st
 from test_matmul import elements, operands
@@ -128,6 +128,85 @@ def test_dlpack(engine):
     assert np.array_equal(glgemm.matmul(Foreign(x), x.T), x @ x.T)
 
 
+@given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans())
+def test_arrays_of_numbers_are_indices(data, shape, transposed):
+    draw = lambda least, most: data.draw(st.integers(least, most))
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    d = glgemm.default_engine().asarray(x)
+    if transposed:
+        x, d = x.T, d.T
+    for _ in range(draw(1, 3)):  # later ones choose among what the first one has
+        axis = draw(0, x.ndim - 1)
+        if x.shape[axis] == 0:
+            return
+        numbers = np.array(data.draw(st.lists(st.integers(-x.shape[axis], x.shape[axis] - 1), max_size=7)), np.int8)
+        front = (slice(None, None, data.draw(st.sampled_from([1, 2, -1]))),) * axis
+        key = (*front, *(None,) * draw(0, 1), numbers, *data.draw(st.sampled_from([(), (...,), (..., None)])))
+        if draw(0, 1) and len(key) == axis + 1:
+            key = (..., numbers, *(slice(None),) * (x.ndim - axis - 1))
+        x, d = x[key], d[key]
+        assert d.shape == x.shape
+        assert np.array_equal(d.numpy(), x) and np.array_equal(d.T.numpy(), x.T)
+        part = tuple(slice(0, draw(0, 4), draw(1, 2)) if draw(0, 3) else draw(0, size - 1) if size else slice(None) for size in x.shape)
+        assert np.array_equal(d[part].numpy(), x[part])
+
+
+def test_gathered_elements_are_written(engine):
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    d = engine.asarray(x)
+    for key, value in ((np.s_[[3, 0]], 7), (np.s_[:, [5, 1, 2]], x[:, :3].copy()), (np.s_[1::2, [0, -1]], [[1], [2]]), (np.s_[[2, 2]], [[1], [9]])):
+        d[key] = value
+        x[key] = value
+        assert np.array_equal(d.numpy(), x)
+    rows = d[[2, 0]]
+    d[0] = -1
+    assert rows.numpy()[1, 0] == -1  # a view, where NumPy makes a copy
+    assert np.array_equal(d[engine.asarray(np.int32([1, -1]))].numpy(), x[[1, -1]])
+    assert d[[]].shape == (0, 6) and (d[[]] @ d.T).shape == (0, 4)
+
+
+@given(st.data())
+def test_products_by_tables(data):
+    """Operands that no leading dimension describes, of each kind of type; nothing is copied."""
+    engine = glgemm.default_engine()
+    dtype = data.draw(st.sampled_from(["float32", "int8", "float16", "complex64", "int32"]))
+    shape = (*data.draw(st.sampled_from([(), (3,), (2, 3)])), 7, 9)
+    x, y = integers(shape, dtype), integers((9, 12), dtype, 1)
+    dx, dy = engine.asarray(x), engine.asarray(y)
+    rows, columns = (data.draw(st.lists(st.integers(-7, 6), min_size=2, max_size=9)) for _ in range(2))
+    pick = data.draw(st.sampled_from([np.s_[..., ::2, ::-1], np.s_[..., rows, :], np.s_[..., ::3, :], np.s_[..., ::-1, :]]))
+    a, da = x[pick], dx[pick]
+    if len(shape) > 2:
+        items = data.draw(st.lists(st.integers(-shape[0], shape[0] - 1), min_size=1, max_size=4))
+        a, da = a[items], da[items]
+    b, db = y[:, columns][:, ::-1], dy[:, columns][:, ::-1]
+    expected = np.matmul(a, b, dtype=np.int32 if dtype == "int8" else dtype)
+    assert np.array_equal((da @ db).numpy(), expected)
+    assert np.array_equal((db.mT @ da.mT).numpy(), expected.swapaxes(-1, -2))
+    told = glgemm.explain(da, db).splitlines()
+    assert "copied" not in told[0] and told[1].endswith("by tables of offsets")
+
+
+def test_tables_say_where_c_lies(engine):
+    x, y = (np.random.default_rng(i).integers(-4, 5, shape).astype(np.float32) for i, shape in enumerate(((4, 5), (5, 3))))
+    dx, dy = engine.asarray(x), engine.asarray(y)
+    for key in (np.s_[::2, ::3], np.s_[7:3:-1, [5, 0, 2]], np.s_[[6, 0, 3, 1], :3], np.s_[[6, 0, 3, 1], ::-4], np.s_[::2, [8, 1, 2]]):
+        c = np.arange(72, dtype=np.float32).reshape(8, 9)
+        d = engine.asarray(c)
+        out = engine.gemm(2, dx, dy, -1, d[key])
+        c[key] = 2 * (x @ y) - c[key]
+        assert np.array_equal(d.numpy(), c) and np.array_equal(out.numpy(), c[key])
+    d = engine.asarray(c)
+    assert np.array_equal(glgemm.matmul(dx, dy, out=d[[0, 1, 2, 3], :3]).numpy(), x @ y)
+    square = engine.asarray(np.eye(8, dtype=np.float32))
+    glgemm.matmul(square[::2, ::2], square[1::2, 1::2], out=square[::2, 1::2])  # between what is read: by way of a copy
+    assert np.array_equal(square.numpy()[::2, 1::2], np.eye(4))
+    check_errors(
+        (lambda: glgemm.matmul(dx, dy, out=d[[0, 0, 2, 3], :3]), ValueError, "two of its elements lie in one place"),
+        (lambda: engine.gemm(1, square[::2, ::2], square[1::2, 1::2], 1, square[::2, 1::2]), ValueError, "gaps between all elements"),
+    )
+
+
 def test_bias_and_residual_with_any_strides(engine):
     generator = np.random.default_rng(3)
     x, y = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 4), (4, 5)))
@@ -212,7 +291,15 @@ def test_bad_input(engine):
         (lambda: d.__setitem__(0, np.ones(5, np.float32)), ValueError, "broadcast"),
         (lambda: d[5], IndexError, "out of bounds"),
         (lambda: d[0, 0, 0], IndexError, "too many"),
-        (lambda: d[[0, 1]], IndexError, "takes integers"),
+        (lambda: d[{}], IndexError, "takes integers, slices"),
+        (lambda: d[[0, 2]], IndexError, "index 2 is out of bounds for axis 0 with size 2"),
+        (lambda: d[..., [0, -4]], IndexError, "index -4 is out of bounds for axis 1 with size 3"),
+        (lambda: d[[0.5]], IndexError, r"whole numbers with one dimension as an index; this one is \(1,\) float64"),
+        (lambda: d[[[0]]], IndexError, r"this one is \(1, 1\) int64"),
+        (lambda: d[[True, False]], IndexError, "bool"),
+        (lambda: d[[0], [0]], IndexError, "one array of integers at a time"),
+        (lambda: d[[0], 0], IndexError, "one after the other"),
+        (lambda: d[[0, 1]].reshape(6), ValueError, "gaps"),
         (lambda: d[1.5], IndexError, ""),
         (lambda: np.add(d, 1), TypeError, ""),
         (lambda: engine.gemm(1, d, d), ValueError, r"^gemm: op\(A\) is 2x3 and op\(B\) is 2x3: the inner sizes 3 and 2 differ"),
