@@ -58,7 +58,8 @@ struct Padding {
 /// k = (input channels / groups) x (filter's elements).
 ///
 /// Transposed, it is the gradient of such a convolution: input and output have changed places, input[n, o, y, x] filters[o, i, h,
-/// w] is added to output[n, i, y stride + h dilation - before, ...]. O then counts the input's channels, I the output's of a group.
+/// w] is added to output[n, i, y stride + h dilation - before, ...]. O then counts the input's channels, I the output's of a
+/// group.
 struct Convolution {
   TensorView input{};
   FilterView filters{};
@@ -82,8 +83,8 @@ struct Convolution {
 };
 
 /// The size of the output's images: along each dimension floor((size + padding - (filter - 1) dilation - 1) / stride) + 1, or
-/// transposed (size - 1) stride + (filter - 1) dilation + 1 - padding. Transposed, several sizes of output belong to one of input:
-/// an output may have up to stride - 1 elements more than this.
+/// transposed (size - 1) stride + (filter - 1) dilation + 1 - padding. Transposed, several sizes of output belong to one of
+/// input: an output may have up to stride - 1 elements more than this.
 /// @throws std::invalid_argument  numbers of dimensions differ, a size is negative, or the filter leaves the image; with the
 ///                                numbers
 GLGEMM_EXPORT Extents output_size(const Convolution& convolution);

@@ -40,13 +40,16 @@ struct DeviceInfo {
   bool device_clock = true;
 };
 
-class Fence;           // fence.hpp
-class Job;             // job.hpp
-class PackedOperand;   // device_matrix.hpp
-struct Explanation;    // plan.hpp
-struct Plan;           // plan.hpp
-struct ProgramReport;  // program_report.hpp
-class Scope;           // scope.hpp
+struct Convolution;         // convolution.hpp
+struct ConvolutionPlan;     // convolution_plan.hpp
+struct ConvolutionProblem;  // convolution_plan.hpp
+class Fence;                // fence.hpp
+class Job;                  // job.hpp
+class PackedOperand;        // device_matrix.hpp
+struct Explanation;         // plan.hpp
+struct Plan;                // plan.hpp
+struct ProgramReport;       // program_report.hpp
+class Scope;                // scope.hpp
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
@@ -221,6 +224,31 @@ class GLGEMM_EXPORT Engine {
   /// says that it is done; what its spans point to may go.
   /// Throws as gemm(); nothing has been enqueued.
   Job start(const Gemm& product, const PlanOptions& options = {});
+
+  /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
+  ///
+  /// The first of its kind plans, compiles, checks and makes room, as the first product of a kind does. Then each piece of the
+  /// plan (convolution_plan.hpp) is a copy of the input with a border of zeros, where it needs one (glUseProgram,
+  /// glBindBufferRange twice, glProgramUniform* for what differs, glMemoryBarrier, glDispatchCompute), and products as gemm()
+  /// enqueues them. What gemm() says of slices, barriers and OpenGL's state holds here too.
+  /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, or the output overlaps
+  ///                                what is read; the message has the numbers
+  /// @throws Unsupported            as gemm(), or the workspace has no room for the copy of a row
+  /// @throws OutOfMemory            the workspace could not be had; the message has the bytes
+  /// @throws GlError, DeviceLost    as gemm()
+  void convolve(const Convolution& convolution, const PlanOptions& options = {}, Report* report = nullptr);
+
+  /// A convolution as convolve() would run it, to be enqueued piece by piece by Job::advance. As start() of a product, and throws
+  /// as convolve().
+  Job start(const Convolution& convolution, const PlanOptions& options = {});
+
+  /// As prepare() of products; a convolution's buffers need not exist. Throws as convolve().
+  void prepare(std::span<const Convolution> convolutions, const PlanOptions& options = {});
+
+  /// What convolve() plans for.  @throws std::invalid_argument  the sizes disagree
+  static ConvolutionProblem problem(const Convolution& convolution);
+  /// The plan that convolve() would run. Throws as make_plan. Any thread, while no other uses the engine.
+  ConvolutionPlan plan(const ConvolutionProblem& problem, const PlanOptions& options = {}) const;
 
   /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
   /// where every alpha is 0, since A and B are then not read). Any thread.

@@ -5,6 +5,7 @@
 // right), headless.hpp (a context without a window), glm.hpp (glm's matrices).
 #pragma once
 
+#include <glgemm/convolution.hpp>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
@@ -14,5 +15,6 @@
 #include <glgemm/matrix.hpp>
 #include <glgemm/scope.hpp>
 #include <glgemm/stopwatch.hpp>
+#include <glgemm/tensor.hpp>
 #include <glgemm/types.hpp>
 #include <glgemm/version.hpp>

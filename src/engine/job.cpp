@@ -7,6 +7,7 @@
 
 #include <glgemm/job.hpp>
 
+#include "engine/convolve.hpp"
 #include "engine/execute.hpp"
 #include "engine/state.hpp"
 
@@ -46,6 +47,7 @@ struct GLGEMM_HIDDEN Job::State {
   std::shared_ptr<Engine::State> engine;
   OwnProduct product;
   WorkBuffers work{};
+  std::optional<ConvolutionSteps> convolution{};  ///< whose product `call` is
   Call call{};
   Cursor cursor{};
   SliceClock clock{};
@@ -55,6 +57,8 @@ struct GLGEMM_HIDDEN Job::State {
   JobReport report{};
 
   State(std::shared_ptr<Engine::State> of, const Gemm& what) : engine(std::move(of)), product(what) {}
+  /// Of a convolution, whose tables are the library's own.
+  explicit State(std::shared_ptr<Engine::State> of) : State(std::move(of), Gemm{}) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -65,9 +69,27 @@ struct GLGEMM_HIDDEN Job::State {
     for (gl::Sync& advance : advances) advance.destroy(api);
   }
 
+  gl::Bindings bindings() const { return convolution ? convolution->call().prepared->bindings : call.prepared->bindings; }
+  const Plan& plan() const {
+    static const Plan nothing;
+    if (call.prepared) return call.prepared->plan;
+    const auto& shapes = convolution->call().prepared->shapes;
+    return shapes.empty() ? nothing : shapes.front().products.front().prepared->plan;
+  }
   bool at_end() const {
+    if (!call.prepared) return true;  // a convolution that has not begun
     Cursor here = cursor;
     return !next_slice(call.prepared->plan, here, 0);
+  }
+  /// Goes on to the convolution's next product if this one is at its end. Returns false if there is none.
+  bool has_more() {
+    while (at_end()) {
+      std::optional<Call> next = convolution ? convolution->next(*engine) : std::nullopt;
+      if (!next) return false;
+      call = std::move(*next);
+      cursor = {};
+    }
+    return true;
   }
   /// Enqueues slices until the budget is spent.
   void enqueue(std::chrono::nanoseconds budget, Clock::time_point begin);
@@ -75,18 +97,22 @@ struct GLGEMM_HIDDEN Job::State {
 
 void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begin) {
   const double all = seconds(budget), slice_seconds = seconds(std::min(budget / 5, engine->options.max_dispatch));
-  Enqueuer enqueuer(*engine, call);
+  std::optional<Enqueuer> enqueuer;
   double expected = 0;
   for (bool first = true; !done; first = false) {
     const double left = all - std::max(expected, seconds(Clock::now() - begin));
     if (!first && left < slice_seconds / 2) return;
-    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, clock, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    if (at_end()) enqueuer.reset();  // it is one product's
+    done = !has_more();
+    if (done) return;
+    if (!enqueuer) enqueuer.emplace(*engine, call);
+    const Enqueuer::Timed timed = enqueuer->run_timed(cursor, clock, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
     clock.collect(engine->api, false);
     expected += timed.seconds;
     work_done += timed.step->work;
     ++report.slices;
     ++report.dispatches;
-    done = at_end();
+    done = at_end() && (!convolution || convolution->at_end());
   }
 }
 
@@ -99,6 +125,16 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   for (const double work : job->call.prepared->work) job->work_all += work;
   Enqueuer(*state_, job->call).upload_items();
   job->done = job->at_end();
+  return Job(std::move(job));
+}
+
+Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
+  state_->check_usable("start");
+  auto job = std::make_unique<Job::State>(state_);
+  std::optional<gl::StateGuard> guard;
+  job->convolution.emplace(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
+  job->work_all = job->convolution->call().prepared->work;
+  job->done = job->convolution->at_end();
   return Job(std::move(job));
 }
 
@@ -120,7 +156,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;
-  job.engine->save_bindings("Job::advance", guard, job.call.prepared->bindings);
+  job.engine->save_bindings("Job::advance", guard, job.bindings());
   job.enqueue(budget, begin);
   ++job.report.advances;
   job.advances[0].destroy(api);
@@ -146,13 +182,14 @@ Fence Job::fence() {
 }
 
 const Plan& Job::plan() const noexcept {
-  return state_->call.prepared->plan;
+  return state_->plan();
 }
 
 JobReport Job::report() const noexcept {
   JobReport result = state_->report;
   const State& job = *state_;
   Cursor here = job.cursor;
+  if (!job.call.prepared) return result;
   const std::optional<Step> next = next_slice(plan(), here, 0);
   if (next && !job.engine->released) result.rate = job.call.prepared->rates[static_cast<std::size_t>(next->stage)]->per_second;
   return result;

@@ -122,6 +122,7 @@ bool passes(Engine::State& state, const Plan& plan) {
   state.log(fmt::format("{} failed its self-check: {}", to_string(wrong), fault->why));
   state.struck_off.push_back({wrong, std::move(fault->why)});
   state.prepared.clear();
+  state.convolutions.clear();
   return false;
 }
 
@@ -180,16 +181,19 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
   return {.product = prepared->plan.transposed ? transposed(product) : product, .prepared = std::move(prepared), .work = &work};
 }
 
+void grow_workspace(Engine::State& state, WorkBuffers& work, std::int64_t needed) {
+  if (needed <= work.workspace_bytes) return;
+  gl::release_image(state.api, work.panels);
+  grow(state.api, work.workspace, work.workspace_bytes, needed, "glgemm workspace");
+}
+
 Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
   const Plan& plan = prepared->plan;
   validate_product(product, prepared->problem, plan.workspace.size_bytes,
                    [&](unsigned buffer) { return state.buffer_bytes(buffer); });
   Call call = make_call(product, std::move(prepared), work);
   call.offsets = offsets_on_device(state, call.product, plan.problem);
-  if (!product.workspace && plan.workspace.size_bytes > work.workspace_bytes) {
-    gl::release_image(state.api, work.panels);
-    grow(state.api, work.workspace, work.workspace_bytes, plan.workspace.size_bytes, "glgemm workspace");
-  }
+  if (!product.workspace) grow_workspace(state, work, plan.workspace.size_bytes);
   if (plan.items_in_buffer)
     grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(sum_type(plan.problem)), "glgemm items");
   return call;

@@ -81,6 +81,9 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
 /// @throws  as validate_product, and OutOfMemory
 Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work);
 
+/// Sees that the engine's own workspace has so many bytes.
+void grow_workspace(Engine::State& state, WorkBuffers& work, std::int64_t needed);
+
 /// A stage whose program is wrong, and what is wrong, as a sentence.
 struct Fault {
   Stage stage;

@@ -200,6 +200,7 @@ std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
 
 void Engine::State::forget() noexcept {
   prepared.clear();
+  convolutions.clear();
   programs.clear();
   offsets.clear();
   released = true;

@@ -26,8 +26,9 @@
 
 namespace glgemm {
 
-struct Prepared;  // prepare.hpp
-struct Offsets;   // offsets.hpp
+struct Prepared;             // prepare.hpp
+struct PreparedConvolution;  // convolve.hpp
+struct Offsets;              // offsets.hpp
 
 /// The buffers of a product that are not its operands.
 struct WorkBuffers {
@@ -75,6 +76,8 @@ struct GLGEMM_HIDDEN Engine::State {
   /// The last plans, the oldest first.
   std::vector<std::shared_ptr<Prepared>> prepared;
   static constexpr std::size_t max_prepared = 64;
+  /// The last convolutions, the oldest first.
+  std::vector<std::shared_ptr<PreparedConvolution>> convolutions;
   /// The tables of the last products with indexed operands, the oldest first; as many at most as plans.
   std::vector<std::shared_ptr<Offsets>> offsets;
   /// Programs that failed their self-check; they are not run again.

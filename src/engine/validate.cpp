@@ -387,6 +387,59 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   check_c_apart(product, parts);
 }
 
+void validate_convolution(const Convolution& convolution, const ConvolutionProblem& problem, std::int64_t workspace_bytes,
+                          const std::function<std::int64_t(unsigned buffer)>& buffer_bytes) {
+  const auto row_of = [](unsigned buffer, std::int64_t offset, std::int64_t elements, Type type) {
+    return BufferView{.buffer = buffer, .rows = 1, .columns = elements, .offset_bytes = offset, .type = type};
+  };
+  const auto of_tensor = [&](const TensorView& view) {
+    std::int64_t elements = view.batch * view.channels;
+    for (const std::int64_t size : view.size) elements *= size;
+    return row_of(view.buffer, view.offset_bytes, elements, view.type);
+  };
+  const FilterView& filters = convolution.filters;
+  std::int64_t weights = problem.input_channels / problem.groups * problem.output_channels;
+  for (const std::int64_t size : filters.size) weights *= size;
+  BufferView of_filters = row_of(filters.buffer, filters.offset_bytes, weights, filters.type), scales, zeros;
+  if (filters.quantization) {
+    of_filters.rows = problem.output_channels;
+    of_filters.columns = problem.output_channels > 0 ? weights / problem.output_channels : 0;
+    of_filters.quantization = filters.quantization;
+    const QuantizedBytes bytes = quantized_bytes(filters.quantization, of_filters.rows, leading_dimension(of_filters));
+    scales = row_of(filters.scales.buffer, filters.scales.offset_bytes, bytes.scales / element_bytes(filters.quantization.scales),
+                    filters.quantization.scales);
+    zeros = row_of(filters.zeros.buffer, filters.zeros.offset_bytes, bytes.zeros, Type::u8);
+  }
+  const BufferView input = of_tensor(convolution.input), output = of_tensor(convolution.output),
+                   residual = of_tensor(convolution.residual.value_or(TensorView{})),
+                   bias = convolution.bias ? row_of(convolution.bias->buffer, convolution.bias->offset_bytes,
+                                                    problem.output_channels, problem.output_type)
+                                           : BufferView{};
+  try {
+    check_numbers({.alpha = convolution.alpha}, sum_type(problem.input_type, problem.filters.type));
+    std::vector<Part> parts{{"the output", &output, {}, 0}};
+    if (convolution.alpha.value != 0.0) {  // else they are not read
+      parts.push_back({"the input", &input, {}, 0});
+      parts.push_back({"the filters", &of_filters, {}, 0});
+      if (scales.columns > 0) parts.push_back({"the scales of the filters", &scales, {}, 0});
+      if (zeros.columns > 0) parts.push_back({"the zeros of the filters", &zeros, {}, 0});
+    }
+    if (convolution.residual) parts.push_back({"the residual", &residual, {}, 0});
+    if (convolution.bias) parts.push_back({"the bias", &bias, {}, 0});
+    for (const Part& part : parts) {
+      check_alignment(part);
+      check_operand(part, buffer_bytes);
+      const bool is_output = &part == parts.data() || (part.view == &residual && residual.buffer == output.buffer &&
+                                                       residual.offset_bytes == output.offset_bytes);
+      if (!is_output && part.meets(output.buffer, parts[0].range()))
+        refuse_product("the output overlaps {} in buffer {}", part.name, output.buffer);
+    }
+    if (convolution.workspace) check_workspace(*convolution.workspace, parts, workspace_bytes, buffer_bytes);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("convolve" + std::string(error.what()).substr(std::string_view("gemm").size()));
+  }
+}
+
 std::string section_text(const Section& section) {
   return fmt::format("{} at ({}, {})", size_text(section.rows, section.columns), section.row, section.column);
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
 
@@ -31,6 +32,10 @@ void check_numbers(const Gemm& product, Type acc);
 /// @throws std::invalid_argument  with the numbers
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
                       const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
+
+/// The same for a convolution, whose tensors have no gaps.
+void validate_convolution(const Convolution& convolution, const ConvolutionProblem& problem, std::int64_t workspace_bytes,
+                          const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
 
 /// "3x4 at (5, 6)", for messages.
 std::string section_text(const Section& section);

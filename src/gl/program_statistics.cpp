@@ -117,9 +117,9 @@ void read_pair(const std::string& text, ProgramStatistics& statistics) {
 
 /// The statistics in one message; none if it is not about a compute program.
 std::optional<ProgramStatistics> parse_message(std::string_view message) {
-  const auto format =
+  const auto of_driver =
       std::find_if(formats().begin(), formats().end(), [&](const Format& one) { return message.starts_with(one.beginning); });
-  if (format == formats().end()) return std::nullopt;
+  if (of_driver == formats().end()) return std::nullopt;
   // radeonsi says at the end what it is of: "(CS, W64)". Older ones do not say.
   const std::size_t stage = message.rfind(" (");
   const bool amd = message.starts_with("Shader Stats"), says_stage = amd && stage != std::string_view::npos;
@@ -127,7 +127,7 @@ std::optional<ProgramStatistics> parse_message(std::string_view message) {
   // A space before the first label, and a comma behind the last.
   const std::string text = fmt::format(" {},", message);
   ProgramStatistics statistics;
-  for (const Field& field : format->fields) {
+  for (const Field& field : of_driver->fields) {
     const std::size_t at = text.find(field.label);
     if (at == std::string::npos) continue;
     const auto whole = std::string_view(text);

@@ -29,6 +29,10 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer);
 /// The steps beside a product: what packs an operand, and what adds up the sums over the parts of k.
 Kernel pack();
 Kernel reduce();
+/// What copies images of elements of so many bytes, with a border of zeros.
+Kernel border(std::int64_t element_bytes);
+/// How many vectors of 16 bytes an invocation of border.comp writes: its VECTORS.
+constexpr std::int64_t border_vectors = 4;
 
 /// How many p an invocation of pack.comp takes: its STEP.
 constexpr std::int64_t pack_step = 4;

@@ -16,7 +16,8 @@
 // The steps beside a product.
 #define STEPS(FAMILY) \
   FAMILY(pack)        \
-  FAMILY(reduce)
+  FAMILY(reduce)      \
+  FAMILY(border)
 
 namespace glgemm::kernels {
 
@@ -56,6 +57,9 @@ Kernel pack() {
 }
 Kernel reduce() {
   return family_reduce().defaults();
+}
+Kernel border(std::int64_t element_bytes) {
+  return with(family_border().defaults(), "bits", element_bytes < 4 ? static_cast<int>(8 * element_bytes) : 32);
 }
 
 }  // namespace glgemm::kernels

@@ -33,13 +33,13 @@ std::vector<float> counted(std::size_t count) {
 }
 
 /// A convolution of an image of 9 x 8 pixels with a border of 1, 5 channels each, with 6 filters of 3 x 3: B is indexed.
-struct Convolution {
+struct ConvolvedImage {
   static constexpr int height = 9, width = 8, channels = 5, filters = 6, side = 3, line = width + 2;
   static constexpr int k = side * side * channels, pixels = height * width;
   std::vector<float> image = counted((height + 2) * line * channels), weights = counted(filters * k);
   Table taps, places;
 
-  Convolution() {
+  ConvolvedImage() {
     for (int y = 0; y < side; ++y)
       for (int x = 0; x < side; ++x)
         for (int c = 0; c < channels; ++c) taps.push_back((y * line + x) * channels + c);
@@ -63,7 +63,7 @@ struct Convolution {
 }  // namespace
 
 TEST_CASE("indexed operands: a convolution is a product, with tables of the host's and in buffers, on each kernel") {
-  const Convolution conv;
+  const ConvolvedImage conv;
   const test::Buffer image = buffer_of(conv.image), weights = buffer_of(conv.weights), taps = buffer_of(conv.taps),
                      places = buffer_of(conv.places);
   const std::vector<float> expected = conv.expected();
@@ -76,12 +76,12 @@ TEST_CASE("indexed operands: a convolution is a product, with tables of the host
   for (const Kernel& kernel : kernel_table())
     for (const OffsetTable* const table : {&tables[0], &tables[1]}) {
       const test::Buffer c(std::vector<std::byte>(expected.size() * sizeof(float)));
-      const Gemm product{.a = {.buffer = weights.name(), .rows = Convolution::filters, .columns = Convolution::k},
+      const Gemm product{.a = {.buffer = weights.name(), .rows = ConvolvedImage::filters, .columns = ConvolvedImage::k},
                          .b = {.buffer = image.name(),
-                               .rows = Convolution::k,
-                               .columns = Convolution::pixels,
+                               .rows = ConvolvedImage::k,
+                               .columns = ConvolvedImage::pixels,
                                .indexing = Indexing{table[0], table[2]}},
-                         .c = {.buffer = c.name(), .rows = Convolution::filters, .columns = Convolution::pixels}};
+                         .c = {.buffer = c.name(), .rows = ConvolvedImage::filters, .columns = ConvolvedImage::pixels}};
       CAPTURE(to_string(kernel));
       PlanOptions options;
       options.kernel = kernel;

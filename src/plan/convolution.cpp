@@ -1,0 +1,444 @@
+// Plans of convolutions: pieces, the copy with a border, and products.
+#include "plan/convolution.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include <glgemm/error.hpp>
+
+#include "base/rounding.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+std::int64_t volume(const Three& size) {
+  return saturating_product({size[0], size[1], size[2]});
+}
+
+std::string text_of(const Three& size) {
+  return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
+}
+
+/// An element of a filter that outputs of a phase read, and the input's element that it meets at the phase's first output.
+struct Tap {
+  std::int64_t place, meets;
+};
+
+/// Along one dimension: the outputs first, first + step, ... that share their taps. From one output to the next, what a tap meets
+/// moves by `moves` elements of the input.
+struct Phase {
+  std::int64_t first, step, count, moves;
+  std::vector<Tap> taps;
+};
+
+/// The phases of the first `outputs` outputs along a dimension.
+std::vector<Phase> phases_of(const ConvolutionProblem& problem, std::size_t d, std::int64_t outputs) {
+  const std::int64_t stride = problem.stride[d], count = problem.transposed ? std::min(stride, outputs) : 1;
+  std::vector<Phase> phases;
+  for (std::int64_t first = 0; first < count; ++first) {
+    const std::int64_t step = problem.transposed ? stride : 1;
+    Phase phase{first, step, ceil_div(outputs - first, step), problem.transposed ? 1 : stride, {}};
+    for (std::int64_t place = 0; place < problem.filter[d]; ++place) {
+      if (!problem.transposed) {
+        phase.taps.push_back({place, first * stride + place * problem.dilation[d] - problem.before[d]});
+        continue;
+      }
+      const std::int64_t distance = first + problem.before[d] - place * problem.dilation[d];
+      if (distance % stride == 0) phase.taps.push_back({place, distance / stride});
+    }
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
+
+using Phases = std::array<std::vector<Phase>, 3>;
+
+/// Those of the first `rows` rows of output.
+Phases phases_of(const ConvolutionPlan& plan, std::int64_t rows) {
+  Phases result;
+  for (std::size_t d = 0; d < 3; ++d) result[d] = phases_of(plan.problem, d, d == plan.axis ? rows : plan.problem.output[d]);
+  return result;
+}
+
+/// The input's elements that some tap meets, from the first to the last, along each dimension.
+struct Reach {
+  Three first{}, last{-1, -1, -1};
+};
+
+Reach reach_of(const Phases& phases) {
+  Reach result;
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
+    for (const Phase& phase : phases[d])
+      for (const Tap& tap : phase.taps) {
+        least = std::min(least, tap.meets);
+        most = std::max(most, tap.meets + (phase.count - 1) * phase.moves);
+      }
+    if (least <= most) result.first[d] = least, result.last[d] = most;
+  }
+  return result;
+}
+
+/// The most elements that lie in one binding of the device, as far as tables can count them.
+std::int64_t most_elements(Type type, const Limits& limits) {
+  return std::min<std::int64_t>(std::numeric_limits<std::int32_t>::max(), limits.storage_block_bytes / element_bytes(type) - 1);
+}
+
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images) {
+  BorderedCopy result{.first = reach.first};
+  for (std::size_t d = 0; d < 3; ++d) result.size[d] = reach.last[d] - reach.first[d] + 1;
+  const std::int64_t channels = problem.input_channels, bytes = element_bytes(problem.input_type);
+  const bool last = problem.input_layout == TensorLayout::nhwc;  // channels lie inside a line
+  const std::int64_t line = round_up(result.size[2] * (last ? channels : 1) * bytes, 16) / bytes;
+  result.step = {line * result.size[1], line, last ? channels : 1};
+  const std::int64_t planes = result.size[0] * result.step[0];
+  result.channel = last ? 1 : planes;
+  result.image = last ? planes : planes * channels;
+  result.size_bytes = saturating_product({result.size[0], result.size[1], line, last ? 1 : channels, images, bytes});
+  return result;
+}
+
+/// Whether pixels and channels lie in equal steps, so that the plan of a product cuts what is too large.
+bool is_plain(const ConvolutionProblem& problem) {
+  return problem.filter == ConvolutionProblem::ones && problem.stride == ConvolutionProblem::ones && problem.before == Three{} &&
+         problem.input == problem.output;
+}
+
+/// Whether the input is copied: a tap leaves the image, or tables would have to reach over more than a binding holds.
+bool needs_copy(const ConvolutionPlan& plan, const Limits& limits) {
+  const ConvolutionProblem& problem = plan.problem;
+  const Reach reach = reach_of(phases_of(plan, problem.output[plan.axis]));
+  bool leaves = false;
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (reach.first[d] > reach.last[d]) return false;  // no tap meets anything
+    leaves = leaves || reach.first[d] < 0 || reach.last[d] >= problem.input[d];
+  }
+  return leaves || (!is_plain(problem) && saturating_product({volume(problem.input), problem.input_channels}) >
+                                              most_elements(problem.input_type, limits));
+}
+
+/// The equal steps in which offsets go on, or -1.
+std::int64_t step_of(const std::vector<std::int64_t>& offsets) {
+  const std::int64_t step = offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    if (step < 0 || offsets[i] - offsets[i - 1] != step) return -1;
+  return step;
+}
+
+Placement placed(const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& columns) {
+  Placement result;
+  result.row_count = static_cast<std::int64_t>(rows.size());
+  result.column_count = static_cast<std::int64_t>(columns.size());
+  result.row_step = step_of(rows);
+  result.column_step = step_of(columns);
+  const bool is_indexed = result.row_step < 0 || result.column_step < 0;
+  for (const auto& [offsets, table] : {std::pair{&rows, &result.rows}, {&columns, &result.columns}}) {
+    if (offsets->empty()) continue;
+    const std::int64_t least = *std::min_element(offsets->begin(), offsets->end());
+    result.first += least;
+    if (is_indexed)
+      for (const std::int64_t offset : *offsets) table->push_back(static_cast<std::int32_t>(offset - least));
+  }
+  return result;
+}
+
+/// Every combination of one element of each of three lists, the last list's running fastest.
+template <class List, class Work>
+void combine(const std::array<List, 3>& lists, const Work& work) {
+  for (const auto& x : lists[0])
+    for (const auto& y : lists[1])
+      for (const auto& z : lists[2]) work(std::array{&x, &y, &z});
+}
+
+/// Whether the input's channels run faster along k than the filter's elements: as the filters have them.
+bool channels_run_fastest(const ConvolutionProblem& problem) {
+  return problem.transposed ? problem.input_layout == TensorLayout::nhwc : problem.filter_layout != FilterLayout::oihw;
+}
+
+/// Whether all images are rows of one product. Of NCHW each is an item of a batch, so that pixels lie in equal steps.
+bool joins_images(const ConvolutionProblem& problem) {
+  return problem.input_layout == TensorLayout::nhwc && problem.output_layout == TensorLayout::nhwc;
+}
+
+/// The rows of a product's matrices: the input's first element under the filter, and the output's element, for each pixel.
+void place_pixels(const std::array<const Phase*, 3>& phase, const TensorSteps& in, const TensorSteps& out, std::int64_t images,
+                  std::vector<std::int64_t>& of_input, std::vector<std::int64_t>& of_output) {
+  for (std::int64_t image = 0; image < images; ++image)
+    for (std::int64_t x = 0; x < phase[0]->count; ++x)
+      for (std::int64_t y = 0; y < phase[1]->count; ++y)
+        for (std::int64_t z = 0; z < phase[2]->count; ++z) {
+          const Three q{x, y, z};
+          std::int64_t from = image * in.image, to = image * out.image;
+          for (std::size_t d = 0; d < 3; ++d) {
+            from += q[d] * phase[d]->moves * in.step[d];
+            to += (phase[d]->first + q[d] * phase[d]->step) * out.step[d];
+          }
+          of_input.push_back(from);
+          of_output.push_back(to);
+        }
+}
+
+/// Where an element of a transposed convolution's filters lies, of the first group.
+std::int64_t place_of_weight(const ConvolutionProblem& problem, std::int64_t tap, std::int64_t input_channel,
+                             std::int64_t output_channel) {
+  const std::int64_t taps = volume(problem.filter), outputs = problem.output_channels / problem.groups;
+  if (problem.filter_layout == FilterLayout::oihw) return (input_channel * outputs + output_channel) * taps + tap;
+  if (problem.filter_layout == FilterLayout::ohwi) return (input_channel * taps + tap) * outputs + output_channel;
+  return (tap * outputs + output_channel) * problem.input_channels + input_channel;
+}
+
+/// The columns of the input's matrix, and a transposed convolution's filters.
+void place_taps(const ConvolutionProblem& problem, const std::array<const Phase*, 3>& phase, const TensorSteps& in,
+                const Three& from, std::vector<std::int64_t>& of_input, std::vector<std::int64_t>& of_filters) {
+  const std::int64_t channels = problem.input_channels / problem.groups;
+  const auto add = [&](const std::array<const Tap*, 3>& tap, std::int64_t channel) {
+    std::int64_t at = channel * in.channel;
+    for (std::size_t d = 0; d < 3; ++d) at += (tap[d]->meets - from[d]) * in.step[d];
+    of_input.push_back(at);
+    const std::int64_t number = (tap[0]->place * problem.filter[1] + tap[1]->place) * problem.filter[2] + tap[2]->place;
+    of_filters.push_back(place_of_weight(problem, number, channel, 0));
+  };
+  const std::array lists{phase[0]->taps, phase[1]->taps, phase[2]->taps};
+  if (channels_run_fastest(problem))
+    combine(lists, [&](const auto& tap) {
+      for (std::int64_t channel = 0; channel < channels; ++channel) add(tap, channel);
+    });
+  else
+    for (std::int64_t channel = 0; channel < channels; ++channel) combine(lists, [&](const auto& tap) { add(tap, channel); });
+}
+
+ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::array<const Phase*, 3>& phase,
+                              const BorderedCopy& border, std::int64_t images) {
+  const bool copied = border.size_bytes > 0, joined = joins_images(problem);
+  const TensorSteps in = copied ? TensorSteps{border.step, border.channel, border.image}
+                                : steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const TensorSteps out = steps_of(problem.output_layout, problem.output, problem.output_channels);
+  std::vector<std::int64_t> pixels, results, taps, weights, filters, outputs;
+  place_taps(problem, phase, in, copied ? border.first : Three{}, taps, weights);
+  for (std::int64_t o = 0; o < problem.output_channels / problem.groups; ++o) {
+    filters.push_back(place_of_weight(problem, 0, 0, o));
+    outputs.push_back(o * out.channel);
+  }
+  const std::int64_t rows = joined ? images : 1;
+  ConvolutionProduct result{.m = rows * phase[0]->count * phase[1]->count * phase[2]->count,
+                            .n = static_cast<std::int64_t>(outputs.size()),
+                            .k = static_cast<std::int64_t>(taps.size()),
+                            .images = joined ? 1 : images,
+                            .input_stride = in.image,
+                            .output_stride = out.image,
+                            .input = {},
+                            .filters = {},
+                            .output = {}};
+  if (is_plain(problem)) {  // pixel after pixel: no tables, which could be very long
+    result.input = {0, result.m, result.k, in.step[2], in.channel, {}, {}};
+    result.output = {0, result.m, result.n, out.step[2], out.channel, {}, {}};
+  } else {
+    place_pixels(phase, in, out, rows, pixels, results);
+    result.input = placed(pixels, taps);
+    result.output = placed(results, outputs);
+  }
+  if (problem.transposed) result.filters = placed(weights, filters);
+  return result;
+}
+
+}  // namespace
+
+TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channels) {
+  const std::int64_t pixel = layout == TensorLayout::nhwc ? channels : 1;
+  const Three step{size[1] * size[2] * pixel, size[2] * pixel, pixel};
+  return {step, layout == TensorLayout::nhwc ? 1 : volume(size), volume(size) * channels};
+}
+
+Lying lying_of(const Placement& placement) {
+  const std::int64_t rows = placement.row_count, columns = placement.column_count;
+  if (rows == 0 || columns == 0) return {};
+  // One row, or column, has no step of its own.
+  const std::int64_t row = rows == 1 ? columns : placement.row_step, column = columns == 1 ? 1 : placement.column_step;
+  if (column == 1 && row >= columns) return {.ld = row};
+  if (placement.row_step == 1 && column >= rows) return {.layout = Layout::column_major, .ld = column};
+  const Layout layout = placement.row_step < placement.column_step ? Layout::column_major : Layout::row_major;
+  if (placement.rows.empty())
+    return {.addressing = Addressing::strided,
+            .layout = layout,
+            .row_step = placement.row_step,
+            .column_step = placement.column_step};
+  const auto most = [](const std::vector<std::int32_t>& table) { return *std::max_element(table.begin(), table.end()); };
+  return {.addressing = Addressing::indexed,
+          .layout = layout,
+          .largest_offset = std::int64_t{most(placement.rows)} + most(placement.columns)};
+}
+
+FilterMatrix filter_matrix(const ConvolutionProblem& problem) {
+  const std::int64_t outputs = problem.output_channels / problem.groups,
+                     k = volume(problem.filter) * (problem.input_channels / problem.groups);
+  if (problem.filter_layout == FilterLayout::hwio) return {Op::none, k, outputs, problem.output_channels, outputs};
+  const std::int64_t ld = round_up(k, block_codes(problem.filters.quantization));
+  return {Op::transpose, outputs, k, ld, outputs * ld};
+}
+
+std::int64_t filters_of_group(const ConvolutionProblem& problem) {
+  if (!problem.transposed) return filter_matrix(problem).group;
+  const std::int64_t inputs = problem.input_channels / problem.groups;
+  if (problem.filter_layout == FilterLayout::hwio) return inputs;
+  return inputs * volume(problem.filter) * (problem.output_channels / problem.groups);
+}
+
+std::int64_t input_row(const ConvolutionPlan& plan, std::int64_t row) {
+  const std::int64_t stride = plan.problem.stride[plan.axis];
+  return plan.problem.transposed ? row / stride : row * stride;
+}
+
+ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std::int64_t rows) {
+  const Phases phases = phases_of(plan, rows);
+  ConvolutionPiece piece{images, rows, {}, {}};
+  if (plan.border.size_bytes > 0) piece.border = copy_of(plan.problem, reach_of(phases), images);
+  combine(phases, [&](const std::array<const Phase*, 3>& phase) {
+    piece.products.push_back(product_of(plan.problem, phase, piece.border, images));
+  });
+  return piece;
+}
+
+Problem problem_of(const ConvolutionProblem& problem, const ConvolutionPiece& piece, const ConvolutionProduct& product) {
+  const auto operand = [](const ElementFormat& format, const Lying& lying, std::int64_t stride) {
+    Operand result{.format = format, .layout = lying.layout, .ld = lying.ld, .batch_stride = stride};
+    result.addressing = lying.addressing;
+    result.row_stride = lying.row_step;
+    result.column_stride = lying.column_step;
+    result.largest_offset = lying.largest_offset;
+    return result;
+  };
+  const bool batch = product.images > 1;
+  Problem result{.m = product.m, .n = product.n, .k = product.k, .batch = product.images};
+  result.a = operand({problem.input_type}, lying_of(product.input), batch ? product.input_stride : 0);
+  result.c = operand({problem.output_type}, lying_of(product.output), batch ? product.output_stride : 0);
+  if (problem.transposed) {
+    result.b = operand(problem.filters, lying_of(product.filters), 0);
+  } else {
+    const FilterMatrix filters = filter_matrix(problem);
+    result.b = {.format = problem.filters, .ld = filters.ld, .op = filters.op};
+  }
+  // Kernels may read 16 bytes at a time if every piece and group begins at a multiple of that.
+  const auto is_aligned = [](std::int64_t elements, Type type) { return elements * element_bytes(type) % 16 == 0; };
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const std::int64_t of_group = problem.groups > 1 ? problem.input_channels / problem.groups * in.channel : 0;
+  result.a.aligned = is_aligned(product.input.first, problem.input_type) && is_aligned(of_group, problem.input_type) &&
+                     (piece.border.size_bytes > 0 || (problem.input_aligned && is_aligned(in.image, problem.input_type)));
+  result.b.aligned = problem.filters_aligned && is_aligned(product.filters.first, problem.filters.type) &&
+                     (problem.groups == 1 || is_aligned(filters_of_group(problem), problem.filters.type));
+  result.residual = problem.residual;
+  if (problem.residual) result.d = result.c;
+  result.bias = problem.bias ? Bias::for_each_column : Bias::none;
+  result.activation = problem.activation;
+  return result;
+}
+
+void validate(const ConvolutionProblem& problem) {
+  if (problem.batch < 0 || problem.input_channels < 0 || problem.output_channels < 0)
+    refuse_convolution("{} images of {} channels, and {} channels of output; none is negative", problem.batch,
+                       problem.input_channels, problem.output_channels);
+  if (problem.groups < 1 || problem.input_channels % problem.groups != 0 || problem.output_channels % problem.groups != 0)
+    refuse_convolution("{} channels of input and {} of output cannot be cut into {} groups", problem.input_channels,
+                       problem.output_channels, problem.groups);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (problem.input[d] < 0 || problem.output[d] < 0 || problem.filter[d] < 1 || problem.stride[d] < 1 ||
+        problem.dilation[d] < 1)
+      refuse_convolution(
+          "images of {}, filters of {}, strides of {}, dilations of {}: a size is negative, or another number less than 1",
+          text_of(problem.input), text_of(problem.filter), text_of(problem.stride), text_of(problem.dilation));
+  const auto count = [](std::int64_t batch, const Three& size, std::int64_t channels) {
+    return saturating_product({batch, size[0], size[1], size[2], channels, 16});
+  };
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t d = 0; d < 3; ++d)
+    if (std::max({problem.stride[d], problem.dilation[d], problem.filter[d], std::abs(problem.before[d])}) >
+        std::numeric_limits<std::int32_t>::max())
+      refuse_convolution("strides of {}, dilations of {} or filters of {} are too large", text_of(problem.stride),
+                         text_of(problem.dilation), text_of(problem.filter));
+  if (count(problem.batch, problem.input, problem.input_channels) == most ||
+      count(problem.batch, problem.output, problem.output_channels) == most ||
+      saturating_product({volume(problem.filter), problem.input_channels, problem.output_channels, 16}) == most)
+    refuse_convolution("{} images of {} with {} and {} channels have more bytes than 64 bits count", problem.batch,
+                       text_of(problem.input), problem.input_channels, problem.output_channels);
+  if (problem.filters.quantization && (problem.transposed || problem.filter_layout == FilterLayout::hwio))
+    refuse_convolution(
+        "{} filters are for layouts whose rows belong to output channels, ohwi and oihw, and not for transposed ones",
+        to_string(problem.filters));
+}
+
+namespace {
+
+/// Images that a piece has, or if one image is too much, rows; `fits` says whether there is room.
+template <class Fits>
+void cut(ConvolutionPlan& plan, const Fits& fits) {
+  const ConvolutionProblem& problem = plan.problem;
+  const auto largest = [](std::int64_t most, std::int64_t step, const auto& is_small) {
+    std::int64_t low = 0, high = ceil_div(most, step) + 1;  // low fits, high does not
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (is_small(std::min(most, middle * step)) ? low : high) = middle;
+    }
+    return std::min(most, low * step);
+  };
+  const std::int64_t all_rows = problem.output[plan.axis];
+  plan.piece_rows = all_rows;
+  plan.piece_images = largest(problem.batch, 1, [&](std::int64_t images) { return fits(images, all_rows); });
+  if (plan.piece_images > 0) return;
+  plan.piece_images = 1;
+  const std::int64_t step = problem.transposed ? problem.stride[plan.axis] : 1;  // so that all pieces have the same phases
+  plan.piece_rows = largest(all_rows, step, [&](std::int64_t rows) { return fits(1, rows); });
+}
+
+}  // namespace
+
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
+  validate(problem);
+  const Limits& within = options.limits.value_or(limits);
+  ConvolutionPlan plan;
+  plan.problem = problem;
+  while (plan.axis < 2 && problem.output[plan.axis] == 1 && problem.input[plan.axis] == 1) ++plan.axis;
+  const std::int64_t all_rows = problem.output[plan.axis], pixels_of_row = all_rows > 0 ? volume(problem.output) / all_rows : 0;
+  if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
+  // Tables have an offset for each pixel of a piece.
+  constexpr std::int64_t max_pixels = std::int64_t{1} << 22;
+  const std::int64_t max_input = most_elements(problem.input_type, within),
+                     max_output = most_elements(problem.output_type, within);
+  // A copy leaves at least half of the workspace to the products.
+  const std::int64_t max_copy = std::min(options.workspace_bytes / 2, max_input * element_bytes(problem.input_type));
+  const bool copies = needs_copy(plan, within), joins = joins_images(problem);
+  const auto copied_bytes = [&](std::int64_t images, std::int64_t rows) {
+    return copies ? copy_of(problem, reach_of(phases_of(plan, rows)), images).size_bytes : 0;
+  };
+  cut(plan, [&](std::int64_t images, std::int64_t rows) {
+    if (is_plain(problem) && !problem.transposed) return true;
+    const std::int64_t joined = joins ? images : 1, pixels = joined * rows * pixels_of_row;
+    if (pixels > max_pixels) return false;
+    if (problem.transposed && saturating_product({pixels, problem.output_channels}) > max_output) return false;
+    if (copies) return copied_bytes(images, rows) <= max_copy;
+    return saturating_product({joined, volume(problem.input), problem.input_channels}) <= max_input;
+  });
+  if (plan.piece_rows == 0)
+    throw Unsupported(
+        fmt::format("convolve: one row of output takes a copy of {} bytes of input; a workspace of {} bytes and "
+                    "bindings of {} bytes have room for {}",
+                    copied_bytes(1, 1), options.workspace_bytes, within.storage_block_bytes, max_copy));
+  plan.border.size_bytes = copied_bytes(plan.piece_images, plan.piece_rows);
+  plan.pieces = ceil_div(problem.batch, plan.piece_images) * ceil_div(all_rows, plan.piece_rows);
+  const ConvolutionPiece piece = piece_of(plan, plan.piece_images, plan.piece_rows);
+  plan.border = piece.border;
+  PlanOptions of_products = options;
+  of_products.workspace_bytes -= plan.border.size_bytes;
+  std::int64_t needed = 0;
+  for (const ConvolutionProduct& product : piece.products) {
+    plan.products.push_back(make_plan(problem_of(problem, piece, product), limits, of_products));
+    needed = std::max(needed, plan.products.back().workspace.size_bytes);
+  }
+  plan.border_offset_bytes = kernels::workspace_aligned(needed);
+  plan.workspace_bytes = plan.border.size_bytes > 0 ? plan.border_offset_bytes + round_up(plan.border.size_bytes, 16) : needed;
+  return plan;
+}
+
+}  // namespace glgemm

@@ -1,0 +1,138 @@
+// The sizes of a convolution: what its output has, and what a Convolution means for planning.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "base/rounding.hpp"
+#include "plan/convolution.hpp"
+
+namespace glgemm {
+namespace {
+
+std::string text_of(const Extents& extents) {
+  std::string text;
+  for (const std::int64_t each : extents) text += fmt::format("{}{}", text.empty() ? "" : "x", each);
+  return text.empty() ? "nothing" : text;
+}
+
+/// Along one dimension.
+struct Dimension {
+  std::int64_t input, filter, stride, dilation, before = 0, after = 0;
+  bool transposed;
+
+  std::int64_t reach() const { return (filter - 1) * dilation + 1; }
+  /// The output's size; negative where the filter leaves the image.
+  std::int64_t output() const {
+    if (transposed) return (input - 1) * stride + reach() - before - after;
+    const std::int64_t room = input + before + after - reach();
+    return room < 0 ? -1 : room / stride + 1;
+  }
+};
+
+/// All the dimensions of a convolution, the padding chosen.
+std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& convolution) {
+  const Extents &input = convolution.input.size, &filter = convolution.filters.size;
+  const std::size_t count = input.size();
+  const Padding& padding = convolution.padding;
+  const auto check = [&](const Extents& extents, const char* what, std::int64_t least) {
+    if (extents.size() != count && !(extents.empty() && least >= 0))
+      refuse_convolution("images of {} have {} dimensions, and {} of {} {}", text_of(input), count, what, text_of(extents),
+                         extents.size());
+    for (const std::int64_t each : extents)
+      if (each < std::max<std::int64_t>(least, 0) || each > std::numeric_limits<std::int32_t>::max())
+        refuse_convolution("{} of {}", what, text_of(extents));
+  };
+  if (count == 0) refuse_convolution("the input's images have no dimensions");
+  check(filter, "filters", 1);
+  if (filter.empty()) refuse_convolution("the filters have no dimensions");
+  check(convolution.stride, "strides", 1);
+  check(convolution.dilation, "dilations", 1);
+  check(padding.before, "padding", 0);
+  check(padding.after, "padding", 0);
+  std::array<Dimension, Extents::max_dimensions> result{};
+  for (std::size_t d = 0; d < count; ++d) {
+    const auto value = [&](const Extents& extents, std::int64_t without) { return extents.empty() ? without : extents[d]; };
+    if (input[d] < 0 || input[d] > std::numeric_limits<std::int32_t>::max()) refuse_convolution("images of {}", text_of(input));
+    Dimension& its = result[d];
+    its = {input[d], filter[d], value(convolution.stride, 1), value(convolution.dilation, 1), 0, 0, convolution.transposed};
+    if (padding.kind == Padding::Kind::given) {
+      its.before = value(padding.before, 0);
+      its.after = value(padding.after, 0);
+    } else if (padding.kind != Padding::Kind::valid) {
+      const std::int64_t wanted = convolution.transposed ? input[d] * its.stride : ceil_div(input[d], its.stride);
+      const std::int64_t all =
+          convolution.transposed ? its.output() - wanted : (wanted - 1) * its.stride + its.reach() - input[d];
+      const std::int64_t less = std::max<std::int64_t>(all, 0) / 2, more = std::max<std::int64_t>(all, 0) - less;
+      its.before = padding.kind == Padding::Kind::same_upper ? less : more;
+      its.after = padding.kind == Padding::Kind::same_upper ? more : less;
+      if (convolution.transposed) its.after = all - its.before;  // an output may be larger than what filters reach
+    }
+    if (input[d] > 0 && its.output() < 0) refuse_convolution("filters of {} leave images of {}", text_of(filter), text_of(input));
+  }
+  return result;
+}
+
+}  // namespace
+
+Extents output_size(const Convolution& convolution) {
+  Extents result;
+  const auto dimensions = dimensions_of(convolution);
+  for (std::size_t d = 0; d < convolution.input.size.size(); ++d)
+    result.push_back(std::max<std::int64_t>(0, dimensions[d].output()));
+  return result;
+}
+
+ConvolutionProblem problem_of(const Convolution& convolution) {
+  const auto dimensions = dimensions_of(convolution);
+  const TensorView &input = convolution.input, &output = convolution.output;
+  const FilterView& filters = convolution.filters;
+  const Extents expected = output_size(convolution);
+  bool is_right = output.size.size() == expected.size() && output.batch == input.batch;
+  for (std::size_t d = 0; d < expected.size() && is_right; ++d) {
+    const std::int64_t more = output.size[d] - expected[d];
+    is_right = more == 0 || (convolution.transposed && more > 0 && more < dimensions[d].stride);
+  }
+  if (!is_right)
+    refuse_convolution("{} images of {} make as many of {}, and the output is {} of {}", input.batch, text_of(input.size),
+                       text_of(expected), output.batch, text_of(output.size));
+  ConvolutionProblem problem{.batch = input.batch,
+                             .input_channels = input.channels,
+                             .output_channels = output.channels,
+                             .groups = convolution.groups,
+                             .input_layout = input.layout,
+                             .output_layout = output.layout,
+                             .filter_layout = filters.layout,
+                             .input_type = input.type,
+                             .output_type = output.type,
+                             .filters = {filters.type, filters.quantization},
+                             .transposed = convolution.transposed};
+  const std::size_t lacks = Extents::max_dimensions - expected.size();
+  for (std::size_t d = 0; d < expected.size(); ++d) {
+    const Dimension& its = dimensions[d];
+    problem.input[lacks + d] = its.input;
+    problem.output[lacks + d] = output.size[d];
+    problem.filter[lacks + d] = its.filter;
+    problem.stride[lacks + d] = its.stride;
+    problem.dilation[lacks + d] = its.dilation;
+    problem.before[lacks + d] = its.before;
+  }
+  problem.input_aligned = input.offset_bytes % 16 == 0;
+  problem.filters_aligned = filters.offset_bytes % 16 == 0;
+  problem.bias = convolution.bias.has_value();
+  problem.residual = convolution.residual.has_value();
+  problem.activation = convolution.activation.kind();
+  if (const auto& residual = convolution.residual)
+    if (residual->batch != output.batch || residual->size != output.size || residual->channels != output.channels ||
+        residual->layout != output.layout || residual->type != output.type)
+      refuse_convolution(
+          "the residual is {} images of {} with {} channels of {}, and the output {} of {} with {} of {}; their layout must be "
+          "the same too",
+          residual->batch, text_of(residual->size), residual->channels, to_string(residual->type), output.batch,
+          text_of(output.size), output.channels, to_string(output.type));
+  validate(problem);
+  return problem;
+}
+
+}  // namespace glgemm
