@@ -28,6 +28,138 @@ ProgramKey copy_program(const ConvolutionProblem& problem, const Limits& limits)
           .few_buffers = limits.storage_blocks < kernels::storage_buffers};
 }
 
+/// A box of lines: of volumes, planes and lines of the copy.
+struct Lines {
+  std::int64_t volume, volumes, plane, planes, line, lines;
+};
+
+/// Copies images with a border, in as many dispatches as bindings and grids of the device need.
+class BorderCopier {
+ public:
+  BorderCopier(Engine::State& state, gl::Program& program, const ProgramKey& key, const ConvolutionProblem& problem,
+               const BorderedCopy& border, unsigned from, std::int64_t from_bytes, std::int64_t image, const Workspace& to)
+      : state_(state), program_(program), key_(key), problem_(problem), border_(border), to_(to), buffer_(from) {
+    const bool last = problem.input_layout == TensorLayout::nhwc;
+    const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+    const std::int64_t bytes = element_bytes(problem.input_type);
+    unit_ = std::min<std::int64_t>(bytes, 4);  // larger elements are several words
+    const std::int64_t words = bytes / unit_;
+    line_ = in.step[1] * words, plane_ = in.step[0] * words, volume_ = (last ? in.image : in.channel) * words;
+    length_ = problem.input[2] * in.step[2] * words;
+    lead_ = border.first[2] * in.step[2] * words;
+    begin_ = from_bytes + image * in.image * bytes;
+    const std::int64_t per_vector = 16 / bytes;
+    to_line_ = border.step[1] / per_vector, to_plane_ = border.step[0] / per_vector;
+    to_volume_ = (last ? border.image : border.channel) / per_vector;
+  }
+  void copy(const Lines& lines);
+
+ private:
+  struct Range {
+    std::int64_t begin, end;
+  };
+  /// Those of `count` from `begin` on that lie in an image that has `all`.
+  static Range inside(std::int64_t begin, std::int64_t count, std::int64_t all) {
+    return {std::clamp<std::int64_t>(begin, 0, all), std::clamp<std::int64_t>(begin + count, 0, all)};
+  }
+  /// What it reads, in units.
+  Range reads(const Lines& lines) const {
+    const Range planes = inside(lines.plane + border_.first[0], lines.planes, problem_.input[0]),
+                rows = inside(lines.line + border_.first[1], lines.lines, problem_.input[1]);
+    if (planes.begin >= planes.end || rows.begin >= rows.end) return {0, 1};
+    return {lines.volume * volume_ + planes.begin * plane_ + rows.begin * line_,
+            (lines.volume + lines.volumes - 1) * volume_ + (planes.end - 1) * plane_ + (rows.end - 1) * line_ + length_};
+  }
+  std::int64_t bind(unsigned buffer, std::int64_t number, std::int64_t begin, std::int64_t size_bytes) {
+    const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
+    gl::bind_storage(state_.api, kernels::binding_of(key_, static_cast<unsigned>(number)), buffer, begin - rest,
+                     round_up(size_bytes + rest, 4));
+    return rest;
+  }
+
+  Engine::State& state_;
+  gl::Program& program_;
+  const ProgramKey& key_;
+  const ConvolutionProblem& problem_;
+  const BorderedCopy& border_;
+  Workspace to_;
+  unsigned buffer_;
+  std::int64_t unit_ = 0, line_ = 0, plane_ = 0, volume_ = 0, length_ = 0, lead_ = 0, begin_ = 0;
+  std::int64_t to_line_ = 0, to_plane_ = 0, to_volume_ = 0;
+};
+
+void BorderCopier::copy(const Lines& lines) {
+  const Range read = reads(lines);
+  const Limits& limits = state_.limits;
+  const std::int64_t vectors = to_line_, invocations = workgroup(key_.kernel)[0] * kernels::border_vectors;
+  const std::array<std::int64_t, 3> groups{ceil_div(vectors, invocations), lines.lines, lines.planes * lines.volumes};
+  const bool is_large = (read.end - read.begin) * unit_ > limits.storage_block_bytes - 256 || groups[1] > limits.groups[1] ||
+                        groups[2] > limits.groups[2] ||
+                        saturating_product({groups[0], groups[1], groups[2]}) > limits.groups_product;
+  const auto halves = [&](std::int64_t Lines::*begin, std::int64_t Lines::*count) {
+    Lines first = lines, second = lines;
+    first.*count = lines.*count / 2;
+    second.*begin += first.*count;
+    second.*count -= first.*count;
+    copy(first);
+    copy(second);
+  };
+  if (is_large && lines.volumes > 1) return halves(&Lines::volume, &Lines::volumes);
+  if (is_large && lines.planes > 1) return halves(&Lines::plane, &Lines::planes);
+  if (is_large && lines.lines > 1) return halves(&Lines::line, &Lines::lines);
+
+  const gl::Api& api = state_.api;
+  const std::int64_t rest = bind(buffer_, kernels::binding_a, begin_ + read.begin * unit_, (read.end - read.begin) * unit_);
+  const std::int64_t to = bind(to_.buffer, kernels::binding_partial, to_.offset_bytes, border_.size_bytes);
+  const std::int64_t plane = lines.plane + border_.first[0], line = lines.line + border_.first[1];
+  const auto ints = [](auto... numbers) { return std::array{static_cast<int>(numbers)...}; };
+  program_.set(api, kernels::at_y0, 0);
+  program_.set(api, kernels::at_z0, 0);
+  program_.set(api, kernels::at_size, ints(vectors, lines.planes, plane, problem_.input[0]));
+  program_.set(api, kernels::at_a, ints(lines.volume * volume_ - read.begin + rest / unit_, line_, plane_, volume_));
+  program_.set(api, kernels::at_b, ints(lead_, length_, line, problem_.input[1]));
+  program_.set(api, kernels::at_c,
+               ints(to / 16 + lines.volume * to_volume_ + lines.plane * to_plane_ + lines.line * to_line_, to_line_, to_plane_,
+                    to_volume_));
+  program_.use(api);
+  gl::dispatch(api, groups);
+}
+
+/// Copies two small images with a border and compares every byte: drivers do miscompile.
+/// @throws GlError  a byte is wrong
+void check_copy(Engine::State& state, const ConvolutionProblem& like, const ProgramKey& key, gl::Program& program) {
+  if (!state.options.self_check || state.self_checked(key)) return;
+  ConvolutionProblem problem;
+  problem.batch = 2, problem.input_channels = 3, problem.input = {2, 3, 5}, problem.input_type = like.input_type;
+  const BorderedCopy border = copy_of(problem, {-1, -2, -1}, {2, 3, 6}, problem.batch);
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const std::int64_t bytes = element_bytes(problem.input_type);
+  std::vector<std::byte> images(static_cast<std::size_t>(round_up(in.image * problem.batch * bytes, 4))),
+      expected(static_cast<std::size_t>(border.size_bytes)), got(expected.size());
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(7 * i + 3);
+  for (std::int64_t image = 0; image < problem.batch; ++image)
+    for (std::int64_t z = 0; z < problem.input[0]; ++z)
+      for (std::int64_t y = 0; y < problem.input[1]; ++y) {
+        const std::int64_t from = image * in.image + z * in.step[0] + y * in.step[1],
+                           to = image * border.image + (z - border.first[0]) * border.step[0] +
+                                (y - border.first[1]) * border.step[1] - border.first[2] * border.step[2];
+        std::copy_n(images.begin() + from * bytes, in.step[1] * bytes, expected.begin() + to * bytes);
+      }
+  unsigned source = gl::create_buffer(state.api, static_cast<std::int64_t>(images.size()), images.data()),
+           copied = gl::create_buffer(state.api, border.size_bytes);
+  BorderCopier(state, program, key, problem, border, source, 0, 0, {copied, 0, 0})
+      .copy({0, problem.batch, 0, border.size[0], 0, border.size[1]});
+  gl::barrier_before_transfers(state.api);
+  gl::read_buffer(state.api, copied, 0, got.data(), border.size_bytes);
+  gl::delete_buffer(state.api, source);
+  gl::delete_buffer(state.api, copied);
+  state.sizes.clear();  // other buffers may get their names
+  if (got != expected)
+    throw GlError(fmt::format("convolve: {} copies byte {} of a small image wrong on this driver", to_string(key),
+                              std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin()));
+  state.remember_self_check(key);
+}
+
 /// Pieces of each size: all images of a piece and those that are left, all rows and those that are left.
 std::vector<PreparedConvolution::Shape> shapes_of(const ConvolutionPlan& plan) {
   std::vector<PreparedConvolution::Shape> result;
@@ -109,7 +241,11 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
 
 /// Compiles and checks all programs. Returns false if one failed its self-check, and the convolution must be planned again.
 bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
-  if (prepared.plan.border.size_bytes > 0) prepared.copy = &state.program(copy_program(prepared.problem, state.limits));
+  if (prepared.plan.border.size_bytes > 0) {
+    const ProgramKey key = copy_program(prepared.problem, state.limits);
+    prepared.copy = &state.program(key);
+    check_copy(state, prepared.problem, key, *prepared.copy);
+  }
   prepared.work = 0;
   for (PreparedConvolution::Shape& shape : prepared.shapes)
     for (std::size_t i = 0; i < shape.products.size(); ++i) {
@@ -232,107 +368,6 @@ std::optional<Call> ConvolutionSteps::next(Engine::State& state) {
   return call;
 }
 
-namespace {
-
-/// A box of lines: of volumes, planes and lines of the copy.
-struct Lines {
-  std::int64_t volume, volumes, plane, planes, line, lines;
-};
-
-/// Copies images with a border, in as many dispatches as bindings and grids of the device need.
-class BorderCopier {
- public:
-  BorderCopier(Engine::State& state, gl::Program& program, const ProgramKey& key, const ConvolutionProblem& problem,
-               const BorderedCopy& border, const TensorView& from, std::int64_t image, const Workspace& to)
-      : state_(state), program_(program), key_(key), problem_(problem), border_(border), to_(to), buffer_(from.buffer) {
-    const bool last = problem.input_layout == TensorLayout::nhwc;
-    const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
-    const std::int64_t bytes = element_bytes(problem.input_type);
-    unit_ = std::min<std::int64_t>(bytes, 4);  // larger elements are several words
-    const std::int64_t words = bytes / unit_;
-    line_ = in.step[1] * words, plane_ = in.step[0] * words, volume_ = (last ? in.image : in.channel) * words;
-    length_ = problem.input[2] * in.step[2] * words;
-    lead_ = border.first[2] * in.step[2] * words;
-    begin_ = from.offset_bytes + image * in.image * bytes;
-    const std::int64_t per_vector = 16 / bytes;
-    to_line_ = border.step[1] / per_vector, to_plane_ = border.step[0] / per_vector;
-    to_volume_ = (last ? border.image : border.channel) / per_vector;
-  }
-  void copy(const Lines& lines);
-
- private:
-  struct Range {
-    std::int64_t begin, end;
-  };
-  /// Those of `count` from `begin` on that lie in an image that has `all`.
-  static Range inside(std::int64_t begin, std::int64_t count, std::int64_t all) {
-    return {std::clamp<std::int64_t>(begin, 0, all), std::clamp<std::int64_t>(begin + count, 0, all)};
-  }
-  /// What it reads, in units.
-  Range reads(const Lines& lines) const {
-    const Range planes = inside(lines.plane + border_.first[0], lines.planes, problem_.input[0]),
-                rows = inside(lines.line + border_.first[1], lines.lines, problem_.input[1]);
-    if (planes.begin >= planes.end || rows.begin >= rows.end) return {0, 1};
-    return {lines.volume * volume_ + planes.begin * plane_ + rows.begin * line_,
-            (lines.volume + lines.volumes - 1) * volume_ + (planes.end - 1) * plane_ + (rows.end - 1) * line_ + length_};
-  }
-  std::int64_t bind(unsigned buffer, std::int64_t number, std::int64_t begin, std::int64_t size_bytes) {
-    const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
-    gl::bind_storage(state_.api, kernels::binding_of(key_, static_cast<unsigned>(number)), buffer, begin - rest,
-                     round_up(size_bytes + rest, 4));
-    return rest;
-  }
-
-  Engine::State& state_;
-  gl::Program& program_;
-  const ProgramKey& key_;
-  const ConvolutionProblem& problem_;
-  const BorderedCopy& border_;
-  const Workspace& to_;
-  unsigned buffer_;
-  std::int64_t unit_ = 0, line_ = 0, plane_ = 0, volume_ = 0, length_ = 0, lead_ = 0, begin_ = 0;
-  std::int64_t to_line_ = 0, to_plane_ = 0, to_volume_ = 0;
-};
-
-void BorderCopier::copy(const Lines& lines) {
-  const Range read = reads(lines);
-  const Limits& limits = state_.limits;
-  const std::int64_t vectors = to_line_, invocations = workgroup(key_.kernel)[0] * kernels::border_vectors;
-  const std::array<std::int64_t, 3> groups{ceil_div(vectors, invocations), lines.lines, lines.planes * lines.volumes};
-  const bool is_large = (read.end - read.begin) * unit_ > limits.storage_block_bytes - 256 || groups[1] > limits.groups[1] ||
-                        groups[2] > limits.groups[2] ||
-                        saturating_product({groups[0], groups[1], groups[2]}) > limits.groups_product;
-  const auto halves = [&](std::int64_t Lines::*begin, std::int64_t Lines::*count) {
-    Lines first = lines, second = lines;
-    first.*count = lines.*count / 2;
-    second.*begin += first.*count;
-    second.*count -= first.*count;
-    copy(first);
-    copy(second);
-  };
-  if (is_large && lines.volumes > 1) return halves(&Lines::volume, &Lines::volumes);
-  if (is_large && lines.planes > 1) return halves(&Lines::plane, &Lines::planes);
-  if (is_large && lines.lines > 1) return halves(&Lines::line, &Lines::lines);
-
-  const gl::Api& api = state_.api;
-  const std::int64_t rest = bind(buffer_, kernels::binding_a, begin_ + read.begin * unit_, (read.end - read.begin) * unit_);
-  const std::int64_t to = bind(to_.buffer, kernels::binding_partial, to_.offset_bytes, border_.size_bytes);
-  const std::int64_t plane = lines.plane + border_.first[0], line = lines.line + border_.first[1];
-  const auto ints = [](auto... numbers) { return std::array{static_cast<int>(numbers)...}; };
-  program_.set(api, kernels::at_y0, 0);
-  program_.set(api, kernels::at_z0, 0);
-  program_.set(api, kernels::at_size, ints(vectors, lines.planes, plane, problem_.input[0]));
-  program_.set(api, kernels::at_a, ints(lines.volume * volume_ - read.begin + rest / unit_, line_, plane_, volume_));
-  program_.set(api, kernels::at_b, ints(lead_, length_, line, problem_.input[1]));
-  program_.set(api, kernels::at_c,
-               ints(to / 16 + lines.volume * to_volume_ + lines.plane * to_plane_ + lines.line * to_line_, to_line_, to_plane_,
-                    to_volume_));
-  program_.use(api);
-  gl::dispatch(api, groups);
-}
-
-}  // namespace
-
 void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& border) const {
   const PreparedConvolution& prepared = *call_.prepared;
   const ConvolutionProblem& problem = prepared.problem;
@@ -344,7 +379,8 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
   const std::int64_t images = std::min(prepared.plan.piece_images, problem.batch - image_);
   const ProgramKey key = copy_program(problem, state.limits);
   gl::barrier_between_dispatches(state.api, false);
-  BorderCopier(state, *prepared.copy, key, problem, moved, call_.convolution.input, image_, to)
+  const TensorView& input = call_.convolution.input;
+  BorderCopier(state, *prepared.copy, key, problem, moved, input.buffer, input.offset_bytes, image_, to)
       .copy({0, images * (channels_are_volumes ? problem.input_channels : 1), 0, border.size[0], 0, border.size[1]});
 }
 

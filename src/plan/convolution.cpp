@@ -83,23 +83,13 @@ Reach reach_of(const Phases& phases) {
   return result;
 }
 
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images) {
+  return copy_of(problem, reach.first, reach.last, images);
+}
+
 /// The most elements that lie in one binding of the device, as far as tables can count them.
 std::int64_t most_elements(Type type, const Limits& limits) {
   return std::min<std::int64_t>(std::numeric_limits<std::int32_t>::max(), limits.storage_block_bytes / element_bytes(type) - 1);
-}
-
-BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images) {
-  BorderedCopy result{.first = reach.first};
-  for (std::size_t d = 0; d < 3; ++d) result.size[d] = reach.last[d] - reach.first[d] + 1;
-  const std::int64_t channels = problem.input_channels, bytes = element_bytes(problem.input_type);
-  const bool last = problem.input_layout == TensorLayout::nhwc;  // channels lie inside a line
-  const std::int64_t line = round_up(result.size[2] * (last ? channels : 1) * bytes, 16) / bytes;
-  result.step = {line * result.size[1], line, last ? channels : 1};
-  const std::int64_t planes = result.size[0] * result.step[0];
-  result.channel = last ? 1 : planes;
-  result.image = last ? planes : planes * channels;
-  result.size_bytes = saturating_product({result.size[0], result.size[1], line, last ? 1 : channels, images, bytes});
-  return result;
 }
 
 /// Whether pixels and channels lie in equal steps, so that the plan of a product cuts what is too large.
@@ -247,6 +237,20 @@ ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::arra
 
 }  // namespace
 
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images) {
+  BorderedCopy result{.first = first};
+  for (std::size_t d = 0; d < 3; ++d) result.size[d] = last[d] - first[d] + 1;
+  const std::int64_t channels = problem.input_channels, bytes = element_bytes(problem.input_type);
+  const bool inside = problem.input_layout == TensorLayout::nhwc;  // channels lie inside a line
+  const std::int64_t line = round_up(result.size[2] * (inside ? channels : 1) * bytes, 16) / bytes;
+  result.step = {line * result.size[1], line, inside ? channels : 1};
+  const std::int64_t planes = result.size[0] * result.step[0];
+  result.channel = inside ? 1 : planes;
+  result.image = inside ? planes : planes * channels;
+  result.size_bytes = saturating_product({result.size[0], result.size[1], line, inside ? 1 : channels, images, bytes});
+  return result;
+}
+
 TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channels) {
   const std::int64_t pixel = layout == TensorLayout::nhwc ? channels : 1;
   const Three step{size[1] * size[2] * pixel, size[2] * pixel, pixel};
@@ -363,6 +367,12 @@ void validate(const ConvolutionProblem& problem) {
       saturating_product({volume(problem.filter), problem.input_channels, problem.output_channels, 16}) == most)
     refuse_convolution("{} images of {} with {} and {} channels have more bytes than 64 bits count", problem.batch,
                        text_of(problem.input), problem.input_channels, problem.output_channels);
+  if (!can_multiply(problem.input_type, problem.filters.type))
+    refuse_convolution("the input is {} and the filters are {}: their products have no common type of sums",
+                       to_string(problem.input_type), to_string(problem.filters.type));
+  if (!is_type_of_c(problem.input_type, problem.filters.type, problem.output_type))
+    refuse_convolution("the input is {}, the filters are {}, and the output cannot be {}", to_string(problem.input_type),
+                       to_string(problem.filters), to_string(problem.output_type));
   if (problem.filters.quantization && (problem.transposed || problem.filter_layout == FilterLayout::hwio))
     refuse_convolution(
         "{} filters are for layouts whose rows belong to output channels, ohwi and oihw, and not for transposed ones",

@@ -26,6 +26,9 @@ struct TensorSteps {
 };
 TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channels);
 
+/// The copy of the input's elements from `first` to `last`, of so many images.
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images);
+
 /// Where the elements of a matrix lie: (i, j) is element first + rows[i] + columns[j], or where the lines lie in equal steps,
 /// first
 /// + i row_step + j column_step.

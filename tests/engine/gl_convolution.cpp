@@ -7,6 +7,7 @@
 #include "base/elements.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
+#include "support/quantised.hpp"
 #include "support/random.hpp"
 
 using namespace glgemm;
@@ -23,6 +24,12 @@ std::vector<std::byte> bytes_of(const Numbers& numbers, Type type, std::byte gap
   for (std::size_t i = 0; i < numbers.size(); ++i)
     store_element(result.data() + guard + static_cast<std::int64_t>(i) * element_bytes(type), type, numbers[i]);
   return result;
+}
+
+/// As a buffer needs them: whole words, and at least one.
+std::vector<std::byte> padded(std::vector<std::byte> bytes) {
+  bytes.resize((bytes.size() + 7) / 4 * 4);
+  return bytes;
 }
 
 std::int64_t elements(const TensorView& tensor) {
@@ -103,30 +110,54 @@ Numbers drawn(std::int64_t count, Type type, test::Random& random) {
   return result;
 }
 
-/// Runs a convolution without buffers on numbers that are drawn, and compares every byte of the output's buffer.
-void check(Engine& engine, Convolution conv, unsigned seed, bool by_job = false, const PlanOptions& options = {}) {
+/// What a convolution is computed from, and what comes out.
+struct Drawn {
+  Numbers input, filters, residual, bias, expected;
+  QuantizedArrays codes;  ///< of quantised filters
+};
+
+Drawn draw(const Convolution& conv, unsigned seed) {
   test::Random random(seed);
-  const std::int64_t weights = volume(conv.filters.size) * conv.input.channels / conv.groups * conv.output.channels;
-  const Numbers input = drawn(elements(conv.input), conv.input.type, random), filters = drawn(weights, conv.filters.type, random),
-                residual = drawn(elements(conv.output), conv.output.type, random),
-                bias = drawn(conv.output.channels, conv.output.type, random);
-  Numbers expected = convolved(conv, input, filters);
+  const std::int64_t k = volume(conv.filters.size) * conv.input.channels / conv.groups, outputs = conv.output.channels;
+  Drawn result;
+  result.input = drawn(elements(conv.input), conv.input.type, random);
+  result.filters = drawn(k * outputs, conv.filters.type, random);
+  result.residual = drawn(elements(conv.output), conv.output.type, random);
+  result.bias = drawn(outputs, conv.output.type, random);
+  if (const Quantization& quantization = conv.filters.quantization) {
+    const std::int64_t block = block_codes(quantization), columns = (k + block - 1) / block * block;
+    result.codes = test::random_quantised(quantization, outputs, columns, true, random);
+    const std::vector<float> all = test::decoded(result.codes);
+    for (std::int64_t i = 0; i < k * outputs; ++i)
+      result.filters[static_cast<std::size_t>(i)] = static_cast<double>(all[static_cast<std::size_t>(i / k * columns + i % k)]);
+  }
+  result.expected = convolved(conv, result.input, result.filters);
   for (std::int64_t i = 0; i < elements(conv.output); ++i) {
-    double& value = expected[static_cast<std::size_t>(i)];
-    if (conv.residual) value += residual[static_cast<std::size_t>(i)];
-    const std::int64_t channel =
-        conv.output.layout == TensorLayout::nhwc ? i % conv.output.channels : i / volume(conv.output.size) % conv.output.channels;
-    if (conv.bias) value += bias[static_cast<std::size_t>(channel)];
+    double& value = result.expected[static_cast<std::size_t>(i)];
+    const std::int64_t channel = conv.output.layout == TensorLayout::nhwc ? i % outputs : i / volume(conv.output.size) % outputs;
+    if (conv.residual) value += result.residual[static_cast<std::size_t>(i)];
+    if (conv.bias) value += result.bias[static_cast<std::size_t>(channel)];
     if (conv.activation.kind() == ActivationKind::relu) value = std::max(value, 0.0);
   }
+  return result;
+}
+
+/// Runs a convolution without buffers on integers that are drawn, and compares every byte of the output's buffer.
+void check(Engine& engine, Convolution conv, unsigned seed, bool by_job = false, const PlanOptions& options = {}) {
+  const auto [input, filters, residual, bias, expected, codes] = draw(conv, seed);
   constexpr std::byte spoils{0xff}, shows{0x5a};
   const test::Buffer in(bytes_of(input, conv.input.type, spoils)), of_filters(bytes_of(filters, conv.filters.type, spoils)),
       d(bytes_of(residual, conv.output.type, spoils)), of_bias(bytes_of(bias, conv.output.type, spoils)),
       out(bytes_of(Numbers(expected.size(), 0), conv.output.type, shows));
+  const test::Buffer blocks(padded(codes.codes)), scales(padded(codes.scales)), zeros(padded(codes.zeros));
   conv.input.buffer = in.name();
   conv.filters.buffer = of_filters.name();
   conv.output.buffer = out.name();
   conv.input.offset_bytes = conv.filters.offset_bytes = conv.output.offset_bytes = guard;
+  if (conv.filters.quantization) {
+    conv.filters.buffer = blocks.name(), conv.filters.offset_bytes = 0;
+    conv.filters.scales = {scales.name(), 0}, conv.filters.zeros = {zeros.name(), 0};
+  }
   if (conv.residual) conv.residual = conv.output, conv.residual->buffer = d.name();
   if (conv.bias) conv.bias = BufferPlace{of_bias.name(), guard};
   if (by_job) {
@@ -169,6 +200,203 @@ TEST_CASE("convolutions: strides, dilations, padding, groups, layouts and dimens
           conv.filters.layout = filters;
           conv.groups = 1 + seed % 2;
           CAPTURE(fmt::format("number {}", seed));
-          check(engine, completed(conv), seed++);
+          check(engine, completed(conv), seed, seed % 5 == 0);
+          ++seed;
         }
+}
+
+TEST_CASE("convolutions: types, bias, residual and activation, one to three dimensions") {
+  Engine& engine = test::engine();
+  struct Types {
+    Type input, filters, output;
+  };
+  unsigned seed = 100;
+  for (const Types& types : {Types{Type::f32, Type::f32, Type::f32},
+                             {Type::f16, Type::f16, Type::f32},
+                             {Type::f16, Type::f32, Type::f16},
+                             {Type::u8, Type::i8, Type::i32},
+                             {Type::bf16, Type::bf16, Type::f32},
+                             {Type::f64, Type::f64, Type::f64}}) {
+    if (types.input == Type::f64 && !engine.limits().f64 && !test::computes()) continue;
+    for (const std::size_t dimensions : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+      Convolution conv{.input = {.batch = 2, .size = Extents::all(dimensions, 5), .channels = 3, .type = types.input},
+                       .filters = {.size = Extents::all(dimensions, 3), .type = types.filters},
+                       .output = {.channels = 5, .type = types.output},
+                       .padding = Padding::both(Extents::all(dimensions, 1))};
+      if (dimensions == 2) conv.input.layout = conv.output.layout = TensorLayout::nchw;
+      conv.alpha = 2;
+      conv.bias = BufferPlace{};
+      conv.residual = TensorView{};
+      if (!is_integer(types.output)) conv.activation = Activation::relu();
+      CAPTURE(fmt::format("{} with {} to {}, {} dimensions", to_string(types.input), to_string(types.filters),
+                          to_string(types.output), dimensions));
+      check(engine, completed(conv), seed++);
+    }
+  }
+}
+
+TEST_CASE("convolutions: quantised filters, in groups too") {
+  Engine& engine = test::engine();
+  unsigned seed = 200;
+  for (const char* const format : {"q8_0", "q4_0", "per_row", "nbits:group=32,zeros=1"})
+    for (const std::int64_t groups : {1, 2}) {
+      ElementFormat its;
+      try {
+        its = parse_format(format);
+      } catch (const std::invalid_argument&) {
+        its.quantization = Quantization::nbits(4, 32, true);
+      }
+      const Convolution conv{.input = {.size = {6, 5}, .channels = 32 * groups},
+                             .filters = {.size = {3, 3}, .type = its.type, .quantization = its.quantization},
+                             .output = {.channels = 6},
+                             .padding = Padding::both({1, 1}),
+                             .groups = groups};
+      CAPTURE(format);
+      check(engine, completed(conv), seed++);
+    }
+}
+
+TEST_CASE("convolutions: pieces of images and of rows, within a workspace and within small bindings") {
+  Engine& engine = test::engine();
+  unsigned seed = 300;
+  for (const bool transposed : {false, true})
+    for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+      Convolution conv{.input = {.batch = 3, .size = {40, 33}, .channels = 4, .layout = layout},
+                       .filters = {.size = {3, 3}},
+                       .output = {.channels = 4, .layout = layout},
+                       .stride = {2, 2},
+                       .padding = transposed ? Padding::valid() : Padding::both({1, 1}),
+                       .transposed = transposed};
+      conv = completed(conv);
+      PlanOptions options;
+      for (const std::int64_t workspace : {std::int64_t{100000}, std::int64_t{9000}}) {
+        options.workspace_bytes = workspace;
+        options.kernel = parse_kernel("naive");  // whose plans need no workspace of their own
+        const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+        CAPTURE(fmt::format("{} pieces of {} images and {} rows", plan.pieces, plan.piece_images, plan.piece_rows));
+        CHECK(plan.workspace_bytes <= workspace);
+        CHECK(plan.pieces > (workspace == 9000 ? 9 : 1));
+        check(engine, conv, seed, seed % 2 == 0, options);
+        ++seed;
+      }
+    }
+  // Without a border: one image is more than a binding holds.
+  const Convolution conv =
+      completed({.input = {.batch = 2, .size = {60, 60}, .channels = 8}, .filters = {.size = {3, 3}}, .output = {.channels = 3}});
+  PlanOptions options;
+  options.limits = engine.limits();
+  options.limits->storage_block_bytes = 1 << 16;
+  const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+  CHECK(plan.border.size_bytes > 0);
+  CHECK(plan.border.size_bytes <= 1 << 16);
+  check(engine, conv, seed, false, options);
+  options = {};
+  options.workspace_bytes = 64;
+  CHECK_THROWS_WITH_AS(
+      engine.plan(Engine::problem(completed({.input = {.size = {8, 8}, .channels = 4},
+                                             .filters = {.size = {3, 3}},
+                                             .output = {.channels = 3},
+                                             .padding = Padding::same_upper()})),
+                  options),
+      "convolve: one row of output takes a copy of 480 bytes of input; a workspace of 64 bytes and bindings of 134217728 bytes "
+      "have room for 32",
+      Unsupported);
+}
+
+TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy and no tables") {
+  Engine& engine = test::engine();
+  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+    const Convolution conv = completed({.input = {.size = {14, 14}, .channels = 32, .layout = layout},
+                                        .filters = {.size = {1, 1}},
+                                        .output = {.channels = 64, .layout = layout}});
+    const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
+    const bool last = layout == TensorLayout::nhwc;
+    const Gemm product{.op_b = Op::transpose,
+                       .a = {.rows = 196, .columns = 32, .layout = last ? Layout::row_major : Layout::column_major},
+                       .b = {.rows = 64, .columns = 32},
+                       .c = {.rows = 196, .columns = 64, .layout = last ? Layout::row_major : Layout::column_major}};
+    const Plan plain = engine.plan(Engine::problem(product));
+    REQUIRE(plan.products.size() == 1);
+    CHECK(plan.products.front().program() == plain.program());
+    CHECK(plan.workspace_bytes == plain.workspace.size_bytes);
+    CHECK(plan.border.size_bytes == 0);
+    check(engine, conv, 1);
+  }
+}
+
+TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outputs") {
+  const auto size = [](Extents input, Extents filter, Extents stride, Padding padding, bool transposed = false) {
+    return output_size(
+        {.input = {.size = input}, .filters = {.size = filter}, .stride = stride, .padding = padding, .transposed = transposed});
+  };
+  CHECK(size({7, 8}, {3, 3}, {2, 2}, Padding::same_upper()) == Extents{4, 4});
+  CHECK(size({7, 8}, {3, 3}, {2, 2}, Padding::valid()) == Extents{3, 3});
+  CHECK(size({5}, {4}, {1}, Padding::same_lower()) == Extents{5});
+  CHECK(size({3, 3}, {3, 3}, {2, 2}, Padding::both({1, 1}), true) == Extents{5, 5});
+  CHECK(size({3, 3}, {3, 3}, {2, 2}, Padding::same_upper(), true) == Extents{6, 6});
+  CHECK(size({4}, {1}, {3}, Padding::same_upper(), true) == Extents{12});
+  // An even filter adds one more on one side.
+  const auto before = [](Padding padding) {
+    return Engine::problem({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding})
+        .before[2];
+  };
+  CHECK(before(Padding::same_upper()) == 1);
+  CHECK(before(Padding::same_lower()) == 2);
+}
+
+TEST_CASE("convolutions: a copy that a driver gets wrong is found before its first use") {
+  EngineOptions broken = test::engine_options();
+  broken.program_cache = "";
+  broken.rewrite_source = [](const ProgramKey&, std::string source) {
+    const std::string from = "place >= b_at.y", to = "place >= b_at.y - 1";
+    const std::size_t at = source.find(from);
+    return at == source.npos ? source : source.replace(at, from.size(), to);
+  };
+  Engine engine = test::own_engine(broken);
+  if (!test::computes()) return;
+  const Convolution conv =
+      completed({.input = {.size = {8, 8}}, .filters = {.size = {3, 3}}, .output = {}, .padding = Padding::same_upper()});
+  CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}), doctest::Contains("of a small image wrong on this driver"), GlError);
+}
+
+TEST_CASE("convolutions: what is wrong is refused with the numbers") {
+  Engine& engine = test::engine();
+  const test::Buffer large(std::vector<std::byte>(4096)), out(std::vector<std::byte>(4096)), small(std::vector<std::byte>(64));
+  const Convolution good = completed({.input = {.buffer = large.name(), .batch = 2, .size = {6, 6}, .channels = 4},
+                                      .filters = {.buffer = large.name(), .size = {3, 3}},
+                                      .output = {.buffer = out.name(), .channels = 8},
+                                      .padding = Padding::both({1, 1})});
+  const auto refused = [&](const auto& change, const std::string& why) {
+    Convolution conv = good;
+    change(conv);
+    std::string said;
+    try {
+      engine.convolve(conv);
+    } catch (const std::exception& error) {
+      said = error.what();
+    }
+    CHECK_MESSAGE(said.find(why) != said.npos, fmt::format("\"{}\" is not in \"{}\"", why, said));
+  };
+  engine.convolve(good);
+  refused(
+      [&](Convolution& c) {
+        c.output.size = {6, 5};
+      },
+      "convolve: 2 images of 6x6 make as many of 6x6, and the output is 2 of 6x5");
+  refused([&](Convolution& c) { c.filters.size = {3}; }, "convolve: images of 6x6 have 2 dimensions, and filters of 3 1");
+  refused([&](Convolution& c) { c.filters.size = {9, 3}; }, "convolve: filters of 9x3 leave images of 6x6");
+  refused([&](Convolution& c) { c.stride = {0, 1}; }, "convolve: strides of 0x1");
+  refused([&](Convolution& c) { c.groups = 3; }, "convolve: 4 channels of input and 8 of output cannot be cut into 3 groups");
+  refused([&](Convolution& c) { c.input.buffer = small.name(); },
+          "convolve: the input of 1x288 with ld 288 needs 1152 bytes from byte 0 on and leaves its buffer of 64");
+  refused([&](Convolution& c) { c.output.buffer = large.name(); }, "convolve: the output overlaps the input in buffer");
+  refused([&](Convolution& c) { c.output.offset_bytes = 2; }, "which is no multiple of its element's 4 bytes");
+  refused([&](Convolution& c) { c.bias = BufferPlace{small.name(), 48}; }, "convolve: the bias of 1x8 with ld 8 needs 32 bytes");
+  refused([&](Convolution& c) { c.filters.type = Type::i8; }, "convolve: the input is f32 and the filters are i8: their products have no common type of sums");
+  refused([&](Convolution& c) { c.filters.quantization = QuantizedFormat::q8_0, c.filters.layout = FilterLayout::hwio; },
+          "convolve: q8_0 filters are for layouts whose rows belong to output channels");
+  refused([&](Convolution& c) { c.residual = c.output, c.residual->channels = 7; },
+          "convolve: the residual is 2 images of 6x6 with 7 channels");
+  refused([&](Convolution& c) { c.alpha = std::numeric_limits<double>::max(); }, "convolve: alpha is");
+  refused([&](Convolution& c) { c.workspace = Workspace{small.name(), 0, 64}; }, "convolve: the workspace has 64 bytes, and");
 }
