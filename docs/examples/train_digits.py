@@ -3,7 +3,7 @@
     python3 docs/examples/train_digits.py [WEIGHTS.safetensors]
 
 Forward and backward, each matrix product is glgemm's, and NumPy does the rest, element by element. A convolution is the product
-of a matrix whose rows are the pixels under a filter, and of the filters. A fifth of the digits is held out, and judges the network.
+of a matrix whose rows are the pixels under a filter, and of the filters. A fifth of the digits is held out, to judge the network.
 """
 
 import json

@@ -1,16 +1,27 @@
 // Draws the product of glgemm-view: C as a heat map, straight from its buffer, with heading, caption and colour bar around it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "drawing/image.hpp"
 #include "view/gl.hpp"
 #include "view/product.hpp"
 
 namespace glgemm::tools {
+
+/// What `draw` draws, on a framebuffer of this size that is made for it. Waits.  @throws std::runtime_error  it cannot be drawn
+Picture take_picture(int width, int height, const std::function<void()>& draw);
+
+/// colour() in 256 steps, and the colour of what has none.
+std::vector<std::uint32_t> scale_of_colours();
+
+/// Makes a texture of the picture's colours, whose elements can be fetched.
+void upload_texture(unsigned texture, const Picture& picture);
 
 /// In the context that is current.
 class Canvas {
@@ -22,8 +33,6 @@ class Canvas {
 
   /// Into the current framebuffer. Enqueues.
   void draw(const Product& product, const std::string& heading, int width, int height);
-  /// The picture of a window of this size, which none need be. Waits.  @throws std::runtime_error  it cannot be drawn
-  Picture screenshot(const Product& product, const std::string& heading, int width, int height);
   /// `draw` is called after the picture. `reserved` pixels at the right stay free for it, in windows that are twice as wide.
   void set_on_top(std::function<void()> draw, int reserved) {
     draw_on_top_ = std::move(draw);

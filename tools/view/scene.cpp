@@ -17,9 +17,6 @@ constexpr int top = 104;  ///< of the map: above are heading and caption
 constexpr int gap = 20;
 constexpr int bar_width = 22;
 constexpr int labels = 96;  ///< the width of the numbers beside the bar
-constexpr std::uint32_t background = 0x14161b;
-constexpr std::uint32_t ink = 0xf1f3f5;
-constexpr std::uint32_t faint_ink = 0x98a1ab;
 
 std::uint32_t unit(const Scene& scene) {
   return static_cast<std::uint32_t>((std::uint64_t{1} << 32) / static_cast<std::uint64_t>(scene.n));
@@ -123,16 +120,16 @@ MapArea map_area(int width, int height, std::int64_t n) noexcept {
 Picture surroundings(int width, int height, const Scene& scene, const std::string& heading, const std::string& caption) {
   Picture picture{width, height,
                   std::vector<unsigned char>(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height))};
-  fill(picture, 0, 0, width, height, background);
-  draw_text(picture, margin, 26, heading, 3, ink);
-  draw_text(picture, margin, 66, caption, 2, faint_ink);
+  fill(picture, 0, 0, width, height, background_colour);
+  draw_text(picture, margin, 26, heading, 3, ink_colour);
+  draw_text(picture, margin, 66, caption, 2, faint_colour);
   const MapArea map = map_area(width, height, scene.n);
   const int bar_x = map.x + map.side + gap, label_x = bar_x + bar_width + gap / 2;
   for (int row = 0; row < map.side; ++row) fill(picture, bar_x, map.y + row, bar_width, 1, colour(1 - (row + 0.5) / map.side));
   if (map.side >= 60) {
-    draw_text(picture, label_x, map.y, fmt::format("{:.7g}", scene.range), 2, ink);
-    draw_text(picture, label_x, map.y + map.side / 2 - 8, "0", 2, faint_ink);
-    draw_text(picture, label_x, map.y + map.side - 16, fmt::format("{:.7g}", -scene.range), 2, ink);
+    draw_text(picture, label_x, map.y, fmt::format("{:.7g}", scene.range), 2, ink_colour);
+    draw_text(picture, label_x, map.y + map.side / 2 - 8, "0", 2, faint_colour);
+    draw_text(picture, label_x, map.y + map.side - 16, fmt::format("{:.7g}", -scene.range), 2, ink_colour);
   }
   return picture;
 }

@@ -56,6 +56,8 @@ Matrix<float> scene_b(const Scene& scene);
 /// The elements in the type, one after the other, and zeros to a multiple of 4 bytes.
 std::vector<std::byte> convert(const Matrix<float>& matrix, Type type);
 
+inline constexpr std::uint32_t background_colour = 0x14161b, ink_colour = 0xf1f3f5, faint_colour = 0x98a1ab;
+
 /// The square of the window in which C is drawn, in pixels from the upper left corner.
 struct MapArea {
   int x = 0;

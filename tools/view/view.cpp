@@ -13,10 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include <glad/gl.h>
 #include <CLI/CLI.hpp>
-#define GLFW_INCLUDE_NONE
-#include <GLFW/glfw3.h>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/plan.hpp>
 
@@ -25,7 +22,9 @@
 #include "drawing/image.hpp"
 #include "files/files.hpp"
 #include "system/program.hpp"
+#include "view/digits.hpp"
 #include "view/viewer.hpp"
+#include "view/window.hpp"
 #ifdef GLGEMM_HAS_IMGUI
 #include "view/overlay.hpp"
 #endif
@@ -36,7 +35,6 @@ using namespace glgemm;
 using namespace glgemm::tools;
 using Clock = std::chrono::steady_clock;
 
-constexpr char escape = '\x1b';
 constexpr std::string_view keys_text =
     "  up, +    twice the size; of a large product: twice the budget\n  down, -  half of it\n  k        the next kernel\n"
     "  t        the next type of elements\n  l        a large product across many frames, and back\n"
@@ -52,52 +50,14 @@ struct Arguments {
   std::string kernel = "auto";
   std::int64_t large = 0;  ///< 0: a product in each frame
   double budget_ms = 4;
-  std::optional<int> width;
-  int height = 900;
+  std::optional<int> width, height;
   std::optional<std::int64_t> frames;  ///< then it ends, and each frame is a fixed step of the phase
   std::string screenshot;
   std::string keys;
   bool overlay = false;
-};
-
-// ---- The window
-
-std::string glfw_error;
-
-/// A window with a current OpenGL context.
-class Window {
- public:
-  /// @throws std::runtime_error  no display, or no OpenGL 4.3
-  Window(int width, int height) {
-    glfwSetErrorCallback([](int, const char* message) { glfw_error = message; });
-    if (!glfwInit()) throw std::runtime_error("no display to open a window on: " + glfw_error);
-    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 4);
-    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
-    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
-    std::string errors;
-    for (const int api : {GLFW_NATIVE_CONTEXT_API, GLFW_EGL_CONTEXT_API}) {
-      glfwWindowHint(GLFW_CONTEXT_CREATION_API, api);
-      window_ = glfwCreateWindow(width, height, "glgemm-view", nullptr, nullptr);
-      if (window_) break;
-      errors += (errors.empty() ? "" : "; ") + glfw_error;
-    }
-    if (!window_) {
-      glfwTerminate();
-      throw std::runtime_error("no window with OpenGL 4.3: " + errors);
-    }
-    glfwMakeContextCurrent(window_);
-    if (!gladLoadGL(glfwGetProcAddress)) {
-      glfwTerminate();
-      throw std::runtime_error("OpenGL's functions cannot be found");
-    }
-  }
-  ~Window() { glfwTerminate(); }
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-  GLFWwindow* get() const { return window_; }
-
- private:
-  GLFWwindow* window_ = nullptr;
+  bool digits = false;
+  std::optional<int> example;  ///< of the digits
+  std::string strokes, weights;
 };
 
 // ---- The program
@@ -117,20 +77,33 @@ struct Overlay {
 constexpr const char* no_overlay =
     "the panel is left out of this program: Dear ImGui (libimgui-dev) was not there when it was built";
 
-void on_key(GLFWwindow* window, int key, int, int action, int) {
-  if (action == GLFW_RELEASE) return;
-  constexpr std::pair<int, char> meanings[] = {
-      {GLFW_KEY_UP, '+'}, {GLFW_KEY_KP_ADD, '+'}, {GLFW_KEY_DOWN, '-'}, {GLFW_KEY_KP_SUBTRACT, '-'}, {GLFW_KEY_ESCAPE, escape}};
-  for (const auto& [code, meaning] : meanings)
-    if (key == code) static_cast<std::string*>(glfwGetWindowUserPointer(window))->push_back(meaning);
+/// @throws std::invalid_argument  a key is none of these
+void check_keys(const std::string& keys, std::string_view known, const char* names) {
+  if (keys.find_first_not_of(known) != std::string::npos)
+    throw std::invalid_argument(std::string("--keys knows the keys ") + names);
 }
 
-void on_character(GLFWwindow* window, unsigned character) {
-  if (character < 128 && known_keys.find(static_cast<char>(character)) != std::string_view::npos)
-    static_cast<std::string*>(glfwGetWindowUserPointer(window))->push_back(static_cast<char>(character));
+std::chrono::nanoseconds budget_of(const Arguments& arguments) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(arguments.budget_ms));
+}
+
+void run_digits(const Arguments& arguments) {
+  check_keys(arguments.keys, digits_keys, "0 to 9, c s h and space");
+  DigitsArguments digits{.weights = arguments.weights,
+                         .digit = draw_strokes(arguments.strokes),
+                         .example = arguments.example,
+                         .budget = budget_of(arguments),
+                         .frames = arguments.frames,
+                         .keys = arguments.keys};
+  digits.width = arguments.width.value_or(digits.width);
+  digits.height = arguments.height.value_or(digits.height);
+  std::optional<OutputFile> output;
+  if (!arguments.screenshot.empty()) output.emplace(arguments.screenshot);
+  show_digits(digits, output);
 }
 
 void run(const Arguments& arguments) {
+  check_keys(arguments.keys, known_keys, "+ - k t l o s h and space");
   const bool large = arguments.large > 0;
   Settings settings{.n = large ? arguments.large : arguments.n, .type = parse_type(arguments.type), .kernel = {}, .large = large};
   if (arguments.kernel != "auto") settings.kernel = parse_kernel(arguments.kernel);
@@ -142,13 +115,11 @@ void run(const Arguments& arguments) {
   const std::int64_t last_frame = arguments.frames.value_or(output && !large ? 1 : 0);
 
   const int width = arguments.width.value_or(962 + (arguments.overlay ? Overlay::reserved : 0));
-  const Window window(width, arguments.height);
-  Viewer viewer(glfwGetProcAddress, settings, large ? arguments.n : largest_n,
-                std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(arguments.budget_ms)));
+  const int height = arguments.height.value_or(900);
+  const GlWindow window(width, height);
+  Viewer viewer(glfwGetProcAddress, settings, large ? arguments.n : largest_n, budget_of(arguments));
   std::string keys = arguments.keys;  // pressed and not yet obeyed
-  glfwSetWindowUserPointer(window.get(), &keys);
-  glfwSetKeyCallback(window.get(), on_key);
-  glfwSetCharCallback(window.get(), on_character);
+  listen_to_keys(window.get(), keys);
   std::optional<Overlay> overlay;
   const auto change_overlay = [&] {
     if (overlay)
@@ -173,7 +144,7 @@ void run(const Arguments& arguments) {
       {'s', [&] { viewer.step(); }},
       {' ', [&] { viewer.stepping() ? viewer.end_stepping() : static_cast<void>(paused = !paused); }},
       {'h', [] { std::cout << keys_text << std::flush; }},
-      {escape, [&] { glfwSetWindowShouldClose(window.get(), GLFW_TRUE); }}};
+      {escape_key, [&] { glfwSetWindowShouldClose(window.get(), GLFW_TRUE); }}};
 
   std::uint32_t phase = 0;
   const Clock::time_point begin = Clock::now();
@@ -181,7 +152,8 @@ void run(const Arguments& arguments) {
   int frames_in_title = 0;
   for (std::int64_t frame = 1; !glfwWindowShouldClose(window.get()); ++frame) {
     glfwPollEvents();
-    for (; !keys.empty(); keys.erase(0, 1)) actions.at(keys.front())();
+    for (; !keys.empty(); keys.erase(0, 1))
+      if (const auto action = actions.find(keys.front()); action != actions.end()) action->second();
     int drawn_width = 0, drawn_height = 0;
     glfwGetFramebufferSize(window.get(), &drawn_width, &drawn_height);
     viewer.compute(phase);
@@ -207,7 +179,7 @@ void run(const Arguments& arguments) {
     viewer.frame_times().add(milliseconds(now - before));
     if (last) {
       if (output) {
-        write_png(*output, viewer.screenshot(width, arguments.height));
+        write_png(*output, viewer.screenshot(width, height));
         output->commit();
       }
       viewer.times().finish();
@@ -244,20 +216,33 @@ void add_options(CLI::App& app, Arguments& arguments) {
   add_option_with_default(app, "--type", arguments.type, "TYPE", "Their elements at first: f32, f16, bf16, i32 or i8");
   add_option_with_default(app, "--kernel", arguments.kernel, "auto|KERNEL",
                           "The kernel at first, as in tiled:tile=16; auto: the best that can");
-  add_option(app, "--width", arguments.width, "PIXELS", "Of the window; with --overlay, 1300 where this is missing")
+  add_option(app, "--width", arguments.width, "PIXELS",
+             "Of the window; where this is missing, 1300 with --overlay and 1128 with --digits")
       ->check(in_range(64, 8192))
       ->default_str("962");
-  add_option_with_default(app, "--height", arguments.height, "PIXELS", "Of the window")->check(in_range(64, 8192));
+  add_option(app, "--height", arguments.height, "PIXELS", "Of the window; with --digits, 476 where this is missing")
+      ->check(in_range(64, 8192))
+      ->default_str("900");
   add_option(app, "--frames", arguments.frames, "COUNT", "End after this many frames, equal steps apart, and print the figures")
       ->check(CLI::PositiveNumber);
   add_option(app, "--screenshot", arguments.screenshot, "FILE",
              "Write the last frame as .png; alone: the first, of a large product the one that completes it, and end");
   app.add_flag("--overlay", arguments.overlay,
                "Begin with the panel: device and plan, times as curves, the error of C against its bound, and controls");
-  add_option(app, "--keys", arguments.keys, "KEYS", "Press these keys first, as in '++t'")->check([](const std::string& keys) {
-    return keys.find_first_not_of(known_keys) == std::string::npos ? "" : "knows the keys + - k t l o s h and space";
-  });
-  app.footer("Keys:\n" + std::string(keys_text));
+  add_option(app, "--keys", arguments.keys, "KEYS", "Press these keys first, as in '++t'");
+  CLI::Option* digits = app.add_flag("--digits", arguments.digits,
+                                     "Draw a digit by mouse, and see a network read it: each layer's product, and the answer");
+  for (const char* other : {"--size", "--large", "--type", "--kernel", "--overlay"}) digits->excludes(app.get_option(other));
+  add_option(app, "--digit", arguments.example, "0..9", "Begin with an example of this digit")
+      ->check(in_range(0, 9))
+      ->needs(digits);
+  add_option(app, "--draw", arguments.strokes, "STROKES",
+             "Begin with these strokes: each a list of points in cells from the upper left corner, as in '2,1 6,1 3,7; 3,4 5,4'")
+      ->needs(digits);
+  add_option(app, "--weights", arguments.weights, "FILE", "The network's weights: .safetensors")
+      ->needs(digits)
+      ->check(CLI::ExistingFile);
+  app.footer("Keys:\n" + std::string(keys_text) + "With --digits:\n" + std::string(digits_keys_text));
 }
 
 int fail(const std::string& message) {
@@ -283,7 +268,7 @@ int main(int argc, char** argv) {
       if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
       return fail(explain(app, error));
     }
-    run(arguments);
+    arguments.digits ? run_digits(arguments) : run(arguments);
     return 0;
   } catch (const std::bad_alloc&) {
     return fail("not enough memory");

@@ -121,7 +121,9 @@ class Viewer {
   /// Draws C into the current framebuffer, and what comes on top. Enqueues.
   void draw(int width, int height) { canvas_->draw(*product_, heading(), width, height); }
   /// The picture of a window of this size, which none need be. Waits.
-  Picture screenshot(int width, int height) { return canvas_->screenshot(*product_, heading(), width, height); }
+  Picture screenshot(int width, int height) {
+    return take_picture(width, height, [&] { draw(width, height); });
+  }
   void set_on_top(std::function<void()> draw, int reserved) { canvas_->set_on_top(std::move(draw), reserved); }
 
   // The controls.

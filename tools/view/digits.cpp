@@ -1,0 +1,211 @@
+// The window in which a digit is drawn and read.
+#include "view/digits.hpp"
+
+#include <functional>
+#include <iostream>
+#include <stdexcept>
+#include <tuple>
+
+#include <fmt/core.h>
+
+#include "files/formats.hpp"
+#include "view/canvas.hpp"
+#include "view/network.hpp"
+#include "view/window.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+/// Draws what the network holds, straight from its buffers.
+class DigitCanvas {
+ public:
+  DigitCanvas()
+      : colours_(scale_of_colours()),
+        panel_({{GL_VERTEX_SHADER, cover_shader}, {GL_FRAGMENT_SHADER, panel_shader}}, "#version 430\n") {
+    glGenVertexArrays(1, &vertex_array_);
+    glGenTextures(1, &texture_);
+  }
+  ~DigitCanvas() {
+    glDeleteVertexArrays(1, &vertex_array_);
+    glDeleteTextures(1, &texture_);
+  }
+  DigitCanvas(const DigitCanvas&) = delete;
+  DigitCanvas& operator=(const DigitCanvas&) = delete;
+
+  void draw(const Network& network, const std::string& heading, const std::optional<Answer>& answer, int width, int height) {
+    const std::tuple wanted(heading, answer.value_or(Answer()).shares, width, height);
+    if (drawn_ != wanted) upload_texture(texture_, digit_surroundings(width, height, heading, answer));
+    drawn_ = wanted;
+    glActiveTexture(GL_TEXTURE0);
+    glBindTexture(GL_TEXTURE_2D, texture_);
+    glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);  // the products' writes, for the fragment shader
+    panel_.use();
+    glUniform1i(panel_.location("surroundings"), 0);
+    glUniform1i(panel_.location("height"), height);
+    glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 1, colours_.name());
+    glViewport(0, 0, width, height);
+    glBindVertexArray(vertex_array_);
+    const DigitLayout all = digit_layout(width, height);
+    draw_panel(network.input(), all.input);  // and the surroundings in all of the window
+    glEnable(GL_SCISSOR_TEST);
+    for (std::size_t layer = 0; layer < all.outputs.size(); ++layer) {
+      const MapPanel& panel = all.outputs[layer];
+      glScissor(panel.x, height - panel.y - panel.height(), panel.width(), panel.height());
+      draw_panel(network.output(layer), panel);
+    }
+    glDisable(GL_SCISSOR_TEST);
+  }
+
+ private:
+  void draw_panel(const GlBuffer& elements, const MapPanel& panel) {
+    const std::pair<const char*, int> numbers[] = {{"cell", panel.cell},         {"gap", panel.gap},   {"columns", panel.columns},
+                                                   {"channels", panel.channels}, {"size", panel.size}, {"line", panel.line}};
+    for (const auto& [name, value] : numbers) glUniform1i(panel_.location(name), value);
+    glUniform2i(panel_.location("corner"), panel.x, panel.y);
+    glUniform2f(panel_.location("range"), panel.least, panel.most);
+    glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, elements.name());
+    glDrawArrays(GL_TRIANGLES, 0, 3);
+  }
+
+  GlBuffer colours_;
+  GlProgram panel_;
+  unsigned vertex_array_ = 0, texture_ = 0;
+  std::tuple<std::string, std::array<double, 10>, int, int> drawn_;  ///< what the texture holds
+};
+
+EngineOptions released_at_end() {
+  EngineOptions options;
+  options.release_on_destruction = true;
+  return options;
+}
+
+/// The digit, its network, and the answer.
+class DigitViewer {
+ public:
+  DigitViewer(const ModelFile& weights, std::chrono::nanoseconds budget)
+      : engine_(glfwGetProcAddress, released_at_end()), network_(engine_, weights), budget_(budget) {}
+
+  const Digit& digit() const { return digit_; }
+  const Digit& example(int digit) const { return network_.example(digit); }
+  /// Begins to read it.
+  void read(const Digit& digit) {
+    digit_ = digit;
+    network_.begin(digit_, stepping_);
+    if (stepping_) answer_.reset();  // else the one before stays until the next is there
+    answered_ = false;
+  }
+  void step() {
+    if (!stepping_ || network_.done()) {
+      stepping_ = true;
+      read(digit_);
+    }
+    network_.step();
+  }
+  void end_stepping() { stepping_ = false; }
+
+  /// What the budget allows.
+  void compute() {
+    if (!stepping_) network_.advance(budget_);
+    if (answered_ || !network_.done()) return;
+    answered_ = true;
+    answer_.reset();
+    if (digit_ != Digit()) answer_ = answer_of(network_.scores());
+  }
+  /// Nothing is left to do until somebody draws.
+  bool idle() const { return answered_ || stepping_; }
+  void draw(int width, int height) { canvas_.draw(network_, text_of(digit_, answer_), answer_, width, height); }
+  std::string figures() const {
+    return fmt::format("{}, {} slice{}", text_of(digit_, answer_), network_.slices(), network_.slices() == 1 ? "" : "s");
+  }
+
+ private:
+  Engine engine_;
+  Network network_;
+  DigitCanvas canvas_;
+  std::chrono::nanoseconds budget_;
+  Digit digit_{};
+  std::optional<Answer> answer_;
+  bool answered_ = false, stepping_ = false;
+};
+
+/// The pen that the mouse moves.
+class Mouse {
+ public:
+  explicit Mouse(GLFWwindow* window) : window_(window) {
+    glfwSetInputMode(window, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // a click between two frames is one
+  }
+  /// The digit after what the mouse did since the last call.
+  Digit moved(Digit digit, const MapPanel& paper, int width) {
+    const bool left = glfwGetMouseButton(window_, GLFW_MOUSE_BUTTON_LEFT) == GLFW_PRESS;
+    const bool right = glfwGetMouseButton(window_, GLFW_MOUSE_BUTTON_RIGHT) == GLFW_PRESS;
+    if (!left && !right) {
+      moves_ = false;
+      return digit;
+    }
+    int window_width = 0, window_height = 0;
+    double x = 0, y = 0;
+    glfwGetWindowSize(window_, &window_width, &window_height);
+    glfwGetCursorPos(window_, &x, &y);
+    const double pixels = static_cast<double>(width) / std::max(window_width, 1);  // of the framebuffer, for one of the screen's
+    const CellPoint now = cell_at(paper, pixels * x, pixels * y);
+    move_pen(digit, moves_ ? before_ : now, now, left ? Pen::draws : Pen::erases);
+    before_ = now;
+    moves_ = true;
+    return digit;
+  }
+
+ private:
+  GLFWwindow* window_;
+  CellPoint before_;  ///< where it was at the last call, if it moves
+  bool moves_ = false;
+};
+
+}  // namespace
+
+void show_digits(const DigitsArguments& arguments, std::optional<OutputFile>& output) {
+  const ModelFile weights = arguments.weights.empty() ? built_in_weights() : open_model(arguments.weights);
+  const GlWindow window(arguments.width, arguments.height);
+  DigitViewer viewer(weights, arguments.budget);
+  Mouse mouse(window.get());
+  std::string keys = arguments.keys;  // pressed and not yet obeyed
+  listen_to_keys(window.get(), keys);
+  const bool until_answered = output && !arguments.frames;
+  const std::int64_t last_frame = arguments.frames.value_or(0);
+  glfwSwapInterval(last_frame || until_answered ? 0 : 1);
+  viewer.read(arguments.example ? viewer.example(*arguments.example) : arguments.digit);
+
+  const auto obey = [&](char key) {
+    if (key >= '0' && key <= '9') viewer.read(viewer.example(key - '0'));
+    if (key == 'c') viewer.read(Digit());
+    if (key == 's') viewer.step();
+    if (key == ' ') viewer.end_stepping();
+    if (key == 'h') std::cout << digits_keys_text << std::flush;
+    if (key == escape_key) glfwSetWindowShouldClose(window.get(), GLFW_TRUE);
+  };
+  for (std::int64_t frame = 1; !glfwWindowShouldClose(window.get()); ++frame) {
+    if (viewer.idle() && keys.empty() && !last_frame && !until_answered)
+      glfwWaitEventsTimeout(0.1);
+    else
+      glfwPollEvents();
+    for (; !keys.empty(); keys.erase(0, 1)) obey(keys.front());
+    int width = 0, height = 0;
+    glfwGetFramebufferSize(window.get(), &width, &height);
+    const Digit digit = mouse.moved(viewer.digit(), digit_layout(width, height).input, width);
+    if (digit != viewer.digit()) viewer.read(digit);
+    viewer.compute();
+    if (width > 0 && height > 0) viewer.draw(width, height);  // not while it is minimised
+    glfwSetWindowTitle(window.get(), viewer.figures().c_str());
+    glfwSwapBuffers(window.get());
+    if (frame != last_frame && !(until_answered && viewer.idle())) continue;
+    if (output) {
+      write_png(*output,
+                take_picture(arguments.width, arguments.height, [&] { viewer.draw(arguments.width, arguments.height); }));
+      output->commit();
+    }
+    std::cout << viewer.figures() << std::endl;
+    if (glGetError() != GL_NO_ERROR) throw std::runtime_error("OpenGL reports an error");
+    return;
+  }
+}
+
+}  // namespace glgemm::tools
