@@ -278,6 +278,61 @@ typedef struct glgemm_product {
   const glgemm_indexing* indexing_c;
 } glgemm_product;
 
+/// The order of an image's elements in memory, outermost first: N images, C channels, H rows and W columns; of one and three
+/// dimensions likewise.
+enum { GLGEMM_NHWC = 0, GLGEMM_NCHW = 1 };
+/// The order of the filters' elements, outermost first: O output channels, I input channels of a group, H rows and W columns.
+enum { GLGEMM_OHWI = 0, GLGEMM_OIHW = 1, GLGEMM_HWIO = 2 };
+/// How much is added around an image: what a convolution says; nothing; so much that its output has ceil(size / stride) elements,
+/// where the one more of an odd number is put at the end, or at the beginning.
+enum { GLGEMM_PADDING_GIVEN = 0, GLGEMM_PADDING_VALID = 1, GLGEMM_PADDING_SAME_UPPER = 2, GLGEMM_PADDING_SAME_LOWER = 3 };
+
+/// Images in a buffer object of the application, without gaps. This struct does not grow.
+typedef struct glgemm_tensor {
+  uint32_t buffer;       ///< the name of a buffer object of the engine's context or share group
+  int64_t offset_bytes;  ///< of the first element, a multiple of the element's size
+  int64_t batch;         ///< the number of images
+  int64_t size[3];       ///< of an image: {height, width}, or {width}, or {depth, height, width}
+  int64_t channels;
+  int32_t layout;  ///< GLGEMM_NHWC, ...
+  int32_t type;    ///< GLGEMM_F32, ...
+} glgemm_tensor;
+
+/// Filters in a buffer object of the application, without gaps. Their numbers of channels follow from the images. This struct
+/// does not grow.
+typedef struct glgemm_filters {
+  uint32_t buffer;
+  int64_t offset_bytes;  ///< of the first element, a multiple of the element's size
+  int64_t size[3];       ///< of a filter, as a tensor's
+  int32_t layout;        ///< GLGEMM_OHWI, ...
+  int32_t type;          ///< GLGEMM_F32, ...
+  /// Where not NULL: codes, as a matrix with a row of them for each output channel. Their layout is GLGEMM_OHWI or GLGEMM_OIHW.
+  const glgemm_quantization* quantization;
+} glgemm_filters;
+
+/// One convolution of images in one to three dimensions, transposed or not, with an epilogue: Convolution in convolution.hpp has
+/// the formula. Types are those of a product.
+typedef struct glgemm_convolution {
+  size_t struct_size;
+  int32_t dimensions;  ///< of an image, 1 to 3, by default 2; arrays of three numbers have so many that count
+  int32_t transposed;  ///< 1: input and output have changed places; 0, the default, else
+  glgemm_tensor input;
+  glgemm_filters filters;
+  glgemm_tensor output;  ///< of the size that glgemm_convolution_output_size() says; its layout is free
+  int64_t stride[3];     ///< 1 by default
+  int64_t dilation[3];   ///< the distance of a filter's neighbours in the image; 1, the default, is a dense filter
+  int32_t padding;       ///< GLGEMM_PADDING_GIVEN, the default, ...
+  int64_t before[3];     ///< with GLGEMM_PADDING_GIVEN: how much is added before the first element, by default nothing
+  int64_t after[3];      ///< and behind the last
+  int64_t groups;        ///< of channels, each of which is convolved apart; 1 by default
+  glgemm_scalar alpha;   ///< 1 by default
+  uint32_t bias_buffer;  ///< 0: none; else an element of the output's type for each output channel lies there
+  int64_t bias_offset_bytes;
+  const glgemm_tensor* residual;  ///< added to the output, of its sizes, layout and type. NULL: none
+  glgemm_activation activation;
+  glgemm_workspace workspace;  ///< all zeros by default: the engine's own
+} glgemm_convolution;
+
 /// What a device and its driver can do.
 typedef struct glgemm_limits {
   size_t struct_size;
@@ -512,6 +567,7 @@ GLGEMM_EXPORT glgemm_status glgemm_batch_init(glgemm_batch* batch, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_quantization_init(glgemm_quantization* quantization, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_convolution_init(glgemm_convolution* convolution, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_report_init(glgemm_report* report, size_t size);
@@ -626,6 +682,34 @@ GLGEMM_EXPORT glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, 
 GLGEMM_EXPORT glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* products, size_t count,
                                            const glgemm_options* options);
 
+// ---- Convolutions
+
+/// The size that the output's images have; output_size() in convolution.hpp has the formula. What `output` holds does not matter.
+/// Any thread.
+/// @param size  gets three numbers, those that do not count are 1
+/// @return GLGEMM_INVALID_ARGUMENT  a size is negative, or the filter leaves the image; the message has the numbers
+GLGEMM_EXPORT glgemm_status glgemm_convolution_output_size(const glgemm_convolution* convolution, int64_t* size);
+/// Enqueues a convolution on the context's command stream; does not wait for the GPU. What glgemm_gemm() says of slices holds
+/// here too.
+/// @param options  NULL: the defaults
+/// @param report   NULL: none, and the call does not wait
+/// @return GLGEMM_INVALID_ARGUMENT  sizes or types disagree, a tensor leaves its buffer or is misaligned, the output overlaps
+/// what
+///                                  is read; the message has the numbers
+/// @return GLGEMM_UNSUPPORTED       as glgemm_gemm(), or options->workspace_bytes has no room for a part of the input
+/// @return GLGEMM_OUT_OF_MEMORY, GLGEMM_GL_ERROR, GLGEMM_DEVICE_LOST  as glgemm_gemm()
+GLGEMM_EXPORT glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* convolution,
+                                            const glgemm_options* options, glgemm_report* report);
+/// Bytes of workspace that glgemm_convolve() would need. The buffers need not exist. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT, GLGEMM_UNSUPPORTED  as glgemm_convolve()
+GLGEMM_EXPORT glgemm_status glgemm_convolution_workspace_bytes(const glgemm_engine* engine, const glgemm_convolution* convolution,
+                                                               const glgemm_options* options, int64_t* bytes);
+/// As glgemm_prepare(), for convolutions.
+/// @param convolutions  an array; may be NULL if count is 0
+/// @return as glgemm_convolve()
+GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_convolution* convolutions,
+                                                        size_t count, const glgemm_options* options);
+
 // ---- Packed operands, fences and scopes
 
 /// Copies an operand B of products to come, with its op, into a matrix of its own. Worth it for one that is used again and again;
@@ -668,6 +752,10 @@ GLGEMM_EXPORT void glgemm_scope_end(glgemm_scope* scope);
 /// @return as glgemm_gemm; nothing has been enqueued
 GLGEMM_EXPORT glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                              glgemm_job** job);
+/// The same for a convolution, as glgemm_convolve() would run it.
+/// @return as glgemm_convolve(); nothing has been enqueued
+GLGEMM_EXPORT glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_convolution* convolution,
+                                                         const glgemm_options* options, glgemm_job** job);
 /// Enqueues slices that are worth about `budget_ns` nanoseconds of the device's time, each at most a fifth of that and at most
 /// the engine's max_dispatch_ns (or one workgroup, if that takes longer); *done = whether all is enqueued, 1 or 0. Does not
 /// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done

@@ -28,17 +28,6 @@ Scalar to_scalar(const glgemm_scalar& scalar) {
   return std::complex<double>(scalar.re, scalar.im);
 }
 
-Activation to_activation(const Arguments& in, const glgemm_activation& given) {
-  const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, "activation.kind");
-  const std::size_t count = info(kind).parameter_count;
-  if (given.parameter_count != static_cast<std::int32_t>(count))
-    in.refuse(
-        fmt::format("activation.kind is {}, which has {} parameters, and activation.parameter_count is {}: make it by "
-                    "glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...",
-                    given.kind, count, given.parameter_count));
-  return Activation::of(kind, std::span(given.parameters, count));
-}
-
 Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
   Epilogue result;
   if (given.residual) result.residual = to_view(in, *given.residual, "residual");
@@ -61,6 +50,22 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
 }
 
 }  // namespace
+
+Activation to_activation(const Arguments& in, const glgemm_activation& given) {
+  const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, "activation.kind");
+  const std::size_t count = info(kind).parameter_count;
+  if (given.parameter_count != static_cast<std::int32_t>(count))
+    in.refuse(
+        fmt::format("activation.kind is {}, which has {} parameters, and activation.parameter_count is {}: make it by "
+                    "glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...",
+                    given.kind, count, given.parameter_count));
+  return Activation::of(kind, std::span(given.parameters, count));
+}
+
+std::optional<Workspace> to_workspace(const glgemm_workspace& given) {
+  if (given.buffer == 0 && given.offset_bytes == 0 && given.size_bytes == 0) return std::nullopt;
+  return Workspace{given.buffer, given.offset_bytes, given.size_bytes};
+}
 
 void check_callback(const Arguments& in, const std::string& name, std::int32_t failure) {
   if (failure != 0) throw CallbackFailed(fmt::format("{}: {} failed with {}", in.function(), name, failure));
@@ -109,12 +114,7 @@ BufferView to_operand(const Arguments& in, const glgemm_view& view, const glgemm
                       const glgemm_quantization* given, const std::string& name) {
   BufferView result = to_view(in, view, name);
   if (indexing) result.indexing = {to_table(indexing->rows, view.rows), to_table(indexing->columns, view.columns)};
-  if (!given) return result;
-  const std::string what = "quantization_" + name;
-  const glgemm_quantization quantization = in.read(given, what.c_str());
-  result.quantization = to_quantization(in, quantization, what);
-  result.scales = {quantization.scales_buffer, quantization.scales_offset_bytes};
-  result.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
+  set_quantization(result, in, given, "quantization_" + name);
   return result;
 }
 
@@ -148,9 +148,7 @@ Gemm Products::add(const Arguments& in, const glgemm_product& product) {
   if (product.batch) gemm.batch = batch(in.read(product.batch, "batch"));
   if (product.epilogue) gemm.epilogue = to_epilogue(in, in.read(product.epilogue, "epilogue"));
   if (gemm.epilogue.residual) gemm.epilogue.residual->indexing = gemm.c.indexing;
-  const glgemm_workspace& workspace = product.workspace;
-  if (workspace.buffer != 0 || workspace.offset_bytes != 0 || workspace.size_bytes != 0)
-    gemm.workspace = {workspace.buffer, workspace.offset_bytes, workspace.size_bytes};
+  gemm.workspace = to_workspace(product.workspace);
   return gemm;
 }
 

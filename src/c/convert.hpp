@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -72,6 +73,17 @@ Op to_op(const Arguments& in, std::int32_t op, const char* name);
 BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name);
 /// What codes mean; not where scales and zeros lie.
 Quantization to_quantization(const Arguments& in, const glgemm_quantization& given, const std::string& name);
+/// Sets what a view of codes has beside their place, where `given` is not null.
+template <class View>
+void set_quantization(View& view, const Arguments& in, const glgemm_quantization* given, const std::string& name) {
+  if (!given) return;
+  const glgemm_quantization quantization = in.read(given, name.c_str());
+  view.quantization = to_quantization(in, quantization, name);
+  view.scales = {quantization.scales_buffer, quantization.scales_offset_bytes};
+  view.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
+}
+Activation to_activation(const Arguments& in, const glgemm_activation& given);
+std::optional<Workspace> to_workspace(const glgemm_workspace& given);
 glgemm_view from_view(const BufferView& view);
 glgemm_limits from_limits(const Limits& limits);
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options");

@@ -18,6 +18,7 @@
 #include <glgemm/version.hpp>
 
 #include "python/array.hpp"
+#include "python/convolve.hpp"
 #include "python/dtype.hpp"
 #include "python/product.hpp"
 #include "python/stream.hpp"
@@ -221,6 +222,7 @@ PYBIND11_MODULE(_core, module) {
   define_errors(module);
   define_terms(module);
   define_array(module);
+  define_convolve(module);
   define_engine(module);
   define_stream(module);
   define_weights(module);

@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 
 #include <glgemm/fence.hpp>
-#include <glgemm/job.hpp>
 #include <glgemm/plan.hpp>
 
 #include "base/text.hpp"
@@ -22,11 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A product of so many multiply-adds or more is done in slices. Between two slices a signal can end it; a slice takes about
-/// longest_budget.
-constexpr double long_product = 1 << 26;
-constexpr auto longest_budget = 200ms;
-
 double work_of(const Gemm& gemm) {
   const auto inner = gemm.op_a == Op::none ? gemm.a.columns : gemm.a.rows;
   return static_cast<double>(gemm.c.rows) * static_cast<double>(gemm.c.columns) * static_cast<double>(inner) *
@@ -35,17 +29,8 @@ double work_of(const Gemm& gemm) {
 
 /// Enqueues the product. A long one is enqueued slice by slice and waited for, so that a signal can end it.
 void execute(Engine& engine, const Gemm& gemm, const PlanOptions& options, Interrupt& interrupt) {
-  if (work_of(gemm) < long_product) return engine.gemm(gemm, options);
-  Job job = engine.start(gemm, options);
-  // The first slices are short, since a program that has not been timed yet may be far slower than expected.
-  std::chrono::milliseconds budget(5);
-  while (!job.done()) {
-    job.advance(budget);
-    budget = std::min(2 * budget, std::chrono::milliseconds(longest_budget));
-    const Fence fence = job.fence();
-    while (!fence.wait(longest_budget)) interrupt.check();
-    interrupt.check();
-  }
+  if (!is_long(work_of(gemm))) return engine.gemm(gemm, options);
+  finish(engine.start(gemm, options), interrupt);
 }
 
 std::int64_t inner_rows(const Strided& array, Op op) {
@@ -103,6 +88,26 @@ bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
          !(bias && is_shared(*bias));
 }
 
+}  // namespace
+
+Scalar scalar(std::complex<double> value, Type type) {
+  if (is_complex(type) || value.imag() != 0) return Scalar(value);
+  return Scalar(value.real());
+}
+
+void finish(Job job, Interrupt& interrupt) {
+  constexpr auto longest = 200ms;
+  // The first slices are short, since a program that has not been timed yet may be far slower than expected.
+  std::chrono::milliseconds budget(5);
+  while (!job.done()) {
+    job.advance(budget);
+    budget = std::min(2 * budget, std::chrono::milliseconds(longest));
+    const Fence fence = job.fence();
+    while (!fence.wait(longest)) interrupt.check();
+    interrupt.check();
+  }
+}
+
 Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted) {
   if (!can_multiply(a, b))
     throw py::type_error(
@@ -118,22 +123,26 @@ Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wante
   return *wanted;
 }
 
-}  // namespace
-
-Scalar scalar(std::complex<double> value, Type type) {
-  if (is_complex(type) || value.imag() != 0) return Scalar(value);
-  return Scalar(value.real());
+void check_operands(const std::string& who, const Array& first, const Array& second,
+                    std::initializer_list<const std::optional<Array>*> others) {
+  const auto check_engine = [&](const Array& other) {
+    if (other.storage->service != first.storage->service)
+      throw std::invalid_argument(who + ": the arrays belong to different engines");
+  };
+  check_engine(second);
+  for (const std::optional<Array>* const other : others) {
+    if (!*other) continue;
+    check_engine(**other);
+    if (elements_of(**other)->quantization)
+      throw py::type_error(who +
+                           ": an operand of the product can be quantised, and the result, what is added and the bias cannot");
+  }
 }
 
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
   const auto& [given_a, given_b, out, bias, residual] = product;
   const std::shared_ptr<Service>& service = given_a.storage->service;
-  for (const Array* other : {&given_b, out ? &*out : nullptr, bias ? &*bias : nullptr, residual ? &*residual : nullptr})
-    if (other && other->storage->service != service)
-      throw std::invalid_argument(terms.who + ": the arrays belong to different engines");
-  for (const Array* number : {out ? &*out : nullptr, bias ? &*bias : nullptr, residual ? &*residual : nullptr})
-    if (number && elements_of(*number)->quantization)
-      throw py::type_error(fmt::format("{}: A or B can be quantised, and C, D and the bias cannot", terms.who));
+  check_operands(terms.who, given_a, given_b, {&out, &bias, &residual});
   Strided a = given_a.layout, b = given_b.layout;
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
   const Sizes shape = shape_of_result(a, b, terms);

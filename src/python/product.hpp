@@ -6,12 +6,14 @@
 #include <pybind11/stl.h>
 
 #include <complex>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <glgemm/gemm.hpp>
+#include <glgemm/job.hpp>
 #include <glgemm/plan_options.hpp>
 #include <glgemm/quantization.hpp>
 
@@ -35,6 +37,21 @@ Scalar scalar(std::complex<double> value, Type type);
 constexpr Type default_type_of_c(Type a, Type b) noexcept {
   return a == b && is_type_of_c(a, a) ? a : sum_type(a, b);
 }
+
+/// What C shall be: `wanted`, or by default default_type_of_c().
+/// @throws py::type_error  the types have no product, or C cannot be that
+Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted);
+
+/// @throws std::invalid_argument, py::type_error  the arrays belong to different engines, or one of `others` is quantised
+void check_operands(const std::string& who, const Array& first, const Array& second,
+                    std::initializer_list<const std::optional<Array>*> others);
+
+/// What takes so many multiply-adds is done in slices, between which a signal can end it.
+constexpr bool is_long(double multiply_adds) noexcept {
+  return multiply_adds >= 1 << 26;
+}
+/// Enqueues all slices and waits for them.
+void finish(Job job, Interrupt& interrupt);
 
 /// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array of
 /// `c_type`, by default default_type_of_c().

@@ -23,6 +23,7 @@ array([[ 322.,  790.],
 
 matmul      NumPy's matmul, on the device
 gemm        alpha op(A) op(B) + beta C + D + bias, and an activation
+convolve    convolutions of images, plain and transposed
 stream      products larger than the device or the memory, in the background
 explain     what a product would do, and whether it copies
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
@@ -35,6 +36,7 @@ Quantized   such a matrix on the host; Engine.quantized() brings it to a device
 The tutorial is docs/python.md; docs/weights.md is about quantised matrices. `python -m glgemm` runs the tool `glgemm`.
 """
 
+from ._convolve import convolve
 from ._core import Array, DeviceLost, Error, Unsupported, __version__
 from ._engine import Engine, default_engine
 from ._products import explain, gemm, matmul
@@ -51,6 +53,7 @@ __all__ = [
     "Model",
     "Quantized",
     "Unsupported",
+    "convolve",
     "default_engine",
     "explain",
     "from_awq",

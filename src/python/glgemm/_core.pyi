@@ -54,6 +54,9 @@ class Array:
 class Terms:
     def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
+class ConvolutionTerms:
+    def __init__(self, *arguments: Any) -> None: ...
+
 class HostCodes:
     def __init__(self, *arguments: Any, **named: Any) -> None: ...
 
@@ -139,6 +142,16 @@ def multiply(
     bias: Array | None = ...,
     residual: Array | None = ...,
     *,
+    dtype: np.dtype[Any] | None,
+) -> Array: ...
+def convolve(
+    terms: Terms,
+    how: ConvolutionTerms,
+    x: Array,
+    w: Array,
+    out: Array | None,
+    bias: Array | None,
+    residual: Array | None,
     dtype: np.dtype[Any] | None,
 ) -> Array: ...
 def explain(a: Array, b: Array, terms: Terms) -> str: ...

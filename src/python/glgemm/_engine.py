@@ -224,6 +224,12 @@ class Engine:
 
         return gemm(alpha, a, b, beta, c, engine=self, **options)
 
+    def convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> Any:
+        """glgemm.convolve() on this engine."""
+        from ._convolve import convolve
+
+        return convolve(x, w, bias, engine=self, **options)
+
     def stream(self, a: Any, b: Any, **options: Any) -> Any:
         """glgemm.stream() on this engine."""
         from ._stream import stream

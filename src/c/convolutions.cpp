@@ -1,0 +1,139 @@
+// The C interface's convolutions.
+#include <algorithm>
+
+#include <glgemm/convolution.hpp>
+#include <glgemm/convolution_plan.hpp>
+
+#include "c/convert.hpp"
+
+using namespace glgemm;
+using namespace glgemm::c_api;
+
+namespace {
+
+static_assert(static_cast<int>(TensorLayout::nhwc) == GLGEMM_NHWC && static_cast<int>(TensorLayout::nchw) == GLGEMM_NCHW);
+static_assert(static_cast<int>(FilterLayout::ohwi) == GLGEMM_OHWI && static_cast<int>(FilterLayout::oihw) == GLGEMM_OIHW &&
+              static_cast<int>(FilterLayout::hwio) == GLGEMM_HWIO);
+static_assert(static_cast<int>(Padding::Kind::given) == GLGEMM_PADDING_GIVEN &&
+              static_cast<int>(Padding::Kind::valid) == GLGEMM_PADDING_VALID &&
+              static_cast<int>(Padding::Kind::same_upper) == GLGEMM_PADDING_SAME_UPPER &&
+              static_cast<int>(Padding::Kind::same_lower) == GLGEMM_PADDING_SAME_LOWER);
+
+/// A convolution in C's struct as C++ has it.
+class Converter {
+ public:
+  Converter(const Arguments& in, const glgemm_convolution& given) : in_(in), given_(given) {
+    if (given.dimensions < 1 || given.dimensions > static_cast<std::int32_t>(Extents::max_dimensions))
+      in.refuse(fmt::format("dimensions is {} and must be 1, 2 or 3", given.dimensions));
+  }
+
+  Convolution convolution() const {
+    Convolution result{.input = tensor(given_.input, "input"),
+                       .filters = filters(),
+                       .output = tensor(given_.output, "output"),
+                       .stride = extents(given_.stride),
+                       .dilation = extents(given_.dilation),
+                       .padding = {.kind = in_.enumerator(given_.padding, Padding::Kind::same_lower, "padding")},
+                       .groups = given_.groups,
+                       .transposed = in_.flag(given_.transposed, "transposed"),
+                       .alpha = std::complex<double>(given_.alpha.re, given_.alpha.im),
+                       .activation = to_activation(in_, given_.activation),
+                       .workspace = to_workspace(given_.workspace)};
+    if (result.padding.kind == Padding::Kind::given) {
+      result.padding.before = extents(given_.before);
+      result.padding.after = extents(given_.after);
+    }
+    if (given_.bias_buffer != 0) result.bias = BufferPlace{given_.bias_buffer, given_.bias_offset_bytes};
+    if (given_.residual) result.residual = tensor(*given_.residual, "residual");
+    return result;
+  }
+
+ private:
+  Extents extents(const std::int64_t (&numbers)[Extents::max_dimensions]) const {
+    Extents result;
+    for (std::int32_t i = 0; i < given_.dimensions; ++i) result.push_back(numbers[i]);
+    return result;
+  }
+  TensorView tensor(const glgemm_tensor& given, const std::string& name) const {
+    return {.buffer = given.buffer,
+            .offset_bytes = given.offset_bytes,
+            .batch = given.batch,
+            .size = extents(given.size),
+            .channels = given.channels,
+            .layout = in_.enumerator(given.layout, TensorLayout::nchw, name + ".layout"),
+            .type = to_type(in_, given.type, name + ".type")};
+  }
+  FilterView filters() const {
+    const glgemm_filters& given = given_.filters;
+    FilterView result{.buffer = given.buffer,
+                      .offset_bytes = given.offset_bytes,
+                      .size = extents(given.size),
+                      .layout = in_.enumerator(given.layout, FilterLayout::hwio, "filters.layout"),
+                      .type = to_type(in_, given.type, "filters.type")};
+    set_quantization(result, in_, given.quantization, "filters.quantization");
+    return result;
+  }
+
+  const Arguments& in_;
+  const glgemm_convolution& given_;
+};
+
+Convolution to_convolution(const Arguments& in, const glgemm_convolution* given) {
+  return Converter(in, in.read(given, "convolution")).convolution();
+}
+
+glgemm_convolution default_convolution() {
+  glgemm_convolution result{};
+  result.dimensions = 2;
+  result.input.batch = result.output.batch = result.groups = 1;
+  std::fill(std::begin(result.stride), std::end(result.stride), 1);
+  std::fill(std::begin(result.dilation), std::end(result.dilation), 1);
+  result.alpha.re = 1;
+  return result;
+}
+
+}  // namespace
+
+GLGEMM_C_INIT(glgemm_convolution, convolution, defaults = default_convolution())
+
+glgemm_status glgemm_convolution_output_size(const glgemm_convolution* convolution, int64_t* size) {
+  return call(__func__, [&](const Arguments& in) {
+    const Extents extents = output_size(to_convolution(in, convolution));
+    in.need(size, "size");
+    std::fill(std::copy(extents.begin(), extents.end(), size), size + Extents::max_dimensions, 1);
+  });
+}
+glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* convolution, const glgemm_options* options,
+                              glgemm_report* report) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    const Convolution converted = to_convolution(in, convolution);
+    with_report(in, report, [&](Report* filled) { used.convolve(converted, to_options(in, options), filled); });
+  });
+}
+glgemm_status glgemm_convolution_workspace_bytes(const glgemm_engine* engine, const glgemm_convolution* convolution,
+                                                 const glgemm_options* options, int64_t* bytes) {
+  return call(__func__, [&](const Arguments& in) {
+    const Engine& used = in.need(engine, "engine").engine;
+    const ConvolutionProblem problem = Engine::problem(to_convolution(in, convolution));
+    in.need(bytes, "bytes") = used.plan(problem, to_options(in, options)).workspace_bytes;
+  });
+}
+glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_convolution* convolutions, size_t count,
+                                          const glgemm_options* options) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    std::vector<Convolution> converted;
+    in.read_all(convolutions, count, "convolutions", "convolution",
+                [&](const glgemm_convolution& one) { converted.push_back(Converter(in, one).convolution()); });
+    used.prepare(converted, to_options(in, options));
+  });
+}
+glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_convolution* convolution,
+                                           const glgemm_options* options, glgemm_job** job) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_job*& result = in.result(job, "job");
+    Engine& used = in.need(engine, "engine").engine;
+    result = new glgemm_job{used.start(to_convolution(in, convolution), to_options(in, options))};
+  });
+}

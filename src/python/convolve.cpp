@@ -1,0 +1,254 @@
+#include "python/convolve.hpp"
+
+#include <fmt/core.h>
+
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "python/dtype.hpp"
+#include "python/weights.hpp"
+
+namespace glgemm::python {
+namespace {
+
+Extents extents_of(const Sizes& sizes) {
+  Extents result;
+  for (const std::int64_t size : sizes) result.push_back(size);
+  return result;
+}
+
+/// The array without gaps, and where it begins: itself if it has none, else a copy.
+struct Dense {
+  explicit Dense(const std::string& who, const Array& given)
+      : array(is_dense(given.layout) ? given : copied(given)), elements(elements_of(array)) {
+    if (elements->matrix && !elements->matrix->view().bands.empty())
+      throw std::invalid_argument(
+          fmt::format("{}: an array of {} lies in several buffers, since the driver gives none that is so large", who,
+                      text(array.layout.shape)));
+    const Strided& layout = array.layout;
+    const BufferView view = view_of_lines(*elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
+    place = {view.buffer, view.offset_bytes};
+  }
+
+  Array array;
+  std::shared_ptr<const Elements> elements;
+  BufferPlace place{};
+};
+
+/// A dimension's sizes in a shape of images: (batch, size..., channels) or (batch, channels, size...).
+TensorView tensor_of(const Dense& dense, TensorLayout layout) {
+  const Sizes& shape = dense.array.layout.shape;
+  const bool is_last = layout == TensorLayout::nhwc;
+  return {.buffer = dense.place.buffer,
+          .offset_bytes = dense.place.offset_bytes,
+          .batch = shape.front(),
+          .size = extents_of(is_last ? Sizes(shape.begin() + 1, shape.end() - 1) : Sizes(shape.begin() + 2, shape.end())),
+          .channels = is_last ? shape.back() : shape[1],
+          .layout = layout,
+          .type = dense.array.layout.type};
+}
+
+Sizes shape_of(const TensorView& tensor) {
+  Sizes shape{tensor.batch};
+  if (tensor.layout == TensorLayout::nchw) shape.push_back(tensor.channels);
+  shape.insert(shape.end(), tensor.size.begin(), tensor.size.end());
+  if (tensor.layout == TensorLayout::nhwc) shape.push_back(tensor.channels);
+  return shape;
+}
+
+/// Filters, with their numbers of channels: O and I of convolution.hpp.
+struct Filters {
+  FilterView view;
+  std::int64_t outer = 0, inner = 0;
+  std::optional<Dense> dense{};  ///< of those that are not quantised
+};
+
+Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerms& how) {
+  const Sizes& shape = w.layout.shape;
+  Filters result;
+  const Elements& elements = *elements_of(w);
+  if (elements.quantization) {
+    std::int64_t taps = 1;
+    for (const std::int64_t size : how.filter_size) taps *= size;
+    if (shape.size() != 2 || how.filter_size.empty() || taps < 1 || shape[1] % taps != 0)
+      throw std::invalid_argument(
+          fmt::format("{}: quantised filters are a matrix with a row for each output channel, whose length is a multiple of "
+                      "filter_size's product; this one is {}, and the product {}",
+                      who, text(shape), taps));
+    if (w.layout.offset != 0 || w.layout.strides != Sizes{elements.row_codes, 1})
+      throw std::invalid_argument(who + ": quantised filters are used whole");
+    const BufferView codes = view_of_codes(elements, shape[0], shape[1], elements.row_codes, 0);
+    if (!codes.bands.empty()) throw std::invalid_argument(who + ": the filters lie in several buffers");
+    result.view = {.buffer = codes.buffer,
+                   .offset_bytes = codes.offset_bytes,
+                   .size = how.filter_size,
+                   .layout = how.filter_layout,
+                   .quantization = codes.quantization,
+                   .scales = codes.scales,
+                   .zeros = codes.zeros};
+    result.outer = shape[0];
+    result.inner = shape[1] / taps;
+    return result;
+  }
+  const std::size_t dimensions = shape.size() - 2;
+  result.dense.emplace(who, w);
+  result.view = {.buffer = result.dense->place.buffer,
+                 .offset_bytes = result.dense->place.offset_bytes,
+                 .layout = how.filter_layout,
+                 .type = w.layout.type};
+  const std::size_t first = how.filter_layout == FilterLayout::ohwi ? 1 : how.filter_layout == FilterLayout::oihw ? 2 : 0;
+  for (std::size_t i = 0; i < dimensions; ++i) result.view.size.push_back(shape[first + i]);
+  result.outer = how.filter_layout == FilterLayout::hwio ? shape[dimensions + 1] : shape[0];
+  result.inner =
+      how.filter_layout == FilterLayout::oihw ? shape[1] : shape[dimensions + (how.filter_layout == FilterLayout::ohwi)];
+  return result;
+}
+
+/// A device's convolution and the arrays that it needs.
+struct Built {
+  Built(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type)
+      : x(terms.who, arrays.x), filters(filters_of(terms.who, arrays.w, how)) {
+    conv.input = tensor_of(x, how.layout);
+    conv.filters = filters.view;
+    conv.stride = how.stride;
+    conv.dilation = how.dilation;
+    conv.padding = how.padding;
+    conv.groups = how.groups;
+    conv.transposed = how.transposed;
+    conv.alpha = scalar(terms.alpha, conv.input.type);
+    conv.activation = terms.activation;
+    const auto [from, to] = how.transposed ? std::pair{filters.outer, filters.inner * how.groups}
+                                           : std::pair{filters.inner * how.groups, filters.outer};
+    if (how.groups < 1 || from != conv.input.channels)
+      throw std::invalid_argument(fmt::format("{}: x has {} channels, and the filters are for {}, in {} groups of {}", terms.who,
+                                              conv.input.channels, from, how.groups, how.groups < 1 ? 0 : from / how.groups));
+    conv.output = {.batch = conv.input.batch,
+                   .size = output_size(conv),
+                   .channels = to,
+                   .layout = how.output_layout,
+                   .type = type_of_c(terms.who, conv.input.type, conv.filters.type, type)};
+    for (std::size_t i = 0; i < how.output_padding.size(); ++i) conv.output.size[i] += how.output_padding[i];
+    if (arrays.bias) {
+      if (arrays.bias->layout.shape != Sizes{to})
+        throw std::invalid_argument(
+            fmt::format("{}: the bias is {}, and there are {} output channels", terms.who, text(arrays.bias->layout.shape), to));
+      conv.bias = bias.emplace(terms.who, *arrays.bias).place;
+    }
+    if (arrays.residual) {
+      conv.residual = tensor_of(residual.emplace(terms.who, *arrays.residual), how.output_layout);
+      if (shape_of(*conv.residual) != shape_of(conv.output))
+        throw std::invalid_argument(fmt::format("{}: the output is {} and the residual {}", terms.who,
+                                                text(shape_of(conv.output)), text(shape_of(*conv.residual))));
+    }
+    for (const auto& [name, given] : {std::pair{"bias", &arrays.bias}, {"residual", &arrays.residual}})
+      if (*given && (*given)->layout.type != conv.output.type)
+        throw py::type_error(fmt::format("{}: the {} is {} and the output is {}", terms.who, name,
+                                         info((*given)->layout.type).numpy, info(conv.output.type).numpy));
+  }
+
+  Dense x;
+  Filters filters;
+  std::optional<Dense> bias{}, residual{};
+  Convolution conv{};
+};
+
+/// Its multiply-adds.
+double work_of(const Built& built) {
+  double work = static_cast<double>(built.filters.inner);
+  const TensorView& many = built.conv.transposed ? built.conv.input : built.conv.output;
+  for (const std::int64_t size : shape_of(many)) work *= static_cast<double>(size);
+  for (const std::int64_t size : built.conv.filters.size) work *= static_cast<double>(size);
+  return work;
+}
+
+}  // namespace
+
+Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
+  const auto& [given_x, given_w, out, given_bias, given_residual] = arrays;
+  const std::shared_ptr<Service>& service = given_x.storage->service;
+  check_operands(terms.who, given_x, given_w, {&out, &given_bias, &given_residual});
+  if (elements_of(given_x)->quantization) throw py::type_error(terms.who + ": the filters can be quantised, and x cannot");
+  if (given_x.layout.dimensions() < 3 || given_x.layout.dimensions() > 5)
+    throw std::invalid_argument(fmt::format("{}: x is {} and must have a batch, channels, and one to three dimensions of images",
+                                            terms.who, text(given_x.layout.shape)));
+  if (!elements_of(given_w)->quantization && given_w.layout.dimensions() != given_x.layout.dimensions())
+    throw std::invalid_argument(fmt::format("{}: x is {} and the filters are {}: they have as many dimensions", terms.who,
+                                            text(given_x.layout.shape), text(given_w.layout.shape)));
+  Built built(arrays, how, terms, out ? std::optional(out->layout.type) : type);
+  const Sizes shape = shape_of(built.conv.output);
+  if (out && (out->layout.shape != shape || !is_dense(out->layout)))
+    throw std::invalid_argument(fmt::format("{}: the output is {} and out is {}{}", terms.who, text(shape),
+                                            text(out->layout.shape), out->layout.shape == shape ? ", with gaps" : ""));
+  const Array result = out ? *out : empty(service, built.conv.output.type, shape);
+  const Dense to(terms.who, result);
+  built.conv.output.buffer = to.place.buffer;
+  built.conv.output.offset_bytes = to.place.offset_bytes;
+  if (result.layout.size() == 0) return result;
+  service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
+    if (is_long(work_of(built)))
+      finish(engine.start(built.conv, terms.options), interrupt);
+    else
+      engine.convolve(built.conv, terms.options);
+  });
+  return result;
+}
+
+namespace {
+
+/// The enumerator of a name.
+template <class Enum>
+Enum named(const char* what, const std::string& given, const std::vector<std::pair<const char*, Enum>>& names) {
+  std::string known;
+  for (const auto& [name, value] : names) {
+    if (given == name) return value;
+    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", name);
+  }
+  throw std::invalid_argument(fmt::format("convolve: {} is '{}' and must be one of {}", what, given, known));
+}
+
+TensorLayout layout_of(const char* what, const std::string& given) {
+  return named<TensorLayout>(what, given, {{"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}});
+}
+
+Padding padding_of(const std::string& kind, const Sizes& before, const Sizes& after) {
+  using Kind = Padding::Kind;
+  return {
+      named<Kind>(
+          "the padding", kind,
+          {{"valid", Kind::valid}, {"same_upper", Kind::same_upper}, {"same_lower", Kind::same_lower}, {"given", Kind::given}}),
+      extents_of(before), extents_of(after)};
+}
+
+}  // namespace
+
+void define_convolve(py::module_& module) {
+  py::class_<ConvolutionTerms>(module, "ConvolutionTerms")
+      .def(py::init([](const Sizes& stride, const Sizes& dilation, const std::string& padding, const Sizes& before,
+                       const Sizes& after, std::int64_t groups, const std::string& layout, const std::string& filter_layout,
+                       const std::string& output_layout, bool transposed, const Sizes& output_padding, const Sizes& filter_size) {
+        return ConvolutionTerms{
+            extents_of(stride),
+            extents_of(dilation),
+            padding_of(padding, before, after),
+            groups,
+            layout_of("the layout", layout),
+            layout_of("the output's layout", output_layout),
+            named<FilterLayout>("the filters' layout", filter_layout,
+                                {{"ohwi", FilterLayout::ohwi}, {"oihw", FilterLayout::oihw}, {"hwio", FilterLayout::hwio}}),
+            transposed,
+            extents_of(output_padding),
+            extents_of(filter_size)};
+      }));
+  module.def("convolve", [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w,
+                            const py::object& out, const py::object& bias, const py::object& residual, const py::object& dtype) {
+    const auto optional = [](const py::object& object) {
+      return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
+    };
+    return convolve({x, w, optional(out), optional(bias), optional(residual)}, how, terms,
+                    dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
+  });
+}
+
+}  // namespace glgemm::python

@@ -1,0 +1,132 @@
+"""convolve."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._engine import Engine, as_numpy, native, native_type
+from ._products import Precision, _engine_for, _is_on_device, _on_device, _service_of, check_out
+from ._weights import Quantized
+
+Layout = Literal["nhwc", "nchw"]
+FilterLayout = Literal["ohwi", "oihw", "hwio"]
+PaddingName = Literal["valid", "same_upper", "same_lower"]
+
+
+def convolve(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int | Sequence[int]] | PaddingName = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: Layout = "nhwc",
+    filter_layout: FilterLayout = "ohwi",
+    output_layout: Layout | None = None,
+    transposed: bool = False,
+    output_padding: int | Sequence[int] = 0,
+    filter_size: Sequence[int] | None = None,
+    alpha: complex = 1,
+    residual: Any = None,
+    activation: str | tuple[Any, ...] | None = None,
+    out: Any = None,
+    dtype: npt.DTypeLike = None,
+    engine: Engine | None = None,
+    kernel: str | None = None,
+    split_k: int = 0,
+    precision: Precision = "standard",
+) -> Any:
+    """activation(alpha x * w + residual + bias): a convolution as networks mean it, of images with one to three dimensions.
+
+    x               images: (batch, height, width, channels), or with layout='nchw' (batch, channels, height, width). Of one
+                    dimension there is no height, of three a depth comes before it
+    w               filters: (output channels, height, width, input channels / groups) with 'ohwi'; 'oihw' is PyTorch's and
+                    ONNX's order, 'hwio' TensorFlow's
+    bias            (output channels,)
+    padding         how many zeros are added on both sides: a number, one for each dimension, or pairs (before, after); 'valid' is
+                    none, 'same_upper' (TensorFlow's SAME) and 'same_lower' give the output ceil(size / stride) elements
+    dilation        the distance of a filter's neighbours in the image; 1 is a dense filter
+    groups          the channels are cut into so many, and each group is convolved apart
+    output_layout   of the result, by default that of x
+    transposed      the gradient of a convolution of the result: O then counts the channels of x, I those of the result in a group
+    output_padding  of a transposed one: how much larger the result is than the least that fits, below the stride
+    filter_size     of quantised filters, which are a matrix with a row for each output channel: quantize(w.reshape(len(w), -1), ...)
+    residual        is added; of the result's shape
+
+    Types are as for gemm(). All arrays are NumPy's, then the result is; or x or w is an Array, then it is an Array. `out` is
+    written and returned. For what is raised see matmul().
+
+    >>> import numpy as np
+    >>> import glgemm
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    >>> blur = np.full((1, 3, 3, 1), 1 / 9, np.float32)
+    >>> glgemm.convolve(image, blur, padding="same_upper", activation="relu")[0, 1:3, 1:3, 0].round(3)
+    array([[ 5.,  6.],
+           [ 9., 10.]], dtype=float32)
+    """
+    n = np.ndim(x) - 2
+    if not 1 <= n <= 3:
+        raise ValueError(f"convolve: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
+    kind, before, after = _padding(padding, n)
+    how = _core.ConvolutionTerms(
+        _numbers("stride", stride, n),
+        _numbers("dilation", dilation, n),
+        kind,
+        before,
+        after,
+        groups,
+        layout,
+        filter_layout,
+        output_layout or layout,
+        transposed,
+        _numbers("output_padding", output_padding, n),
+        [] if filter_size is None else _numbers("filter_size", filter_size, n),
+    )
+    terms = _core.Terms("convolve", alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
+    on_device = _is_on_device(x, w, bias, residual, out)
+    if on_device:
+        service = _service_of("convolve", engine, x, w, bias, residual, out)
+        if out is not None and not isinstance(out, _core.Array):
+            raise TypeError(f"convolve: out is a {type(out).__name__}, and a convolution of device arrays needs an Array")
+    else:
+        service = _engine_for("convolve", engine)._service
+    bring = lambda given: None if given is None else _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
+    wanted = native_type(dtype) if on_device or out is None else out.dtype
+    c = _core.convolve(terms, how, bring(x), bring(w), out if on_device else None, bring(bias), bring(residual), wanted)
+    if on_device:
+        return c
+    if out is None:
+        return c.numpy()
+    check_out("convolve: out", out, c.shape)
+    out[...] = c.numpy()
+    return out
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, (int, np.integer))
+
+
+def _numbers(name: str, given: Any, n: int) -> list[int]:
+    """A number for each dimension."""
+    numbers = [given] * n if _is_number(given) else list(given)
+    if len(numbers) != n or not all(map(_is_number, numbers)):
+        raise ValueError(f"convolve: {name} is {given!r} and must be a whole number, or one for each of {n} dimensions")
+    return [int(number) for number in numbers]
+
+
+def _padding(given: Any, n: int) -> tuple[str, list[int], list[int]]:
+    """The kind of padding, and what is added before and behind in each dimension."""
+    if isinstance(given, str):
+        return given, [], []
+    sides = [given] * n if _is_number(given) else list(given)
+    pairs = [(side, side) if _is_number(side) else tuple(side) for side in sides]
+    if len(pairs) != n or any(len(pair) != 2 for pair in pairs):
+        words = f"must be a name, a whole number, or one or a pair of them for each of {n} dimensions"
+        raise ValueError(f"convolve: the padding is {given!r} and {words}")
+    return "given", *(_numbers("the padding", [pair[side] for pair in pairs], n) for side in (0, 1))
