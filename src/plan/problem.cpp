@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -93,9 +94,10 @@ void validate_offsets(const Problem& problem, Role role) {
     if (count > 0 && step > int64_max / 4 / bytes / count)
       refuse_product("{} of {} is indexed with steps of {} elements, and has more bytes than 64 bits count", which,
                      size_text(shape.rows, shape.columns), step);
-  const bool has_order = x.row_stride >= x.column_stride * shape.columns || x.column_stride >= x.row_stride * shape.rows;
-  if (role == Role::c && x.addressing == Addressing::strided && shape.rows > 0 && shape.columns > 0 &&
-      (!has_order || (x.row_stride == 0 && shape.rows > 1) || (x.column_stride == 0 && shape.columns > 1)))
+  // Some rows on is some columns on, at the least as many as the other's stride without their common divisor.
+  const std::int64_t common = std::max<std::int64_t>(1, std::gcd(x.row_stride, x.column_stride));
+  if (role == Role::c && x.addressing == Addressing::strided && std::max(shape.rows, shape.columns) > 1 &&
+      x.column_stride / common < shape.rows && x.row_stride / common < shape.columns)
     refuse_product("elements of C of {} would lie in one place: its rows are {} and its columns {} elements apart",
                    size_text(shape.rows, shape.columns), x.row_stride, x.column_stride);
 }

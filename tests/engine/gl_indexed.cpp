@@ -126,6 +126,17 @@ TEST_CASE("indexed operands: a C of which each element has its own place, betwee
   CHECK_RESULT(floats_in(c) == expected);
 }
 
+TEST_CASE("indexed operands: a C whose rows and columns lie among each other, in equal steps") {
+  const Table rows{0, 2}, columns{0, 3};
+  const test::Buffer a = buffer_of<float>({1, 2, 3, 4}), b = buffer_of<float>({1, 0, 0, 1}),
+                     c = buffer_of(std::vector<float>(8, -7));
+  Engine engine = test::own_engine(test::unchecked_options());
+  engine.gemm({.a = {.buffer = a.name(), .rows = 2, .columns = 2},
+               .b = {.buffer = b.name(), .rows = 2, .columns = 2},
+               .c = {.buffer = c.name(), .rows = 2, .columns = 2, .indexing = Indexing{{.values = rows}, {.values = columns}}}});
+  CHECK_RESULT(floats_in(c) == std::vector<float>{1, -7, 3, 2, -7, 4, -7, -7});
+}
+
 TEST_CASE("indexed operands: tables in buffers count as they are when a product is enqueued; equal ones of the host's are kept") {
   const test::Buffer a = buffer_of<float>({1, 2, 3, 4, 5, 6, 7, 8}), b = buffer_of<float>({1, 10}), c = buffer_of<float>({0, 0}),
                      in_buffer = buffer_of<std::int32_t>({6, 2});
