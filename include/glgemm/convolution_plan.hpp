@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <glgemm/convolution.hpp>
@@ -59,6 +60,8 @@ struct ConvolutionPlan {
   std::int64_t pieces = 1;
   /// Of the first piece, which is the largest.
   BorderedCopy border;
+  /// The program that copies, where something is copied, or that runs a depthwise convolution.
+  std::optional<ProgramKey> program;
   /// The products of its first group.
   std::vector<Plan> products;
   /// In the workspace come first what products need, then the copy.

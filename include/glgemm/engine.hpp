@@ -288,6 +288,10 @@ class GLGEMM_EXPORT Engine {
   /// @throws GlError  the driver refused a program
   std::vector<ProgramReport> compile(const Plan& plan);
 
+  /// The same for a convolution's programs, each once. The copy counts as one that packs A, a depthwise one as one that
+  /// multiplies.
+  std::vector<ProgramReport> compile(const ConvolutionPlan& plan);
+
   /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
   /// again. Enqueues; does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <glgemm/fence.hpp>
+#include <glgemm/program_report.hpp>
 #include <glgemm/stopwatch.hpp>
 
 #include "base/quantization.hpp"
@@ -14,19 +15,12 @@
 #include "engine/execute.hpp"
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
+#include "gl/program_statistics.hpp"
 #include "kernels/interface.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
 namespace {
-
-ProgramKey copy_program(const ConvolutionProblem& problem, const Limits& limits) {
-  return {.kernel = kernels::border(element_bytes(problem.input_type)),
-          .a = {Type::u32},
-          .b = {Type::u32},
-          .c_type = Type::u32,
-          .few_buffers = limits.storage_blocks < kernels::storage_buffers};
-}
 
 /// A box of lines: of volumes, planes and lines of the copy.
 struct Lines {
@@ -210,11 +204,9 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   made->plan = make_plan(problem, state.limits, with_own(state, options));
   made->shapes = shapes_of(made->plan);
   made->bindings = gl::product_bindings;
-  if (made->plan.border.size_bytes > 0) {
-    const ProgramKey key = copy_program(problem, state.limits);
+  if (const auto& key = made->plan.program)
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
-      made->bindings |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(key, buffer)));
-  }
+      made->bindings |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(*key, buffer)));
   PlanOptions of_products = options;
   of_products.workspace_bytes -= made->plan.border.size_bytes;
   std::int64_t needed = 0;
@@ -241,10 +233,9 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
 
 /// Compiles and checks all programs. Returns false if one failed its self-check, and the convolution must be planned again.
 bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
-  if (prepared.plan.border.size_bytes > 0) {
-    const ProgramKey key = copy_program(prepared.problem, state.limits);
-    prepared.copy = &state.program(key);
-    check_copy(state, prepared.problem, key, *prepared.copy);
+  if (const auto& key = prepared.plan.program) {
+    prepared.copy = &state.program(*key);
+    check_copy(state, prepared.problem, *key, *prepared.copy);
   }
   prepared.work = 0;
   for (PreparedConvolution::Shape& shape : prepared.shapes)
@@ -377,10 +368,9 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
   moved.first[prepared.plan.axis] += input_row(prepared.plan, row_);
   const bool channels_are_volumes = problem.input_layout == TensorLayout::nchw;
   const std::int64_t images = std::min(prepared.plan.piece_images, problem.batch - image_);
-  const ProgramKey key = copy_program(problem, state.limits);
   gl::barrier_between_dispatches(state.api, false);
   const TensorView& input = call_.convolution.input;
-  BorderCopier(state, *prepared.copy, key, problem, moved, input.buffer, input.offset_bytes, image_, to)
+  BorderCopier(state, *prepared.copy, *prepared.plan.program, problem, moved, input.buffer, input.offset_bytes, image_, to)
       .copy({0, images * (channels_are_volumes ? problem.input_channels : 1), 0, border.size[0], 0, border.size[1]});
 }
 
@@ -415,6 +405,22 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
     while (!make_ready(*state_, *prepared_for(*state_, problem, options, convolution.alpha.value != 0.0))) {
     }
   }
+}
+
+std::vector<ProgramReport> Engine::compile(const ConvolutionPlan& plan) {
+  std::vector<ProgramReport> reports;
+  const auto add = [&](ProgramReport report) {
+    if (std::none_of(reports.begin(), reports.end(), [&](const auto& known) { return known.program == report.program; }))
+      reports.push_back(std::move(report));
+  };
+  for (const Plan& product : plan.products)
+    for (ProgramReport& report : compile(product)) add(std::move(report));
+  if (!plan.program) return reports;
+  std::optional<gl::StateGuard> guard;
+  state_->save_bindings("compile", guard);
+  std::vector<std::string> messages = state_->messages_of(*plan.program);
+  add({*plan.program, plan.depthwise ? Stage::multiply : Stage::pack_a, parse_statistics(messages), std::move(messages)});
+  return reports;
 }
 
 ConvolutionProblem Engine::problem(const Convolution& convolution) {

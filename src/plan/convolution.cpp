@@ -439,6 +439,12 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   plan.pieces = ceil_div(problem.batch, plan.piece_images) * ceil_div(all_rows, plan.piece_rows);
   const ConvolutionPiece piece = piece_of(plan, plan.piece_images, plan.piece_rows);
   plan.border = piece.border;
+  if (copies)
+    plan.program = ProgramKey{.kernel = kernels::border(element_bytes(problem.input_type)),
+                              .a = {Type::u32},
+                              .b = {Type::u32},
+                              .c_type = Type::u32,
+                              .few_buffers = within.storage_blocks < kernels::storage_buffers};
   PlanOptions of_products = options;
   of_products.workspace_bytes -= plan.border.size_bytes;
   std::int64_t needed = 0;
