@@ -1,6 +1,6 @@
-"""ONNX's own node tests of its matrix products, see tests/data/README.md: what they hold, by products of glgemm.
+"""ONNX's own node tests of its matrix products and convolutions, see tests/data/README.md: what they hold, by glgemm.
 
-An operator is a function of OPERATORS, which says it by products; a case that none can say is a line of LEFT_OUT, with the reason.
+An operator is a function of OPERATORS, which says it by products or convolutions; a case that none can say is a line of LEFT_OUT, with the reason.
 GLGEMM_ONNX_NODES names the folder data/node of ONNX's backend tests, whose cases then are taken in place of the archive's.
 """
 
@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import onnx_case
 import pytest
+from test_convolve import convolved
 
 import glgemm
 
@@ -89,11 +90,92 @@ def qlinear_matmul(node, a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
     return np.rint(c).astype(y_zero.dtype), np.clip(np.rint(exact), lowest, highest), 0
 
 
-OPERATORS = {"MatMul": matmul, "Gemm": gemm, "MatMulInteger": matmul_integer, "QLinearMatMul": qlinear_matmul}
-LEFT_OUT = {}  # names of cases, and why no products say them
+class Convolution:
+    """What the attributes of a node say of a convolution of such images and filters."""
+
+    def __init__(self, node, x, w, transposed=False):
+        n, given = x.ndim - 2, node.attributes
+        self.stride, self.dilation = (given.get(name, [1] * n) for name in ("strides", "dilations"))
+        self.groups, self.transposed = given.get("group", 1), transposed
+        self.reach = [(size - 1) * step + 1 for size, step in zip(w.shape[2:], self.dilation)]
+        self.output_padding = given.get("output_padding", [0] * n)
+        pads, auto = given.get("pads", [0] * 2 * n), given.get("auto_pad", "NOTSET")
+        self.padding = list(zip(pads[:n], pads[n:])) if auto == "NOTSET" else auto.lower()
+        self.before = pads[:n]
+        if auto != "NOTSET" and not transposed:
+            self.before = [self.first(auto, (-(-i // s) - 1) * s + r - i) for i, s, r in zip(x.shape[2:], self.stride, self.reach)]
+        elif auto != "NOTSET":
+            self.before = [self.first(auto, r - s) for s, r in zip(self.stride, self.reach)]
+        if "output_shape" in given:  # which says what is added: what is too much becomes padding, and what lacks is left empty
+            least = [(i - 1) * s + r + p for i, s, r, p in zip(x.shape[2:], self.stride, self.reach, self.output_padding)]
+            self.output_padding = [p + max(0, size - z) for p, size, z in zip(self.output_padding, given["output_shape"], least)]
+            self.before = [self.first("NOTSET", z - size) for size, z in zip(given["output_shape"], least)]
+            self.padding = [(b, max(0, z - size) - b) for b, size, z in zip(self.before, given["output_shape"], least)]
+
+    @staticmethod
+    def first(auto, both):
+        """How much of the padding comes first."""
+        return max(0, both) // 2 if auto == "SAME_UPPER" else max(0, both) - max(0, both) // 2
+
+    def run(self, x, w, bias=None, **more):
+        how = {name: getattr(self, name) for name in ("stride", "dilation", "groups", "padding", "transposed", "output_padding")}
+        return glgemm.convolve(x, w, bias, layout="nchw", filter_layout="oihw", **how, **more)
+
+    def exact(self, x, w, size):
+        return convolved(x, w, size, self.stride, self.dilation, self.before, self.groups, self.transposed)
+
+
+def conv(node, x, w, bias=None, transposed=False):
+    how = Convolution(node, x, w, transposed)
+    got = how.run(x, w, bias)
+    x, w, added = (np.zeros(1) if z is None else z.astype(np.float64) for z in (x, w, bias))
+    added = added.reshape(-1, *(1,) * (x.ndim - 2))
+    exact, size = (how.exact(*map(of, (x, w)), got.shape[2:]) + of(added) for of in (lambda z: z, abs))
+    return got, exact, bound(w.size // w.shape[transposed], size)
+
+
+def conv_transpose(node, x, w, bias=None):
+    return conv(node, x, w, bias, transposed=True)
+
+
+def conv_integer(node, x, w, x_zero=0, w_zero=0):
+    """As matmul_integer, of an x that has its zero around it: the 1 that stands in its place has none."""
+    how = Convolution(node, x, w)
+    sums = lambda x, w: how.run(x, w, dtype=np.uint32 if x.dtype == w.dtype == np.uint8 else np.int32).view(np.int32)
+    ones, all_ones, zx = np.ones_like(x), np.ones_like(w), np.int32(x_zero)
+    zw = np.broadcast_to(np.int32(w_zero), len(w)).reshape(-1, *(1,) * (x.ndim - 2))
+    c = sums(x, w) - zx * sums(ones, w) - zw * (sums(x, all_ones) - zx * sums(ones, all_ones))
+    return c, how.exact(x.astype(np.int64) - zx, w.astype(np.int64) - np.int64(w_zero).reshape(-1, *(1,) * (x.ndim - 1)), c.shape[2:]), 0
+
+
+def qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero):
+    """y = clamp(sx sw / sy (x - zx) * (w - zw) + zy), with a bias of zy. Rounding to integers is no part of a convolution."""
+    lowest, highest = np.iinfo(y_zero.dtype).min, np.iinfo(y_zero.dtype).max
+    of_filters = lambda z: z.reshape(-1, *(1,) * (w.ndim - 1))
+    x, w = x.astype(np.float32) - x_zero, (w.astype(np.float32) - of_filters(w_zero)) * of_filters(w_scale)
+    how, scale = Convolution(node, x, w), float(x_scale) / float(y_scale)
+    got = how.run(x, w, np.full(len(w), y_zero, np.float32), alpha=scale, activation=("clamp", lowest, highest))
+    exact = scale * how.exact(x.astype(np.float64), w.astype(np.float64), got.shape[2:]) + y_zero
+    return np.rint(got).astype(y_zero.dtype), np.clip(np.rint(exact), lowest, highest), 0
+
+
+OPERATORS = {
+    "MatMul": matmul,
+    "Gemm": gemm,
+    "MatMulInteger": matmul_integer,
+    "QLinearMatMul": qlinear_matmul,
+    "Conv": conv,
+    "ConvTranspose": conv_transpose,
+    "ConvInteger": conv_integer,
+    "QLinearConv": qlinear_conv,
+    "DeformConv": None,
+}
+COUNTS = dict(zip(OPERATORS, (7, 11, 1, 8, 6, 11, 2, 1, 4)))  # of ONNX's cases: none gets lost
+DEFORMED = ("basic_deform_conv_with_padding", "basic_deform_conv_without_padding", "deform_conv_with_mask_bias", "deform_conv_with_multiple_offset_groups")
+# Names of cases, and why neither products nor convolutions say them.
+LEFT_OUT = {f"test_{name}": "filters read between an image's elements, at places that other data say" for name in DEFORMED}
 # Their results wrap where the standard saturates: onnx/onnx#7835. That is, elements at the ends of their type's range differ.
 WRAPPED = {f"test_qlinearmatmul_{size}_int8_{scales}" for size in ("2D", "3D") for scales in ("float16", "float32")}
-COUNTS = {"Gemm": 11, "MatMul": 7, "MatMulInteger": 1, "QLinearMatMul": 8}  # of ONNX's cases: none gets lost
 
 
 def all_cases():
