@@ -2,8 +2,8 @@
 
     python3 docs/examples/train_digits.py [WEIGHTS.safetensors]
 
-Forward and backward, each matrix product is glgemm's, and NumPy does the rest, element by element. A convolution is the product
-of a matrix whose rows are the pixels under a filter, and of the filters. A fifth of the digits is held out, to judge the network.
+Forward and backward, each convolution and each product is glgemm's, and NumPy does the rest, element by element. A fifth of the
+digits is held out, to judge the network.
 """
 
 import json
@@ -31,72 +31,64 @@ def load_digits():
     return images, labels, order[held_out:], order[:held_out]
 
 
+# The last layer is dense: its filters are as large as its images.
+LAYERS = {
+    "conv1": {"shape": (16, 3, 3, 1), "stride": 1, "padding": 1},
+    "conv2": {"shape": (32, 3, 3, 16), "stride": 2, "padding": 1},
+    "dense": {"shape": (10, 4, 4, 32), "stride": 1, "padding": 0},
+}
+
+
 def new_weights(random):
-    """A row for each output channel. Filters are in the order OHWI; the dense layer is a filter of 4 x 4 pixels."""
+    """Filters in the order OHWI: a row of elements for each output channel."""
     weights = {}
-    for name, channels, inputs in [("conv1", 16, 3 * 3 * 1), ("conv2", 32, 3 * 3 * 16), ("dense", 10, 4 * 4 * 32)]:
-        weights[name + ".weight"] = (random.standard_normal((channels, inputs)) * np.sqrt(2 / inputs)).astype(np.float32)
+    for name, layer in LAYERS.items():
+        channels, *filters = layer["shape"]
+        scale = np.sqrt(2 / np.prod(filters))
+        weights[name + ".weight"] = (random.standard_normal(layer["shape"]) * scale).astype(np.float32)
         weights[name + ".bias"] = np.zeros(channels, np.float32)
     return weights
 
 
-def patches(images, stride):
-    """A row for each position of a filter of 3 x 3 pixels on images (NHWC) that have a border of zeros."""
-    windows = sliding_window_view(np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0))), (3, 3), (1, 2))[:, ::stride, ::stride]
-    return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, 9 * images.shape[3])
-
-
-def sum_patches(rows, shape, stride):
-    """The transpose of patches(): each element is added to the pixel that it comes from."""
-    count, height, width, channels = shape
-    images = np.zeros((count, height + 2, width + 2, channels), np.float32)
-    windows = rows.reshape(count, height // stride, width // stride, 3, 3, channels)
-    for y in range(3):
-        for x in range(3):
-            images[:, y : y + height : stride, x : x + width : stride] += windows[:, :, :, y, x]
-    return images[:, 1:-1, 1:-1]
-
-
-def layer(weights, name, rows, activation=None):
-    return glgemm.gemm(1, rows, weights[name + ".weight"].T, bias=weights[name + ".bias"], activation=activation)
-
-
 def forward(weights, images):
-    """The ten scores of each image; and each layer's input, as the matrix that is multiplied."""
-    rows1 = patches(images, 1)
-    rows2 = patches(layer(weights, "conv1", rows1, "relu").reshape(-1, 8, 8, 16), 2)
-    rows3 = layer(weights, "conv2", rows2, "relu").reshape(-1, 4 * 4 * 32)
-    return layer(weights, "dense", rows3), (rows1, rows2, rows3)
+    """The images (NHWC), what each layer makes of them, and at last ten scores for each image."""
+    maps = [images]
+    for name, layer in LAYERS.items():
+        terms = {"stride": layer["stride"], "padding": layer["padding"], "activation": None if name == "dense" else "relu"}
+        maps.append(glgemm.convolve(maps[-1], weights[name + ".weight"], weights[name + ".bias"], **terms))
+    return maps
+
+
+def patches(images, size, stride, padding):
+    """The matrix with a row for each position of a filter: the elements that lie under it."""
+    bordered = np.pad(images, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    windows = sliding_window_view(bordered, (size, size), (1, 2))[:, ::stride, ::stride]
+    return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, size * size * images.shape[3])
 
 
 def backward(weights, images, labels):
     """The mean cross entropy of the scores, and its gradient by each weight."""
-    scores, (rows1, rows2, rows3) = forward(weights, images)
-    chosen = np.arange(len(labels)), labels
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    odds /= odds.sum(axis=1, keepdims=True)
+    *inputs, scores = forward(weights, images)
+    odds = np.exp(scores - scores.max(axis=3, keepdims=True))
+    odds /= odds.sum(axis=3, keepdims=True)
+    chosen = np.arange(len(labels)), 0, 0, labels
     loss = -np.log(odds[chosen] + 1e-30).mean()
     odds[chosen] -= 1
+    by_outputs = odds / np.float32(len(labels))
     gradients = {}
-
-    def by_weights(name, by_outputs, rows):
-        gradients[name + ".weight"] = glgemm.matmul(by_outputs.T, rows)
-        gradients[name + ".bias"] = by_outputs.sum(axis=0)
-
-    def by_inputs(name, by_outputs, rows):
-        return glgemm.matmul(by_outputs, weights[name + ".weight"]) * (rows > 0)  # the inputs are a ReLU's outputs
-
-    by_scores = odds / np.float32(len(labels))
-    by_weights("dense", by_scores, rows3)
-    by_maps2 = by_inputs("dense", by_scores, rows3).reshape(-1, 32)
-    by_weights("conv2", by_maps2, rows2)
-    by_maps1 = sum_patches(by_inputs("conv2", by_maps2, rows2), (len(labels), 8, 8, 16), 2).reshape(-1, 16)
-    by_weights("conv1", by_maps1, rows1)
+    for (name, layer), maps in zip(reversed(LAYERS.items()), reversed(inputs)):
+        (channels, size, *_), stride, padding = layer.values()
+        rows = by_outputs.reshape(-1, channels)
+        gradients[name + ".weight"] = glgemm.matmul(rows.T, patches(maps, size, stride, padding)).reshape(layer["shape"])
+        gradients[name + ".bias"] = rows.sum(axis=0)
+        if maps is not images:  # whose elements are a ReLU's outputs
+            terms = {"stride": stride, "padding": padding, "output_padding": stride - 1, "transposed": True}
+            by_outputs = glgemm.convolve(by_outputs, weights[name + ".weight"], **terms) * (maps > 0)
     return loss, gradients
 
 
 def accuracy(weights, images, labels):
-    return np.mean(forward(weights, images)[0].argmax(axis=1) == labels)
+    return np.mean(forward(weights, images)[-1].argmax(axis=3).ravel() == labels)
 
 
 class Training:

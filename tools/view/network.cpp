@@ -40,7 +40,7 @@ ModelFile built_in_weights() {
 Network::Layer::Layer(const ModelFile& weights, const std::string& name, const TensorView& input, Convolution geometry)
     : filters(4 * geometry.output.channels * input.channels * geometry.filters.size[0] * geometry.filters.size[1],
               elements(weights, name + ".weight", Type::f32,
-                       {geometry.output.channels, input.channels * geometry.filters.size[0] * geometry.filters.size[1]})),
+                       {geometry.output.channels, geometry.filters.size[0], geometry.filters.size[1], input.channels})),
       bias(4 * geometry.output.channels, elements(weights, name + ".bias", Type::f32, {geometry.output.channels})),
       output([&] {
         geometry.input = input;
