@@ -13,7 +13,8 @@
 //           same of the copy, in vectors; b_at: the element of a line and the line of a plane with which the copy begins, and how many
 //           the images have: element, elements, line, lines
 // Macros    WORKGROUP: a power of two up to 1024; BITS: those of an element, 8, 16 or 32, or of a word of a larger one; TYPE_A: U32; the
-//           other macros, buffers and uniforms: gemm.glsl
+//           other macros, buffers and uniforms: gemm.glsl. With WIDE lines of the images begin and end at multiples of 16 bytes, and an
+//           element is so much
 
 #ifndef WORKGROUP
 #define WORKGROUP 64
@@ -47,6 +48,12 @@
 
 layout(local_size_x = WORKGROUP) in;
 
+#if WIDE
+uvec4 vector_of_copy(int from, int vector) {
+  int place = vector + b_at.x;
+  return place < 0 || place >= b_at.y ? uvec4(0u) : VECTOR_A(from + place);
+}
+#else
 uint element_at(int from, int place) {
   if (place < 0 || place >= b_at.y) return 0u;
   int at = from + place;
@@ -58,6 +65,12 @@ uint word_at(int from, int place) {
   for (int e = 0; e < PER_WORD; ++e) bits |= element_at(from, place + e) << uint(e * BITS);
   return bits;
 }
+uvec4 vector_of_copy(int from, int vector) {
+  int place = vector * 4 * PER_WORD + b_at.x;
+  return uvec4(word_at(from, place), word_at(from, place + PER_WORD), word_at(from, place + 2 * PER_WORD),
+               word_at(from, place + 3 * PER_WORD));
+}
+#endif
 
 void main() {
   int first = int(gl_WorkGroupID.x) * WORKGROUP * VECTORS + int(gl_LocalInvocationID.x);
@@ -71,11 +84,6 @@ void main() {
   for (int i = 0; i < VECTORS; ++i) {
     int vector = first + i * WORKGROUP;
     if (vector >= size.x) return;
-    uvec4 bits = uvec4(0u);
-    int place = vector * 4 * PER_WORD + b_at.x;
-    if (inside)
-      bits = uvec4(word_at(from, place), word_at(from, place + PER_WORD), word_at(from, place + 2 * PER_WORD),
-                   word_at(from, place + 3 * PER_WORD));
-    Packed[to + vector] = bits;
+    Packed[to + vector] = inside ? vector_of_copy(from, vector) : uvec4(0u);
   }
 }

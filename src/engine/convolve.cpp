@@ -36,11 +36,12 @@ class BorderCopier {
     const bool last = problem.input_layout == TensorLayout::nhwc;
     const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
     const std::int64_t bytes = element_bytes(problem.input_type);
-    unit_ = std::min<std::int64_t>(bytes, 4);  // larger elements are several words
-    const std::int64_t words = bytes / unit_;
-    line_ = in.step[1] * words, plane_ = in.step[0] * words, volume_ = (last ? in.image : in.channel) * words;
-    length_ = problem.input[2] * in.step[2] * words;
-    lead_ = border.first[2] * in.step[2] * words;
+    // Larger elements are several words, and vectors several elements.
+    unit_ = key.vector_reads != VectorReads::none ? 16 : std::min<std::int64_t>(bytes, 4);
+    const auto units = [&](std::int64_t elements) { return elements * bytes / unit_; };
+    line_ = units(in.step[1]), plane_ = units(in.step[0]), volume_ = units(last ? in.image : in.channel);
+    length_ = units(problem.input[2] * in.step[2]);
+    lead_ = units(border.first[2] * in.step[2]);
     begin_ = from_bytes + image * in.image * bytes;
     const std::int64_t per_vector = 16 / bytes;
     to_line_ = border.step[1] / per_vector, to_plane_ = border.step[0] / per_vector;
@@ -103,7 +104,10 @@ void BorderCopier::copy(const Lines& lines) {
   if (is_large && lines.lines > 1) return halves(&Lines::line, &Lines::lines);
 
   const gl::Api& api = state_.api;
-  const std::int64_t rest = bind(buffer_, kernels::binding_a, begin_ + read.begin * unit_, (read.end - read.begin) * unit_);
+  const std::int64_t begin = begin_ + read.begin * unit_, size_bytes = (read.end - read.begin) * unit_,
+                     rest = key_.vector_reads == VectorReads::image
+                                ? gl::bind_image(api, gl::unit_a, state_.operand_images[0], buffer_, begin, size_bytes)
+                                : bind(buffer_, kernels::binding_a, begin, size_bytes);
   const std::int64_t to = bind(to_.buffer, kernels::binding_partial, to_.offset_bytes, border_.size_bytes);
   const std::int64_t plane = lines.plane + border_.first[0], line = lines.line + border_.first[1];
   const auto ints = [](auto... numbers) { return std::array{static_cast<int>(numbers)...}; };
@@ -124,7 +128,8 @@ void BorderCopier::copy(const Lines& lines) {
 void check_copy(Engine::State& state, const ConvolutionProblem& like, const ProgramKey& key, gl::Program& program) {
   if (!state.options.self_check || state.self_checked(key)) return;
   ConvolutionProblem problem;
-  problem.batch = 2, problem.input_channels = 3, problem.input = {2, 3, 5}, problem.input_type = like.input_type;
+  problem.batch = 2, problem.input = {2, 3, 5}, problem.input_type = like.input_type;
+  problem.input_channels = key.vector_reads == VectorReads::none ? 3 : 16 / element_bytes(problem.input_type);
   const BorderedCopy border = copy_of(problem, {-1, -2, -1}, {2, 3, 6}, problem.batch);
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
   const std::int64_t bytes = element_bytes(problem.input_type);
@@ -148,6 +153,7 @@ void check_copy(Engine::State& state, const ConvolutionProblem& like, const Prog
   gl::delete_buffer(state.api, source);
   gl::delete_buffer(state.api, copied);
   state.sizes.clear();  // other buffers may get their names
+  state.forget_images();
   if (got != expected)
     throw GlError(fmt::format("convolve: {} copies byte {} of a small image wrong on this driver", to_string(key),
                               std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin()));
@@ -204,9 +210,11 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   made->plan = make_plan(problem, state.limits, with_own(state, options));
   made->shapes = shapes_of(made->plan);
   made->bindings = gl::product_bindings;
-  if (const auto& key = made->plan.program)
+  if (const auto& key = made->plan.program) {
+    if (key->vector_reads == VectorReads::image) made->bindings |= gl::image_a;
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
       made->bindings |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(*key, buffer)));
+  }
   PlanOptions of_products = options;
   of_products.workspace_bytes -= made->plan.border.size_bytes;
   std::int64_t needed = 0;
@@ -368,7 +376,7 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
   moved.first[prepared.plan.axis] += input_row(prepared.plan, row_);
   const bool channels_are_volumes = problem.input_layout == TensorLayout::nchw;
   const std::int64_t images = std::min(prepared.plan.piece_images, problem.batch - image_);
-  gl::barrier_between_dispatches(state.api, false);
+  gl::barrier_between_dispatches(state.api, prepared.plan.program->vector_reads == VectorReads::image);
   const TensorView& input = call_.convolution.input;
   BorderCopier(state, *prepared.copy, *prepared.plan.program, problem, moved, input.buffer, input.offset_bytes, image_, to)
       .copy({0, images * (channels_are_volumes ? problem.input_channels : 1), 0, border.size[0], 0, border.size[1]});

@@ -15,7 +15,9 @@ constexpr About about{.name = "border", .summary = "copies images with a border 
 
 class BorderFamily final : public FamilyOf<Family, about, list> {
   std::array<int, 3> workgroup(const Kernel& kernel) const override { return {read(kernel).workgroup, 1, 1}; }
-  bool declares(const ProgramKey&, unsigned buffer) const override { return buffer == binding_a || buffer == binding_partial; }
+  bool declares(const ProgramKey& key, unsigned buffer) const override {
+    return buffer == binding_partial || (buffer == binding_a && key.vector_reads != VectorReads::image);
+  }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }
 };

@@ -239,7 +239,11 @@ ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::arra
 
 BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images) {
   BorderedCopy result{.first = first};
-  for (std::size_t d = 0; d < 3; ++d) result.size[d] = last[d] - first[d] + 1;
+  const std::int64_t per_vector = 16 / element_bytes(problem.input_type);
+  // A line that begins at a multiple of 16 bytes can be read so much at a time.
+  if (problem.input_layout == TensorLayout::nchw && problem.input[2] % per_vector == 0)
+    result.first[2] = first[2] >= 0 ? first[2] / per_vector * per_vector : -round_up(-first[2], per_vector);
+  for (std::size_t d = 0; d < 3; ++d) result.size[d] = last[d] - result.first[d] + 1;
   const std::int64_t channels = problem.input_channels, bytes = element_bytes(problem.input_type);
   const bool inside = problem.input_layout == TensorLayout::nhwc;  // channels lie inside a line
   const std::int64_t line = round_up(result.size[2] * (inside ? channels : 1) * bytes, 16) / bytes;
@@ -381,6 +385,17 @@ void validate(const ConvolutionProblem& problem) {
 
 namespace {
 
+/// How the copy reads the images: 16 bytes at a time where they lie so, on CPU drivers as an image.
+VectorReads copy_reads(const ConvolutionPlan& plan, const Limits& limits) {
+  const ConvolutionProblem& problem = plan.problem;
+  const std::int64_t bytes = element_bytes(problem.input_type);
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  if (!problem.input_aligned || in.step[1] * bytes % 16 != 0 || plan.border.first[2] * in.step[2] * bytes % 16 != 0)
+    return VectorReads::none;
+  const bool as_image = limits.cpu && saturating_product({plan.piece_images, in.image, bytes}) <= limits.image_buffer_bytes - 256;
+  return as_image ? VectorReads::image : VectorReads::storage;
+}
+
 /// Images that a piece has, or if one image is too much, rows; `fits` says whether there is room.
 template <class Fits>
 void cut(ConvolutionPlan& plan, const Fits& fits) {
@@ -439,12 +454,14 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   plan.pieces = ceil_div(problem.batch, plan.piece_images) * ceil_div(all_rows, plan.piece_rows);
   const ConvolutionPiece piece = piece_of(plan, plan.piece_images, plan.piece_rows);
   plan.border = piece.border;
-  if (copies)
+  if (copies) {
     plan.program = ProgramKey{.kernel = kernels::border(element_bytes(problem.input_type)),
                               .a = {Type::u32},
                               .b = {Type::u32},
                               .c_type = Type::u32,
+                              .vector_reads = copy_reads(plan, within),
                               .few_buffers = within.storage_blocks < kernels::storage_buffers};
+  }
   PlanOptions of_products = options;
   of_products.workspace_bytes -= plan.border.size_bytes;
   std::int64_t needed = 0;

@@ -344,19 +344,25 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
   CHECK(before(Padding::same_lower()) == 2);
 }
 
-TEST_CASE("convolutions: a copy that a driver gets wrong is found before its first use") {
+TEST_CASE("convolutions: a copy that a driver gets wrong is found before its first use, by words and by vectors") {
   EngineOptions broken = test::engine_options();
   broken.program_cache = "";
   broken.rewrite_source = [](const ProgramKey&, std::string source) {
     const std::string from = "place >= b_at.y", to = "place >= b_at.y - 1";
-    const std::size_t at = source.find(from);
-    return at == source.npos ? source : source.replace(at, from.size(), to);
+    for (std::size_t at = source.find(from); at != source.npos; at = source.find(from, at + to.size()))
+      source.replace(at, from.size(), to);
+    return source;
   };
   Engine engine = test::own_engine(broken);
   if (!test::computes()) return;
-  const Convolution conv =
-      completed({.input = {.size = {8, 8}}, .filters = {.size = {3, 3}}, .output = {}, .padding = Padding::same_upper()});
-  CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}), doctest::Contains("of a small image wrong on this driver"), GlError);
+  for (const std::int64_t channels : {1, 4}) {
+    const Convolution conv = completed({.input = {.size = {8, 8}, .channels = channels},
+                                        .filters = {.size = {3, 3}},
+                                        .output = {},
+                                        .padding = Padding::same_upper()});
+    CHECK((engine.plan(Engine::problem(conv)).program->vector_reads != VectorReads::none) == (channels == 4));
+    CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}), doctest::Contains("of a small image wrong on this driver"), GlError);
+  }
 }
 
 TEST_CASE("convolutions: what is wrong is refused with the numbers") {
@@ -392,7 +398,8 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
   refused([&](Convolution& c) { c.output.buffer = large.name(); }, "convolve: the output overlaps the input in buffer");
   refused([&](Convolution& c) { c.output.offset_bytes = 2; }, "which is no multiple of its element's 4 bytes");
   refused([&](Convolution& c) { c.bias = BufferPlace{small.name(), 48}; }, "convolve: the bias of 1x8 with ld 8 needs 32 bytes");
-  refused([&](Convolution& c) { c.filters.type = Type::i8; }, "convolve: the input is f32 and the filters are i8: their products have no common type of sums");
+  refused([&](Convolution& c) { c.filters.type = Type::i8; },
+          "convolve: the input is f32 and the filters are i8: their products have no common type of sums");
   refused([&](Convolution& c) { c.filters.quantization = QuantizedFormat::q8_0, c.filters.layout = FilterLayout::hwio; },
           "convolve: q8_0 filters are for layouts whose rows belong to output channels");
   refused([&](Convolution& c) { c.residual = c.output, c.residual->channels = 7; },
