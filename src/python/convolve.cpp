@@ -129,6 +129,9 @@ struct Built {
                    .channels = to,
                    .layout = how.output_layout,
                    .type = type_of_c(terms.who, conv.input.type, conv.filters.type, type)};
+    if (how.output_padding.size() != conv.output.size.size())
+      throw std::invalid_argument(fmt::format("{}: output_padding has {} numbers, and images have {} dimensions", terms.who,
+                                              how.output_padding.size(), conv.output.size.size()));
     for (std::size_t i = 0; i < how.output_padding.size(); ++i) conv.output.size[i] += how.output_padding[i];
     if (arrays.bias) {
       if (arrays.bias->layout.shape != Sizes{to})
@@ -199,48 +202,54 @@ namespace {
 
 /// The enumerator of a name.
 template <class Enum>
-Enum named(const char* what, const std::string& given, const std::vector<std::pair<const char*, Enum>>& names) {
+Enum named(const char* what, const py::object& given, const std::vector<std::pair<const char*, Enum>>& names) {
   std::string known;
   for (const auto& [name, value] : names) {
-    if (given == name) return value;
+    if (given.equal(py::str(name))) return value;
     known += fmt::format("{}'{}'", known.empty() ? "" : ", ", name);
   }
-  throw std::invalid_argument(fmt::format("convolve: {} is '{}' and must be one of {}", what, given, known));
+  throw std::invalid_argument(fmt::format("convolve: {} is {} and must be one of {}", what, repr(given), known));
 }
 
-TensorLayout layout_of(const char* what, const std::string& given) {
+TensorLayout layout_of(const char* what, const py::object& given) {
   return named<TensorLayout>(what, given, {{"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}});
 }
 
-Padding padding_of(const std::string& kind, const Sizes& before, const Sizes& after) {
+Extents extents_of(const char* what, const py::object& given) {
+  const Sizes sizes = whole_numbers(std::string("convolve: ") + what, given);
+  if (sizes.size() > Extents::max_dimensions)
+    throw std::invalid_argument(fmt::format("convolve: {} is {}, and images have three dimensions at most", what, text(sizes)));
+  return extents_of(sizes);
+}
+
+ConvolutionTerms convolution_terms(const py::object& stride, const py::object& dilation, const py::object& padding,
+                                   const py::object& before, const py::object& after, const py::object& groups,
+                                   const py::object& layout, const py::object& filter_layout, const py::object& output_layout,
+                                   bool transposed, const py::object& output_padding, const py::object& filter_size) {
   using Kind = Padding::Kind;
-  return {
-      named<Kind>(
-          "the padding", kind,
-          {{"valid", Kind::valid}, {"same_upper", Kind::same_upper}, {"same_lower", Kind::same_lower}, {"given", Kind::given}}),
-      extents_of(before), extents_of(after)};
+  return {.stride = extents_of("the stride", stride),
+          .dilation = extents_of("the dilation", dilation),
+          .padding = {named<Kind>("the padding", padding,
+                                  {{"valid", Kind::valid},
+                                   {"same_upper", Kind::same_upper},
+                                   {"same_lower", Kind::same_lower},
+                                   {"given", Kind::given}}),
+                      extents_of("the padding", before), extents_of("the padding", after)},
+          .groups = whole_number("convolve: groups", groups),
+          .layout = layout_of("the layout", layout),
+          .output_layout = layout_of("the output's layout", output_layout),
+          .filter_layout =
+              named<FilterLayout>("the filters' layout", filter_layout,
+                                  {{"ohwi", FilterLayout::ohwi}, {"oihw", FilterLayout::oihw}, {"hwio", FilterLayout::hwio}}),
+          .transposed = transposed,
+          .output_padding = extents_of("output_padding", output_padding),
+          .filter_size = extents_of("filter_size", filter_size)};
 }
 
 }  // namespace
 
 void define_convolve(py::module_& module) {
-  py::class_<ConvolutionTerms>(module, "ConvolutionTerms")
-      .def(py::init([](const Sizes& stride, const Sizes& dilation, const std::string& padding, const Sizes& before,
-                       const Sizes& after, std::int64_t groups, const std::string& layout, const std::string& filter_layout,
-                       const std::string& output_layout, bool transposed, const Sizes& output_padding, const Sizes& filter_size) {
-        return ConvolutionTerms{
-            extents_of(stride),
-            extents_of(dilation),
-            padding_of(padding, before, after),
-            groups,
-            layout_of("the layout", layout),
-            layout_of("the output's layout", output_layout),
-            named<FilterLayout>("the filters' layout", filter_layout,
-                                {{"ohwi", FilterLayout::ohwi}, {"oihw", FilterLayout::oihw}, {"hwio", FilterLayout::hwio}}),
-            transposed,
-            extents_of(output_padding),
-            extents_of(filter_size)};
-      }));
+  py::class_<ConvolutionTerms>(module, "ConvolutionTerms").def(py::init(&convolution_terms));
   module.def("convolve", [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w,
                             const py::object& out, const py::object& bias, const py::object& residual, const py::object& dtype) {
     const auto optional = [](const py::object& object) {

@@ -75,18 +75,18 @@ def convolve(
         raise ValueError(f"convolve: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
     kind, before, after = _padding(padding, n)
     how = _core.ConvolutionTerms(
-        _numbers("stride", stride, n),
-        _numbers("dilation", dilation, n),
+        _each(stride, n),
+        _each(dilation, n),
         kind,
         before,
         after,
         groups,
         layout,
         filter_layout,
-        output_layout or layout,
-        transposed,
-        _numbers("output_padding", output_padding, n),
-        [] if filter_size is None else _numbers("filter_size", filter_size, n),
+        layout if output_layout is None else output_layout,
+        bool(transposed),
+        _each(output_padding, n),
+        () if filter_size is None else _each(filter_size, n),
     )
     terms = _core.Terms("convolve", alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
     on_device = _is_on_device(x, w, bias, residual, out)
@@ -108,25 +108,18 @@ def convolve(
     return out
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, (int, np.integer))
+def _each(given: Any, n: int) -> Any:
+    """One for each dimension, where there is one for all."""
+    return [given] * n if isinstance(given, (int, np.integer)) else given
 
 
-def _numbers(name: str, given: Any, n: int) -> list[int]:
-    """A number for each dimension."""
-    numbers = [given] * n if _is_number(given) else list(given)
-    if len(numbers) != n or not all(map(_is_number, numbers)):
-        raise ValueError(f"convolve: {name} is {given!r} and must be a whole number, or one for each of {n} dimensions")
-    return [int(number) for number in numbers]
-
-
-def _padding(given: Any, n: int) -> tuple[str, list[int], list[int]]:
+def _padding(given: Any, n: int) -> tuple[str, Sequence[Any], Sequence[Any]]:
     """The kind of padding, and what is added before and behind in each dimension."""
     if isinstance(given, str):
-        return given, [], []
-    sides = [given] * n if _is_number(given) else list(given)
-    pairs = [(side, side) if _is_number(side) else tuple(side) for side in sides]
-    if len(pairs) != n or any(len(pair) != 2 for pair in pairs):
-        words = f"must be a name, a whole number, or one or a pair of them for each of {n} dimensions"
-        raise ValueError(f"convolve: the padding is {given!r} and {words}")
-    return "given", *(_numbers("the padding", [pair[side] for pair in pairs], n) for side in (0, 1))
+        return given, (), ()
+    try:
+        before, after = zip(*((first, last) for first, last in (_each(side, 2) for side in _each(given, n))))
+    except (TypeError, ValueError):
+        words = "must be a name, a whole number, or one or a pair of them for each dimension"
+        raise ValueError(f"convolve: the padding is {given!r} and {words}") from None
+    return "given", before, after
