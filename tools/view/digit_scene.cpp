@@ -20,7 +20,7 @@ constexpr int digit_bottom = 56;
 constexpr int between = 6;    ///< panels, in units
 constexpr int bar_pitch = 7;  ///< in units: a bar, and the gap to the next
 constexpr int units_across = 268, units_down = 72;
-constexpr double pen_radius = 0.8;
+constexpr double pen_radius = 0.8, eraser_radius = 1.5;
 
 /// From a point to a segment.
 double distance(CellPoint p, CellPoint from, CellPoint to) {
@@ -54,9 +54,10 @@ std::vector<std::string_view> parts(std::string_view text, char separator) {
 }  // namespace
 
 void move_pen(Digit& digit, CellPoint from, CellPoint to, Pen pen) {
+  const double radius = pen == Pen::draws ? pen_radius : eraser_radius;
   for (int y = 0; y < digit_side; ++y)
     for (int x = 0; x < digit_side; ++x) {
-      const double covered = std::clamp(pen_radius + 0.5 - distance({x + 0.5, y + 0.5}, from, to), 0.0, 1.0);
+      const double covered = std::clamp(radius + 0.5 - distance({x + 0.5, y + 0.5}, from, to), 0.0, 1.0);
       float& cell = digit[static_cast<std::size_t>(y * digit_side + x)];
       if (pen == Pen::draws)
         cell = std::max(cell, static_cast<float>(covered));

@@ -24,7 +24,8 @@ struct CellPoint {
 };
 
 enum class Pen { draws, erases };
-/// Moves a pen in a straight line. Its stroke is about as wide as those of the digits that the network has learnt.
+/// Moves a pen in a straight line. Its stroke is about as wide as those of the digits that the network has learnt; an eraser is
+/// wider.
 void move_pen(Digit& digit, CellPoint from, CellPoint to, Pen pen);
 
 /// The digit that strokes give: "3,1 5,1 4,7" is a stroke through these points, and a semicolon begins another.
