@@ -1,11 +1,11 @@
 // The end of an element of C: scalars, epilogue, rounding, store. Where its sum is a part (PARTS), the sum goes to the partial sums.
 
-#if PARTS || defined REDUCES || NARROW_C && WRITES_C
+#if PARTS || defined REDUCES || NARROW_C && WRITES_C && !defined WHOLE_SUMS
 layout(location = 17) uniform int sums_at;  // the first of the partial sums
 #endif
 #if PARTS || defined REDUCES
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { RUNNING Partial[]; };
-#elif NARROW_C && WRITES_C
+#elif NARROW_C && WRITES_C && !defined WHOLE_SUMS
 // Sums of earlier windows of k: C's own type would round each of them.
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]; };
 #endif
@@ -90,7 +90,7 @@ layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
 // Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
 void finish(int z, int row, int column, ACC sum) {
   int at = place_in_c(row, column, c_at) + OFFSET(z, c, c_at);
-#if NARROW_C && !defined REDUCES
+#if NARROW_C && !defined REDUCES && !defined WHOLE_SUMS
   int partial = sums_at + (z * size.x + row) * size.y + column;
   if (!has(FIRST_K)) sum += Partial[partial];
   if (!has(LAST_K)) {

@@ -239,7 +239,7 @@ precision highp int;
 #endif
 
 // What a kernel reads and writes itself. One that reads A as it lies although it has PANELS defines A_AS_IT_LIES; pack.comp defines
-// PACKS and reduce.comp REDUCES.
+// PACKS and reduce.comp REDUCES. One whose sums are whole when it finishes C defines WHOLE_SUMS: it has no partial sums.
 #if defined PACKS
 #define READS_A 1
 #define READS_B 0
@@ -273,9 +273,9 @@ precision highp int;
 #define WIDE_A CodesRead
 #elif CODES_IN_VECTORS == 2
 #define WIDE_A uvec2
-#elif defined READS_B_WIDE && WORD_SHIFT_A == 1
+#elif (defined READS_B_WIDE || defined READS_QUADS) && WORD_SHIFT_A == 1
 #define WIDE_A uvec2
-#elif defined READS_B_WIDE && WORD_SHIFT_A == 2
+#elif (defined READS_B_WIDE || defined READS_QUADS) && WORD_SHIFT_A == 2
 #define WIDE_A uint
 #else
 #define WIDE_A uvec4
@@ -312,14 +312,17 @@ layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #endif
 #endif
-// A kernel that defines TAKES_QUADS_OF_B reads 4 elements of a column of B at a time where A is quantised and B_ALONG_K is 1.
+// A kernel that defines TAKES_QUADS_OF_B reads 4 elements of a column of B at a time where A is quantised and B_ALONG_K is 1. One that defines
+// READS_QUADS reads as many elements of A and of B as a vector has, with WIDE; B then is in its buffer.
 #if READS_B && defined TAKES_QUADS_OF_B && QUANTIZED == 1
 #define READS_QUADS_OF_B B_ALONG_K
+#elif READS_B && defined READS_QUADS && WIDE > 0
+#define READS_QUADS_OF_B 1
 #else
 #define READS_QUADS_OF_B 0
 #endif
 #if READS_B
-#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2 || READS_QUADS_OF_B && WIDE != 2
+#if WIDE == 1 && defined READS_B_WIDE && QUANTIZED != 2 || READS_QUADS_OF_B && (WIDE != 2 || defined READS_QUADS)
 layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #define VECTOR_B(at) B[at]
 #elif WIDE == 2 && (defined READS_B_WIDE || READS_QUADS_OF_B)

@@ -29,7 +29,7 @@ struct ConvolutionProblem {
   Type input_type = Type::f32, output_type = Type::f32;
   ElementFormat filters{};
   bool transposed = false;
-  bool input_aligned = true, filters_aligned = true;  ///< they begin at multiples of 16 bytes in their buffers
+  bool input_aligned = true, filters_aligned = true, output_aligned = true;  ///< they begin at multiples of 16 bytes in their buffers
   bool bias = false, residual = false;
   ActivationKind activation = ActivationKind::none;
   friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
@@ -53,7 +53,7 @@ struct BorderedCopy {
 /// input channels) is no product, and runs by a kernel of its own that needs no copy.
 struct ConvolutionPlan {
   ConvolutionProblem problem;
-  bool depthwise = false;
+  bool depthwise = false;  ///< it then has neither pieces nor products
   /// The images of a piece, and their output's rows: elements along `axis`, the first dimension that is longer than 1.
   std::int64_t piece_images = 1, piece_rows = 1;
   std::size_t axis = 0;

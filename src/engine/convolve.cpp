@@ -12,6 +12,7 @@
 
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
+#include "engine/depthwise.hpp"
 #include "engine/execute.hpp"
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
@@ -203,14 +204,18 @@ Gemm product_without_buffers(const ConvolutionProblem& problem, const Convolutio
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options, bool multiplies) {
   for (const auto& known : state.convolutions)
-    if (known->problem == problem && known->options == options) return known;
+    if (multiplies && known->problem == problem && known->options == options) return known;
   auto made = std::make_shared<PreparedConvolution>();
   made->problem = problem;
   made->options = options;
-  made->plan = make_plan(problem, state.limits, with_own(state, options));
+  PlanOptions own = with_own(state, options);
+  if (!multiplies) own.kernel = Kernel();  // the input is not read then, which products know
+  made->plan = make_plan(problem, state.limits, own);
   made->shapes = shapes_of(made->plan);
   made->bindings = gl::product_bindings;
-  if (const auto& key = made->plan.program) {
+  if (made->plan.depthwise) {
+    made->bindings |= depthwise_bindings(*made->plan.program);
+  } else if (const auto& key = made->plan.program) {
     if (key->vector_reads == VectorReads::image) made->bindings |= gl::image_a;
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
       made->bindings |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(*key, buffer)));
@@ -241,11 +246,12 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
 
 /// Compiles and checks all programs. Returns false if one failed its self-check, and the convolution must be planned again.
 bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
+  prepared.work = 0;
+  if (prepared.plan.depthwise) return make_depthwise_ready(state, *prepared.plan.program);
   if (const auto& key = prepared.plan.program) {
     prepared.copy = &state.program(*key);
     check_copy(state, prepared.problem, *key, *prepared.copy);
   }
-  prepared.work = 0;
   for (PreparedConvolution::Shape& shape : prepared.shapes)
     for (std::size_t i = 0; i < shape.products.size(); ++i) {
       PreparedConvolution::Product& product = shape.products[i];
@@ -279,7 +285,7 @@ ConvolutionCall prepare(Engine::State& state, const char* what, const Convolutio
 
 bool ConvolutionSteps::at_end() const {
   const ConvolutionPlan& plan = call_.prepared->plan;
-  return plan.pieces == 0 || image_ >= plan.problem.batch;
+  return plan.depthwise ? has_run_ : plan.pieces == 0 || image_ >= plan.problem.batch;
 }
 
 const PreparedConvolution::Shape& ConvolutionSteps::shape() const {
@@ -349,6 +355,11 @@ Gemm ConvolutionSteps::product_of_group(const PreparedConvolution::Shape& shape)
 
 std::optional<Call> ConvolutionSteps::next(Engine::State& state) {
   if (at_end()) return {};
+  if (const ConvolutionPlan& plan = call_.prepared->plan; plan.depthwise) {
+    enqueue_depthwise(state, call_.convolution, plan.problem, *plan.program);
+    has_run_ = true;
+    return {};
+  }
   const ConvolutionPlan& plan = call_.prepared->plan;
   const PreparedConvolution::Shape& shape = this->shape();
   if (group_ == 0 && product_ == 0 && shape.piece.border.size_bytes > 0 && call_.convolution.alpha.value != 0.0)
@@ -392,6 +403,7 @@ void Engine::convolve(const Convolution& convolution, const PlanOptions& options
   if (!report) return run();
   *report = {};
   const auto& shapes = steps.call().prepared->shapes;
+  if (const ConvolutionPlan& plan = steps.call().prepared->plan; plan.depthwise) report->kernel = to_string(plan.program->kernel);
   if (!shapes.empty()) {
     const std::shared_ptr<const Prepared> first = shapes.front().products.front().prepared;
     report->kernel = to_string(first->plan.kernel);

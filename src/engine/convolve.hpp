@@ -57,6 +57,7 @@ class ConvolutionSteps {
   ConvolutionCall call_;
   std::int64_t image_ = 0, row_ = 0, group_ = 0;
   std::size_t product_ = 0;
+  bool has_run_ = false;  ///< a depthwise one
 };
 
 }  // namespace glgemm

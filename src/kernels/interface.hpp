@@ -41,6 +41,16 @@ enum Location : int {
   at_codes,
   at_offsets,
   at_offsets_of_c,
+  // Those of depthwise.comp.
+  at_image_size,
+  at_output_size,
+  at_filter_size,
+  at_strides,
+  at_dilation,
+  at_padding,
+  at_image,
+  at_filter,
+  at_task,
   uniforms
 };
 

@@ -33,6 +33,8 @@ Kernel reduce();
 Kernel border(std::int64_t element_bytes);
 /// How many vectors of 16 bytes an invocation of border.comp writes: its VECTORS.
 constexpr std::int64_t border_vectors = 4;
+/// What is run in place of a product where each channel is convolved by itself, with its defaults.
+Kernel depthwise();
 
 /// How many p an invocation of pack.comp takes: its STEP.
 constexpr std::int64_t pack_step = 4;

@@ -17,7 +17,8 @@
 #define STEPS(FAMILY) \
   FAMILY(pack)        \
   FAMILY(reduce)      \
-  FAMILY(border)
+  FAMILY(border)      \
+  FAMILY(depthwise)
 
 namespace glgemm::kernels {
 
@@ -60,6 +61,9 @@ Kernel reduce() {
 }
 Kernel border(std::int64_t element_bytes) {
   return with(family_border().defaults(), "bits", element_bytes < 4 ? static_cast<int>(8 * element_bytes) : 32);
+}
+Kernel depthwise() {
+  return family_depthwise().defaults();
 }
 
 }  // namespace glgemm::kernels

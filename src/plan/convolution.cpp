@@ -1,5 +1,6 @@
 // Plans of convolutions: pieces, the copy with a border, and products.
 #include "plan/convolution.hpp"
+#include "plan/depthwise.hpp"
 
 #include <fmt/core.h>
 
@@ -427,6 +428,15 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   while (plan.axis < 2 && problem.output[plan.axis] == 1 && problem.input[plan.axis] == 1) ++plan.axis;
   const std::int64_t all_rows = problem.output[plan.axis], pixels_of_row = all_rows > 0 ? volume(problem.output) / all_rows : 0;
   if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
+  if (!options.kernel && options.precision == Precision::standard && why_not_depthwise(problem, within).empty()) {
+    const ProgramKey program = depthwise_program(problem, within);
+    plan.depthwise = std::find(options.struck_off.begin(), options.struck_off.end(), program) == options.struck_off.end();
+    if (plan.depthwise) {
+      plan.program = program;
+      plan.pieces = 0;
+      return plan;
+    }
+  }
   // Tables have an offset for each pixel of a piece.
   constexpr std::int64_t max_pixels = std::int64_t{1} << 22;
   const std::int64_t max_input = most_elements(problem.input_type, within),

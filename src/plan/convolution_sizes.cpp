@@ -120,6 +120,7 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
   }
   problem.input_aligned = input.offset_bytes % 16 == 0;
   problem.filters_aligned = filters.offset_bytes % 16 == 0;
+  problem.output_aligned = output.offset_bytes % 16 == 0;
   problem.bias = convolution.bias.has_value();
   problem.residual = convolution.residual.has_value();
   problem.activation = convolution.activation.kind();

@@ -2,183 +2,12 @@
 #include <fmt/core.h>
 
 #include <glgemm/convolution_plan.hpp>
-#include <numeric>
 
-#include "base/elements.hpp"
+#include "support/convolutions.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
-#include "support/quantised.hpp"
-#include "support/random.hpp"
 
 using namespace glgemm;
-
-namespace {
-
-using Numbers = std::vector<double>;
-constexpr std::int64_t guard = 48;  // bytes before and behind each tensor
-
-/// Elements of a type between guards of bytes that spoil what is added to them.
-std::vector<std::byte> bytes_of(const Numbers& numbers, Type type, std::byte gap) {
-  const std::int64_t bytes = static_cast<std::int64_t>(numbers.size()) * element_bytes(type);
-  std::vector<std::byte> result(static_cast<std::size_t>(guard + (bytes + 3) / 4 * 4 + guard), gap);
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    store_element(result.data() + guard + static_cast<std::int64_t>(i) * element_bytes(type), type, numbers[i]);
-  return result;
-}
-
-/// As a buffer needs them: whole words, and at least one.
-std::vector<std::byte> padded(std::vector<std::byte> bytes) {
-  bytes.resize((bytes.size() + 7) / 4 * 4);
-  return bytes;
-}
-
-std::int64_t elements(const TensorView& tensor) {
-  return std::accumulate(tensor.size.begin(), tensor.size.end(), tensor.batch * tensor.channels, std::multiplies<>());
-}
-std::int64_t volume(const Extents& size) {
-  return std::accumulate(size.begin(), size.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-/// Where an element of a tensor lies, by the definition of its layout.
-std::int64_t place(const TensorView& tensor, std::int64_t image, std::int64_t pixel, std::int64_t channel) {
-  const std::int64_t pixels = volume(tensor.size);
-  return tensor.layout == TensorLayout::nhwc ? (image * pixels + pixel) * tensor.channels + channel
-                                             : (image * tensor.channels + channel) * pixels + pixel;
-}
-
-/// Where a filter's element lies: `outer` is O and `inner` the number of I in the group, as convolution.hpp has them.
-std::int64_t place(const Convolution& conv, std::int64_t outer, std::int64_t inner, std::int64_t tap) {
-  const std::int64_t taps = volume(conv.filters.size), outers = conv.transposed ? conv.input.channels : conv.output.channels,
-                     inners = (conv.transposed ? conv.output.channels : conv.input.channels) / conv.groups;
-  switch (conv.filters.layout) {
-    case FilterLayout::ohwi:
-      return (outer * taps + tap) * inners + inner;
-    case FilterLayout::oihw:
-      return (outer * inners + inner) * taps + tap;
-    default:
-      return (tap * inners + inner) * outers + outer;
-  }
-}
-
-/// The coordinates of number `index` of a grid.
-std::array<std::int64_t, 3> coordinates(std::int64_t index, const Extents& size) {
-  std::array<std::int64_t, 3> result{};
-  for (std::size_t d = size.size(); d-- > 0; index /= size[d]) result[d] = index % size[d];
-  return result;
-}
-
-/// The pixel of `fine` that a filter's element meets at a pixel of `coarse`; -1 outside.
-std::int64_t met(const Convolution& conv, const Extents& coarse, std::int64_t pixel, const Extents& fine, std::int64_t tap) {
-  const auto at = coordinates(pixel, coarse), of_tap = coordinates(tap, conv.filters.size);
-  std::int64_t result = 0;
-  for (std::size_t d = 0; d < coarse.size(); ++d) {
-    const auto value = [&](const Extents& extents, std::int64_t without) { return extents.empty() ? without : extents[d]; };
-    const std::int64_t x = at[d] * value(conv.stride, 1) + of_tap[d] * value(conv.dilation, 1) - value(conv.padding.before, 0);
-    if (x < 0 || x >= fine[d]) return -1;
-    result = result * fine[d] + x;
-  }
-  return result;
-}
-
-/// alpha times the convolution, by its definition: a transposed one adds to where a plain one reads from.
-Numbers convolved(const Convolution& conv, const Numbers& input, const Numbers& filters) {
-  Numbers result(static_cast<std::size_t>(elements(conv.output)), 0.0);
-  const TensorView &coarse = conv.transposed ? conv.input : conv.output, &fine = conv.transposed ? conv.output : conv.input;
-  const std::int64_t outers = coarse.channels / conv.groups, inners = fine.channels / conv.groups;
-  for (std::int64_t image = 0; image < conv.input.batch; ++image)
-    for (std::int64_t pixel = 0; pixel < volume(coarse.size); ++pixel)
-      for (std::int64_t tap = 0; tap < volume(conv.filters.size); ++tap) {
-        const std::int64_t other = met(conv, coarse.size, pixel, fine.size, tap);
-        if (other < 0) continue;
-        for (std::int64_t outer = 0; outer < coarse.channels; ++outer)
-          for (std::int64_t inner = 0; inner < inners; ++inner) {
-            const std::int64_t of_coarse = place(coarse, image, pixel, outer),
-                               of_fine = place(fine, image, other, outer / outers * inners + inner);
-            const double weight = filters[static_cast<std::size_t>(place(conv, outer, inner, tap))];
-            const std::int64_t to = conv.transposed ? of_fine : of_coarse, from = conv.transposed ? of_coarse : of_fine;
-            result[static_cast<std::size_t>(to)] += conv.alpha.value.real() * weight * input[static_cast<std::size_t>(from)];
-          }
-      }
-  return result;
-}
-
-/// Integers, so that sums are exact. Unsigned types have none below 0.
-Numbers drawn(std::int64_t count, Type type, test::Random& random) {
-  const int least = type == Type::u8 || type == Type::u32 ? 0 : -2;
-  Numbers result(static_cast<std::size_t>(count));
-  for (double& each : result) each = static_cast<double>(random.below(3 - least)) + least;
-  return result;
-}
-
-/// What a convolution is computed from, and what comes out.
-struct Drawn {
-  Numbers input, filters, residual, bias, expected;
-  QuantizedArrays codes;  ///< of quantised filters
-};
-
-Drawn draw(const Convolution& conv, unsigned seed) {
-  test::Random random(seed);
-  const std::int64_t k = volume(conv.filters.size) * conv.input.channels / conv.groups, outputs = conv.output.channels;
-  Drawn result;
-  result.input = drawn(elements(conv.input), conv.input.type, random);
-  result.filters = drawn(k * outputs, conv.filters.type, random);
-  result.residual = drawn(elements(conv.output), conv.output.type, random);
-  result.bias = drawn(outputs, conv.output.type, random);
-  if (const Quantization& quantization = conv.filters.quantization) {
-    const std::int64_t block = block_codes(quantization), columns = (k + block - 1) / block * block;
-    result.codes = test::random_quantised(quantization, outputs, columns, true, random);
-    const std::vector<float> all = test::decoded(result.codes);
-    for (std::int64_t i = 0; i < k * outputs; ++i)
-      result.filters[static_cast<std::size_t>(i)] = static_cast<double>(all[static_cast<std::size_t>(i / k * columns + i % k)]);
-  }
-  result.expected = convolved(conv, result.input, result.filters);
-  for (std::int64_t i = 0; i < elements(conv.output); ++i) {
-    double& value = result.expected[static_cast<std::size_t>(i)];
-    const std::int64_t channel = conv.output.layout == TensorLayout::nhwc ? i % outputs : i / volume(conv.output.size) % outputs;
-    if (conv.residual) value += result.residual[static_cast<std::size_t>(i)];
-    if (conv.bias) value += result.bias[static_cast<std::size_t>(channel)];
-    if (conv.activation.kind() == ActivationKind::relu) value = std::max(value, 0.0);
-  }
-  return result;
-}
-
-/// Runs a convolution without buffers on integers that are drawn, and compares every byte of the output's buffer.
-void check(Engine& engine, Convolution conv, unsigned seed, bool by_job = false, const PlanOptions& options = {}) {
-  const auto [input, filters, residual, bias, expected, codes] = draw(conv, seed);
-  constexpr std::byte spoils{0xff}, shows{0x5a};
-  const test::Buffer in(bytes_of(input, conv.input.type, spoils)), of_filters(bytes_of(filters, conv.filters.type, spoils)),
-      d(bytes_of(residual, conv.output.type, spoils)), of_bias(bytes_of(bias, conv.output.type, spoils)),
-      out(bytes_of(Numbers(expected.size(), 0), conv.output.type, shows));
-  const test::Buffer blocks(padded(codes.codes)), scales(padded(codes.scales)), zeros(padded(codes.zeros));
-  conv.input.buffer = in.name();
-  conv.filters.buffer = of_filters.name();
-  conv.output.buffer = out.name();
-  conv.input.offset_bytes = conv.filters.offset_bytes = conv.output.offset_bytes = guard;
-  if (conv.filters.quantization) {
-    conv.filters.buffer = blocks.name(), conv.filters.offset_bytes = 0;
-    conv.filters.scales = {scales.name(), 0}, conv.filters.zeros = {zeros.name(), 0};
-  }
-  if (conv.residual) conv.residual = conv.output, conv.residual->buffer = d.name();
-  if (conv.bias) conv.bias = BufferPlace{of_bias.name(), guard};
-  if (by_job) {
-    Job job = engine.start(conv, options);
-    while (!job.advance(std::chrono::milliseconds(1))) {
-    }
-    CHECK(job.progress() == 1);
-  } else {
-    engine.convolve(conv, options);
-  }
-  CHECK_RESULT(out.read() == bytes_of(expected, conv.output.type, shows));
-}
-
-/// A convolution whose output has the size that follows.
-Convolution completed(Convolution conv) {
-  conv.output.batch = conv.input.batch;
-  conv.output.size = output_size(conv);
-  return conv;
-}
-
-}  // namespace
 
 TEST_CASE("convolutions: strides, dilations, padding, groups, layouts and dimensions, forward and transposed") {
   Engine& engine = test::engine();
@@ -200,7 +29,7 @@ TEST_CASE("convolutions: strides, dilations, padding, groups, layouts and dimens
           conv.filters.layout = filters;
           conv.groups = 1 + seed % 2;
           CAPTURE(fmt::format("number {}", seed));
-          check(engine, completed(conv), seed, seed % 5 == 0);
+          test::check_convolution(engine, test::completed(conv), seed, seed % 5 == 0);
           ++seed;
         }
 }
@@ -230,7 +59,7 @@ TEST_CASE("convolutions: types, bias, residual and activation, one to three dime
       if (!is_integer(types.output)) conv.activation = Activation::relu();
       CAPTURE(fmt::format("{} with {} to {}, {} dimensions", to_string(types.input), to_string(types.filters),
                           to_string(types.output), dimensions));
-      check(engine, completed(conv), seed++);
+      test::check_convolution(engine, test::completed(conv), seed++);
     }
   }
 }
@@ -252,7 +81,7 @@ TEST_CASE("convolutions: quantised filters, in groups too") {
                              .padding = Padding::both({1, 1}),
                              .groups = groups};
       CAPTURE(format);
-      check(engine, completed(conv), seed++);
+      test::check_convolution(engine, test::completed(conv), seed++);
     }
 }
 
@@ -267,7 +96,7 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
                        .stride = {2, 2},
                        .padding = transposed ? Padding::valid() : Padding::both({1, 1}),
                        .transposed = transposed};
-      conv = completed(conv);
+      conv = test::completed(conv);
       PlanOptions options;
       for (const std::int64_t workspace : {std::int64_t{100000}, std::int64_t{9000}}) {
         options.workspace_bytes = workspace;
@@ -276,27 +105,27 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
         CAPTURE(fmt::format("{} pieces of {} images and {} rows", plan.pieces, plan.piece_images, plan.piece_rows));
         CHECK(plan.workspace_bytes <= workspace);
         CHECK(plan.pieces > (workspace == 9000 ? 9 : 1));
-        check(engine, conv, seed, seed % 2 == 0, options);
+        test::check_convolution(engine, conv, seed, seed % 2 == 0, options);
         ++seed;
       }
     }
   // Without a border: one image is more than a binding holds.
-  const Convolution conv =
-      completed({.input = {.batch = 2, .size = {60, 60}, .channels = 8}, .filters = {.size = {3, 3}}, .output = {.channels = 3}});
+  const Convolution conv = test::completed(
+      {.input = {.batch = 2, .size = {60, 60}, .channels = 8}, .filters = {.size = {3, 3}}, .output = {.channels = 3}});
   PlanOptions options;
   options.limits = engine.limits();
   options.limits->storage_block_bytes = 1 << 16;
   const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
   CHECK(plan.border.size_bytes > 0);
   CHECK(plan.border.size_bytes <= 1 << 16);
-  check(engine, conv, seed, false, options);
+  test::check_convolution(engine, conv, seed, false, options);
   options = {};
   options.workspace_bytes = 64;
   CHECK_THROWS_WITH_AS(
-      engine.plan(Engine::problem(completed({.input = {.size = {8, 8}, .channels = 4},
-                                             .filters = {.size = {3, 3}},
-                                             .output = {.channels = 3},
-                                             .padding = Padding::same_upper()})),
+      engine.plan(Engine::problem(test::completed({.input = {.size = {8, 8}, .channels = 4},
+                                                   .filters = {.size = {3, 3}},
+                                                   .output = {.channels = 3},
+                                                   .padding = Padding::same_upper()})),
                   options),
       "convolve: one row of output takes a copy of 480 bytes of input; a workspace of 64 bytes and bindings of 134217728 bytes "
       "have room for 32",
@@ -306,9 +135,9 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
 TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy and no tables") {
   Engine& engine = test::engine();
   for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
-    const Convolution conv = completed({.input = {.size = {14, 14}, .channels = 32, .layout = layout},
-                                        .filters = {.size = {1, 1}},
-                                        .output = {.channels = 64, .layout = layout}});
+    const Convolution conv = test::completed({.input = {.size = {14, 14}, .channels = 32, .layout = layout},
+                                              .filters = {.size = {1, 1}},
+                                              .output = {.channels = 64, .layout = layout}});
     const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
     const bool last = layout == TensorLayout::nhwc;
     const Gemm product{.op_b = Op::transpose,
@@ -320,7 +149,7 @@ TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy an
     CHECK(plan.products.front().program() == plain.program());
     CHECK(plan.workspace_bytes == plain.workspace.size_bytes);
     CHECK(plan.border.size_bytes == 0);
-    check(engine, conv, 1);
+    test::check_convolution(engine, conv, 1);
   }
 }
 
@@ -356,10 +185,10 @@ TEST_CASE("convolutions: a copy that a driver gets wrong is found before its fir
   Engine engine = test::own_engine(broken);
   if (!test::computes()) return;
   for (const std::int64_t channels : {1, 4}) {
-    const Convolution conv = completed({.input = {.size = {8, 8}, .channels = channels},
-                                        .filters = {.size = {3, 3}},
-                                        .output = {},
-                                        .padding = Padding::same_upper()});
+    const Convolution conv = test::completed({.input = {.size = {8, 8}, .channels = channels},
+                                              .filters = {.size = {3, 3}},
+                                              .output = {},
+                                              .padding = Padding::same_upper()});
     CHECK((engine.plan(Engine::problem(conv)).program->vector_reads != VectorReads::none) == (channels == 4));
     CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}), doctest::Contains("of a small image wrong on this driver"), GlError);
   }
@@ -368,10 +197,10 @@ TEST_CASE("convolutions: a copy that a driver gets wrong is found before its fir
 TEST_CASE("convolutions: what is wrong is refused with the numbers") {
   Engine& engine = test::engine();
   const test::Buffer large(std::vector<std::byte>(4096)), out(std::vector<std::byte>(4096)), small(std::vector<std::byte>(64));
-  const Convolution good = completed({.input = {.buffer = large.name(), .batch = 2, .size = {6, 6}, .channels = 4},
-                                      .filters = {.buffer = large.name(), .size = {3, 3}},
-                                      .output = {.buffer = out.name(), .channels = 8},
-                                      .padding = Padding::both({1, 1})});
+  const Convolution good = test::completed({.input = {.buffer = large.name(), .batch = 2, .size = {6, 6}, .channels = 4},
+                                            .filters = {.buffer = large.name(), .size = {3, 3}},
+                                            .output = {.buffer = out.name(), .channels = 8},
+                                            .padding = Padding::both({1, 1})});
   const auto refused = [&](const auto& change, const std::string& why) {
     Convolution conv = good;
     change(conv);

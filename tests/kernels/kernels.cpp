@@ -48,13 +48,15 @@ TEST_CASE("the macros that the host emits are the shader's #ifndef names") {
 
 TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms and flags") {
   // gemm.glsl and what it includes are part of every kernel's text.
-  const std::string text(shaders::text("naive"));
+  // depthwise.comp has uniforms of its own.
+  const std::string text(shaders::text("naive")), of_depthwise(shaders::text("depthwise"));
   using Numbers = std::map<std::string, int>;
   const auto found = [&](const char* pattern, std::size_t name, std::size_t number) {
     Numbers result;
     const std::regex expression(pattern);
-    for (auto it = std::sregex_iterator(text.begin(), text.end(), expression); it != std::sregex_iterator(); ++it)
-      result[(*it)[name]] = std::stoi((*it)[number]);
+    for (const std::string* const each : {&text, &of_depthwise})
+      for (auto it = std::sregex_iterator(each->begin(), each->end(), expression); it != std::sregex_iterator(); ++it)
+        result[(*it)[name]] = std::stoi((*it)[number]);
     return result;
   };
   using namespace kernels;
@@ -68,13 +70,17 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
         numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL", "SCALES", "ZEROS", "OFFSETS"},
                 {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, binding_scales,
                  binding_zeros, binding_offsets}));
-  CHECK(
-      found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
-      numbers({"x0",       "y0",        "z0",    "size",    "a_at",     "b_at",       "c_at",
-               "alpha",    "beta",      "flags", "d_at",    "bias_at",  "activation", "act_low",
-               "act_high", "panels_at", "parts", "sums_at", "codes_at", "offsets_at", "offsets_of_c_at"},
-              {at_x0,   at_y0,         at_z0,  at_size, at_a,      at_b,     at_c,    at_alpha, at_beta,    at_flags,       at_d,
-               at_bias, at_activation, at_low, at_high, at_panels, at_parts, at_sums, at_codes, at_offsets, at_offsets_of_c}));
+  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
+        numbers({"x0",         "y0",          "z0",          "size",    "a_at",     "b_at",       "c_at",
+                 "alpha",      "beta",        "flags",       "d_at",    "bias_at",  "activation", "act_low",
+                 "act_high",   "panels_at",   "parts",       "sums_at", "codes_at", "offsets_at", "offsets_of_c_at",
+                 "image_size", "output_size", "filter_size", "strides", "dilation", "padding",    "image_at",
+                 "filter_at",  "task"},
+                {at_x0,         at_y0,       at_z0,           at_size,       at_a,           at_b,
+                 at_c,          at_alpha,    at_beta,         at_flags,      at_d,           at_bias,
+                 at_activation, at_low,      at_high,         at_panels,     at_parts,       at_sums,
+                 at_codes,      at_offsets,  at_offsets_of_c, at_image_size, at_output_size, at_filter_size,
+                 at_strides,    at_dilation, at_padding,      at_image,      at_filter,      at_task}));
   Numbers activations;
 #define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
   GLGEMM_ACTIVATIONS(GLGEMM_ROW)
@@ -127,7 +133,7 @@ TEST_CASE("the table of families: each name once, in each place") {
   CHECK(std::set<std::string>(shaders.begin(), shaders.end()) == names);
   REQUIRE(kernel_table().size() == kernels::product_families().size());
   CHECK(kernel_table().back() == Kernel{});
-  for (const Kernel& step : {kernels::pack(), kernels::reduce()}) {
+  for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise()}) {
     CHECK_THROWS_AS(block_of(step), std::invalid_argument);
     CHECK_THROWS_AS(parse_kernel(to_string(step)), std::invalid_argument);
   }

@@ -1,0 +1,186 @@
+#include "support/convolutions.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <glgemm/job.hpp>
+#include <numeric>
+#include <vector>
+
+#include "base/elements.hpp"
+#include "support/context.hpp"
+#include "support/functions.hpp"
+#include "support/quantised.hpp"
+#include "support/random.hpp"
+
+namespace glgemm::test {
+namespace {
+
+using Numbers = std::vector<double>;
+constexpr std::int64_t guard = 48;  // bytes before and behind each tensor
+
+/// Elements of a type between guards of bytes that spoil what is added to them.
+std::vector<std::byte> bytes_of(const Numbers& numbers, Type type, std::byte gap) {
+  const std::int64_t bytes = static_cast<std::int64_t>(numbers.size()) * element_bytes(type);
+  std::vector<std::byte> result(static_cast<std::size_t>(guard + (bytes + 3) / 4 * 4 + guard), gap);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    store_element(result.data() + guard + static_cast<std::int64_t>(i) * element_bytes(type), type, numbers[i]);
+  return result;
+}
+
+/// As a buffer needs them: whole words, and at least one.
+std::vector<std::byte> padded(std::vector<std::byte> bytes) {
+  bytes.resize((bytes.size() + 7) / 4 * 4);
+  return bytes;
+}
+
+std::int64_t elements(const TensorView& tensor) {
+  return std::accumulate(tensor.size.begin(), tensor.size.end(), tensor.batch * tensor.channels, std::multiplies<>());
+}
+std::int64_t volume(const Extents& size) {
+  return std::accumulate(size.begin(), size.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// Where an element of a tensor lies, by the definition of its layout.
+std::int64_t place(const TensorView& tensor, std::int64_t image, std::int64_t pixel, std::int64_t channel) {
+  const std::int64_t pixels = volume(tensor.size);
+  return tensor.layout == TensorLayout::nhwc ? (image * pixels + pixel) * tensor.channels + channel
+                                             : (image * tensor.channels + channel) * pixels + pixel;
+}
+
+/// Where a filter's element lies: `outer` is O and `inner` the number of I in the group, as convolution.hpp has them.
+std::int64_t place(const Convolution& conv, std::int64_t outer, std::int64_t inner, std::int64_t tap) {
+  const std::int64_t taps = volume(conv.filters.size), outers = conv.transposed ? conv.input.channels : conv.output.channels,
+                     inners = (conv.transposed ? conv.output.channels : conv.input.channels) / conv.groups;
+  switch (conv.filters.layout) {
+    case FilterLayout::ohwi:
+      return (outer * taps + tap) * inners + inner;
+    case FilterLayout::oihw:
+      return (outer * inners + inner) * taps + tap;
+    default:
+      return (tap * inners + inner) * outers + outer;
+  }
+}
+
+/// The coordinates of number `index` of a grid.
+std::array<std::int64_t, 3> coordinates(std::int64_t index, const Extents& size) {
+  std::array<std::int64_t, 3> result{};
+  for (std::size_t d = size.size(); d-- > 0; index /= size[d]) result[d] = index % size[d];
+  return result;
+}
+
+/// The pixel of `fine` that a filter's element meets at a pixel of `coarse`; -1 outside.
+std::int64_t met(const Convolution& conv, const Extents& coarse, std::int64_t pixel, const Extents& fine, std::int64_t tap) {
+  const auto at = coordinates(pixel, coarse), of_tap = coordinates(tap, conv.filters.size);
+  std::int64_t result = 0;
+  for (std::size_t d = 0; d < coarse.size(); ++d) {
+    const auto value = [&](const Extents& extents, std::int64_t without) { return extents.empty() ? without : extents[d]; };
+    const std::int64_t x = at[d] * value(conv.stride, 1) + of_tap[d] * value(conv.dilation, 1) - value(conv.padding.before, 0);
+    if (x < 0 || x >= fine[d]) return -1;
+    result = result * fine[d] + x;
+  }
+  return result;
+}
+
+/// alpha times the convolution, by its definition: a transposed one adds to where a plain one reads from.
+Numbers convolved(const Convolution& conv, const Numbers& input, const Numbers& filters) {
+  Numbers result(static_cast<std::size_t>(elements(conv.output)), 0.0);
+  const TensorView &coarse = conv.transposed ? conv.input : conv.output, &fine = conv.transposed ? conv.output : conv.input;
+  const std::int64_t outers = coarse.channels / conv.groups, inners = fine.channels / conv.groups;
+  for (std::int64_t image = 0; image < conv.input.batch; ++image)
+    for (std::int64_t pixel = 0; pixel < volume(coarse.size); ++pixel)
+      for (std::int64_t tap = 0; tap < volume(conv.filters.size); ++tap) {
+        const std::int64_t other = met(conv, coarse.size, pixel, fine.size, tap);
+        if (other < 0) continue;
+        for (std::int64_t outer = 0; outer < coarse.channels; ++outer)
+          for (std::int64_t inner = 0; inner < inners; ++inner) {
+            const std::int64_t of_coarse = place(coarse, image, pixel, outer),
+                               of_fine = place(fine, image, other, outer / outers * inners + inner);
+            const double weight = filters[static_cast<std::size_t>(place(conv, outer, inner, tap))];
+            const std::int64_t to = conv.transposed ? of_fine : of_coarse, from = conv.transposed ? of_coarse : of_fine;
+            result[static_cast<std::size_t>(to)] += conv.alpha.value.real() * weight * input[static_cast<std::size_t>(from)];
+          }
+      }
+  return result;
+}
+
+/// Integers, so that sums are exact. Unsigned types have none below 0.
+Numbers drawn(std::int64_t count, Type type, Random& random) {
+  const int least = type == Type::u8 || type == Type::u32 ? 0 : -2;
+  Numbers result(static_cast<std::size_t>(count));
+  for (double& each : result) each = static_cast<double>(random.below(3 - least)) + least;
+  return result;
+}
+
+/// What a convolution is computed from, and what comes out.
+struct Drawn {
+  Numbers input, filters, residual, bias, expected;
+  QuantizedArrays codes;  ///< of quantised filters
+};
+
+Drawn draw(const Convolution& conv, unsigned seed) {
+  Random random(seed);
+  const std::int64_t k = volume(conv.filters.size) * conv.input.channels / conv.groups, outputs = conv.output.channels;
+  Drawn result;
+  result.input = drawn(elements(conv.input), conv.input.type, random);
+  result.filters = drawn(k * outputs, conv.filters.type, random);
+  result.residual = drawn(elements(conv.output), conv.output.type, random);
+  result.bias = drawn(outputs, conv.output.type, random);
+  if (const Quantization& quantization = conv.filters.quantization) {
+    const std::int64_t block = block_codes(quantization), columns = (k + block - 1) / block * block;
+    result.codes = random_quantised(quantization, outputs, columns, true, random);
+    const std::vector<float> all = decoded(result.codes);
+    for (std::int64_t i = 0; i < k * outputs; ++i)
+      result.filters[static_cast<std::size_t>(i)] = static_cast<double>(all[static_cast<std::size_t>(i / k * columns + i % k)]);
+  }
+  result.expected = convolved(conv, result.input, result.filters);
+  for (std::int64_t i = 0; i < elements(conv.output); ++i) {
+    double& value = result.expected[static_cast<std::size_t>(i)];
+    const std::int64_t channel = conv.output.layout == TensorLayout::nhwc ? i % outputs : i / volume(conv.output.size) % outputs;
+    if (conv.residual) value += result.residual[static_cast<std::size_t>(i)];
+    if (conv.bias) value += result.bias[static_cast<std::size_t>(channel)];
+    if (conv.activation.kind() == ActivationKind::relu) value = std::max(value, 0.0);
+  }
+  return result;
+}
+
+}  // namespace
+
+void check_convolution(Engine& engine, Convolution conv, unsigned seed, bool by_job, const PlanOptions& options) {
+  const auto [input, filters, residual, bias, expected, codes] = draw(conv, seed);
+  constexpr std::byte spoils{0xff}, shows{0x5a};
+  const Buffer in(bytes_of(input, conv.input.type, spoils)), of_filters(bytes_of(filters, conv.filters.type, spoils)),
+      d(bytes_of(residual, conv.output.type, spoils)), of_bias(bytes_of(bias, conv.output.type, spoils)),
+      out(bytes_of(Numbers(expected.size(), 0), conv.output.type, shows));
+  const Buffer blocks(padded(codes.codes)), scales(padded(codes.scales)), zeros(padded(codes.zeros));
+  conv.input.buffer = in.name();
+  conv.filters.buffer = of_filters.name();
+  conv.output.buffer = out.name();
+  conv.input.offset_bytes = conv.filters.offset_bytes = conv.output.offset_bytes = guard;
+  if (conv.filters.quantization) {
+    conv.filters.buffer = blocks.name(), conv.filters.offset_bytes = 0;
+    conv.filters.scales = {scales.name(), 0}, conv.filters.zeros = {zeros.name(), 0};
+  }
+  if (conv.residual) conv.residual = conv.output, conv.residual->buffer = d.name();
+  if (conv.bias) conv.bias = BufferPlace{of_bias.name(), guard};
+  if (by_job) {
+    Job job = engine.start(conv, options);
+    while (!job.advance(std::chrono::milliseconds(1))) {
+    }
+    CHECK(job.progress() == 1);
+  } else {
+    engine.convolve(conv, options);
+  }
+  CHECK_RESULT(out.read() == bytes_of(expected, conv.output.type, shows));
+}
+
+Convolution completed(Convolution conv) {
+  conv.output.batch = conv.input.batch;
+  conv.output.size = output_size(conv);
+  return conv;
+}
+
+}  // namespace glgemm::test
