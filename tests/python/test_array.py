@@ -187,6 +187,19 @@ def test_products_by_tables(data):
     assert "copied" not in told[0] and told[1].endswith("by tables of offsets")
 
 
+def test_quantised_matrices_of_a_batch_by_number(engine):
+    generator = np.random.default_rng(0)
+    x, w = (generator.standard_normal(shape).astype(np.float32) for shape in ((3, 5, 64), (4, 8, 64)))
+    chosen = [3, 0, -1]
+    for form in ("q8_0", "nbits:bits=4,group=32,scales=f16", "per_row:codes=i8,scales=f32"):
+        experts = engine.asarray(glgemm.quantize(w, form))
+        numbers = experts.numpy()[chosen]
+        assert np.array_equal(experts[chosen].numpy(), numbers)
+        assert np.allclose((engine.asarray(x) @ experts[chosen].mT).numpy(), x @ numbers.swapaxes(-1, -2), rtol=0, atol=1e-4)
+        with pytest.raises(ValueError, match="a part of a quantised array has all codes of each row from one to another"):
+            engine.asarray(x[0]) @ experts[0][chosen].T
+
+
 def test_tables_say_where_c_lies(engine):
     x, y = (np.random.default_rng(i).integers(-4, 5, shape).astype(np.float32) for i, shape in enumerate(((4, 5), (5, 3))))
     dx, dy = engine.asarray(x), engine.asarray(y)
