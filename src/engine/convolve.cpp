@@ -215,6 +215,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   made->bindings = gl::product_bindings;
   if (made->plan.depthwise) {
     made->bindings |= depthwise_bindings(*made->plan.program);
+    made->depthwise = depthwise_work(problem, options.limits.value_or(state.limits), *made->plan.program);
   } else if (const auto& key = made->plan.program) {
     if (key->vector_reads == VectorReads::image) made->bindings |= gl::image_a;
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
@@ -356,7 +357,7 @@ Gemm ConvolutionSteps::product_of_group(const PreparedConvolution::Shape& shape)
 std::optional<Call> ConvolutionSteps::next(Engine::State& state) {
   if (at_end()) return {};
   if (const ConvolutionPlan& plan = call_.prepared->plan; plan.depthwise) {
-    enqueue_depthwise(state, call_.convolution, plan.problem, *plan.program);
+    enqueue_depthwise(state, call_.convolution, call_.prepared->depthwise, *plan.program);
     has_run_ = true;
     return {};
   }

@@ -5,6 +5,7 @@
 
 #include "engine/prepare.hpp"
 #include "plan/convolution.hpp"
+#include "plan/depthwise.hpp"
 
 namespace glgemm {
 
@@ -26,6 +27,7 @@ struct PreparedConvolution {
   std::vector<Shape> shapes;
   gl::Bindings bindings = 0;
   gl::Program* copy = nullptr;
+  DepthwiseWork depthwise;  ///< of a depthwise one
   double work = 0;  ///< of all products
 };
 

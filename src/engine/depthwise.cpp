@@ -19,11 +19,11 @@ using namespace kernels;  // the numbers of interface.hpp
 /// A convolution's buffers and uniforms, and its dispatches.
 class DepthwiseRun {
  public:
-  DepthwiseRun(Engine::State& state, const Convolution& convolution, const ConvolutionProblem& problem, const ProgramKey& key)
+  DepthwiseRun(Engine::State& state, const Convolution& convolution, const DepthwiseWork& work, const ProgramKey& key)
       : state_(state),
         convolution_(convolution),
         key_(key),
-        work_(depthwise_work(problem, state.limits, key)),
+        work_(work),
         program_(state.program(key)) {}
 
   void run();
@@ -49,8 +49,8 @@ class DepthwiseRun {
 
   Engine::State& state_;
   const Convolution& convolution_;
-  const ProgramKey key_;
-  const DepthwiseWork work_;
+  const ProgramKey& key_;
+  const DepthwiseWork& work_;
   gl::Program& program_;
 };
 
@@ -244,7 +244,8 @@ bool computes_rightly(Engine::State& state, const ProgramKey& key, const Convolu
     if (problem.activation == ActivationKind::relu) value = std::max(value, 0.0);
     output.store(i, value);
   }
-  DepthwiseRun(state, convolution, problem, key).run();
+  const DepthwiseWork work = depthwise_work(problem, state.limits, key);
+  DepthwiseRun(state, convolution, work, key).run();
   return output.is_right();
 }
 
@@ -286,9 +287,9 @@ bool make_depthwise_ready(Engine::State& state, const ProgramKey& program) {
   return true;
 }
 
-void enqueue_depthwise(Engine::State& state, const Convolution& convolution, const ConvolutionProblem& problem,
+void enqueue_depthwise(Engine::State& state, const Convolution& convolution, const DepthwiseWork& work,
                        const ProgramKey& program) {
-  DepthwiseRun(state, convolution, problem, program).run();
+  DepthwiseRun(state, convolution, work, program).run();
 }
 
 }  // namespace glgemm

@@ -16,8 +16,8 @@ gl::Bindings depthwise_bindings(const ProgramKey& program);
 /// @throws GlError  the driver refused the program
 bool make_depthwise_ready(Engine::State& state, const ProgramKey& program);
 
-/// Enqueues a checked convolution, of which `problem` is what it was planned for. Its program is ready.
-void enqueue_depthwise(Engine::State& state, const Convolution& convolution, const ConvolutionProblem& problem,
+/// Enqueues a checked convolution. `work` is depthwise_work() of what it was planned for; the program is ready.
+void enqueue_depthwise(Engine::State& state, const Convolution& convolution, const DepthwiseWork& work,
                        const ProgramKey& program);
 
 }  // namespace glgemm

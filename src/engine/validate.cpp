@@ -417,15 +417,19 @@ void validate_convolution(const Convolution& convolution, const ConvolutionProbl
                                            : BufferView{};
   try {
     check_numbers({.alpha = convolution.alpha}, sum_type(problem.input_type, problem.filters.type));
-    std::vector<Part> parts{{"the output", &output, {}, 0}};
-    if (convolution.alpha.value != 0.0) {  // else they are not read
-      parts.push_back({"the input", &input, {}, 0});
-      parts.push_back({"the filters", &of_filters, {}, 0});
-      if (scales.columns > 0) parts.push_back({"the scales of the filters", &scales, {}, 0});
-      if (zeros.columns > 0) parts.push_back({"the zeros of the filters", &zeros, {}, 0});
-    }
-    if (convolution.residual) parts.push_back({"the residual", &residual, {}, 0});
-    if (convolution.bias) parts.push_back({"the bias", &bias, {}, 0});
+    std::array<Part, 7> all{{{"the output", &output, {}, 0}}};
+    std::size_t count = 1;
+    const auto add = [&](bool exists, const char* name, const BufferView& view) {
+      if (exists) all[count++] = {name, &view, {}, 0};
+    };
+    const bool is_read = convolution.alpha.value != 0.0;
+    add(is_read, "the input", input);
+    add(is_read, "the filters", of_filters);
+    add(is_read && scales.columns > 0, "the scales", scales);
+    add(is_read && zeros.columns > 0, "the zeros", zeros);
+    add(convolution.residual.has_value(), "the residual", residual);
+    add(convolution.bias.has_value(), "the bias", bias);
+    const std::span<const Part> parts(all.data(), count);
     for (const Part& part : parts) {
       check_alignment(part);
       check_operand(part, buffer_bytes);

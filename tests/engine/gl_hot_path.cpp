@@ -107,3 +107,38 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
       CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
     }
 }
+
+TEST_CASE("a repeated convolution in a scope makes a product's calls and no others, and allocates nothing") {
+  test::context();
+  Engine engine = test::counting_engine();
+  const DeviceMatrix input(engine, random_matrix(64, 16, 1)), filters(engine, random_matrix(8, 144, 2)), output(engine, 64, 16),
+      bias(engine, random_matrix(1, 16, 3));
+  const auto name = [](const DeviceMatrix& matrix) { return matrix.view().buffer; };
+  const Convolution plain{.input = {.buffer = name(input), .size = {8, 8}, .channels = 16},
+                          .filters = {.buffer = name(filters), .size = {3, 3}},
+                          .output = {.buffer = name(output), .size = {8, 8}, .channels = 8},
+                          .padding = Padding::same_upper(),
+                          .bias = BufferPlace{name(bias)},
+                          .activation = Activation::relu()};
+  Convolution grouped = plain, depthwise = plain;
+  grouped.groups = 2;
+  depthwise.groups = depthwise.output.channels = 16;
+  for (const Convolution& convolution : {plain, grouped, depthwise}) {
+    CAPTURE(convolution.groups);
+    const Scope scope = engine.scope();
+    for (int i = 0; i < 3; ++i) engine.convolve(convolution);
+    test::reset_calls();
+    allocations = {};
+    allocations.armed = true;
+    engine.convolve(convolution);
+    allocations.armed = false;
+    const auto found = allocations;
+    CHECK(found.count == 0);
+    for (const auto& [called, count] : test::calls()) {
+      const bool declared = called == "glUseProgram" || called == "glBindBufferRange" || called == "glBindImageTexture" ||
+                            called.starts_with("glProgramUniform") || called == "glMemoryBarrier" ||
+                            called == "glDispatchCompute";
+      CHECK_MESSAGE(declared, called);
+    }
+  }
+}
