@@ -171,8 +171,9 @@ double work_of(const Built& built) {
 Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
   const auto& [given_x, given_w, out, given_bias, given_residual] = arrays;
   const std::shared_ptr<Service>& service = given_x.storage->service;
-  check_operands(terms.who, given_x, given_w, {&out, &given_bias, &given_residual});
-  if (elements_of(given_x)->quantization) throw py::type_error(terms.who + ": the filters can be quantised, and x cannot");
+  const char* const quantised = "the filters can be quantised, and other arrays cannot";
+  check_operands(terms.who, given_x, given_w, {&out, &given_bias, &given_residual}, quantised);
+  if (elements_of(given_x)->quantization) throw py::type_error(fmt::format("{}: {}", terms.who, quantised));
   if (given_x.layout.dimensions() < 3 || given_x.layout.dimensions() > 5)
     throw std::invalid_argument(fmt::format("{}: x is {} and must have a batch, channels, and one to three dimensions of images",
                                             terms.who, text(given_x.layout.shape)));

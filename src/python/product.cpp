@@ -124,7 +124,7 @@ Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wante
 }
 
 void check_operands(const std::string& who, const Array& first, const Array& second,
-                    std::initializer_list<const std::optional<Array>*> others) {
+                    std::initializer_list<const std::optional<Array>*> others, const char* quantised) {
   const auto check_engine = [&](const Array& other) {
     if (other.storage->service != first.storage->service)
       throw std::invalid_argument(who + ": the arrays belong to different engines");
@@ -133,16 +133,14 @@ void check_operands(const std::string& who, const Array& first, const Array& sec
   for (const std::optional<Array>* const other : others) {
     if (!*other) continue;
     check_engine(**other);
-    if (elements_of(**other)->quantization)
-      throw py::type_error(who +
-                           ": an operand of the product can be quantised, and the result, what is added and the bias cannot");
+    if (elements_of(**other)->quantization) throw py::type_error(fmt::format("{}: {}", who, quantised));
   }
 }
 
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
   const auto& [given_a, given_b, out, bias, residual] = product;
   const std::shared_ptr<Service>& service = given_a.storage->service;
-  check_operands(terms.who, given_a, given_b, {&out, &bias, &residual});
+  check_operands(terms.who, given_a, given_b, {&out, &bias, &residual}, "A or B can be quantised, and C, D and the bias cannot");
   Strided a = given_a.layout, b = given_b.layout;
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
   const Sizes shape = shape_of_result(a, b, terms);

@@ -42,9 +42,10 @@ constexpr Type default_type_of_c(Type a, Type b) noexcept {
 /// @throws py::type_error  the types have no product, or C cannot be that
 Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted);
 
-/// @throws std::invalid_argument, py::type_error  the arrays belong to different engines, or one of `others` is quantised
+/// @throws std::invalid_argument  the arrays belong to different engines
+/// @throws py::type_error         one of `others` is quantised: `quantised` says what can be
 void check_operands(const std::string& who, const Array& first, const Array& second,
-                    std::initializer_list<const std::optional<Array>*> others);
+                    std::initializer_list<const std::optional<Array>*> others, const char* quantised);
 
 /// What takes so many multiply-adds is done in slices, between which a signal can end it.
 constexpr bool is_long(double multiply_adds) noexcept {

@@ -115,7 +115,8 @@ def test_quantised_filters(engine):
         (lambda: engine.convolve(x, q), ValueError, r"quantised filters are a matrix .* this one is \(8, 288\), and the product 1"),
         (lambda: engine.convolve(x, q, filter_size=(5, 5)), ValueError, "and the product 25"),
         (lambda: engine.convolve(x, q, filter_size=3, groups=2), ValueError, "x has 32 channels, and the filters are for 64, in 2 groups of 32"),
-        (lambda: engine.convolve(engine.quantized(q), w), ValueError, "x is"),
+        (lambda: engine.convolve(engine.quantized(q).reshape(8, 1, 288), w[..., 0]), TypeError, "the filters can be quantised, and other arrays cannot"),
+        (lambda: engine.convolve(x, q, engine.quantized(q), filter_size=3), TypeError, "the filters can be quantised"),
     )
 
 
