@@ -17,6 +17,7 @@
 
 #include "soak.hpp"
 #include "support/context.hpp"
+#include "support/convolutions.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/random.hpp"
 
@@ -99,8 +100,30 @@ struct Arguments {
   double budget = 0;
   std::string accelerators, only, kernel, digest;
   std::int64_t jobs = 1;
-  bool indexed = false;
+  bool indexed = false, convolutions = false;
 };
+
+/// Random convolutions. Returns how many were wrong.
+std::int64_t check_convolutions(Engine& engine, const Arguments& x) {
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < x.cases; ++i) {
+    test::Random random(x.seed + static_cast<std::uint64_t>(i));
+    const Convolution convolution = test::draw_convolution(random, engine.limits());
+    PlanOptions options;
+    if (random.coin()) options.workspace_bytes = 4096 << random.below(12);
+    std::string fault;
+    try {
+      fault = test::fault_of_convolution(engine, convolution, random.bits(), random.coin(), options);
+    } catch (const Unsupported& error) {  // a workspace without room for a row
+      if (options.workspace_bytes > 1 << 20) fault = error.what();
+    }
+    if (fault.empty()) continue;
+    std::cout << "FAILED seed " << x.seed + static_cast<std::uint64_t>(i) << ": " << test::text_of(convolution) << ": " << fault
+              << std::endl;
+    ++wrong;
+  }
+  return wrong;
+}
 
 /// What has been run so far; in memory that processes share.
 struct Outcome {
@@ -117,6 +140,13 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
     const std::int64_t wrong = check_walls(engine);
     std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << std::endl;
     outcome.failed = wrong;
+    return 0;
+  }
+  if (x.convolutions) {
+    outcome.failed = check_convolutions(engine, x);
+    outcome.done = x.cases;
+    std::cout << engine.device().renderer << ", OpenGL " << engine.device().version << ": " << x.cases
+              << " convolutions from seed " << x.seed << std::endl;
     return 0;
   }
   test::Way way;
@@ -246,6 +276,7 @@ int main(int argc, char** argv) {
          "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
       ->check(CLI::PositiveNumber);
   app.add_option("--accelerators", x.accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
+  app.add_flag("--convolutions", x.convolutions, "Convolutions in place of products");
   app.add_flag("--indexed", x.indexed, "Tables say where the elements of most operands lie");
   app.add_option("--budget", x.budget, "Run the products as jobs, with so many milliseconds for each advance")
       ->check(CLI::PositiveNumber);

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "support/context.hpp"
+#include "support/convolutions.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/products.hpp"
 #include "support/random.hpp"
@@ -124,6 +125,7 @@ class Soak {
   static const std::vector<Action>& actions() {
     static const std::vector<Action> all{{"random case", 30, &Soak::random_case},
                                          {"whole product", 10, &Soak::whole_product},
+                                         {"convolution", 10, &Soak::convolution},
                                          {"products in a scope", 8, &Soak::products_in_scope},
                                          {"sections and copies", 8, &Soak::sections},
                                          {"packed operand", 4, &Soak::packed},
@@ -236,6 +238,13 @@ class Soak {
     context();  // accelerators begin their threads elsewhere, but ask for devices here
     const std::string wrong = run_case(*cases_, program, random_.bits(), &seen_, way);
     require(wrong.empty(), wrong);
+  }
+
+  void convolution() {
+    Engine& engine = own();
+    const Convolution drawn = draw_convolution(random_, engine.limits());
+    const std::string fault = fault_of_convolution(engine, drawn, random_.bits(), coin());
+    require(fault.empty(), text_of(drawn) + ": " + fault);
   }
 
   void whole_product() {

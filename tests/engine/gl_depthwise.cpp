@@ -15,7 +15,7 @@ void check_depthwise(Engine& engine, const Convolution& conv, unsigned seed, boo
   const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
   CHECK(plan.depthwise == runs);
   if (runs) CHECK(plan.workspace_bytes == 0);
-  test::check_convolution(engine, conv, seed);
+  CHECK(test::fault_of_convolution(engine, conv, seed) == "");
 }
 
 /// So many channels of images of 9 x 13, convolved by filters of 3 x 3 with a padding of 1.
@@ -167,7 +167,7 @@ TEST_CASE("depthwise: what is no depthwise convolution runs as products") {
   conv = test::completed(of_channels(8));
   conv.alpha = 0;
   conv.bias = BufferPlace{};
-  test::check_convolution(engine, conv, 1);
+  CHECK(test::fault_of_convolution(engine, conv, 1) == "");
 }
 
 TEST_CASE("depthwise: a program that is wrong is struck off, and products take its place") {
@@ -183,7 +183,7 @@ TEST_CASE("depthwise: a program that is wrong is struck off, and products take i
     Engine engine = test::own_engine(broken);
     if (!test::computes()) continue;
     const Convolution conv = test::completed(of_channels(8));
-    test::check_convolution(engine, conv, 1);
+    CHECK(test::fault_of_convolution(engine, conv, 1) == "");
     CAPTURE(from);
     REQUIRE(engine.struck_off().size() == 1);
     CHECK(name(engine.struck_off()[0].program.kernel) == "depthwise");
