@@ -69,7 +69,14 @@ std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& 
       its.after = padding.kind == Padding::Kind::same_upper ? more : less;
       if (convolution.transposed) its.after = all - its.before;  // an output may be larger than what filters reach
     }
-    if (input[d] > 0 && its.output() < 0) refuse_convolution("filters of {} leave images of {}", text_of(filter), text_of(input));
+    // A transposed one's output may have up to stride - 1 elements more than this.
+    if (input[d] > 0 && its.output() + (convolution.transposed ? its.stride - 1 : 0) < 0)
+      refuse_convolution(
+          "filters of {}{} leave images of {}", text_of(filter),
+          std::all_of(convolution.dilation.begin(), convolution.dilation.end(), [](std::int64_t each) { return each == 1; })
+              ? ""
+              : fmt::format(" with dilations of {}", text_of(convolution.dilation)),
+          text_of(input));
   }
   return result;
 }
@@ -91,7 +98,7 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
   const Extents expected = output_size(convolution);
   bool is_right = output.size.size() == expected.size() && output.batch == input.batch;
   for (std::size_t d = 0; d < expected.size() && is_right; ++d) {
-    const std::int64_t more = output.size[d] - expected[d];
+    const std::int64_t more = output.size[d] - (convolution.transposed ? dimensions[d].output() : expected[d]);
     is_right = more == 0 || (convolution.transposed && more > 0 && more < dimensions[d].stride);
   }
   if (!is_right)

@@ -178,6 +178,15 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
   CHECK(size({3, 3}, {3, 3}, {2, 2}, Padding::both({1, 1}), true) == Extents{5, 5});
   CHECK(size({3, 3}, {3, 3}, {2, 2}, Padding::same_upper(), true) == Extents{6, 6});
   CHECK(size({4}, {1}, {3}, Padding::same_upper(), true) == Extents{12});
+  // What a filter and its padding leave may be less than nothing, and the output have more.
+  CHECK(size({1}, {1}, {3}, {Padding::Kind::given, {0}, {2}}, true) == Extents{0});
+  const Convolution more{.input = {.size = {1}},
+                         .filters = {.size = {1}},
+                         .output = {.size = {1}},
+                         .stride = {3},
+                         .padding = {Padding::Kind::given, {0}, {2}},
+                         .transposed = true};
+  CHECK(test::fault_of_convolution(test::engine(), more, 3) == "");
   // An even filter adds one more on one side.
   const auto before = [](Padding padding) {
     return Engine::problem({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding})
@@ -234,6 +243,7 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
       "convolve: 2 images of 6x6 make as many of 6x6, and the output is 2 of 6x5");
   refused([&](Convolution& c) { c.filters.size = {3}; }, "convolve: images of 6x6 have 2 dimensions, and filters of 3 1");
   refused([&](Convolution& c) { c.filters.size = {9, 3}; }, "convolve: filters of 9x3 leave images of 6x6");
+  refused([&](Convolution& c) { c.dilation = {4, 1}; }, "convolve: filters of 3x3 with dilations of 4x1 leave images of 6x6");
   refused([&](Convolution& c) { c.stride = {0, 1}; }, "convolve: strides of 0x1");
   refused([&](Convolution& c) { c.groups = 3; }, "convolve: 4 channels of input and 8 of output cannot be cut into 3 groups");
   refused([&](Convolution& c) { c.input.buffer = small.name(); },
