@@ -1,10 +1,12 @@
 // glgemm verify: whether a matrix from a file is the product of two others, whoever computed it. Needs no device.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
+#include <glgemm/engine.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
@@ -22,6 +25,8 @@
 #include "files/formats.hpp"
 #include "multiply/multiply.hpp"
 #include "product/check_json.hpp"
+#include "product/convolution.hpp"
+#include "product/file_convolution.hpp"
 #include "product/file_product.hpp"
 #include "terminal/texts.hpp"
 #include "verbs.hpp"
@@ -37,6 +42,8 @@ struct Arguments : ProductArguments {
   std::string precision = "standard";
   JsonOutput json;
   std::string histogram;
+  std::string convolution;
+  const CLI::Option* convolution_option = nullptr;
 };
 
 /// All of C is computed again if that takes at most so many multiply-adds, which are a few seconds.
@@ -120,7 +127,69 @@ Json to_json(const ProductCheck& result, const Arguments& arguments, const FileP
           {"check", check_json(result)}};
 }
 
+/// Whether all of it is computed again.
+bool checks_all(const Arguments& arguments, double work) {
+  return arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
+}
+
+void print_verdict(std::ostream& out, const ProductCheck& result) {
+  out << (result.passed ? "right: " : "wrong: ") << result.summary << '\n'
+      << "the worst error is " << result.worst_ratio << " of the bound that holds for every order of summation, and "
+      << result.worst_ratio_sqrt << " of that for rounding errors that behave like random ones\n";
+}
+
+/// Compares all of the output, or some of its pixels.
+template <class T, class C>
+Check check_convolution_of(FileConvolution& files, bool full, Precision precision) {
+  const Matrix<T> x = read_matrix<T>(files.input, files.notes), w = read_matrix<T>(files.filters, files.notes);
+  const Matrix<C> y = read_matrix<C>(files.output, files.notes);
+  constexpr double sampled = 0x1p28;  // multiply-adds
+  const double of_pixel = flops_of(files.convolution) / 2 / static_cast<double>(product_of(files.convolution).m);
+  const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
+  return check_convolution(Engine::problem(files.convolution), std::span<const T>(x.elements()), std::span<const T>(w.elements()),
+                           std::span<const C>(y.elements()), samples, 1, precision);
+}
+
+int verify_convolution(Arguments& arguments) {
+  const Precision precision = parse_precision(arguments.precision);
+  const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.product};
+  require_one_pipe(inputs);
+  if (!arguments.json.path().empty()) require_no_input(arguments.json.path(), "--json", inputs, "give another name");
+  FileConvolution files(arguments.a, arguments.b, arguments.product, arguments.convolution, arguments.type);
+  if (precision == Precision::reproducible)
+    throw std::invalid_argument("--precision reproducible: the bits of convolutions are not compared");
+  if (precision == Precision::extended && accumulator(files.type) != Type::f32)
+    throw std::invalid_argument(
+        fmt::format("--precision extended is for floats of 32 bits and fewer, and this is {}", to_string(files.type)));
+  arguments.json.open();
+  ProductCheck result;
+  static_cast<Check&>(result) = with_types(files.type, files.convolution.output.type, [&]<class T, class C>(T, C) {
+    return check_convolution_of<T, C>(files, checks_all(arguments, flops_of(files.convolution) / 2), precision);
+  });
+  for (const std::string& note : files.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
+  const std::string text = to_string(files.convolution);
+  arguments.json.text() << fmt::format("{} = {} * {}: {} in {}\n", visible(arguments.product), visible(arguments.a),
+                                       visible(arguments.b), text, files.types_text());
+  print_verdict(arguments.json.text(), result);
+  const Shape shape = product_of(files.convolution);
+  arguments.json.write(json_text(Json{{"right", result.passed},
+                                      {"C", arguments.product},
+                                      {"A", arguments.a},
+                                      {"B", arguments.b},
+                                      {"convolution", text},
+                                      {"m", shape.m},
+                                      {"n", shape.n},
+                                      {"k", shape.k},
+                                      {"groups", files.convolution.groups},
+                                      {"type", files.types_text()},
+                                      {"type of C", to_string(files.convolution.output.type)},
+                                      {"elements", output_elements(files.convolution)},
+                                      {"check", check_json(result)}}));
+  return result.passed ? 0 : 1;
+}
+
 int verify(Arguments& arguments) {
+  if (arguments.convolution_option->count() > 0) return verify_convolution(arguments);
   const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
   require_one_pipe(inputs);
@@ -148,17 +217,13 @@ int verify(Arguments& arguments) {
   if (precision == Precision::reproducible && arguments.check == "probe")
     throw std::invalid_argument(
         "--precision reproducible compares the bits of all elements, and --check probe computes a sample");
-  const bool full =
-      arguments.check == "full" || precision == Precision::reproducible || (arguments.check == "auto" && work <= max_full);
+  const bool full = precision == Precision::reproducible || checks_all(arguments, work);
   const ProductCheck result = with_types(product, [&]<class T, class C>(T, C) {
     return check_files<T, C>(product, c, full, precision, histogram ? &*histogram : nullptr);
   });
 
-  arguments.json.text() << product_text(arguments, arguments.product, product) << '\n'
-                        << (result.passed ? "right: " : "wrong: ") << result.summary << '\n'
-                        << "the worst error is " << result.worst_ratio
-                        << " of the bound that holds for every order of summation, and " << result.worst_ratio_sqrt
-                        << " of that for rounding errors that behave like random ones\n";
+  arguments.json.text() << product_text(arguments, arguments.product, product) << '\n';
+  print_verdict(arguments.json.text(), result);
   if (histogram) histogram->commit();
   arguments.json.write(json_text(to_json(result, arguments, product)));
   return result.passed ? 0 : 1;
@@ -184,7 +249,14 @@ void add_verify(CLI::App& app, int& status) {
   add_option_with_default(
       *verb, "--precision", arguments->precision, "fast|standard|extended|reproducible",
       "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have");
-  add_error_histogram(*verb, arguments->histogram);
+  auto* histogram = add_error_histogram(*verb, arguments->histogram);
+  auto* convolution = add_option(*verb, "--convolution", arguments->convolution, "PARAMETERS",
+                                 "C is the convolution of the images A with the filters B, arrays of three to five dimensions: "
+                                 "parameters as in stride=2,padding=1,layout=nchw; an empty text: none")
+                          ->excludes(histogram);
+  for (const char* const option : {"--c", "--op-a", "--op-b", "--alpha", "--beta", "--batch"})
+    convolution->excludes(verb->get_option(option));
+  arguments->convolution_option = convolution;
   verb->callback([arguments, &status] { status = verify(*arguments); });
 }
 

@@ -29,6 +29,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <glgemm/export.hpp>
@@ -37,6 +38,8 @@
 #include <glgemm/precision.hpp>
 
 namespace glgemm {
+
+struct ConvolutionProblem;  // convolution_plan.hpp
 
 /// What the product is, beside A and B: C = alpha op(A) op(B) + beta C0.
 template <class T = float, class C = accumulator_t<T>>
@@ -117,6 +120,21 @@ GLGEMM_VERIFY_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, co
 template <class T = float, class C = accumulator_t<T>>
 GLGEMM_VERIFY_EXPORT Check check_probe(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, std::uint64_t seed = 1,
                                        std::int64_t samples = 4096, const Terms<T, C>& terms = {});
+
+/// Checks a convolution (see convolution.hpp) as check_full checks a product: a pixel of the output is a row of C, and an output
+/// channel a column; A has what the filters meet at the pixels, zeros outside the image, and B the filters. k is the number of
+/// the filter's elements times the input's channels of a group, or, of a transposed convolution, of those elements that a pixel
+/// meets: neighbours of a strided one meet different ones.
+///
+/// Numbers lie in the problem's layouts, without gaps; quantised filters are what their codes stand for. With `samples` of 0 or
+/// more, so many pixels are compared: the corners of the first and of the last image, and random ones. Check::row counts pixels
+/// over all images, and column channels. Pixels are compared in parts: median_ratio is the greatest of the parts'.
+/// Alpha is 1, and there is no bias, no residual and no activation.
+/// @throws std::invalid_argument  a number of elements is not what the problem says, or there is an epilogue
+template <class T = float, class C = accumulator_t<T>>
+GLGEMM_VERIFY_EXPORT Check check_convolution(const ConvolutionProblem& problem, std::span<const T> input,
+                                             std::span<const T> filters, std::span<const C> output, std::int64_t samples = -1,
+                                             std::uint64_t seed = 1, Precision precision = Precision::standard);
 
 /// |C - ref| over its bound, as Check::worst_ratio, for every element of C (of a complex one, the greater of its parts'): what an
 /// image of the error shows. O(m n k).

@@ -1,5 +1,6 @@
 // The command line of glgemm bench.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -45,6 +46,10 @@ struct Arguments {
   bool enqueue = false;
   bool first = false;
   bool first_child = false;
+  std::vector<std::string> convolutions;
+  std::string convolutions_file;
+  double time_limit = 10;
+  const CLI::Option* time_limit_option = nullptr;
   BenchOptions options;
 };
 
@@ -60,6 +65,10 @@ std::vector<RequestedKernel> in_precisions(const std::vector<RequestedKernel>& k
       each.text += " " + name;
     }
   return result;
+}
+
+CheckMethod check_method(const std::string& word) {
+  return word == "full" ? CheckMethod::full : word == "probe" ? CheckMethod::probe : CheckMethod::automatic;
 }
 
 /// @throws std::invalid_argument  options that do not go together
@@ -135,7 +144,34 @@ void add(BenchResult& all, BenchResult next) {
   all.json = json_text(json);
 }
 
+int bench_convolutions(Arguments& arguments) {
+  ConvolutionBench bench{.convolutions = {}, .options = arguments.options, .seconds = arguments.time_limit};
+  if (!arguments.convolutions_file.empty()) bench.convolutions = read_convolutions(arguments.convolutions_file);
+  for (const std::string& text : arguments.convolutions)
+    bench.convolutions.push_back({"", parse_convolution(text, "--convolution"), ""});
+  const Formats formats = parse_formats(arguments.type);
+  if (scales_lie_apart(formats.b.quantization))
+    throw std::invalid_argument(
+        fmt::format("--type: {} has scales apart from its codes, and formats in blocks are measured", to_string(formats.b)));
+  for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, formats);
+  bench.options.kernels =
+      in_precisions(parse_kernels(arguments.kernel == "all" ? "auto" : arguments.kernel), arguments.precision);
+  if (bench.options.kernels.size() > 1 || bench.options.kernels.front().space)
+    throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
+  bench.options.check = check_method(arguments.check);
+  arguments.json.open();
+  const HeadlessContext context({.device = arguments.device});
+  Engine engine(HeadlessContext::get_proc_address);
+  const BenchResult result = run_convolutions(bench, engine, arguments.json.text());
+  engine.release();
+  arguments.json.write(result.json);
+  return result.status;
+}
+
 int bench(Arguments& arguments) {
+  if (!arguments.convolutions.empty() || !arguments.convolutions_file.empty()) return bench_convolutions(arguments);
+  if (arguments.time_limit_option->count() > 0)
+    throw std::invalid_argument("--time-limit is for --convolution and --convolutions-of");
   BenchOptions& options = arguments.options;
   options.batch = parse_size(arguments.batch, "--batch");
   std::vector<std::string> notes;
@@ -151,9 +187,7 @@ int bench(Arguments& arguments) {
   options.kernels = in_precisions(parse_kernels(arguments.kernel), arguments.precision);
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
   if (arguments.roofline) options.roofline.emplace();
-  options.check = arguments.check == "full"    ? CheckMethod::full
-                  : arguments.check == "probe" ? CheckMethod::probe
-                                               : CheckMethod::automatic;
+  options.check = check_method(arguments.check);
   if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
     throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
   arguments.json.open();
@@ -225,6 +259,18 @@ void add_subjects(CLI::App& verb, Arguments& arguments) {
                 "Measure the first product of a new process, with an empty program cache and with a filled one")
       ->excludes(enqueue, scaling, device_limit, limit);
   verb.add_flag("--first-child", arguments.first_child)->group("");
+  auto* convolution =
+      add_option(verb, "--convolution", arguments.convolutions, "SPEC",
+                 "Measure a convolution beside the plain product with as many multiply-adds: images x size x channels, then "
+                 "output channels x the filters' size, then parameters, as in 1x56x56x64,64x3x3,padding=1; as often as wanted")
+          ->allow_extra_args(false);
+  add_option(verb, "--convolutions-of", arguments.convolutions_file, "FILE",
+             "The convolutions of a CSV file with the columns mb, groups, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, "
+             "dilation_h, dilation_w, ph, pw")
+      ->excludes(convolution);
+  arguments.time_limit_option = add_option_with_default(verb, "--time-limit", arguments.time_limit, "SECONDS",
+                                                        "A convolution whose first run takes longer is left out")
+                                    ->check(in_range(0.001, 1e9));
 }
 
 void add_ways(CLI::App& verb, Arguments& arguments) {
@@ -262,11 +308,19 @@ void add_bench(CLI::App& app, int& status) {
   group("Kernels", add_entrants);
   group("What to measure instead", add_subjects);
   group("How", add_ways);
+  static constexpr std::array with_convolutions{"--help",    "--type",       "--kernel",      "--precision",
+                                                "--repeats", "--json",       "--device",      "--api",
+                                                "--check",   "--time-limit", "--convolution", "--convolutions-of"};
+  for (CLI::Option* const option : verb->get_options())
+    if (std::find(with_convolutions.begin(), with_convolutions.end(), option->get_name()) == with_convolutions.end())
+      for (CLI::Option* const its : {verb->get_option("--convolution"), verb->get_option("--convolutions-of")})
+        its->excludes(option);
   verb->footer(
       "Examples:\n"
       "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"
       "  glgemm bench --shape 4096,1,4096 --roofline\n"
-      "  glgemm bench --size 512 --first --json first.json");
+      "  glgemm bench --size 512 --first --json first.json\n"
+      "  glgemm bench --convolution 1x56x56x64,64x3x3,padding=1");
   verb->callback([arguments, &status] { status = bench(*arguments); });
 }
 

@@ -14,6 +14,7 @@
 #include <glgemm/verify.hpp>
 
 #include "bench/roofline.hpp"
+#include "product/convolution.hpp"
 #include "product/shapes.hpp"
 
 namespace glgemm::tools {
@@ -106,6 +107,19 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
 
 /// The child's part: the first shape once, as one line of JSON on the standard output.
 BenchResult run_first_child(const BenchOptions& options, const std::string& device);
+
+// In convolutions.cpp:
+
+struct ConvolutionBench {
+  std::vector<NamedConvolution> convolutions;  ///< with their formats
+  BenchOptions options;                        ///< of one kernel, or auto; shapes, formats and batches do not count
+  double seconds = 10;                         ///< one whose first run takes longer is not measured
+};
+
+/// Measures each convolution in turn with the plain product that has as many multiply-adds, and checks it against a serial loop.
+/// Of several, what cannot be measured is left out, with a line that says why.
+/// @throws std::runtime_error, Unsupported, OutOfMemory  the only convolution cannot be measured
+BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out);
 
 // In scaling.cpp: products from host to host, on several accelerators and under a memory limit.
 

@@ -219,7 +219,7 @@ class TypedTrial final : public Trial {
     };
     const auto here = std::make_shared<Operands>(Operands{{engine, product_.stored_a, product_.a},
                                                           {engine, product_.stored_b, product_.b},
-                                                          {engine, product_.m(), product_.n(), type_of<C>()}});
+                                                          {engine, product_.batch * product_.m(), product_.n(), type_of<C>()}});
     if (adds()) here->c.upload(product_.c0);
     return [here, product = product_.gemm(here->a.view(), here->b.view(), here->c.view()), options, &engine](Report* report) {
       engine.gemm(product, options, report);

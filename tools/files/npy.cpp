@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -208,7 +209,12 @@ void require_whole(const InputFile& file, const NpyArray& array) {
 NpyHeader header_of(const InputFile& file, const std::optional<NpyArray>& known, Dimensions accepted) {
   const NpyArray array = known ? *known : array_of(file);
   const auto& shape = array.shape;
-  if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
+  if (accepted.images) {
+    if (shape.size() < 3 || shape.size() > 5)
+      throw Content(fmt::format("an array of {} dimensions: images and filters have three to five", shape.size()));
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) throw Content("an array without elements");
+    if (array.fortran_order) throw Content("an array in Fortran order: images and filters are read in C order");
+  } else if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
     throw Content((shape.empty() ? "a single number" : fmt::format("a {}-dimensional array", shape.size())) +
                   ", not a matrix: it must have two dimensions" +
                   (accepted.batch      ? ", or three"
@@ -219,8 +225,10 @@ NpyHeader header_of(const InputFile& file, const std::optional<NpyArray>& known,
   header.type = array.type;
   header.fortran_order = array.fortran_order;
   header.vector = shape.size() == 1;
-  if (shape.size() == 3) header.items = shape[0];
+  if (shape.size() == 3 && !accepted.images) header.items = shape[0];
   header.rows = header.vector ? 1 : shape[shape.size() - 2];
+  if (accepted.images) header.rows = std::accumulate(shape.begin(), shape.end() - 1, std::int64_t{1}, std::multiplies<>());
+  header.shape = shape;
   header.columns = shape.back();
   header.data_offset = array.data_offset;
   header.quantization = array.quantization;
@@ -304,35 +312,6 @@ std::int64_t convert(const void* from, std::int64_t count, void* to, std::int64_
 }
 
 }  // namespace
-
-std::string to_string(const NpyType& type) {
-  if (type.beyond_numpy) return std::string(info(*type.beyond_numpy).numpy);
-  if (type.kind == 'b') return type.big_endian ? "bool, big-endian" : "bool";
-  const std::string_view word = type.kind == 'f' ? "float" : type.kind == 'i' ? "int" : type.kind == 'u' ? "uint" : "complex";
-  return fmt::format("{}{}{}", word, 8 * type.bytes, type.big_endian ? ", big-endian" : "");
-}
-
-std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return fmt::format("{}x{}", rows, columns);
-}
-
-std::optional<Type> type_in(const NpyType& type) {
-  if (type.beyond_numpy) return type.beyond_numpy;
-  const std::string code = type.kind + std::to_string(type.bytes);
-  const auto found = std::find_if(all_types.begin(), all_types.end(), [&](Type one) { return info(one).npy == code; });
-  return found != all_types.end() ? std::optional(*found) : std::nullopt;
-}
-
-NpyType npy_type(Type type, const std::string& path) {
-  const std::string_view code = info(type).npy;
-  if (code.empty())
-    throw std::invalid_argument(fmt::format("NumPy has no {}, so {} cannot be written", info(type).numpy, quote(path)));
-  NpyType result;
-  result.kind = code[0];
-  std::from_chars(code.data() + 1, code.data() + code.size(), result.bytes);
-  result.big_endian = std::endian::native == std::endian::big && result.bytes > 1;
-  return result;
-}
 
 NpyHeader read_header(const InputFile& file, Dimensions dimensions) {
   return naming(file, [&] { return header_of(file, std::nullopt, dimensions); });
@@ -471,14 +450,6 @@ std::string NpyFile::conversion() const {
   if (header_.fortran_order) how += how.empty() ? "Fortran order" : " in Fortran order";
   if (how.empty()) return how;
   return fmt::format("{} is converted from {} to {} in C order", quote(file_.path()), how, info(type_).numpy);
-}
-
-std::string_view overflow_name(Type type) {
-  return with_type(type, []<class T>(T) -> std::string_view {
-    if constexpr (SmallFloat<T>)
-      if (std::isnan(static_cast<float>(T(std::numeric_limits<float>::infinity())))) return "NaN";
-    return "infinite";
-  });
 }
 
 std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {

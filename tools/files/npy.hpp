@@ -49,8 +49,9 @@ struct NpyHeader {
   std::optional<std::int64_t> items;  ///< how many matrices, if the array has three dimensions
   std::int64_t rows = 0;              ///< of each
   std::int64_t columns = 0;
-  std::int64_t data_offset = 0;  ///< where the first element lies, in bytes from the beginning of the file
-  Quantization quantization{};   ///< as NpyArray's
+  std::int64_t data_offset = 0;       ///< where the first element lies, in bytes from the beginning of the file
+  Quantization quantization{};        ///< as NpyArray's
+  std::vector<std::int64_t> shape{};  ///< as the file has it
 };
 
 /// An array of any number of dimensions in a file.
@@ -76,6 +77,7 @@ struct ArrayFile {
 struct Dimensions {
   bool vector = false;  ///< one
   bool batch = false;   ///< three
+  bool images = false;  ///< three to five, in C order, and not two: all but the last are rows
 };
 
 /// Compares what the header says with the length of the file, which may be one whose beginning alone is here.

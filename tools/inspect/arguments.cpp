@@ -18,9 +18,11 @@
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
 #include "files/formats.hpp"
+#include "inspect/convolution.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
+#include "product/convolution.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -30,6 +32,7 @@ struct Arguments {
   std::string model;
   std::optional<std::int64_t> columns;
   std::vector<std::string> shapes;
+  std::string convolution;
   std::string size;
   std::string type = "f32";
   std::string op_a = "n";
@@ -220,7 +223,29 @@ int validate(Arguments& arguments, const std::vector<Problem>& problems, const P
   return validated.refused.empty() ? 0 : 1;
 }
 
+int inspect_convolution(Arguments& arguments) {
+  Convolution convolution = parse_convolution(arguments.convolution, "--convolution");
+  set_formats(convolution, parse_formats(arguments.type));
+  PlanOptions options{.split_k = arguments.split_k, .runs = arguments.runs, .precision = parse_precision(arguments.precision)};
+  if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
+  if (!arguments.image.empty()) require_svg(arguments.image, "--image");
+  const Device device = find_device(arguments);
+  options.tuning = device.tuning;
+  const PlannedConvolution planned = plan_of(convolution, device, options);
+  arguments.json.open();
+  std::optional<OutputFile> image;
+  if (!arguments.image.empty()) {
+    image.emplace(arguments.image);
+    image->write(picture_of(planned, device));
+  }
+  if (!arguments.json.to_standard_output()) print(planned, device);
+  if (image) image->commit();
+  arguments.json.write(json_of(planned, device));
+  return 0;
+}
+
 int inspect(Arguments& arguments) {
+  if (!arguments.convolution.empty()) return inspect_convolution(arguments);
   if (!arguments.model.empty()) {
     const ModelFile model = open_model(arguments.model);
     require_no_input(arguments.json.path(), "--json", std::array{arguments.model}, "give another name");
@@ -349,6 +374,16 @@ void add_inspect(CLI::App& app, int& status) {
       ->needs(image);
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
+  auto* convolution =
+      add_option(*verb, "--convolution", arguments->convolution, "SPEC",
+                 "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
+                 "parameters, as in 1x56x56x64,64x3x3,padding=1");
+  static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel", "--precision",
+                                               "--split-k",   "--runs",        "--device", "--api",    "--as",
+                                               "--no-device", "--image",       "--json",   "MODEL"};
+  for (CLI::Option* const option : verb->get_options())
+    if (std::find(with_convolution.begin(), with_convolution.end(), option->get_name()) == with_convolution.end())
+      convolution->excludes(option);
   const std::array<std::string, 6> with_model{"--help", "--as", "--device", "--no-device", "--roofline", "--api"};
   for (CLI::Option* const option : verb->get_options())
     if (option != model && std::find(with_model.begin(), with_model.end(), option->get_name()) == with_model.end())
@@ -368,6 +403,7 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
       "  glgemm inspect --size 512 --all --validate\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
+      "  glgemm inspect --convolution 1x56x56x64,64x3x3,padding=1\n"
       "  glgemm inspect model.gguf\n"
       "  glgemm inspect model.gguf --as nvidia-ampere --columns 512");
   verb->callback([arguments, &status] { status = inspect(*arguments); });

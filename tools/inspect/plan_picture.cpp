@@ -8,6 +8,7 @@
 
 #include "drawing/charts.hpp"
 #include "inspect/numbers.hpp"
+#include "inspect/picture.hpp"
 #include "product/shapes.hpp"
 
 namespace glgemm::tools {
@@ -15,44 +16,11 @@ namespace {
 
 using Anchor = Drawing::Anchor;
 
-constexpr double panel_width = 470;
-constexpr std::size_t panel_characters = 68;  ///< of text, across a panel
-constexpr double text_line = 17;
-
 std::int64_t parameter_or(const Kernel& kernel, std::string_view name, std::int64_t other) {
   for (const KernelParameter& one : parameters(kernel))
     if (one.name == name) return parameter(kernel, name);
   return other;
 }
-
-std::string bytes_text(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return decimal(unit == 0 ? value : std::round(value * 100) / 100) + " " + units.at(unit);
-}
-
-/// Lengths as they are drawn: in proportion where that leaves the shortest one legible, else by a power that does.
-class Proportions {
- public:
-  explicit Proportions(std::initializer_list<std::int64_t> lengths) {
-    double least = 1e300, most = 1;
-    for (const std::int64_t length : lengths) {
-      least = std::min(least, static_cast<double>(std::max<std::int64_t>(1, length)));
-      most = std::max(most, static_cast<double>(length));
-    }
-    constexpr double widest = 6;
-    if (most / least > widest) power_ = std::log(widest) / std::log(most / least);
-  }
-  double operator()(std::int64_t length) const {
-    return std::pow(static_cast<double>(std::max<std::int64_t>(1, length)), power_);
-  }
-  bool true_to_scale() const { return power_ == 1; }
-
- private:
-  double power_ = 1;
-};
 
 /// Lines at every `step` of the `length` elements of a box. None where they would be too close to be seen.
 void draw_cuts(Drawing& picture, const Box& box, std::int64_t length, std::int64_t step, bool down, const char* classes) {
@@ -82,18 +50,6 @@ Box part_of(const Box& box, double x0, double x1, double y0, double y1) {
 }
 double share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 1 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
-}
-
-/// Lines below each other, the long ones wrapped.  @return where they end
-double lines_of_text(Drawing& picture, double x, double y, const std::vector<std::string>& lines,
-                     std::size_t most = panel_characters) {
-  for (std::string line : lines)
-    while (!line.empty()) {
-      const std::size_t space = line.size() <= most ? std::string::npos : line.rfind(' ', most);
-      picture.text({x, y += text_line}, line.substr(0, space));
-      line = space == std::string::npos ? "" : "  " + line.substr(space + 1);
-    }
-  return y;
 }
 
 /// C = A B with A to the left of C and B above it, cut as it runs.
@@ -144,8 +100,8 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
   std::vector<std::string> lines;
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns, std::int64_t r, std::int64_t s) {
     const std::int64_t piece_bytes = storage_bytes(format_of(p, role), r * s);
-    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(bytes_of(p, role)) +
-                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(piece_bytes) : ""));
+    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + binary_bytes_text(bytes_of(p, role)) +
+                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + binary_bytes_text(piece_bytes) : ""));
   };
   operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
   operand("B", Role::b, cut.k, cut.n, cut.piece_k, cut.piece_n);
@@ -161,7 +117,7 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
     for (const Section& piece : shares[i].pieces) elements += piece.rows * piece.columns;
     const double percent = 100 * share(elements, cut.m * cut.n);
     lines.push_back("accelerator " + std::to_string(i + 1) + ": " + shares[i].name);
-    lines.push_back("  " + decimal(std::round(percent)) + " % of C, moved " + bytes_text(shares[i].moved_bytes));
+    lines.push_back("  " + decimal(std::round(percent)) + " % of C, moved " + binary_bytes_text(shares[i].moved_bytes));
   }
   return lines_of_text(picture, 0, c.y + c.height + 8, lines);
 }
@@ -276,7 +232,7 @@ double draw_block(Drawing& picture, const Planned& planned) {
     lines.emplace_back("each invocation of the workgroup has such a tile, of this item or of a next one");
   else if (sharing > 1)
     lines.push_back(grouped(sharing) + " invocations share each part and take turns along k");
-  lines.push_back(shared > 0 ? bytes_text(shared) + " of shared memory for the workgroup"
+  lines.push_back(shared > 0 ? binary_bytes_text(shared) + " of shared memory for the workgroup"
                              : "no shared memory: from registers alone");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer side is drawn shorter.");
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);
@@ -330,34 +286,18 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Problem& p = planned.stream ? planned.stream->problem : plan.problem;
   const WorkspaceLayout& space = plan.workspace;
-  struct Row {
-    const char* name;
-    std::int64_t bytes;
-    const char* classes;
-  };
-  std::vector<Row> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
-                        {"B", bytes_of(p, Role::b), "c1 fill"},
-                        {"C", bytes_of(p, Role::c), "c2 fill"},
-                        {"A's panels", space.panels_a.size_bytes, "c0 fill"},
-                        {"B's panels", space.panels_b.size_bytes, "c1 fill"},
-                        {"sums", space.sums.size_bytes, "c2 fill"}};
+  std::vector<BytesRow> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
+                             {"B", bytes_of(p, Role::b), "c1 fill"},
+                             {"C", bytes_of(p, Role::c), "c2 fill"},
+                             {"A's panels", space.panels_a.size_bytes, "c0 fill"},
+                             {"B's panels", space.panels_b.size_bytes, "c1 fill"},
+                             {"sums", space.sums.size_bytes, "c2 fill"}};
   if (const auto& s = planned.stream) {
     rows.push_back({"all on the device", s->device_bytes, "c3 fill"});
     rows.push_back({"host, for strips", s->host_bytes, "c4 fill"});
     rows.push_back({"moved", static_cast<std::int64_t>(s->moved_bytes), "c5 fill"});
   }
-  picture.text({0, 14}, "Bytes", "title");
-  std::int64_t most = 1;
-  for (const Row& row : rows) most = std::max(most, row.bytes);
-  double y = 22;
-  for (const Row& row : rows) {
-    picture.text({110, y + 13}, row.name, {}, Anchor::end);
-    const double width = row.bytes == 0 ? 0 : std::max(1.0, 240 * share(row.bytes, most));
-    picture.rectangle({118, y + 2, width, 14}, row.classes, grouped(row.bytes) + " bytes");
-    picture.text({126 + width, y + 13}, bytes_text(row.bytes));
-    y += 20;
-  }
-  return y;
+  return draw_bars(picture, rows);
 }
 
 /// The roof of the device, and below it what the cost model expects.

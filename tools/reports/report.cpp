@@ -216,7 +216,8 @@ class Reporter {
     double seconds = 0;
     for (const std::string name :
          {"bin/glgemm_tests", "bin/glgemm_gl_tests", "tests/multiply/cli.sh", "tests/multiply/cli_streamed.sh",
-          "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/files/cli_models.sh", "tests/tune/cli.sh"}) {
+          "tests/multiply/cli_formats.sh", "tests/multiply/cli_verify.sh", "tests/product/cli_convolution.sh",
+          "tests/files/cli_models.sh", "tests/tune/cli.sh"}) {
       const bool script = name.ends_with(".sh");
       if (script && !program_suffix.empty()) {
         results += "; " + name + ": left out, bash runs it and this is Windows";

@@ -1,0 +1,298 @@
+// Measures convolutions beside the plain products that have as many multiply-adds.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <glgemm/error.hpp>
+#include <glgemm/fence.hpp>
+#include <glgemm/job.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bench/bench.hpp"
+#include "bench/measure.hpp"
+#include "bench/table.hpp"
+#include "inspect/numbers.hpp"
+#include "product/check_json.hpp"
+#include "system/program.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Why a convolution was not measured.
+struct LeftOut : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A convolution of random elements, of whatever type.
+class ConvolutionTrial {
+ public:
+  ConvolutionTrial() = default;
+  ConvolutionTrial(const ConvolutionTrial&) = delete;
+  ConvolutionTrial& operator=(const ConvolutionTrial&) = delete;
+  virtual ~ConvolutionTrial() = default;
+  /// What Engine::convolve gets.
+  virtual const Convolution& convolution() const = 0;
+  /// Compares the output with a serial loop in double: some pixels of it alone, unless `full`.
+  virtual ProductCheck check(bool full) const = 0;
+};
+
+template <class T>
+class TypedConvolutionTrial : public ConvolutionTrial {
+ public:
+  using C = accumulator_t<T>;
+
+  TypedConvolutionTrial(Engine& engine, const Convolution& convolution)
+      : convolution_(convolution),
+        k_(filter_elements(convolution) / convolution.output.channels),
+        input_(random_matrix<T>(1, input_elements(convolution), 1)),
+        filters_(random_matrix<T>(convolution.output.channels, row_of_filters(), 2)),
+        output_(engine, 1, output_elements(convolution), type_of<C>()) {
+    const ElementFormat of_filters{convolution.filters.type, convolution.filters.quantization};
+    const auto stored_input = store({convolution.input.type}, input_, 4);
+    const auto stored_filters = store(of_filters, filters_, 5);
+    device_input_.emplace(engine, stored_input, input_);
+    device_filters_.emplace(engine, stored_filters, filters_);
+    output_.upload(poisoned<C>(1, output_.columns()));
+    convolution_.input.buffer = device_input_->view().buffer;
+    convolution_.filters.buffer = device_filters_->view().buffer;
+    convolution_.output.buffer = output_.view().buffer;
+  }
+
+  const Convolution& convolution() const override { return convolution_; }
+
+  ProductCheck check(bool full) const override {
+    const Matrix<C> output = output_.template download<C>();
+    std::vector<T> filters;  // without what fills up the last block of a row
+    for (std::int64_t row = 0; row < filters_.rows(); ++row)
+      filters.insert(filters.end(), filters_.data() + row * filters_.columns(), filters_.data() + row * filters_.columns() + k_);
+    ProductCheck result;
+    constexpr double sampled = 0x1p24;  // multiply-adds
+    const double of_pixel = static_cast<double>(k_ * convolution_.output.channels);
+    static_cast<Check&>(result) =
+        check_convolution(Engine::problem(convolution_), std::span<const T>(input_.elements()), std::span<const T>(filters),
+                          std::span<const C>(output.elements()),
+                          full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel)));
+    return result;
+  }
+
+ private:
+  std::int64_t row_of_filters() const {
+    const std::int64_t block = convolution_.filters.quantization ? block_codes(convolution_.filters.quantization) : 1;
+    return (k_ + block - 1) / block * block;
+  }
+
+  Convolution convolution_;
+  std::int64_t k_;
+  Matrix<T> input_, filters_;
+  std::optional<DeviceFactor> device_input_, device_filters_;
+  DeviceMatrix output_;
+};
+
+/// What was found of one convolution. Times are in milliseconds.
+struct ConvolutionRow {
+  std::string text, kernel;
+  Shape product{};
+  std::int64_t groups = 1, workspace_bytes = 0, copy_bytes = 0, pieces = 1;
+  bool depthwise = false;
+  double gflop = 0;
+  std::vector<double> times, plain_times;
+  std::string why_no_plain;
+  ProductCheck check;
+
+  double best() const { return *std::min_element(times.begin(), times.end()); }
+};
+
+/// The GPU's time, or the host's where that is implausible.
+double timed(const std::function<void(Report*)>& run) {
+  Report report;
+  const auto begin = Clock::now();
+  run(&report);
+  const double host = milliseconds_since(begin), device = Milliseconds(report.kernel_time).count();
+  return clocks_agree(device, host) ? device : host;
+}
+
+/// Runs it once, a part at a time.  @throws LeftOut  that takes longer than the limit
+void run_within(Engine& engine, const Convolution& convolution, const PlanOptions& options, double seconds) {
+  const auto begin = Clock::now();
+  Job job = engine.start(convolution, options);
+  const auto part = std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(std::min(100.0, 250 * seconds)));
+  while (!job.done()) {
+    job.advance(part);
+    job.fence().wait();
+    if (milliseconds_since(begin) > 1000 * seconds)
+      throw LeftOut(fmt::format("its first run takes longer than {}", time_text(std::chrono::duration<double>(seconds))));
+  }
+}
+
+/// The plain product with as many multiply-adds, its B as the filters lie.
+BenchOptions plain_options(const Convolution& convolution, const BenchOptions& options) {
+  BenchOptions plain = options;
+  plain.batch = convolution.groups;
+  const Formats formats{{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}};
+  plain.type = one_type(formats);
+  plain.stored.reset();
+  if (formats.a != formats.b) plain.stored = formats;
+  return plain;
+}
+
+ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const BenchOptions& options, double seconds) {
+  if (!named.why_not.empty()) throw LeftOut(named.why_not);
+  const PlanOptions plan_with = plan_options(options.kernels.front());
+  const Convolution& convolution = named.convolution;
+  const ConvolutionPlan plan = engine.plan(Engine::problem(convolution), plan_with);
+  ConvolutionRow row;
+  row.text = to_string(convolution);
+  row.product = product_of(convolution);
+  row.groups = convolution.groups;
+  row.workspace_bytes = plan.workspace_bytes;
+  row.copy_bytes = plan.border.size_bytes;
+  row.pieces = plan.pieces;
+  row.depthwise = plan.depthwise;
+  row.gflop = flops_of(convolution) / 1e9;
+  if (!plan.products.empty()) row.kernel = to_string(plan.products.front().kernel);
+  const double bytes =
+      static_cast<double>(element_bytes(convolution.output.type)) *
+      static_cast<double>(2 * input_elements(convolution) + 3 * filter_elements(convolution) + 3 * output_elements(convolution));
+  if (bytes > machine_memory())
+    throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", gigabytes(bytes), gigabytes(machine_memory())));
+
+  const BenchOptions plain = plain_options(convolution, options);
+  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type, [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
+    return std::make_unique<TypedConvolutionTrial<T>>(engine, convolution);
+  });
+  run_within(engine, trial->convolution(), plan_with, seconds);
+  constexpr double full_work = 0x1p29;  // operations: about a second of a serial loop
+  row.check = trial->check(options.check == CheckMethod::full ||
+                           (options.check == CheckMethod::automatic && flops_of(convolution) <= full_work));
+
+  Shape shape = row.product;
+  if (convolution.filters.layout != FilterLayout::hwio && !convolution.transposed) shape.op_b = Op::transpose;
+  std::unique_ptr<Trial> product;
+  std::function<void(Report*)> multiply;
+  try {
+    require_memory(shape, plain.type, plain.batch);
+    product = make_trial(shape, plain);
+    multiply = product->on_device(engine, plan_with);
+    multiply(nullptr);
+  } catch (const std::exception& error) {  // im2col's matrix may be too large for what a convolution is not
+    multiply = nullptr;
+    row.why_no_plain = error.what();
+  }
+  const auto begin = Clock::now();
+  for (int i = 0; options.repeats ? i < *options.repeats : i < 3 || (i < 50 && milliseconds_since(begin) < 1000); ++i) {
+    row.times.push_back(timed([&](Report* report) { engine.convolve(trial->convolution(), plan_with, report); }));
+    if (multiply) row.plain_times.push_back(timed(multiply));
+  }
+  return row;
+}
+
+/// Of the best times, the plain product's over the convolution's; between the quartiles.
+Ratio ratio_of(const ConvolutionRow& row) {
+  const auto at = [](const std::vector<double>& times, double p) { return std::max(quantile(times, p), 1e-6); };
+  return {fmt::format("convolution over plain product, {}", row.text),
+          "convolution",
+          "plain product",
+          at(row.plain_times, 0) / at(row.times, 0),
+          at(row.plain_times, 0.25) / at(row.times, 0.75),
+          at(row.plain_times, 0.75) / at(row.times, 0.25)};
+}
+
+Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
+  Json json{{"convolution", row.text}};
+  if (!named.name.empty()) json["name"] = named.name;
+  const TensorView& input = named.convolution.input;
+  const FilterView& filters = named.convolution.filters;
+  json.update(
+      {{"m", row.product.m},
+       {"n", row.product.n},
+       {"k", row.product.k},
+       {"groups", row.groups},
+       {"type", to_string(Formats{{input.type}, {filters.type, filters.quantization}})},
+       {"depthwise", row.depthwise},
+       {"kernel", row.kernel.empty() ? Json() : Json(row.kernel)},
+       {"kernel_ms", row.best()},
+       {"runs", row.times.size()},
+       {"gflops", gflops(1e9 * row.gflop, row.best())},
+       {"plain_ms", row.plain_times.empty() ? Json() : Json(*std::min_element(row.plain_times.begin(), row.plain_times.end()))},
+       {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of(row).value)},
+       {"workspace_bytes", row.workspace_bytes},
+       {"copy_bytes", row.copy_bytes},
+       {"pieces", row.pieces},
+       {"check", check_json(row.check)}});
+  return json;
+}
+
+}  // namespace
+
+BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out) {
+  Json json = bench_json(engine.device(), {}, nullptr);
+  json["left_out"] = Json::array();
+  std::size_t width = 11;
+  double work = 0;
+  for (const NamedConvolution& named : bench.convolutions) {
+    width = std::max(width, to_string(named.convolution).size());
+    work += flops_of(named.convolution);
+  }
+  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
+      << "The best time of each. Over plain: the time of the plain product with as many multiply-adds, measured in turn, over "
+         "the\n"
+         "convolution's. Copy: the input with its border. Error: the worst, as a part of its proven bound.\n\n"
+      << fmt::format("{:<{}}  {:>10} {:>9}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", "convolution", width, "ms", "GFLOP/s",
+                     "plain ms", "over plain", "workspace", "copy", "error", "check");
+  Progress progress(work);
+  work = 0;
+  bool passed = true;
+  std::vector<Ratio> ratios;
+  std::vector<std::string> notes;
+  for (const NamedConvolution& named : bench.convolutions) {
+    const std::string text = to_string(named.convolution);
+    progress.show(work, text);
+    work += flops_of(named.convolution);
+    try {
+      const ConvolutionRow row = measure(engine, named, bench.options, bench.seconds);
+      progress.clear();
+      const auto [error, place, median_error, verdict] = check_cells(check_json(row.check));
+      std::string plain_ms = "-", over_plain = "-";
+      if (!row.plain_times.empty()) {
+        ratios.push_back(ratio_of(row));
+        plain_ms = digits(quantile(row.plain_times, 0));
+        over_plain = fmt::format("{:.3f}", ratios.back().value);
+      } else {
+        notes.push_back(fmt::format("{}: no plain product: {}", text, row.why_no_plain));
+      }
+      out << fmt::format("{:<{}}  {:>10} {:>9}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", text, width, digits(row.best()),
+                         digits(gflops(1e9 * row.gflop, row.best())), plain_ms, over_plain, grouped(row.workspace_bytes),
+                         grouped(row.copy_bytes), error, verdict)
+          << std::flush;
+      if (!row.check.passed) notes.push_back(fmt::format("WRONG  {}: {}", text, row.check.summary));
+      passed = passed && row.check.passed;
+      json["results"].push_back(row_json(row, named));
+    } catch (const std::exception& error) {
+      // Of one that was asked for by name, the reason is the verb's error.
+      const bool is_reason = dynamic_cast<const LeftOut*>(&error) || dynamic_cast<const Unsupported*>(&error) ||
+                             dynamic_cast<const OutOfMemory*>(&error);
+      if (!is_reason || bench.convolutions.size() == 1) throw;
+      progress.clear();
+      out << fmt::format("{:<{}}  left out: {}\n", text, width, error.what()) << std::flush;
+      json["left_out"].push_back({{"convolution", text}, {"name", named.name}, {"why", error.what()}});
+    }
+  }
+  add_ratios(json, ratios);
+  const std::vector<Ratio> means = geometric_means(ratios);
+  for (const Ratio& mean : means) out << fmt::format("{}: {:.3f}\n", mean.name, mean.value);
+  add_ratios(json, means);
+  if (const std::size_t count = json["left_out"].size(); count > 0)
+    out << fmt::format("{} of {} convolutions are left out\n", count, bench.convolutions.size());
+  for (const std::string& note : notes) out << note << '\n';
+  return bench_result(passed, json);
+}
+
+}  // namespace glgemm::tools

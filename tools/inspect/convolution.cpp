@@ -1,0 +1,190 @@
+// Shows what would run for a convolution, for people and as JSON.
+#include "inspect/convolution.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+#include <glgemm/engine.hpp>
+#include <nlohmann/json.hpp>
+
+#include "arguments/json.hpp"
+#include "inspect/numbers.hpp"
+#include "product/convolution.hpp"
+#include "product/shapes.hpp"
+
+namespace glgemm::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Three = ConvolutionProblem::Three;
+
+constexpr std::size_t most_phases = 9;  ///< that are listed
+
+template <class... Parts>
+void tell(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
+  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
+}
+
+std::string_view name_of(TensorLayout layout) {
+  return layout == TensorLayout::nhwc ? "nhwc" : "nchw";
+}
+std::string_view name_of(FilterLayout layout) {
+  return layout == FilterLayout::ohwi ? "ohwi" : layout == FilterLayout::oihw ? "oihw" : "hwio";
+}
+
+/// "(-1, -1)".
+std::string place_text(const Three& values, const Convolution& convolution) {
+  std::string text;
+  for (std::size_t d = 3 - convolution.input.size.size(); d < 3; ++d)
+    text += fmt::format("{}{}", text.empty() ? "(" : ", ", values[d]);
+  return text + ")";
+}
+
+std::string types_of(const Convolution& convolution) {
+  return to_string(Formats{{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}});
+}
+
+/// How an operand's elements are found.
+std::string_view addressing_text(const Operand& operand) {
+  switch (operand.addressing) {
+    case Addressing::indexed:
+      return "indexed: two tables say where its elements lie";
+    case Addressing::strided:
+      return "in equal steps along both sides";
+    default:
+      return "plain: rows or columns without tables";
+  }
+}
+
+std::string_view addressing_name(const Operand& operand) {
+  return operand.addressing == Addressing::indexed ? "indexed" : operand.addressing == Addressing::strided ? "strided" : "plain";
+}
+
+void print_product(const PlannedConvolution& planned, std::size_t number) {
+  const Plan& product = planned.plan.products[number];
+  const auto [m, n, k] = sizes_of(product);
+  const std::size_t count = planned.plan.products.size();
+  tell(count == 1 ? "product" : fmt::format("phase {}", number + 1),
+       "{} (m x n x k){}: pixels x channels of output x elements "
+       "under the filter",
+       times({m, n, k}), product.problem.batch > 1 ? fmt::format(", {} images", product.problem.batch) : "");
+  if (m == 0 || n == 0) return;
+  tell("  kernel", "{}", to_string(product.kernel));
+  const Operand &a = product.transposed ? product.problem.b : product.problem.a,
+                &b = product.transposed ? product.problem.a : product.problem.b;
+  tell("  input", "{}", addressing_text(a));
+  tell("  filters", "{}", addressing_text(b));
+  tell("  output", "{}", addressing_text(product.problem.c));
+  tell("  stages", "{}; {} bytes of workspace", stage_names(product, ", "), grouped(product.workspace.size_bytes));
+  if (const double seconds = planned.expected_seconds[number]; seconds > 0)
+    tell("  expected", "{} ms by the cost model", decimal(1e3 * seconds));
+}
+
+}  // namespace
+
+std::int64_t PlannedConvolution::products() const {
+  return std::ssize(plan.products) * plan.problem.groups * plan.pieces;
+}
+
+std::string sizes_text(const Three& values, const Convolution& convolution) {
+  std::string text;
+  for (std::size_t d = 3 - convolution.input.size.size(); d < 3; ++d)
+    text += fmt::format("{}{}", text.empty() ? "" : " x ", grouped(values[d]));
+  return text;
+}
+
+ProductSizes sizes_of(const Plan& product) {
+  const Problem& p = product.problem;
+  return product.transposed ? ProductSizes{p.n, p.m, p.k} : ProductSizes{p.m, p.n, p.k};
+}
+
+PlannedConvolution plan_of(const Convolution& convolution, const Device& device, const PlanOptions& options) {
+  PlannedConvolution result{
+      to_string(convolution), convolution, make_plan(Engine::problem(convolution), device.limits, options), {}};
+  for (const Plan& product : result.plan.products) {
+    PlanOptions again = options;
+    again.kernel = product.kernel;
+    again.split_k = product.parts;
+    again.transposed = false;  // the plan's problem is as it runs
+    Explanation why;
+    if (product.problem.m > 0 && product.problem.n > 0) make_plan(product.problem, device.limits, again, &why);
+    result.expected_seconds.push_back(why.expected_seconds);
+  }
+  return result;
+}
+
+void print(const PlannedConvolution& planned, const Device& device) {
+  const ConvolutionPlan& plan = planned.plan;
+  const ConvolutionProblem& problem = plan.problem;
+  const Convolution& convolution = planned.convolution;
+  tell("device", "{}", device.name);
+  tell("  class", "{}", to_string(device.limits.device_class));
+  tell("convolution", "{} in {}, {} GFLOP", planned.text, types_of(convolution), decimal(flops_of(convolution) / 1e9));
+  const auto bytes = [](std::int64_t elements, Type type) { return grouped(elements * element_bytes(type)); };
+  tell("  input", "{} of {}, {}, {}, {} bytes", counted(problem.batch, "image"), sizes_text(problem.input, convolution),
+       counted(problem.input_channels, "channel"), name_of(problem.input_layout),
+       bytes(input_elements(convolution), problem.input_type));
+  tell("  filters", "{} of {}, {}, {}, {} bytes", counted(problem.output_channels, "filter"),
+       sizes_text(problem.filter, convolution), counted(problem.input_channels / problem.groups, "channel"),
+       name_of(problem.filter_layout), grouped(storage_bytes(problem.filters, filter_elements(convolution))));
+  tell("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), sizes_text(problem.output, convolution),
+       counted(problem.output_channels, "channel"), name_of(problem.output_layout),
+       bytes(output_elements(convolution), problem.output_type));
+  tell("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
+       counted(plan.piece_rows, "row"));
+  if (plan.border.size_bytes > 0)
+    tell("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
+         sizes_text(plan.border.size, convolution), place_text(plan.border.first, convolution), grouped(plan.border.size_bytes));
+  else
+    tell("copy", "none: the input is read as it lies");
+  tell("workspace", "{} bytes", grouped(plan.workspace_bytes));
+  if (plan.depthwise) tell("kernel", "depthwise: each channel of output is computed from its own channel of input");
+  for (std::size_t i = 0; i < std::min(plan.products.size(), most_phases); ++i) print_product(planned, i);
+  if (plan.products.size() > most_phases)
+    tell("", "and {}", counted(std::ssize(plan.products) - static_cast<std::int64_t>(most_phases), "more phase"));
+  if (planned.products() > 1)
+    tell("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products), "phase"),
+         counted(problem.groups, "group"), counted(plan.pieces, "piece"));
+}
+
+std::string json_of(const PlannedConvolution& planned, const Device& device) {
+  const ConvolutionPlan& plan = planned.plan;
+  const Shape product = product_of(planned.convolution);
+  Json products = Json::array();
+  for (std::size_t i = 0; i < plan.products.size(); ++i) {
+    const Plan& each = plan.products[i];
+    const auto [m, n, k] = sizes_of(each);
+    const bool swapped = each.transposed;
+    products.push_back({{"m", m},
+                        {"n", n},
+                        {"k", k},
+                        {"batch", each.problem.batch},
+                        {"kernel", to_string(each.kernel)},
+                        {"input", addressing_name(swapped ? each.problem.b : each.problem.a)},
+                        {"filters", addressing_name(swapped ? each.problem.a : each.problem.b)},
+                        {"output", addressing_name(each.problem.c)},
+                        {"workspace_bytes", each.workspace.size_bytes},
+                        {"expected_seconds", planned.expected_seconds[i]}});
+  }
+  return json_text(Json{{"device", device.name},
+                        {"class", to_string(device.limits.device_class)},
+                        {"convolution", planned.text},
+                        {"type", types_of(planned.convolution)},
+                        {"m", product.m},
+                        {"n", product.n},
+                        {"k", product.k},
+                        {"groups", plan.problem.groups},
+                        {"flops", flops_of(planned.convolution)},
+                        {"depthwise", plan.depthwise},
+                        {"pieces", plan.pieces},
+                        {"piece_images", plan.piece_images},
+                        {"piece_rows", plan.piece_rows},
+                        {"copy", {{"first", plan.border.first}, {"size", plan.border.size}, {"bytes", plan.border.size_bytes}}},
+                        {"workspace_bytes", plan.workspace_bytes},
+                        {"products", products}});
+}
+
+}  // namespace glgemm::tools

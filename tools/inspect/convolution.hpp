@@ -1,0 +1,47 @@
+// glgemm inspect --convolution: what would run for a convolution.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/convolution_plan.hpp>
+
+#include "inspect/inspect.hpp"
+
+namespace glgemm::tools {
+
+/// A convolution's plan, and what its cost model expects.
+struct PlannedConvolution {
+  std::string text;  ///< as parse_convolution() reads it
+  Convolution convolution;
+  ConvolutionPlan plan;
+  std::vector<double> expected_seconds;  ///< of each of the plan's products; 0 where that is not known
+  /// Products of all phases, groups and pieces.
+  std::int64_t products() const;
+};
+
+/// @throws as make_plan
+PlannedConvolution plan_of(const Convolution& convolution, const Device& device, const PlanOptions& options);
+
+/// The plan for people, on the standard output.
+void print(const PlannedConvolution& planned, const Device& device);
+/// One JSON object with a line feed at its end.
+std::string json_of(const PlannedConvolution& planned, const Device& device);
+
+/// The sizes of a plan's product as the convolution has them: m pixels of the output, n of its channels.
+struct ProductSizes {
+  std::int64_t m, n, k;
+};
+ProductSizes sizes_of(const Plan& product);
+
+/// "56 x 56": those of three numbers that belong to the dimensions of the images.
+std::string sizes_text(const std::array<std::int64_t, 3>& values, const Convolution& convolution);
+
+/// An SVG file: the input with its border and the rows of a piece, the output, a filter's elements at one pixel, the product
+/// that this is, and bytes.
+std::string picture_of(const PlannedConvolution& planned, const Device& device);
+
+}  // namespace glgemm::tools
