@@ -3,6 +3,7 @@
 //
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive";
 //                                    TYPE: A's and B's, or both apart, as in q4_0/f32
+//                                    or "TYPE conv CONVOLUTION [WORD]...", as in "f32 conv 1x56x56x64,64x3x3,padding=1"
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
 //                                                the product with index FIRST, and of the following ones each EACH'th
 //
@@ -20,6 +21,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -31,12 +33,14 @@
 #include <sys/time.h>
 
 #include <fmt/core.h>
+#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/plan.hpp>
 #include <nlohmann/json.hpp>
 
 #include "inspect/programs.hpp"
+#include "product/convolution.hpp"
 #include "product/shapes.hpp"
 
 using namespace glgemm;
@@ -47,6 +51,7 @@ namespace {
 struct Product {
   std::string name;
   Problem problem{};
+  std::optional<ConvolutionProblem> convolution{};  ///< in place of the problem
   PlanOptions options{};
   std::string source{};     ///< in place of the kernel's own; empty: that
   bool candidates = false;  ///< also what the planner passes over
@@ -92,6 +97,15 @@ Product parse_product(const std::string& text) {
   std::istringstream words(text);
   std::string type, ops, word;
   std::int64_t m = 0, n = 0, k = 0;
+  if (words >> type >> ops >> word && ops == "conv") {
+    Convolution convolution = tools::parse_convolution(word, "conv");
+    tools::set_formats(convolution, tools::parse_formats(type));
+    Product product{.name = text, .convolution = Engine::problem(convolution)};
+    while (words >> word) add_word(product, word);
+    return product;
+  }
+  words.clear();
+  words.seekg(0);
   if (!(words >> type >> ops >> m >> n >> k) || ops.size() != 2) throw std::invalid_argument("no product: " + text);
   const auto op = [&](std::size_t i) { return tools::parse_op(ops.substr(i, 1), "ops, two letters as in nt"); };
   Product product{.name = text, .problem = tools::problem_of({m, n, k, op(0), op(1)}, tools::parse_formats(type))};
@@ -138,8 +152,9 @@ void limit_time() {
   setitimer(ITIMER_PROF, &two_minutes, nullptr);
 }
 
-/// Compiles the programs of the plan, and prints what the driver says of those that are not in `made` yet.
-void compile(Engine& engine, const Plan& plan, const Json& what, std::set<ProgramKey>& made) {
+/// Compiles the programs of a plan, and prints what the driver says of those that are not in `made` yet.
+template <class AnyPlan>
+void compile(Engine& engine, const AnyPlan& plan, const Json& what, std::set<ProgramKey>& made) {
   for (const ProgramReport& report : engine.compile(plan)) {
     if (!made.insert(report.program).second) continue;
     Json program = what;
@@ -156,6 +171,8 @@ void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made)
   Json what{{"product", product.name}};
   limit_time();
   try {
+    if (product.convolution)
+      return compile(engine, make_plan(*product.convolution, engine.limits(), product.options), what, made);
     Explanation why;
     compile(engine, make_plan(product.problem, engine.limits(), product.options, &why), what, made);
     for (const Explanation::PassedOver& other : why.passed_over) {
