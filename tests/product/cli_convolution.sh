@@ -54,7 +54,7 @@ bad 'other channels' "'deep.npy' is 1x2x1x2, which is filters of 2 channels, and
 bad 'another output' 'make as many of 2x2, and the output is 1 of 3x3' X.npy W.npy same.npy --convolution ''
 bad 'another type' "'long.npy' holds int64, and this convolution is i32" X.npy W.npy long.npy --convolution ''
 bad 'an unknown parameter' "--convolution: 'pad=1' is none of stride=, dilation=" X.npy W.npy Y.npy --convolution pad=1
-bad 'too large a filter' '--convolution: filters of 2x2 leave images of 3x3' X.npy W.npy Y.npy --convolution dilation=3
+bad 'too large a filter' '--convolution: filters of 2x2 with dilations of 3x3 leave images of 3x3' X.npy W.npy Y.npy --convolution dilation=3
 bad 'scalars' '--alpha excludes --convolution' X.npy W.npy Y.npy --convolution '' --alpha 2
 bad 'bits' '--precision reproducible: the bits of convolutions are not compared' X.npy W.npy Y.npy --convolution '' --precision reproducible
 
@@ -77,10 +77,14 @@ has stdout 'phase 2'
 has line.svg '2 phases, each a product'
 plan 1x5x6x7x32,6x3x3x3,padding=1 --type f32/q8_0 --image volume.svg
 has volume.svg 'One plane of the image is drawn.'
+plan 1x9x9x8,8x3x3,padding=1,groups=8 --image depthwise.svg
+has stdout 'depthwise, by a kernel of its own'
+has depthwise.svg 'each channel of output comes from its own channel of input'
 tool=("$glgemm" inspect)
 bad 'no filters' "--convolution: '1x5x5x3' is not an input and filters, as in 1x56x56x64,64x3x3,padding=1" --convolution 1x5x5x3
 bad 'a shape too' '--shape excludes --convolution' --convolution 1x5x5x3,4x3x3 --shape 1,2,3
 bad 'quantised input' '--type: the input of a convolution is not quantised' --convolution 1x5x5x32,4x3x3 --type q8_0 --no-device
+bad 'two convolutions' '--convolution is given 2 times; only --compiled takes several' --convolution 1x5x5x3,4x3x3 --convolution 1x5x5x3,4x1x1
 bad 'not SVG' '--image' --convolution 1x5x5x3,4x3x3 --image plan.png --no-device
 
 # ---- bench
@@ -90,6 +94,10 @@ bad 'a size too' '--size excludes --convolution' --convolution 1x5x5x3,4x3x3 --s
 bad 'a limit alone' '--time-limit is for --convolution and --convolutions-of' --size 12 --time-limit 3
 bad 'no file' "cannot read 'none.csv'" --convolutions-of none.csv
 need_device
+"$glgemm" inspect --convolution 1x8x8x4,6x3x3,padding=1 --convolution 1x8x8x4,4x3x3,groups=4 --kernel naive --compiled --json >stdout 2>stderr ||
+  fail "--compiled: status $?: $(cat stderr)"
+has stdout '"1x8x8x4,6x3x3,padding=1"'
+has stdout '"1x8x8x4,4x3x3,groups=4"'
 "$glgemm" bench --convolution 1x8x8x4,6x3x3,padding=1 --convolution 2x9x3,4x3,stride=2,transposed --repeats 2 --json bench.json >stdout 2>stderr ||
   fail "bench: status $?: $(cat stdout stderr)"
 has stdout '1x8x8x4,6x3x3,padding=1 '

@@ -102,7 +102,7 @@ struct ConvolutionRow {
   Shape product{};
   std::int64_t groups = 1, workspace_bytes = 0, copy_bytes = 0, pieces = 1;
   bool depthwise = false;
-  double gflop = 0;
+  double gflop = 0, bytes = 0;  ///< of input, filters and output
   std::vector<double> times, plain_times;
   std::string why_no_plain;
   ProductCheck check;
@@ -157,6 +157,10 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   row.pieces = plan.pieces;
   row.depthwise = plan.depthwise;
   row.gflop = flops_of(convolution) / 1e9;
+  row.bytes = static_cast<double>(
+      input_elements(convolution) * element_bytes(convolution.input.type) +
+      storage_bytes({convolution.filters.type, convolution.filters.quantization}, filter_elements(convolution)) +
+      output_elements(convolution) * element_bytes(convolution.output.type));
   if (!plan.products.empty()) row.kernel = to_string(plan.products.front().kernel);
   const double bytes =
       static_cast<double>(element_bytes(convolution.output.type)) *
@@ -221,6 +225,7 @@ Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
        {"kernel_ms", row.best()},
        {"runs", row.times.size()},
        {"gflops", gflops(1e9 * row.gflop, row.best())},
+       {"gb_per_s", gflops(row.bytes, row.best())},
        {"plain_ms", row.plain_times.empty() ? Json() : Json(*std::min_element(row.plain_times.begin(), row.plain_times.end()))},
        {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of(row).value)},
        {"workspace_bytes", row.workspace_bytes},
@@ -244,9 +249,10 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
   out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
       << "The best time of each. Over plain: the time of the plain product with as many multiply-adds, measured in turn, over "
          "the\n"
-         "convolution's. Copy: the input with its border. Error: the worst, as a part of its proven bound.\n\n"
-      << fmt::format("{:<{}}  {:>10} {:>9}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", "convolution", width, "ms", "GFLOP/s",
-                     "plain ms", "over plain", "workspace", "copy", "error", "check");
+         "convolution's. GB/s: input, filters and output, each once. Copy: the input with its border. Error: the worst, as a "
+         "part of its proven bound.\n\n"
+      << fmt::format("{:<{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", "convolution", width, "ms",
+                     "GFLOP/s", "GB/s", "plain ms", "over plain", "workspace", "copy", "error", "check");
   Progress progress(work);
   work = 0;
   bool passed = true;
@@ -268,9 +274,9 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
       } else {
         notes.push_back(fmt::format("{}: no plain product: {}", text, row.why_no_plain));
       }
-      out << fmt::format("{:<{}}  {:>10} {:>9}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", text, width, digits(row.best()),
-                         digits(gflops(1e9 * row.gflop, row.best())), plain_ms, over_plain, grouped(row.workspace_bytes),
-                         grouped(row.copy_bytes), error, verdict)
+      out << fmt::format("{:<{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", text, width, digits(row.best()),
+                         digits(gflops(1e9 * row.gflop, row.best())), digits(gflops(row.bytes, row.best())), plain_ms, over_plain,
+                         grouped(row.workspace_bytes), grouped(row.copy_bytes), error, verdict)
           << std::flush;
       if (!row.check.passed) notes.push_back(fmt::format("WRONG  {}: {}", text, row.check.summary));
       passed = passed && row.check.passed;

@@ -32,7 +32,7 @@ struct Arguments {
   std::string model;
   std::optional<std::int64_t> columns;
   std::vector<std::string> shapes;
-  std::string convolution;
+  std::vector<std::string> convolutions;
   std::string size;
   std::string type = "f32";
   std::string op_a = "n";
@@ -224,10 +224,24 @@ int validate(Arguments& arguments, const std::vector<Problem>& problems, const P
 }
 
 int inspect_convolution(Arguments& arguments) {
-  Convolution convolution = parse_convolution(arguments.convolution, "--convolution");
-  set_formats(convolution, parse_formats(arguments.type));
+  std::vector<NamedProblem> problems;
+  Convolution convolution;
+  for (const std::string& text : arguments.convolutions) {
+    convolution = parse_convolution(text, "--convolution");
+    set_formats(convolution, parse_formats(arguments.type));
+    problems.push_back({to_string(convolution), Engine::problem(convolution)});
+  }
   PlanOptions options{.split_k = arguments.split_k, .runs = arguments.runs, .precision = parse_precision(arguments.precision)};
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
+  if (arguments.compiled) {
+    arguments.json.open();
+    const Compiled compiled = compile(arguments.device, problems, options);
+    tell(
+        arguments.json, [&] { print(compiled, std::cout); }, json_of(compiled));
+    return 0;
+  }
+  if (problems.size() > 1)
+    throw std::invalid_argument(fmt::format("--convolution is given {} times; only --compiled takes several", problems.size()));
   if (!arguments.image.empty()) require_svg(arguments.image, "--image");
   const Device device = find_device(arguments);
   options.tuning = device.tuning;
@@ -245,7 +259,7 @@ int inspect_convolution(Arguments& arguments) {
 }
 
 int inspect(Arguments& arguments) {
-  if (!arguments.convolution.empty()) return inspect_convolution(arguments);
+  if (!arguments.convolutions.empty()) return inspect_convolution(arguments);
   if (!arguments.model.empty()) {
     const ModelFile model = open_model(arguments.model);
     require_no_input(arguments.json.path(), "--json", std::array{arguments.model}, "give another name");
@@ -375,12 +389,13 @@ void add_inspect(CLI::App& app, int& status) {
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
   auto* convolution =
-      add_option(*verb, "--convolution", arguments->convolution, "SPEC",
+      add_option(*verb, "--convolution", arguments->convolutions, "SPEC",
                  "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
-                 "parameters, as in 1x56x56x64,64x3x3,padding=1");
+                 "parameters, as in 1x56x56x64,64x3x3,padding=1; with --compiled as often as wanted")
+          ->allow_extra_args(false);
   static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel", "--precision",
                                                "--split-k",   "--runs",        "--device", "--api",    "--as",
-                                               "--no-device", "--image",       "--json",   "MODEL"};
+                                               "--no-device", "--image",       "--json",   "MODEL",    "--compiled"};
   for (CLI::Option* const option : verb->get_options())
     if (std::find(with_convolution.begin(), with_convolution.end(), option->get_name()) == with_convolution.end())
       convolution->excludes(option);

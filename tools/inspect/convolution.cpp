@@ -133,15 +133,17 @@ void print(const PlannedConvolution& planned, const Device& device) {
   tell("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), sizes_text(problem.output, convolution),
        counted(problem.output_channels, "channel"), name_of(problem.output_layout),
        bytes(output_elements(convolution), problem.output_type));
-  tell("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
-       counted(plan.piece_rows, "row"));
+  if (plan.depthwise)
+    tell("runs", "depthwise, by a kernel of its own: each channel of output from its own channel of input, at once");
+  else
+    tell("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
+         counted(plan.piece_rows, "row"));
   if (plan.border.size_bytes > 0)
     tell("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
          sizes_text(plan.border.size, convolution), place_text(plan.border.first, convolution), grouped(plan.border.size_bytes));
   else
     tell("copy", "none: the input is read as it lies");
   tell("workspace", "{} bytes", grouped(plan.workspace_bytes));
-  if (plan.depthwise) tell("kernel", "depthwise: each channel of output is computed from its own channel of input");
   for (std::size_t i = 0; i < std::min(plan.products.size(), most_phases); ++i) print_product(planned, i);
   if (plan.products.size() > most_phases)
     tell("", "and {}", counted(std::ssize(plan.products) - static_cast<std::int64_t>(most_phases), "more phase"));

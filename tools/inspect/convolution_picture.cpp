@@ -97,6 +97,10 @@ Shown2 shown_input(const ConvolutionPlan& plan) {
             std::max(image.column, begin.column + size.column)};
     if (plan.pieces == 1) last.row = std::max(image.row, begin.row + size.row);
   }
+  for (const Place& place : met_at(plan.problem, shown_pixel(plan.problem))) {
+    first = {std::min(first.row, place.row), std::min(first.column, place.column)};
+    last = {std::max(last.row, place.row + 1), std::max(last.column, place.column + 1)};
+  }
   return {first, {last.row - first.row, last.column - first.column}};
 }
 
@@ -146,15 +150,15 @@ double draw_output(Drawing& picture, const PlannedConvolution& planned) {
   const ConvolutionPlan& plan = planned.plan;
   const ConvolutionProblem& problem = plan.problem;
   const Place image = plane_of(problem.output);
-  picture.text({0, 14}, "The output, in pieces", "title");
+  picture.text({0, 14}, plan.depthwise ? "The output" : "The output, in pieces", "title");
   const Grid2 grid = grid_of({0, 0}, image, 28, 330);
   picture.rectangle(grid.box({0, 0}, image), "c2 wash", "the image");
   Place piece = image;
-  if (plan.axis == 1) piece.row = plan.piece_rows;
-  if (plan.axis == 2) piece.column = plan.piece_rows;
+  if (plan.axis == 1 && !plan.depthwise) piece.row = plan.piece_rows;
+  if (plan.axis == 2 && !plan.depthwise) piece.column = plan.piece_rows;
   picture.rectangle(grid.box({0, 0}, piece), "c2 fill", "the first piece");
   grid.draw_lines(picture, {0, 0}, image);
-  if (plan.axis > 0 && grid.unit * static_cast<double>(plan.piece_rows) >= 3)
+  if (plan.axis > 0 && !plan.depthwise && grid.unit * static_cast<double>(plan.piece_rows) >= 3)
     for (std::int64_t at = plan.piece_rows; at < problem.output[plan.axis]; at += plan.piece_rows)
       picture.rectangle(plan.axis == 1 ? grid.box({at, 0}, {0, image.column}) : grid.box({0, at}, {image.row, 0}), "frame");
   if (problem.transposed) {
@@ -168,9 +172,10 @@ double draw_output(Drawing& picture, const PlannedConvolution& planned) {
   picture.rectangle(grid.box(pixel, {1, 1}), problem.transposed ? "frame" : "c5 fill", "the pixel whose filter is drawn");
   picture.rectangle(grid.box({0, 0}, image), "frame");
   std::vector<std::string> lines{fmt::format("an image: {} pixels of {}", sizes_text(problem.output, planned.convolution),
-                                             counted(problem.output_channels, "channel")),
-                                 fmt::format("{}, each of {} and {}; one after the other", counted(plan.pieces, "piece"),
-                                             counted(plan.piece_images, "image"), counted(plan.piece_rows, "row"))};
+                                             counted(problem.output_channels, "channel"))};
+  if (!plan.depthwise)
+    lines.push_back(fmt::format("{}, each of {} and {}; one after the other", counted(plan.pieces, "piece"),
+                                counted(plan.piece_images, "image"), counted(plan.piece_rows, "row")));
   if (problem.transposed && plan.products.size() > 1)
     lines.push_back(fmt::format("{}, each a product: pixels that share their filter's elements; one of each is filled",
                                 counted(std::ssize(plan.products), "phase")));
@@ -221,9 +226,9 @@ double draw_matrices(Drawing& picture, const PlannedConvolution& planned) {
   const ConvolutionPlan& plan = planned.plan;
   picture.text({0, 14}, "The product: C = A B", "title");
   if (plan.products.empty())
-    return lines_of_text(picture, 0, 20,
-                         {"None: each channel of output is computed from its own channel of input, by a kernel",
-                          "that reads the image as it lies."});
+    return lines_of_text(
+        picture, 0, 20,
+        {"None: each channel of output comes from its own channel of input.", "A kernel of its own reads the image as it lies."});
   const Plan& product = plan.products.front();
   const auto [m, n, k] = sizes_of(product);
   const Proportions length({m, n, k});

@@ -44,26 +44,40 @@ void print_message(const std::string& message, std::ostream& out) {
   if (!rest.empty()) out << "    ... and " << std::count(rest.begin(), rest.end(), '\n') << " more lines; --json has them\n";
 }
 
-}  // namespace
-
-Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options) {
+/// `work(engine, add)` plans, and has add() take what the engine says of the programs, and for what they are.
+template <class Work>
+Compiled compile_on(const std::string& device, const Work& work) {
   ask_drivers_to_tell();
   const HeadlessContext context({.device = device, .debug = true});
   EngineOptions engine_options;
   engine_options.program_cache = "";  // a driver may tell less of a program that it need not compile
   Engine engine(HeadlessContext::get_proc_address, engine_options);
   Compiled compiled{engine.device(), engine.limits().device_class, {}};
-  for (const Problem& problem : problems) {
-    const std::string shape = fmt::format("{},{},{}", problem.m, problem.n, problem.k);
-    for (ProgramReport& report : engine.compile(engine.plan(problem, options))) {
+  work(engine, [&](std::vector<ProgramReport> reports, const std::string& shape) {
+    for (ProgramReport& report : reports) {
       auto found = std::find_if(compiled.programs.begin(), compiled.programs.end(),
                                 [&](const auto& other) { return other.report.program == report.program; });
       if (found == compiled.programs.end()) found = compiled.programs.insert(found, {std::move(report), {}});
       if (found->shapes.empty() || found->shapes.back() != shape) found->shapes.push_back(shape);
     }
-  }
+  });
   engine.release();
   return compiled;
+}
+
+}  // namespace
+
+Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options) {
+  return compile_on(device, [&](Engine& engine, const auto& add) {
+    for (const Problem& problem : problems)
+      add(engine.compile(engine.plan(problem, options)), fmt::format("{},{},{}", problem.m, problem.n, problem.k));
+  });
+}
+
+Compiled compile(const std::string& device, std::span<const NamedProblem> convolutions, const PlanOptions& options) {
+  return compile_on(device, [&](Engine& engine, const auto& add) {
+    for (const NamedProblem& each : convolutions) add(engine.compile(engine.plan(each.problem, options)), each.name);
+  });
 }
 
 void print(const Compiled& compiled, std::ostream& out) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
 #include <glgemm/program_report.hpp>
@@ -32,6 +33,14 @@ struct Compiled {
 /// @throws Unsupported  no device can be used, or no kernel runs a problem
 /// @throws GlError      the driver refused a program
 Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options);
+
+/// A convolution, and what it is called.
+struct NamedProblem {
+  std::string name;
+  ConvolutionProblem problem;
+};
+/// The same for convolutions.
+Compiled compile(const std::string& device, std::span<const NamedProblem> convolutions, const PlanOptions& options);
 
 /// For people: a row for each program, and below it what the driver said.
 void print(const Compiled& compiled, std::ostream& out);
