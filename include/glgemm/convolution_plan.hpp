@@ -29,7 +29,8 @@ struct ConvolutionProblem {
   Type input_type = Type::f32, output_type = Type::f32;
   ElementFormat filters{};
   bool transposed = false;
-  bool input_aligned = true, filters_aligned = true, output_aligned = true;  ///< they begin at multiples of 16 bytes in their buffers
+  /// Whether each begins at a multiple of 16 bytes in its buffer.
+  bool input_aligned = true, filters_aligned = true, output_aligned = true;
   bool bias = false, residual = false;
   ActivationKind activation = ActivationKind::none;
   friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
@@ -54,10 +55,11 @@ struct BorderedCopy {
 struct ConvolutionPlan {
   ConvolutionProblem problem;
   bool depthwise = false;  ///< it then has neither pieces nor products
-  /// The images of a piece, and their output's rows: elements along `axis`, the first dimension that is longer than 1.
+  /// The images of a piece, and their output's rows: elements along `axis`, the first dimension along which the output is longer
+  /// than 1.
   std::int64_t piece_images = 1, piece_rows = 1;
   std::size_t axis = 0;
-  std::int64_t pieces = 1;
+  std::int64_t pieces = 0;  ///< none where the output has no elements
   /// Of the first piece, which is the largest.
   BorderedCopy border;
   /// The program that copies, where something is copied, or that runs a depthwise convolution.

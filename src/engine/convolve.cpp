@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <glgemm/fence.hpp>
@@ -31,9 +32,10 @@ struct Lines {
 /// Copies images with a border, in as many dispatches as bindings and grids of the device need.
 class BorderCopier {
  public:
-  BorderCopier(Engine::State& state, gl::Program& program, const ProgramKey& key, const ConvolutionProblem& problem,
-               const BorderedCopy& border, unsigned from, std::int64_t from_bytes, std::int64_t image, const Workspace& to)
-      : state_(state), program_(program), key_(key), problem_(problem), border_(border), to_(to), buffer_(from) {
+  BorderCopier(Engine::State& state, const Limits& limits, gl::Program& program, const ProgramKey& key,
+               const ConvolutionProblem& problem, const BorderedCopy& border, unsigned from, std::int64_t from_bytes,
+               std::int64_t image, const Workspace& to)
+      : state_(state), limits_(limits), program_(program), key_(key), problem_(problem), border_(border), to_(to), buffer_(from) {
     const bool last = problem.input_layout == TensorLayout::nhwc;
     const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
     const std::int64_t bytes = element_bytes(problem.input_type);
@@ -58,13 +60,14 @@ class BorderCopier {
   static Range inside(std::int64_t begin, std::int64_t count, std::int64_t all) {
     return {std::clamp<std::int64_t>(begin, 0, all), std::clamp<std::int64_t>(begin + count, 0, all)};
   }
-  /// What it reads, in units.
+  /// What it reads, in units; nothing where all lies in the border.
   Range reads(const Lines& lines) const {
     const Range planes = inside(lines.plane + border_.first[0], lines.planes, problem_.input[0]),
-                rows = inside(lines.line + border_.first[1], lines.lines, problem_.input[1]);
-    if (planes.begin >= planes.end || rows.begin >= rows.end) return {0, 1};
-    return {lines.volume * volume_ + planes.begin * plane_ + rows.begin * line_,
-            (lines.volume + lines.volumes - 1) * volume_ + (planes.end - 1) * plane_ + (rows.end - 1) * line_ + length_};
+                rows = inside(lines.line + border_.first[1], lines.lines, problem_.input[1]),
+                units = inside(lead_, to_line_ * (16 / unit_), length_);
+    if (planes.begin >= planes.end || rows.begin >= rows.end || units.begin >= units.end) return {0, 0};
+    return {lines.volume * volume_ + planes.begin * plane_ + rows.begin * line_ + units.begin,
+            (lines.volume + lines.volumes - 1) * volume_ + (planes.end - 1) * plane_ + (rows.end - 1) * line_ + units.end};
   }
   std::int64_t bind(unsigned buffer, std::int64_t number, std::int64_t begin, std::int64_t size_bytes) {
     const std::int64_t rest = begin % std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
@@ -74,6 +77,7 @@ class BorderCopier {
   }
 
   Engine::State& state_;
+  const Limits& limits_;
   gl::Program& program_;
   const ProgramKey& key_;
   const ConvolutionProblem& problem_;
@@ -86,12 +90,14 @@ class BorderCopier {
 
 void BorderCopier::copy(const Lines& lines) {
   const Range read = reads(lines);
-  const Limits& limits = state_.limits;
-  const std::int64_t vectors = to_line_, invocations = workgroup(key_.kernel)[0] * kernels::border_vectors;
-  const std::array<std::int64_t, 3> groups{ceil_div(vectors, invocations), lines.lines, lines.planes * lines.volumes};
-  const bool is_large = (read.end - read.begin) * unit_ > limits.storage_block_bytes - 256 || groups[1] > limits.groups[1] ||
-                        groups[2] > limits.groups[2] ||
-                        saturating_product({groups[0], groups[1], groups[2]}) > limits.groups_product;
+  const std::int64_t of_group = workgroup(key_.kernel)[0] * kernels::border_vectors,
+                     most_vectors = limits_.groups[0] * of_group;  // of a line, in one dispatch
+  const std::array<std::int64_t, 3> groups{ceil_div(std::min(to_line_, most_vectors), of_group), lines.lines,
+                                           lines.planes * lines.volumes};
+  const std::int64_t most = std::min<std::int64_t>(limits_.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 256;
+  const bool is_large = (read.end - read.begin) * unit_ > most || groups[1] > limits_.groups[1] ||
+                        groups[2] > limits_.groups[2] ||
+                        saturating_product({groups[0], groups[1], groups[2]}) > limits_.groups_product;
   const auto halves = [&](std::int64_t Lines::*begin, std::int64_t Lines::*count) {
     Lines first = lines, second = lines;
     first.*count = lines.*count / 2;
@@ -105,23 +111,29 @@ void BorderCopier::copy(const Lines& lines) {
   if (is_large && lines.lines > 1) return halves(&Lines::line, &Lines::lines);
 
   const gl::Api& api = state_.api;
-  const std::int64_t begin = begin_ + read.begin * unit_, size_bytes = (read.end - read.begin) * unit_,
+  // Where nothing is read, something must be bound all the same: zink drops dispatches without.
+  const bool reads_some = read.begin < read.end;
+  const unsigned from = reads_some ? buffer_ : to_.buffer;
+  const std::int64_t begin = reads_some ? begin_ + read.begin * unit_ : to_.offset_bytes,
+                     size_bytes = reads_some ? (read.end - read.begin) * unit_ : 16,
                      rest = key_.vector_reads == VectorReads::image
-                                ? gl::bind_image(api, gl::unit_a, state_.operand_images[0], buffer_, begin, size_bytes)
-                                : bind(buffer_, kernels::binding_a, begin, size_bytes);
+                                ? gl::bind_image(api, gl::unit_a, state_.operand_images[0], from, begin, size_bytes)
+                                : bind(from, kernels::binding_a, begin, size_bytes);
   const std::int64_t to = bind(to_.buffer, kernels::binding_partial, to_.offset_bytes, border_.size_bytes);
   const std::int64_t plane = lines.plane + border_.first[0], line = lines.line + border_.first[1];
   const auto ints = [](auto... numbers) { return std::array{static_cast<int>(numbers)...}; };
   program_.set(api, kernels::at_y0, 0);
   program_.set(api, kernels::at_z0, 0);
-  program_.set(api, kernels::at_size, ints(vectors, lines.planes, plane, problem_.input[0]));
   program_.set(api, kernels::at_a, ints(lines.volume * volume_ - read.begin + rest / unit_, line_, plane_, volume_));
-  program_.set(api, kernels::at_b, ints(lead_, length_, line, problem_.input[1]));
-  program_.set(api, kernels::at_c,
-               ints(to / 16 + lines.volume * to_volume_ + lines.plane * to_plane_ + lines.line * to_line_, to_line_, to_plane_,
-                    to_volume_));
   program_.use(api);
-  gl::dispatch(api, groups);
+  const std::int64_t first = to / 16 + lines.volume * to_volume_ + lines.plane * to_plane_ + lines.line * to_line_;
+  for (std::int64_t vector = 0; vector < to_line_; vector += most_vectors) {
+    const std::int64_t vectors = std::min(most_vectors, to_line_ - vector);
+    program_.set(api, kernels::at_size, ints(vectors, lines.planes, plane, problem_.input[0]));
+    program_.set(api, kernels::at_b, ints(lead_ + vector * 16 / unit_, length_, line, problem_.input[1]));
+    program_.set(api, kernels::at_c, ints(first + vector, to_line_, to_plane_, to_volume_));
+    gl::dispatch(api, {ceil_div(vectors, of_group), groups[1], groups[2]});
+  }
 }
 
 /// Copies two small images with a border and compares every byte: drivers do miscompile.
@@ -147,7 +159,7 @@ void check_copy(Engine::State& state, const ConvolutionProblem& like, const Prog
       }
   unsigned source = gl::create_buffer(state.api, static_cast<std::int64_t>(images.size()), images.data()),
            copied = gl::create_buffer(state.api, border.size_bytes);
-  BorderCopier(state, program, key, problem, border, source, 0, 0, {copied, 0, 0})
+  BorderCopier(state, state.limits, program, key, problem, border, source, 0, 0, {copied, 0, 0})
       .copy({0, problem.batch, 0, border.size[0], 0, border.size[1]});
   gl::barrier_before_transfers(state.api);
   gl::read_buffer(state.api, copied, 0, got.data(), border.size_bytes);
@@ -159,17 +171,6 @@ void check_copy(Engine::State& state, const ConvolutionProblem& like, const Prog
     throw GlError(fmt::format("convolve: {} copies byte {} of a small image wrong on this driver", to_string(key),
                               std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin()));
   state.remember_self_check(key);
-}
-
-/// Pieces of each size: all images of a piece and those that are left, all rows and those that are left.
-std::vector<PreparedConvolution::Shape> shapes_of(const ConvolutionPlan& plan) {
-  std::vector<PreparedConvolution::Shape> result;
-  if (plan.pieces == 0) return result;
-  const std::int64_t all_rows = plan.problem.output[plan.axis];
-  for (const std::int64_t images : {plan.piece_images, plan.problem.batch % plan.piece_images})
-    for (const std::int64_t rows : {plan.piece_rows, all_rows % plan.piece_rows})
-      if (images > 0 && rows > 0) result.push_back({piece_of(plan, images, rows), {}});
-  return result;
 }
 
 BufferView view_of(const Placement& placement, std::int64_t rows, std::int64_t columns, Type type) {
@@ -211,7 +212,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   PlanOptions own = with_own(state, options);
   if (!multiplies) own.kernel = Kernel();  // the input is not read then, which products know
   made->plan = make_plan(problem, state.limits, own);
-  made->shapes = shapes_of(made->plan);
+  for (ConvolutionPiece& piece : pieces_of(made->plan)) made->shapes.push_back({std::move(piece), {}});
   made->bindings = gl::product_bindings;
   if (made->plan.depthwise) {
     made->bindings |= depthwise_bindings(*made->plan.program);
@@ -221,13 +222,12 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
       made->bindings |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(*key, buffer)));
   }
-  PlanOptions of_products = options;
-  of_products.workspace_bytes -= made->plan.border.size_bytes;
+  const PlanOptions of_products = options_of_products(made->plan, options);
   std::int64_t needed = 0;
   bool is_best = true;
   for (PreparedConvolution::Shape& shape : made->shapes)
     for (const ConvolutionProduct& product : shape.piece.products) {
-      Problem its = problem_of(problem, shape.piece, product);
+      Problem its = problem_of(made->plan, shape.piece, product);
       if (!multiplies) its.k = 0;
       shape.products.push_back({prepared_for(state, its, of_products), nullptr});
       const Prepared& prepared = *shape.products.back().prepared;
@@ -236,9 +236,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
       is_best = is_best && std::any_of(state.prepared.begin(), state.prepared.end(),
                                        [&](const auto& kept) { return kept.get() == &prepared; });
     }
-  const std::int64_t copy_bytes = made->plan.border.size_bytes;
-  made->plan.border_offset_bytes = copy_bytes > 0 ? kernels::workspace_aligned(needed) : 0;
-  made->plan.workspace_bytes = copy_bytes > 0 ? made->plan.border_offset_bytes + copy_bytes : needed;
+  set_workspace(made->plan, needed);
   if (!is_best || !multiplies) return made;  // a better plan takes its place when its programs are ready
   if (state.convolutions.size() >= Engine::State::max_prepared) state.convolutions.erase(state.convolutions.begin());
   state.convolutions.push_back(made);
@@ -390,7 +388,8 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
   const std::int64_t images = std::min(prepared.plan.piece_images, problem.batch - image_);
   gl::barrier_between_dispatches(state.api, prepared.plan.program->vector_reads == VectorReads::image);
   const TensorView& input = call_.convolution.input;
-  BorderCopier(state, *prepared.copy, *prepared.plan.program, problem, moved, input.buffer, input.offset_bytes, image_, to)
+  BorderCopier(state, prepared.options.limits.value_or(state.limits), *prepared.copy, *prepared.plan.program, problem, moved,
+               input.buffer, input.offset_bytes, image_, to)
       .copy({0, images * (channels_are_volumes ? problem.input_channels : 1), 0, border.size[0], 0, border.size[1]});
 }
 

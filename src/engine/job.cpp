@@ -169,7 +169,8 @@ bool Job::done() const noexcept {
 }
 
 double Job::progress() const noexcept {
-  return state_->done ? 1 : std::min(1.0, state_->work_done / state_->work_all);
+  if (state_->done) return 1;
+  return state_->work_all > 0 ? std::min(1.0, state_->work_done / state_->work_all) : 0;
 }
 
 void Job::cancel() noexcept {

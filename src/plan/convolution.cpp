@@ -16,14 +16,6 @@
 namespace glgemm {
 namespace {
 
-std::int64_t volume(const Three& size) {
-  return saturating_product({size[0], size[1], size[2]});
-}
-
-std::string text_of(const Three& size) {
-  return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
-}
-
 /// An element of a filter that outputs of a phase read, and the input's element that it meets at the phase's first output.
 struct Tap {
   std::int64_t place, meets;
@@ -88,9 +80,11 @@ BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std:
   return copy_of(problem, reach.first, reach.last, images);
 }
 
-/// The most elements that lie in one binding of the device, as far as tables can count them.
+/// The most elements over which tables can reach: a binding begins at an aligned offset, and shaders count its bytes with an int.
 std::int64_t most_elements(Type type, const Limits& limits) {
-  return std::min<std::int64_t>(std::numeric_limits<std::int32_t>::max(), limits.storage_block_bytes / element_bytes(type) - 1);
+  const std::int64_t bytes = std::min<std::int64_t>(std::numeric_limits<std::int32_t>::max(), limits.storage_block_bytes) -
+                             std::max<std::int64_t>(limits.storage_offset_alignment, 16);
+  return std::max<std::int64_t>(0, bytes / 4 * 4) / element_bytes(type);
 }
 
 /// Whether pixels and channels lie in equal steps, so that the plan of a product cuts what is too large.
@@ -311,7 +305,29 @@ ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std:
   return piece;
 }
 
-Problem problem_of(const ConvolutionProblem& problem, const ConvolutionPiece& piece, const ConvolutionProduct& product) {
+std::vector<ConvolutionPiece> pieces_of(const ConvolutionPlan& plan) {
+  std::vector<ConvolutionPiece> result;
+  if (plan.pieces == 0) return result;
+  for (const std::int64_t images : {plan.piece_images, plan.problem.batch % plan.piece_images})
+    for (const std::int64_t rows : {plan.piece_rows, plan.problem.output[plan.axis] % plan.piece_rows})
+      if (images > 0 && rows > 0) result.push_back(piece_of(plan, images, rows));
+  return result;
+}
+
+PlanOptions options_of_products(const ConvolutionPlan& plan, PlanOptions options) {
+  const std::int64_t left = options.workspace_bytes - plan.border.size_bytes;
+  if (plan.border.size_bytes > 0) options.workspace_bytes = left / kernels::workspace_alignment * kernels::workspace_alignment;
+  return options;
+}
+
+void set_workspace(ConvolutionPlan& plan, std::int64_t of_products) {
+  const bool copies = plan.border.size_bytes > 0;
+  plan.border_offset_bytes = copies ? kernels::workspace_aligned(of_products) : 0;
+  plan.workspace_bytes = copies ? plan.border_offset_bytes + plan.border.size_bytes : of_products;
+}
+
+Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, const ConvolutionProduct& product) {
+  const ConvolutionProblem& problem = plan.problem;
   const auto operand = [](const ElementFormat& format, const Lying& lying, std::int64_t stride) {
     Operand result{.format = format, .layout = lying.layout, .ld = lying.ld, .batch_stride = stride};
     result.addressing = lying.addressing;
@@ -334,8 +350,11 @@ Problem problem_of(const ConvolutionProblem& problem, const ConvolutionPiece& pi
   const auto is_aligned = [](std::int64_t elements, Type type) { return elements * element_bytes(type) % 16 == 0; };
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
   const std::int64_t of_group = problem.groups > 1 ? problem.input_channels / problem.groups * in.channel : 0;
+  const std::int64_t of_rows =
+      plan.piece_rows < problem.output[plan.axis] ? input_row(plan, plan.piece_rows) * in.step[plan.axis] : 0;
   result.a.aligned = is_aligned(product.input.first, problem.input_type) && is_aligned(of_group, problem.input_type) &&
-                     (piece.border.size_bytes > 0 || (problem.input_aligned && is_aligned(in.image, problem.input_type)));
+                     (piece.border.size_bytes > 0 || (problem.input_aligned && is_aligned(in.image, problem.input_type) &&
+                                                      is_aligned(of_rows, problem.input_type)));
   result.b.aligned = problem.filters_aligned && is_aligned(product.filters.first, problem.filters.type) &&
                      (problem.groups == 1 || is_aligned(filters_of_group(problem), problem.filters.type));
   result.residual = problem.residual;
@@ -345,45 +364,6 @@ Problem problem_of(const ConvolutionProblem& problem, const ConvolutionPiece& pi
   return result;
 }
 
-void validate(const ConvolutionProblem& problem) {
-  if (problem.batch < 0 || problem.input_channels < 0 || problem.output_channels < 0)
-    refuse_convolution("{} images of {} channels, and {} channels of output; none is negative", problem.batch,
-                       problem.input_channels, problem.output_channels);
-  if (problem.groups < 1 || problem.input_channels % problem.groups != 0 || problem.output_channels % problem.groups != 0)
-    refuse_convolution("{} channels of input and {} of output cannot be cut into {} groups", problem.input_channels,
-                       problem.output_channels, problem.groups);
-  for (std::size_t d = 0; d < 3; ++d)
-    if (problem.input[d] < 0 || problem.output[d] < 0 || problem.filter[d] < 1 || problem.stride[d] < 1 ||
-        problem.dilation[d] < 1)
-      refuse_convolution(
-          "images of {}, filters of {}, strides of {}, dilations of {}: a size is negative, or another number less than 1",
-          text_of(problem.input), text_of(problem.filter), text_of(problem.stride), text_of(problem.dilation));
-  const auto count = [](std::int64_t batch, const Three& size, std::int64_t channels) {
-    return saturating_product({batch, size[0], size[1], size[2], channels, 16});
-  };
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t d = 0; d < 3; ++d)
-    if (std::max({problem.stride[d], problem.dilation[d], problem.filter[d], std::abs(problem.before[d])}) >
-        std::numeric_limits<std::int32_t>::max())
-      refuse_convolution("strides of {}, dilations of {} or filters of {} are too large", text_of(problem.stride),
-                         text_of(problem.dilation), text_of(problem.filter));
-  if (count(problem.batch, problem.input, problem.input_channels) == most ||
-      count(problem.batch, problem.output, problem.output_channels) == most ||
-      saturating_product({volume(problem.filter), problem.input_channels, problem.output_channels, 16}) == most)
-    refuse_convolution("{} images of {} with {} and {} channels have more bytes than 64 bits count", problem.batch,
-                       text_of(problem.input), problem.input_channels, problem.output_channels);
-  if (!can_multiply(problem.input_type, problem.filters.type))
-    refuse_convolution("the input is {} and the filters are {}: their products have no common type of sums",
-                       to_string(problem.input_type), to_string(problem.filters.type));
-  if (!is_type_of_c(problem.input_type, problem.filters.type, problem.output_type))
-    refuse_convolution("the input is {}, the filters are {}, and the output cannot be {}", to_string(problem.input_type),
-                       to_string(problem.filters), to_string(problem.output_type));
-  if (problem.filters.quantization && (problem.transposed || problem.filter_layout == FilterLayout::hwio))
-    refuse_convolution(
-        "{} filters are for layouts whose rows belong to output channels, ohwi and oihw, and not for transposed ones",
-        to_string(problem.filters));
-}
-
 namespace {
 
 /// How the copy reads the images: 16 bytes at a time where they lie so, on CPU drivers as an image.
@@ -391,10 +371,36 @@ VectorReads copy_reads(const ConvolutionPlan& plan, const Limits& limits) {
   const ConvolutionProblem& problem = plan.problem;
   const std::int64_t bytes = element_bytes(problem.input_type);
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
-  if (!problem.input_aligned || in.step[1] * bytes % 16 != 0 || plan.border.first[2] * in.step[2] * bytes % 16 != 0)
+  // Pieces along a line begin at any of its elements.
+  const bool cuts_lines = plan.axis == 2 && plan.piece_rows < problem.output[2];
+  if (!problem.input_aligned || in.step[1] * bytes % 16 != 0 ||
+      (cuts_lines ? in.step[2] : plan.border.first[2] * in.step[2]) * bytes % 16 != 0)
     return VectorReads::none;
   const bool as_image = limits.cpu && saturating_product({plan.piece_images, in.image, bytes}) <= limits.image_buffer_bytes - 256;
   return as_image ? VectorReads::image : VectorReads::storage;
+}
+
+constexpr std::int64_t max_pixels = std::int64_t{1} << 22;  // of a piece: tables have an offset for each
+
+/// Over how many elements of output tables reach in a piece of so many pixels; nothing where they lie in equal steps.
+std::int64_t reach_of_output(const ConvolutionProblem& problem, std::int64_t pixels) {
+  if (!problem.transposed || problem.stride == ConvolutionProblem::ones) return 0;
+  if (problem.output_layout == TensorLayout::nhwc) return saturating_product({pixels, problem.output_channels});
+  return saturating_product({problem.output_channels / problem.groups, volume(problem.output)});
+}
+
+/// @throws Unsupported  always: what there is no room for
+[[noreturn]] void refuse_row(const ConvolutionProblem& problem, std::int64_t pixels, std::int64_t copied, std::int64_t max_copy,
+                             std::int64_t workspace, std::int64_t binding) {
+  if (copied > max_copy)
+    throw Unsupported(
+        fmt::format("convolve: one row of output takes a copy of {} bytes of input; a workspace of {} bytes and "
+                    "bindings of {} bytes have room for {}",
+                    copied, workspace, binding, max_copy));
+  throw Unsupported(
+      fmt::format("convolve: a row of output has {} pixels, and tables reach over {} elements of it; a piece has {} "
+                  "pixels at most, and bindings have {} bytes",
+                  pixels, reach_of_output(problem, pixels), max_pixels, binding));
 }
 
 /// Images that a piece has, or if one image is too much, rows; `fits` says whether there is room.
@@ -425,7 +431,7 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   const Limits& within = options.limits.value_or(limits);
   ConvolutionPlan plan;
   plan.problem = problem;
-  while (plan.axis < 2 && problem.output[plan.axis] == 1 && problem.input[plan.axis] == 1) ++plan.axis;
+  while (plan.axis < 2 && problem.output[plan.axis] == 1) ++plan.axis;
   const std::int64_t all_rows = problem.output[plan.axis], pixels_of_row = all_rows > 0 ? volume(problem.output) / all_rows : 0;
   if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
   if (!options.kernel && options.precision == Precision::standard && why_not_depthwise(problem, within).empty()) {
@@ -433,12 +439,9 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
     plan.depthwise = std::find(options.struck_off.begin(), options.struck_off.end(), program) == options.struck_off.end();
     if (plan.depthwise) {
       plan.program = program;
-      plan.pieces = 0;
       return plan;
     }
   }
-  // Tables have an offset for each pixel of a piece.
-  constexpr std::int64_t max_pixels = std::int64_t{1} << 22;
   const std::int64_t max_input = most_elements(problem.input_type, within),
                      max_output = most_elements(problem.output_type, within);
   // A copy leaves at least half of the workspace to the products.
@@ -451,19 +454,16 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
     if (is_plain(problem) && !problem.transposed) return true;
     const std::int64_t joined = joins ? images : 1, pixels = joined * rows * pixels_of_row;
     if (pixels > max_pixels) return false;
-    if (problem.transposed && saturating_product({pixels, problem.output_channels}) > max_output) return false;
+    if (reach_of_output(problem, pixels) > max_output) return false;
     if (copies) return copied_bytes(images, rows) <= max_copy;
     return saturating_product({joined, volume(problem.input), problem.input_channels}) <= max_input;
   });
   if (plan.piece_rows == 0)
-    throw Unsupported(
-        fmt::format("convolve: one row of output takes a copy of {} bytes of input; a workspace of {} bytes and "
-                    "bindings of {} bytes have room for {}",
-                    copied_bytes(1, 1), options.workspace_bytes, within.storage_block_bytes, max_copy));
+    refuse_row(problem, pixels_of_row, copied_bytes(1, 1), max_copy, options.workspace_bytes, within.storage_block_bytes);
   plan.border.size_bytes = copied_bytes(plan.piece_images, plan.piece_rows);
   plan.pieces = ceil_div(problem.batch, plan.piece_images) * ceil_div(all_rows, plan.piece_rows);
-  const ConvolutionPiece piece = piece_of(plan, plan.piece_images, plan.piece_rows);
-  plan.border = piece.border;
+  const std::vector<ConvolutionPiece> pieces = pieces_of(plan);
+  plan.border = pieces.front().border;
   if (copies) {
     plan.program = ProgramKey{.kernel = kernels::border(element_bytes(problem.input_type)),
                               .a = {Type::u32},
@@ -472,15 +472,15 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
                               .vector_reads = copy_reads(plan, within),
                               .few_buffers = within.storage_blocks < kernels::storage_buffers};
   }
-  PlanOptions of_products = options;
-  of_products.workspace_bytes -= plan.border.size_bytes;
+  const PlanOptions of_products = options_of_products(plan, options);
   std::int64_t needed = 0;
-  for (const ConvolutionProduct& product : piece.products) {
-    plan.products.push_back(make_plan(problem_of(problem, piece, product), limits, of_products));
-    needed = std::max(needed, plan.products.back().workspace.size_bytes);
-  }
-  plan.border_offset_bytes = kernels::workspace_aligned(needed);
-  plan.workspace_bytes = plan.border.size_bytes > 0 ? plan.border_offset_bytes + round_up(plan.border.size_bytes, 16) : needed;
+  for (const ConvolutionPiece& piece : pieces)
+    for (const ConvolutionProduct& product : piece.products) {
+      Plan its = make_plan(problem_of(plan, piece, product), limits, of_products);
+      needed = std::max(needed, its.workspace.size_bytes);
+      if (&piece == &pieces.front()) plan.products.push_back(std::move(its));
+    }
+  set_workspace(plan, needed);
   return plan;
 }
 

@@ -18,6 +18,8 @@ template <class... Args>
   throw std::invalid_argument("convolve: " + fmt::format(text, std::forward<Args>(args)...));
 }
 
+std::int64_t volume(const Three& size);
+
 /// From an element of a tensor to the next one along each dimension, from channel to channel and from image to image, in
 /// elements.
 struct TensorSteps {
@@ -30,8 +32,7 @@ TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channe
 BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images);
 
 /// Where the elements of a matrix lie: (i, j) is element first + rows[i] + columns[j], or where the lines lie in equal steps,
-/// first
-/// + i row_step + j column_step.
+/// first + (i row_step) + (j column_step).
 struct Placement {
   std::int64_t first = 0;
   std::int64_t row_count = 0, column_count = 0;
@@ -59,11 +60,20 @@ struct ConvolutionPiece {
 };
 ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std::int64_t rows);
 
+/// One piece of each size: all images of a piece and those that are left, all rows and those that are left. The first is the
+/// largest.
+std::vector<ConvolutionPiece> pieces_of(const ConvolutionPlan& plan);
+
+/// With what the copy leaves of the workspace.
+PlanOptions options_of_products(const ConvolutionPlan& plan, PlanOptions options);
+/// The plan's workspace, of which products need so many bytes.
+void set_workspace(ConvolutionPlan& plan, std::int64_t of_products);
+
 /// How many rows of input, along the plan's axis, row `row` of output lies behind its first one; a piece begins there.
 std::int64_t input_row(const ConvolutionPlan& plan, std::int64_t row);
 
 /// The problem of a piece's product.
-Problem problem_of(const ConvolutionProblem& problem, const ConvolutionPiece& piece, const ConvolutionProduct& product);
+Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, const ConvolutionProduct& product);
 
 /// How a matrix lies, as an Operand and a BufferView say it.
 struct Lying {

@@ -17,6 +17,10 @@ std::string text_of(const Extents& extents) {
   return text.empty() ? "nothing" : text;
 }
 
+std::string text_of(const Three& size) {
+  return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
+}
+
 /// Along one dimension.
 struct Dimension {
   std::int64_t input, filter, stride, dilation, before = 0, after = 0;
@@ -82,6 +86,49 @@ std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& 
 }
 
 }  // namespace
+
+std::int64_t volume(const Three& size) {
+  return saturating_product({size[0], size[1], size[2]});
+}
+
+void validate(const ConvolutionProblem& problem) {
+  if (problem.batch < 0 || problem.input_channels < 0 || problem.output_channels < 0)
+    refuse_convolution("{} images of {} channels, and {} channels of output; none is negative", problem.batch,
+                       problem.input_channels, problem.output_channels);
+  if (problem.groups < 1 || problem.input_channels % problem.groups != 0 || problem.output_channels % problem.groups != 0)
+    refuse_convolution("{} channels of input and {} of output cannot be cut into {} groups", problem.input_channels,
+                       problem.output_channels, problem.groups);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (problem.input[d] < 0 || problem.output[d] < 0 || problem.filter[d] < 1 || problem.stride[d] < 1 ||
+        problem.dilation[d] < 1)
+      refuse_convolution(
+          "images of {}, filters of {}, strides of {}, dilations of {}: a size is negative, or another number less than 1",
+          text_of(problem.input), text_of(problem.filter), text_of(problem.stride), text_of(problem.dilation));
+  const auto count = [](std::int64_t batch, const Three& size, std::int64_t channels) {
+    return saturating_product({batch, size[0], size[1], size[2], channels, 16});
+  };
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t d = 0; d < 3; ++d)
+    if (std::max({problem.stride[d], problem.dilation[d], problem.filter[d], std::abs(problem.before[d])}) >
+        std::numeric_limits<std::int32_t>::max())
+      refuse_convolution("strides of {}, dilations of {} or filters of {} are too large", text_of(problem.stride),
+                         text_of(problem.dilation), text_of(problem.filter));
+  if (count(problem.batch, problem.input, problem.input_channels) == most ||
+      count(problem.batch, problem.output, problem.output_channels) == most ||
+      saturating_product({volume(problem.filter), problem.input_channels, problem.output_channels, 16}) == most)
+    refuse_convolution("{} images of {} with {} and {} channels have more bytes than 64 bits count", problem.batch,
+                       text_of(problem.input), problem.input_channels, problem.output_channels);
+  if (!can_multiply(problem.input_type, problem.filters.type))
+    refuse_convolution("the input is {} and the filters are {}: their products have no common type of sums",
+                       to_string(problem.input_type), to_string(problem.filters.type));
+  if (!is_type_of_c(problem.input_type, problem.filters.type, problem.output_type))
+    refuse_convolution("the input is {}, the filters are {}, and the output cannot be {}", to_string(problem.input_type),
+                       to_string(problem.filters), to_string(problem.output_type));
+  if (problem.filters.quantization && (problem.transposed || problem.filter_layout == FilterLayout::hwio))
+    refuse_convolution(
+        "{} filters are for layouts whose rows belong to output channels, ohwi and oihw, and not for transposed ones",
+        to_string(problem.filters));
+}
 
 Extents output_size(const Convolution& convolution) {
   Extents result;

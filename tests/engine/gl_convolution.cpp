@@ -48,6 +48,128 @@ TEST_CASE("convolutions: random ones") {
   }
 }
 
+TEST_CASE("convolutions: a workspace of as many bytes as the plan says is enough, and within the limit") {
+  Engine& engine = test::engine();
+  test::Random random(11);
+  int used = 0;
+  for (int i = 0; i < 60; ++i) {
+    Convolution conv = test::draw_convolution(random, engine.limits());
+    if (conv.residual) conv.residual = conv.output;
+    PlanOptions options;
+    options.kernel = parse_kernel(i % 2 == 0 ? "tiled:tile=4" : "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1");
+    options.workspace_bytes = 2048 << random.below(5);
+    options.split_k = random.below(4);
+    ConvolutionPlan plan;
+    try {
+      plan = engine.plan(Engine::problem(conv), options);
+    } catch (const Unsupported&) {  // no room for a row
+      continue;
+    }
+    CHECK(plan.workspace_bytes <= options.workspace_bytes);
+    const test::Buffer workspace(std::vector<std::byte>(static_cast<std::size_t>(plan.workspace_bytes + 16), std::byte{0xff}));
+    conv.workspace = Workspace{workspace.name(), 16, plan.workspace_bytes};
+    const std::string what = test::text_of(conv),
+                      wrong = test::fault_of_convolution(engine, conv, random.bits(), i % 4 == 0, options);
+    CHECK_MESSAGE(wrong.empty(), what, ": ", wrong);
+    used += plan.workspace_bytes > 0 && plan.pieces > 1 ? 1 : 0;
+  }
+  CHECK(used > 5);
+}
+
+TEST_CASE("convolutions: nothing to read or to write, one pixel, and filters larger than images") {
+  Engine& engine = test::engine();
+  const Convolution plain{.input = {.batch = 2, .size = {4, 5}, .channels = 4},
+                          .filters = {.size = {3, 3}},
+                          .output = {.channels = 6},
+                          .padding = Padding::both({2, 2}),
+                          .bias = BufferPlace{}};
+  unsigned seed = 400;
+  const auto check = [&](const char* what, const auto& change) {
+    for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw})
+      for (const bool by_job : {false, true}) {
+        Convolution conv = plain;
+        conv.input.layout = conv.output.layout = layout;
+        change(conv);
+        CAPTURE(what);
+        CHECK(test::fault_of_convolution(engine, test::completed(conv), ++seed, by_job) == "");
+      }
+  };
+  check("no images", [](Convolution& c) { c.input.batch = 0; });
+  check("no channels of input", [](Convolution& c) { c.input.channels = 0; });
+  check("no channels of output", [](Convolution& c) { c.output.channels = 0; });
+  check("no channels of input, transposed", [](Convolution& c) { c.input.channels = 0, c.transposed = true; });
+  check("images without lines", [](Convolution& c) { c.input.size = {0, 5}; });
+  check("images without columns", [](Convolution& c) { c.input.size = {4, 0}; });
+  check("no lines of output", [](Convolution& c) {
+    c.input.size = {0, 5}, c.padding = Padding::valid(), c.filters.size = {1, 1};
+  });
+  check("no output, transposed", [](Convolution& c) {
+    c.input.size = {1, 1}, c.filters.size = {1, 1}, c.padding = {Padding::Kind::given, {1, 0}, {0, 1}}, c.transposed = true;
+  });
+  check("one pixel", [](Convolution& c) { c.input.size = {1, 1}, c.padding = Padding::same_upper(); });
+  check("filters larger than images", [](Convolution& c) { c.input.size = {2, 1}, c.filters.size = {5, 4}; });
+  check("far dilation along one dimension", [](Convolution& c) { c.dilation = {1, 4}; });
+  check("strides larger than filters", [](Convolution& c) { c.stride = {5, 4}; });
+  check("strides larger than filters, transposed", [](Convolution& c) { c.stride = {5, 4}, c.transposed = true; });
+  check("nothing is multiplied", [](Convolution& c) { c.alpha = 0; });
+}
+
+TEST_CASE("convolutions: pieces of images of one dimension begin at any element") {
+  Engine& engine = test::engine();
+  unsigned seed = 500;
+  for (const bool transposed : {false, true})
+    for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw})
+      for (const std::int64_t workspace : {2600, 3000, 3500}) {
+        const Convolution conv = test::completed({.input = {.size = {300}, .channels = 3, .layout = layout},
+                                                  .filters = {.size = {3}},
+                                                  .output = {.channels = 2, .layout = layout},
+                                                  .stride = {transposed ? 5 : 1},
+                                                  .padding = Padding::both({1}),
+                                                  .transposed = transposed});
+        PlanOptions options;
+        options.workspace_bytes = workspace;
+        options.kernel = parse_kernel("naive");
+        const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+        CAPTURE(fmt::format("{} pieces of {}", plan.pieces, plan.piece_rows));
+        CHECK((plan.pieces > 1 || transposed));
+        CHECK(test::fault_of_convolution(engine, conv, ++seed, false, options) == "");
+      }
+}
+
+TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
+  Engine& engine = test::engine();
+  PlanOptions options;
+  options.kernel = parse_kernel("naive");
+  options.limits = engine.limits();
+  options.limits->groups = {2, 3, 4};
+  options.limits->storage_block_bytes = 6000;
+  unsigned seed = 600;
+  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+    const Convolution conv = test::completed({.input = {.batch = 7, .size = {3, 6, 7}, .channels = 4, .layout = layout},
+                                              .filters = {.size = {2, 3, 3}},
+                                              .output = {.channels = 2, .layout = layout},
+                                              .padding = Padding::both({1, 1, 1})});
+    CHECK(test::fault_of_convolution(engine, conv, ++seed, false, options) == "");
+  }
+  // A line is longer than what a dispatch writes, by words and by vectors.
+  options.limits->storage_block_bytes = 1 << 20;
+  for (const std::int64_t channels : {3, 4})
+    CHECK(test::fault_of_convolution(engine,
+                                     test::completed({.input = {.size = {5000}, .channels = channels},
+                                                      .filters = {.size = {3}},
+                                                      .output = {},
+                                                      .padding = Padding::both({1})}),
+                                     ++seed, false, options) == "");
+  options.limits->storage_block_bytes = 6000;
+  // The output has one plane, and is cut along the next dimension.
+  const Convolution flat = test::completed({.input = {.size = {3, 40, 7}, .channels = 4},
+                                            .filters = {.size = {3, 3, 3}},
+                                            .output = {},
+                                            .padding = Padding::both({0, 1, 1})});
+  CHECK(engine.plan(Engine::problem(flat), options).pieces > 1);
+  CHECK(test::fault_of_convolution(engine, flat, ++seed, true, options) == "");
+}
+
 TEST_CASE("convolutions: types, bias, residual and activation, one to three dimensions") {
   Engine& engine = test::engine();
   struct Types {

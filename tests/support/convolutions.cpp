@@ -180,7 +180,9 @@ std::string fault_of_convolution(Engine& engine, Convolution conv, std::uint64_t
   constexpr std::byte spoils{0xff}, shows{0x5a};
   const Buffer in(bytes_of(input, conv.input.type, spoils)), of_filters(bytes_of(filters, conv.filters.type, spoils)),
       d(bytes_of(residual, conv.output.type, spoils)), of_bias(bytes_of(bias, conv.output.type, spoils)),
-      out(bytes_of(Numbers(expected.size(), 0), conv.output.type, shows));
+      other(bytes_of(Numbers(expected.size(), 0), conv.output.type, shows));
+  const bool in_place = conv.residual && seed % 3 == 0;
+  const Buffer out(bytes_of(in_place ? residual : Numbers(expected.size(), 0), conv.output.type, shows));
   const Buffer blocks(padded(codes.codes)), scales(padded(codes.scales)), zeros(padded(codes.zeros));
   conv.input.buffer = in.name();
   conv.filters.buffer = of_filters.name();
@@ -190,10 +192,18 @@ std::string fault_of_convolution(Engine& engine, Convolution conv, std::uint64_t
     conv.filters.buffer = blocks.name(), conv.filters.offset_bytes = 0;
     conv.filters.scales = {scales.name(), 0}, conv.filters.zeros = {zeros.name(), 0};
   }
-  if (conv.residual) conv.residual = conv.output, conv.residual->buffer = d.name();
+  if (conv.residual) conv.residual = conv.output, conv.residual->buffer = in_place ? out.name() : d.name();
   if (conv.bias) conv.bias = BufferPlace{of_bias.name(), guard};
   if (by_job) {
     Job job = engine.start(conv, options);
+    if (!job.done() && job.progress() != 0) return fmt::format("a job that has not begun has a progress of {}", job.progress());
+    job.advance(std::chrono::nanoseconds(1));
+    // Another one in between takes nothing from it.
+    Convolution between = conv;
+    between.output.buffer = other.name();
+    if (between.residual) between.residual->buffer = d.name();
+    between.workspace = {};
+    engine.convolve(between, options);
     while (!job.advance(std::chrono::milliseconds(1))) {
     }
     if (job.progress() != 1) return fmt::format("a job that is done has a progress of {}", job.progress());
@@ -218,7 +228,7 @@ Convolution draw_convolution(Random& random, const Limits& limits) {
   const std::int64_t groups = random.pick({1, 1, 2, 3});
   Convolution conv;
   conv.transposed = random.below(3) == 0;
-  conv.input = {.batch = from(1, 3), .size = sizes(3, 12), .channels = groups * from(1, 6)};
+  conv.input = {.batch = from(1, 3), .size = sizes(conv.transposed ? 2 : 1, 12), .channels = groups * from(1, 6)};
   conv.output.channels = groups * from(1, 6);
   conv.groups = groups;
   if (random.below(5) == 0) conv.groups = conv.output.channels = conv.input.channels;  // depthwise
@@ -243,6 +253,7 @@ Convolution draw_convolution(Random& random, const Limits& limits) {
                                           {Type::f64, Type::f64, Type::f64}});
   if (types.input != Type::f64 || limits.f64)
     conv.input.type = types.input, conv.filters.type = types.filters, conv.output.type = types.output;
+  conv.alpha = random.pick({1.0, 1.0, 1.0, 2.0, 0.0});
   if (random.coin()) conv.bias = BufferPlace{};
   // Phases lie where tables say, which takes one storage buffer more.
   const bool has_buffers = limits.storage_blocks > 4 || !conv.transposed || !conv.bias;
@@ -255,12 +266,12 @@ std::string text_of(const Convolution& conv) {
   const auto text = [](const Extents& extents) { return fmt::format("{}", fmt::join(extents.begin(), extents.end(), "x")); };
   return fmt::format(
       "{} images of {} with {} channels of {}, {}filters of {} of {}, to {} of {}, strides {}, dilations {}, padding {} and {} "
-      "(kind {}), {} groups, layouts {} {} {}",
+      "(kind {}), {} groups, layouts {} {} {}, alpha {}",
       conv.input.batch, text(conv.input.size), conv.input.channels, to_string(conv.input.type),
       conv.transposed ? "transposed " : "", text(conv.filters.size), to_string(conv.filters.type), conv.output.channels,
       to_string(conv.output.type), text(conv.stride), text(conv.dilation), text(conv.padding.before), text(conv.padding.after),
       static_cast<int>(conv.padding.kind), conv.groups, static_cast<int>(conv.input.layout), static_cast<int>(conv.output.layout),
-      static_cast<int>(conv.filters.layout));
+      static_cast<int>(conv.filters.layout), conv.alpha.value.real());
 }
 
 }  // namespace glgemm::test
