@@ -54,6 +54,7 @@ bad 'other channels' "'deep.npy' is 1x2x1x2, which is filters of 2 channels, and
 bad 'another output' 'make as many of 2x2, and the output is 1 of 3x3' X.npy W.npy same.npy --convolution ''
 bad 'another type' "'long.npy' holds int64, and this convolution is i32" X.npy W.npy long.npy --convolution ''
 bad 'an unknown parameter' "--convolution: 'pad=1' is none of stride=, dilation=" X.npy W.npy Y.npy --convolution pad=1
+bad 'too many groups' "groups: 9000000000000000000 is more than the channels of 'X.npy', 1" X.npy W.npy Y.npy --convolution transposed,groups=9000000000000000000
 bad 'too large a filter' '--convolution: filters of 2x2 with dilations of 3x3 leave images of 3x3' X.npy W.npy Y.npy --convolution dilation=3
 bad 'scalars' '--alpha excludes --convolution' X.npy W.npy Y.npy --convolution '' --alpha 2
 bad 'bits' '--precision reproducible: the bits of convolutions are not compared' X.npy W.npy Y.npy --convolution '' --precision reproducible

@@ -90,6 +90,7 @@ TEST_CASE("the convolutions of a file") {
   refused("", "has no convolutions");
   refused(header, "has no convolutions");
   refused("mb,groups\n1,1\n", "line 1: the header has no column ic");
+  refused(header + "1,1,3,5,5,4,5,5,3,3,9999999999,1,1,1,1,1\n", "line 2: a size is too large");
   refused(header + "1,1\n", "line 2: 2 fields, and the header has 16");
   refused(header + "1,1,3,5,5,4,5,5,3,3,1,1,1,1,1,x\n", "line 2: pw: 'x' is not a positive integer");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 #include <fmt/core.h>
@@ -276,6 +277,8 @@ std::vector<NamedConvolution> read_convolutions(const std::string& path) {
       const bool can_be_zero = csv_columns[i] == "ph" || csv_columns[i] == "pw";
       values[i] = can_be_zero && fields[at[i]] == "0" ? 0 : parse_size(fields[at[i]], where + ": " + std::string(csv_columns[i]));
     }
+    if (*std::max_element(values.begin(), values.end()) > std::numeric_limits<std::int32_t>::max())
+      refuse(where, "a size is too large");
     result.push_back(convolution_of(name < width ? fields[name] : "", values, where));
   }
   if (result.empty()) throw std::invalid_argument(quote(path) + " has no convolutions");

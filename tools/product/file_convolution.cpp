@@ -84,6 +84,9 @@ void FileConvolution::match_shapes() {
   convolution.input.size = images.size;
   convolution.input.channels = images.inner;
   convolution.filters.size = weights.size;
+  if (convolution.groups > images.inner)
+    throw std::invalid_argument(fmt::format("--convolution: groups: {} is more than the channels of {}, {}", convolution.groups,
+                                            quote(input.file().path()), images.inner));
   // What O and I count: see Convolution.
   const bool transposed = convolution.transposed;
   const double of_groups = static_cast<double>(weights.inner) * static_cast<double>(convolution.groups);
