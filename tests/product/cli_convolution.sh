@@ -41,6 +41,11 @@ verdict 'transposed' 0 'right: ' X.npy W.npy transposed.npy --convolution transp
 verdict 'JSON' 1 '"right": false' X.npy W.npy wrong.npy --convolution '' --json
 grep -q '"convolution": "1x3x3x1,1x2x2",' stdout && grep -q '"k": 4,' stdout || fail "JSON: $(cat stdout)"
 
+# Filters of a model.
+{ npy_header '<f4' '(1, 8, 8, 1)' && head -c 256 /dev/zero; } >zeros.npy
+{ npy_header '<f4' '(1, 8, 8, 16)' && head -c 4096 /dev/zero; } >none.npy
+verdict 'a model' 0 '1024 of 1024 elements equal the reference' zeros.npy "$tests/data/digits.safetensors:conv1.weight" none.npy --convolution padding=1
+
 tool=("$glgemm" verify)
 npy flat.npy '|i1' '(3, 3)' '\1\2\3\4\5\6\7\10\11'
 npy line.npy '|i1' '(1, 2, 1)' '\1\1'

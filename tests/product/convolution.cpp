@@ -80,6 +80,13 @@ TEST_CASE("the convolutions of a file") {
   CHECK(all.size() == 220);
   CHECK(all.front().name == "conv_basic_2d:1st");
   CHECK(to_string(all.front().convolution) == "2x5x5x3,16x3x3,padding=1");
+  const auto named = [&](const std::string& name) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
+    REQUIRE(found != all.end());
+    return to_string(found->convolution);
+  };
+  CHECK(named("conv_basic_2d:1st_stride_tail") == "2x8x8x3,17x3x3,stride=2,padding=1");
+  CHECK(named("conv_basic_2d:gemm") == "2x5x5x16,16x3x3,padding=3:2");
   CHECK(std::count_if(all.begin(), all.end(), [](const NamedConvolution& each) { return !each.why_not.empty(); }) == 3);
 
   const auto refused = [&](const std::string& text, const std::string& why) {

@@ -112,6 +112,8 @@ NamedConvolution convolution_of(std::string_view name, const std::array<std::int
   const auto& [mb, groups, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw] = values;
   const auto behind = [](std::int64_t input, std::int64_t output, std::int64_t filter, std::int64_t stride, std::int64_t dilation,
                          std::int64_t before) {
+    const std::int64_t room = input + 2 * before - (filter - 1) * dilation - 1;
+    if (room >= 0 && room / stride + 1 == output) return before;  // as much on both sides
     return std::max<std::int64_t>(0, (output - 1) * stride + (filter - 1) * dilation + 1 - input - before);
   };
   Convolution its{.input = {.batch = mb, .size = {ih, iw}, .channels = ic},
