@@ -93,11 +93,11 @@ struct Plan {
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
   /// Whether sums go to the workspace, for a reduction: where k is cut into parts, for each precision but the standard, and where
   /// a program that finishes C itself would have more storage buffers than a device with few of them allows.
-  bool reduces() const noexcept;
+  GLGEMM_EXPORT bool reduces() const noexcept;
   /// The program of a stage.
-  ProgramKey program(Stage stage = Stage::multiply) const;
+  GLGEMM_EXPORT ProgramKey program(Stage stage = Stage::multiply) const;
   /// The stages that it has, in their order.
-  std::vector<Stage> stages() const;
+  GLGEMM_EXPORT std::vector<Stage> stages() const;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -150,8 +150,8 @@ struct StreamPlan {
   /// is the device's bytes in elements; or to read A and B once and to write C once, where that is more.
   double bound_bytes = 0;
 
-  std::int64_t pieces() const noexcept;
-  std::int64_t windows() const noexcept;  ///< of k, for each piece
+  GLGEMM_EXPORT std::int64_t pieces() const noexcept;
+  GLGEMM_EXPORT std::int64_t windows() const noexcept;  ///< of k, for each piece
 };
 
 /// What the caller of a streamed product decides.
