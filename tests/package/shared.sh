@@ -1,6 +1,6 @@
 #!/bin/bash
-# The library alone, shared: it builds and installs without the tools and the tests, exports names of glgemm's only, and programs find
-# it by CMake and by pkg-config.
+# The library alone, shared: it builds and installs without the tools and the tests, exports the names that the packages promise and no
+# others, and programs find it by CMake and by pkg-config.
 # Usage: shared.sh BUILD   (an empty or missing folder to build in)
 set -euo pipefail
 source=$(realpath "$(dirname "$0")/../..")
@@ -19,6 +19,7 @@ for library in "$build"/libglgemm{,_headless,_verify,_weights}.so; do  # the BLA
     exit 1
   }
 done
+"$source/tests/package/abi.py" "$build"
 cmake -D "BUILD=$build" -D CONFIG=Debug -D "WORK=$build/consumer" -D "GENERATOR=Unix Makefiles" -D CC=cc -D CXX=c++ \
   -P "$source/tests/consumer/run.cmake"
 for file in share/doc/glgemm/LICENSE share/doc/glgemm/README.md; do

@@ -1,0 +1,55 @@
+#!/bin/bash
+# The long tier: the Debian packages on a bare system. They are built, installed by apt-get into a Debian 12 that has nothing but its
+# essential packages, tried by the packages' own tests (tools/packaging/debian/tests), and removed, which leaves that system as it was. Needs
+# root, debootstrap and lintian.
+# Usage: debian.sh WORK [DEBS]   (WORK: a folder for all of this; DEBS: a folder of packages that are built already)
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/../..")
+[ $# -ge 1 ] || { sed -n '2,/^set/{s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+mkdir -p "$1"
+work=$(realpath "$1") debs=${2:-}
+for program in debootstrap lintian; do
+  command -v $program >/dev/null || { echo "debian.sh: there is no $program" >&2; exit 2; }
+done
+
+if [ -z "$debs" ]; then
+  debs=$work/debs
+  "$root/tools/package-deb" "$debs"
+fi
+lintian --fail-on error,warning --display-level '>=warning' "$debs"/*.changes
+
+system=$work/debian12
+[ -e "$system/bin/sh" ] || debootstrap --variant=minbase bookworm "$system" "${MIRROR:-http://deb.debian.org/debian}"
+mounted=()
+finish() { for folder in "${mounted[@]}"; do umount "$folder"; done; }
+trap finish EXIT
+for folder in proc dev; do
+  mount --bind /$folder "$system/$folder"
+  mounted+=("$system/$folder")
+done
+inside() { chroot "$system" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+state() { # packages; alternatives; files, but for caches and logs and for what packages keep of themselves
+  inside dpkg-query -W
+  inside find /etc/alternatives /var/lib/dpkg/alternatives -printf '%p %l\n' | sort
+  inside find /usr /etc /opt ! -name '*.pyc' ! -name __pycache__ ! -path '/etc/ld.so.cache' -print | sort
+}
+
+inside apt-get -q update
+inside apt-get -q -y install --no-install-recommends g++ pkg-config python3-numpy libegl-mesa0 libgl1-mesa-dri # what the tests need beside ours
+inside apt-mark showauto >"$work/auto"
+state >"$work/before"
+rm -rf "$system/glgemm"
+mkdir "$system/glgemm"
+cp "$debs"/*.deb "$system/glgemm"
+cp -r "$root/tools/packaging/debian/tests" "$system/glgemm"
+inside sh -c 'apt-get -q -y install --no-install-recommends /glgemm/*.deb'
+failed=0
+for test in library tool python blas; do
+  echo "== $test"
+  inside "/glgemm/tests/$test" || { failed=1 && echo "FAILED: $test"; }
+done
+inside sh -c 'apt-get -q -y purge --auto-remove $(cd /glgemm && ls *.deb | cut -d_ -f1)'
+state >"$work/after"
+diff "$work/before" "$work/after" || { failed=1 && echo "FAILED: removal has left that system other than it was (< before, > after)"; }
+[ $failed = 0 ] && echo "all passed"
+exit $failed
