@@ -1,11 +1,13 @@
 """Makes Python packages of glgemm: what pip calls when it installs a clone (PEP 517), from the standard library and CMake alone.
 
-  pip install .              builds and installs the module and the tool
-  pip install --editable .   the module's Python files are those of the clone; the extension and the tool are built once
+  pip install .              builds and installs the module
+  pip install --editable .   the module's Python files are those of the clone; the extension is built once
+  pip wheel .                the module as a wheel, for this Python and systems like this one
 
-The build's folder is a temporary one, so that the clone stays as it is; GLGEMM_PYTHON_BUILD names one that is kept, and makes the next
-build short. GLGEMM_CMAKE_OPTIONS has further options for CMake, such as -DCMAKE_BUILD_TYPE=Debug. CMake, a C++ compiler, glad 2,
-pybind11 and what else tools/setup installs must be here: nothing is downloaded.
+GLGEMM_PYTHON_TOOL=1 puts the tool `glgemm` into the package; compiling it takes longer than all else. The build's folder is a temporary
+one, so that the clone stays as it is; GLGEMM_PYTHON_BUILD names one that is kept, and makes the next build short. GLGEMM_CMAKE_OPTIONS
+has further options for CMake, such as -DCMAKE_BUILD_TYPE=Debug. CMake, a C++ compiler, glad 2, pybind11 and what else tools/setup
+installs must be here: nothing is downloaded.
 """
 import base64
 import contextlib
@@ -70,18 +72,22 @@ def build_folder():
 
 
 def build(folder):
-    """Builds the extension and the tool; their paths."""
+    """Builds the extension, and the tool if that is wanted; their paths, the tool's or None."""
+    wants_tool = os.environ.get("GLGEMM_PYTHON_TOOL", "") not in ("", "0")
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DGLGEMM_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}", "-DBUILD_SHARED_LIBS=OFF"]
+    options += ["-DCMAKE_UNITY_BUILD=ON", f"-DGLGEMM_BUILD_TOOLS={'ON' if wants_tool else 'OFF'}"]
     options += [f"-DGLGEMM_BUILD_{part}=OFF" for part in ("TESTS", "BLAS", "DISTRIBUTED", "PEERS")]
+    # Nothing of this machine's folders in what is built, and no names of what is private.
+    options += [f"-DCMAKE_CXX_FLAGS=-ffile-prefix-map={ROOT}/= -ffile-prefix-map={folder}/=", "-DCMAKE_MODULE_LINKER_FLAGS=-s"]
     options += shlex.split(os.environ.get("GLGEMM_CMAKE_OPTIONS", ""))
     subprocess.run(["cmake", "-S", str(ROOT), "-B", str(folder), *options], check=True)
     targets = subprocess.run(["cmake", "--build", str(folder), "--target", "help"], check=True, capture_output=True, text=True).stdout
     if "glgemm_python" not in targets:
         raise SystemExit("glgemm: CMake has left out the Python module; its lines above say what is missing")
-    jobs = str(os.cpu_count() or 1)
-    subprocess.run(["cmake", "--build", str(folder), "--parallel", jobs, "--target", "glgemm_python", "glgemm_tool"], check=True)
+    wanted = ["glgemm_python"] + ["glgemm_tool"] * wants_tool
+    subprocess.run(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count() or 1), "--target", *wanted], check=True)
     module = sorted((folder / "python" / "glgemm").glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
-    return module[-1], folder / "bin" / "glgemm"
+    return module[-1], folder / "bin" / "glgemm" if wants_tool else None
 
 
 class Wheel:
@@ -137,12 +143,13 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def wheel_of_what_is_built(wheel_directory):
-    """A wheel that holds the extension and the tool, and no Python files."""
+    """A wheel that holds the extension, the tool if there is one, and no Python files."""
     wheel = Wheel(wheel_directory)
     with build_folder() as folder:
         module, tool = build(folder)
         wheel.add(f"glgemm/{module.name}", module.read_bytes(), executable=True)
-        wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)
+        if tool:
+            wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)
     return wheel
 
 

@@ -70,6 +70,15 @@ def test_the_tool():
     assert subprocess.run([sys.executable, "-m", "glgemm", "nonsense"], capture_output=True, timeout=60).returncode == 2
 
 
+def test_a_wheel_without_the_tool(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import python_package
+
+    monkeypatch.setattr(python_package, "build", lambda folder: (pathlib.Path(glgemm._core.__file__), None))
+    with zipfile.ZipFile(tmp_path / python_package.build_wheel(str(tmp_path))) as wheel:
+        assert not [name for name in wheel.namelist() if "/bin/" in name]
+
+
 @pytest.mark.parametrize("kind", ["wheel", "editable"])
 def test_what_pip_installs(kind, tmp_path, monkeypatch):
     """The packages that tools/python_package.py makes of the extension that is tested here, and of a tool that says its name."""

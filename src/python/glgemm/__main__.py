@@ -23,7 +23,7 @@ def find_tool() -> str | None:
 def main() -> int:
     tool = find_tool()
     if tool is None:
-        print("glgemm: the tool is not installed with this package and not in PATH", file=sys.stderr)
+        print("glgemm: the tool is not installed with this package (GLGEMM_PYTHON_TOOL=1 pip install .) and not in PATH", file=sys.stderr)
         return 2
     os.execv(tool, ["glgemm", *sys.argv[1:]])
 
