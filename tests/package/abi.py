@@ -4,9 +4,9 @@
   abi.py FOLDER [--write]      FOLDER has libglgemm.so and the others; --write writes the lists anew
 
 The lists are the symbols files of tools/packaging/debian. A name that is gone breaks programs that were linked with an older library:
-they no longer start. Within a minor version that may not be, see docs/versions.md. A new name breaks nothing, and is written down
-so that packages of programs that use it ask for a library that has it. Ends with 1 where names differ. What names don't show, such as
-members of a struct that move, tests/package/abi_since.sh shows.
+they no longer start. Within a minor version that may not be, see docs/versions.md. Ends with 1 for such names. A new name breaks
+nothing and is told alone; it is written down before a release, so that packages of programs that use it ask for a library that has it.
+What names don't show, such as members of a struct that move, tests/package/abi_since.sh shows.
 """
 import pathlib
 import re
@@ -37,17 +37,21 @@ for library in ("glgemm", "glgemm_headless", "glgemm_verify", "glgemm_weights", 
     if path.exists():
         promised = dict(re.findall(r"^ (\S+)@Base (\S+)$", path.read_text(), re.M))
     if write:
-        lines = [f"{soname} {package} #MINVER#", f"* Build-Depends-Package: {'libglgemm-distributed-dev' if library.endswith('distributed') else 'libglgemm-dev'}"]
+        developer = "libglgemm-distributed-dev" if library.endswith("distributed") else "libglgemm-dev"
+        lines = [f"{soname} {package} #MINVER#", f"* Build-Depends-Package: {developer}"]
         lines += [f" {name}@Base {promised.get(name, version)}" for name in sorted(exported)]
         path.write_text("\n".join(lines) + "\n")
         continue
     if soname != f"lib{library}.so.{soversion}":
         different = True
         print(f"FAILED: the soname of {file.name} is {soname} and not lib{library}.so.{soversion}")
-    for kind, names in (("is gone: programs that use it no longer start", set(promised) - exported), ("is new", exported - set(promised))):
+    for begin, end, names in (
+        ("FAILED", "is gone: programs that use it no longer start", set(promised) - exported),
+        ("new", "is not in the list yet", exported - set(promised)),
+    ):
+        different = different or begin == "FAILED" and bool(names)
         for name in run("c++filt", text="\n".join(sorted(names))).splitlines() if names else ():
-            different = True
-            print(f"FAILED: {file.name}: {name} {kind}")
+            print(f"{begin}: {file.name}: {name} {end}")
 if different:
     print(f"'tests/package/abi.py {folder} --write' writes the lists anew; docs/versions.md says what a version may change")
 sys.exit(different)
