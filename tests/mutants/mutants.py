@@ -15,6 +15,10 @@ ACTIVATIONS = "../bin/glgemm_gl_tests -sf=*gl_activations*"
 PLANS = "../bin/glgemm_tests -sf=*plan/plan.cpp -aa=1"
 
 
+CONVOLUTIONS = "../bin/glgemm_gl_tests -sf=*engine/gl_convolution.cpp -aa=1"
+CONVOLUTION_PLANS = "../bin/glgemm_tests -sf=*plan/convolution.cpp -aa=1"
+
+
 BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 
@@ -138,4 +142,20 @@ MUTANTS = [
     Mutant("a .safetensors file may end with more", "src/weights/safetensors.cpp", "if (end != present)", "if (end > present)",
            (WEIGHTS,)),
     Mutant("GPTQ's zero of 0 becomes 16", "src/weights/packed_layers.cpp", "+ less) % (1 << bits)", "+ less)", (WEIGHTS,)),
+    # Convolutions.
+    Mutant("each piece of a convolution copies the rows of the first one", "src/engine/convolve.cpp",
+           "  moved.first[prepared.plan.axis] += input_row(prepared.plan, row_);\n", "", (CONVOLUTIONS,)),
+    Mutant("each group of a convolution has the bias of the first one", "src/engine/convolve.cpp",
+           "convolution.bias->offset_bytes + output_channel * element_bytes(problem.output_type));", "convolution.bias->offset_bytes);",
+           (CONVOLUTIONS,)),
+    Mutant("the second half of a large copy is its first half", "src/engine/convolve.cpp", "    second.*begin += first.*count;\n", "",
+           (CONVOLUTIONS,)),
+    Mutant("the copy reads vectors from the middle of a line", "src/plan/convolution.cpp",
+           "(cuts_lines ? in.step[2] : plan.border.first[2] * in.step[2])", "(plan.border.first[2] * in.step[2])", (CONVOLUTIONS,)),
+    Mutant("a convolution's copy lies where its products work", "src/plan/convolution.cpp",
+           "copies ? kernels::workspace_aligned(of_products) : 0;", "0;", (CONVOLUTION_PLANS, CONVOLUTIONS)),
+    Mutant("each phase of a transposed convolution writes where the first one does", "src/plan/convolution.cpp",
+           "(phase[d]->first + q[d] * phase[d]->step) * out.step[d]", "q[d] * phase[d]->step * out.step[d]",
+           (CONVOLUTION_PLANS, CONVOLUTIONS)),
+    Mutant("the copy reads the plane behind an image", "shaders/border.comp", "plane < size.w;", "plane <= size.w;", (CONVOLUTIONS,)),
 ]
