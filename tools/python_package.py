@@ -171,7 +171,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """All files that git knows."""
+    """All files that git knows; pip builds a wheel of it as of a clone, without a network."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True).stdout.decode()
     file_name = f"{name()}.tar.gz"
     with gzip.GzipFile(pathlib.Path(sdist_directory) / file_name, "wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as archive:

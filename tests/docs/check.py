@@ -10,7 +10,8 @@
   - each link to a file, and to a heading of a page, leads somewhere;
   - README.md names each type of 'glgemm inspect --tables', and what docs/kernels.md says of the parameters of kernels is so;
   - docs/adding-a-kernel.md names the members of a family that are to be written, and none that is not there;
-  - README.md keeps to 150 lines and 1,200 words.
+  - README.md keeps to 150 lines and 1,200 words;
+  - files of other programs that name glgemm's version name that of CMakeLists.txt.
 
 Ends with 1 and a line for each fault.
 """
@@ -152,6 +153,17 @@ readme = (root / "README.md").read_text()
 for what, count, most in (("lines", len(readme.splitlines()), 150), ("words", len(readme.split()), 1200)):
     if count > most:
         faults.append(f"README.md: {count} {what}, at most {most} are wanted")
+
+project = root / "CMakeLists.txt"
+version = re.search(r"project\(glgemm VERSION (\S+)", project.read_text())[1] if project.exists() else None
+for name, pattern in (
+    ("CITATION.cff", r"^version: (\S+)"),
+    ("vcpkg.json", r'"version-string": "(.*)"'),
+    ("tools/packaging/vcpkg/glgemm/vcpkg.json", r'"version": "(.*)"'),
+    ("tools/packaging/debian/changelog", r"^glgemm \((\S+)\)"),
+):
+    if version and (root / name).exists() and re.findall(pattern, (root / name).read_text(), re.M)[:1] != [version]:
+        faults.append(f"{name}: the version is not {version}, as in CMakeLists.txt")
 
 # What pages say of types and kernels against the tables. A kernel may have no row.
 tables = json.loads(subprocess.run([tool, "inspect", "--tables"], check=True, capture_output=True, text=True).stdout)
