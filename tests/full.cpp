@@ -115,6 +115,7 @@ std::int64_t check_convolutions(Engine& engine, const Arguments& x) {
     if (is_tight) {
       options.limits = engine.limits();
       options.limits->storage_block_bytes = 4096 << random.below(4);
+      if (random.coin()) options.limits->storage_blocks = 4;
       for (std::int64_t& groups : options.limits->groups) groups = 2 + random.below(20);
     }
     if (random.below(4) == 0 && !is_integer(convolution.output.type) && convolution.output.type != Type::f64)

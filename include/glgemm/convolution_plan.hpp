@@ -79,7 +79,8 @@ GLGEMM_EXPORT void validate(const ConvolutionProblem& problem);
 
 /// Decides how a convolution runs. The copy and the products share `options.workspace_bytes`.
 /// @throws std::invalid_argument  as validate() and make_plan() of a product
-/// @throws Unsupported            the workspace has no room for the copy of a row; or as make_plan() of a product
+/// @throws Unsupported            the workspace has no room for the copy of a row, a binding none for the tables' reach, a
+///                                transposed one has more than 4096 phases; or as make_plan() of a product
 GLGEMM_EXPORT ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options = {});
 
 }  // namespace glgemm

@@ -382,6 +382,16 @@ VectorReads copy_reads(const ConvolutionPlan& plan, const Limits& limits) {
 
 constexpr std::int64_t max_pixels = std::int64_t{1} << 22;  // of a piece: tables have an offset for each
 
+/// @throws Unsupported  there are too many phases
+void check_phases(const ConvolutionProblem& problem) {
+  constexpr std::int64_t most = 4096;
+  const auto& [x, y, z] = problem.stride;
+  const Three& out = problem.output;
+  const std::int64_t phases = saturating_product({std::min(x, out[0]), std::min(y, out[1]), std::min(z, out[2])});
+  if (problem.transposed && phases > most)
+    throw Unsupported(fmt::format("convolve: strides of {}x{}x{} make {} phases; {} at most", x, y, z, phases, most));
+}
+
 /// Over how many elements of output tables reach in a piece of so many pixels; nothing where they lie in equal steps.
 std::int64_t reach_of_output(const ConvolutionProblem& problem, std::int64_t pixels) {
   if (!problem.transposed || problem.stride == ConvolutionProblem::ones) return 0;
@@ -444,6 +454,7 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   }
   const std::int64_t max_input = most_elements(problem.input_type, within),
                      max_output = most_elements(problem.output_type, within);
+  check_phases(problem);
   // A copy leaves at least half of the workspace to the products.
   const std::int64_t max_copy = std::min(options.workspace_bytes / 2, max_input * element_bytes(problem.input_type));
   const bool copies = needs_copy(plan, within), joins = joins_images(problem);

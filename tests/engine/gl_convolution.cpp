@@ -218,6 +218,9 @@ TEST_CASE("convolutions: quantised filters, in groups too") {
                              .groups = groups};
       CAPTURE(format);
       CHECK(test::fault_of_convolution(engine, test::completed(conv), seed++) == "");
+      Convolution of_nothing = conv;
+      of_nothing.alpha = 0;
+      CHECK(test::fault_of_convolution(engine, test::completed(of_nothing), seed) == "");
     }
 }
 
@@ -367,6 +370,11 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
   refused([&](Convolution& c) { c.filters.size = {9, 3}; }, "convolve: filters of 9x3 leave images of 6x6");
   refused([&](Convolution& c) { c.dilation = {4, 1}; }, "convolve: filters of 3x3 with dilations of 4x1 leave images of 6x6");
   refused([&](Convolution& c) { c.stride = {0, 1}; }, "convolve: strides of 0x1");
+  refused(
+      [&](Convolution& c) {
+        c.transposed = true, c.stride = {4000, 4000}, c = test::completed(c);
+      },
+      "convolve: strides of 1x4000x4000 make 16000000 phases; 4096 at most");
   refused([&](Convolution& c) { c.groups = 3; }, "convolve: 4 channels of input and 8 of output cannot be cut into 3 groups");
   refused([&](Convolution& c) { c.input.buffer = small.name(); },
           "convolve: the input of 1x288 with ld 288 needs 1152 bytes from byte 0 on and leaves its buffer of 64");
