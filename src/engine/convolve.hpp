@@ -28,7 +28,7 @@ struct PreparedConvolution {
   gl::Bindings bindings = 0;
   gl::Program* copy = nullptr;
   DepthwiseWork depthwise;  ///< of a depthwise one
-  double work = 0;  ///< of all products
+  double work = 0;          ///< of all products
 };
 
 /// A convolution that has passed every check and can be enqueued.
