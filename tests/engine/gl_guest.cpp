@@ -64,6 +64,33 @@ GLint state(GLenum name, GLuint index) {
   return value;
 }
 
+/// Convolutions on the buffers of three matrices.
+template <class Alone>
+void visit_convolutions(Engine& engine, unsigned a, unsigned b, unsigned c, const Alone& alone) {
+  // With a copy by vectors; and without one, in groups.
+  const Convolution bordered{.input = {.buffer = a, .size = {10, 15}, .channels = 4},
+                             .filters = {.buffer = b, .size = {3, 3}},
+                             .output = {.buffer = c, .size = {10, 15}},
+                             .padding = Padding::same_upper()};
+  Convolution grouped = bordered;
+  grouped.filters.size = {3, 4};
+  grouped.output.size = {8, 12}, grouped.output.channels = 2;
+  grouped.padding = Padding::valid();
+  grouped.groups = 2;
+  Convolution depthwise = grouped;
+  depthwise.output.size = {4, 11}, depthwise.output.channels = depthwise.groups = 4;
+  depthwise.filters.size = {7, 5};
+  for (const Convolution& convolution : {bordered, grouped, depthwise, bordered}) {
+    alone("prepare of a convolution", [&] { engine.prepare({&convolution, 1}); });
+    alone("convolve", [&] { engine.convolve(convolution); });
+    alone("convolve by a job", [&] {
+      Job job = engine.start(convolution);
+      while (!job.advance(std::chrono::milliseconds(1))) {
+      }
+    });
+  }
+}
+
 /// Every public function that calls OpenGL, each between two snapshots.
 void visit(GLenum pending, Messages& messages) {
   const auto alone = [&](const std::string& what, const auto& call) { leaves_alone(what, pending, messages, call); };
@@ -125,28 +152,7 @@ void visit(GLenum pending, Messages& messages) {
     alone("gemm with " + std::string(kind.name), [&] { engine.gemm(kind.product, kind.options); });
   alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
   alone("its download", [&] { CHECK_RESULT(c->download() == host_c); });
-  // With a copy by vectors; and without one, in groups.
-  const Convolution bordered{.input = {.buffer = a->view().buffer, .size = {10, 15}, .channels = 4},
-                             .filters = {.buffer = b->view().buffer, .size = {3, 3}},
-                             .output = {.buffer = c->view().buffer, .size = {10, 15}},
-                             .padding = Padding::same_upper()};
-  Convolution grouped = bordered;
-  grouped.filters.size = {3, 4};
-  grouped.output.size = {8, 12}, grouped.output.channels = 2;
-  grouped.padding = Padding::valid();
-  grouped.groups = 2;
-  Convolution depthwise = grouped;
-  depthwise.output.size = {4, 11}, depthwise.output.channels = depthwise.groups = 4;
-  depthwise.filters.size = {7, 5};
-  for (const Convolution& convolution : {bordered, grouped, depthwise, bordered}) {
-    alone("prepare of a convolution", [&] { engine.prepare({&convolution, 1}); });
-    alone("convolve", [&] { engine.convolve(convolution); });
-    alone("convolve by a job", [&] {
-      Job job = engine.start(convolution);
-      while (!job.advance(std::chrono::milliseconds(1))) {
-      }
-    });
-  }
+  visit_convolutions(engine, a->view().buffer, b->view().buffer, c->view().buffer, alone);
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
