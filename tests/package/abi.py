@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the names that the shared libraries export with those that the packages promise.
 
-  abi.py FOLDER [--write]      FOLDER has libglgemm.so and the others; --write writes the lists anew
+  abi.py FOLDER [--write]      FOLDER has libglgemm.so and the others; --write writes the lists anew. That is for a Release build:
+                               without optimisation inline functions of templates are exported too
 
 The lists are the symbols files of tools/packaging/debian. A name that is gone breaks programs that were linked with an older library:
 they no longer start. Within a minor version that may not be, see docs/versions.md. Ends with 1 for such names. A new name breaks
