@@ -18,7 +18,7 @@
 //           rows and the channels columns; task: the rows of an invocation, the channels (WIDE: vectors), the runs of a row, and the output
 //           channels of an input channel, negative if invocations are counted along the width first
 // Macros    FILTER_H, FILTER_W: the filter's sizes, 1 to 7, or both 0; its depth and dilations then are 1. STRIDE: along both, 1 or 2.
-//           RUN: 1, 2, 4 or 8. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
+//           RUN: 1, 2, 4 or 8, and no more than a row of the output has. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
 // Buffers and the other macros: gemm.glsl
 
 #ifndef FILTER_H
@@ -120,16 +120,12 @@ layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[
 #endif
 
 #if EPILOGUE
-// finish() for a vector of C.
+// A sum's residual and activation, for a vector of C. The bias is in `value` already.
 VECTOR with_epilogue(int image, int pixel, int channel, VECTOR value) {
-  int d = d_at.x + pixel * d_at.y + channel + image * d_at.w, bias = bias_at.x + channel;
-#define ELEMENT_D(e) ELEMENT_C(D, d + (e))
-#define ELEMENT_BIAS(e) ELEMENT_C(Bias, bias + (e))
 #if RESIDUAL
+  int d = d_at.x + pixel * d_at.y + channel + image * d_at.w;
+#define ELEMENT_D(e) ELEMENT_C(D, d + (e))
   if (has(ADD_D)) value += VECTOR_OF(ELEMENT_D);
-#endif
-#if BIAS
-  if (has(ADD_BIAS)) value += VECTOR_OF(ELEMENT_BIAS);
 #endif
   // activate() is compiled once, and the elements take turns.
   for (int e = 0; e < PER_VECTOR; ++e) {
@@ -142,16 +138,34 @@ VECTOR with_epilogue(int image, int pixel, int channel, VECTOR value) {
   }
   return value;
 }
+
+#if SUM == F32 || SUM == F64
+// Whether the activation is none but bounds: relu, clamp, or none at all.
+bool only_bounds() { return activation == 0 || activation == RELU || activation == CLAMP; }
+ACC bounded(ACC x) {
+  if (activation == 0 || is_nan(x)) return x;
+  return activation == CLAMP ? min(max(x, act_low), act_high) : max(x, ZERO);
+}
+#define BOUNDED_ELEMENT(e) bounded(value[e])
+VECTOR with_bounds(VECTOR value) { return VECTOR_OF(BOUNDED_ELEMENT); }
+#else
+bool only_bounds() { return true; }
+VECTOR with_bounds(VECTOR value) { return value; }
+#endif
 #endif
 
-// Ends PER_VECTOR channels of an element: `channel` counts vectors.
-void end(int image, int pixel, int channel, VECTOR sum) {
-  VECTOR value = alpha == ZERO ? VECTOR(0) : alpha * sum;
-  channel *= PER_VECTOR;
-#if EPILOGUE
-  value = with_epilogue(image, pixel, channel, value);
+VECTOR load_bias(int channel) {
+#if EPILOGUE && BIAS
+  int bias = bias_at.x + channel * PER_VECTOR;
+#define ELEMENT_BIAS(e) ELEMENT_C(Bias, bias + (e))
+  if (has(ADD_BIAS)) return VECTOR_OF(ELEMENT_BIAS);
 #endif
-  int at = c_at.x + pixel * c_at.y + channel + image * c_at.w;
+  return VECTOR(0);
+}
+
+// Stores PER_VECTOR channels of an element: `channel` counts vectors.
+void store(int image, int pixel, int channel, VECTOR value) {
+  int at = c_at.x + pixel * c_at.y + channel * PER_VECTOR + image * c_at.w;
 #if BY_VECTOR
   VectorsOfC[at / PER_VECTOR] = value;
 #elif NARROW_C  // nobody else writes to these words
@@ -161,8 +175,30 @@ void end(int image, int pixel, int channel, VECTOR sum) {
   for (int e = 0; e < PER_VECTOR; ++e) C[at + e] = value[e];
 #endif
 }
+// Ends an element without a residual whose activation has only bounds.
+void end_plain(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
+  VECTOR value = alpha == ZERO ? VECTOR(0) : alpha * sum;
+#if EPILOGUE
+  value = with_bounds(value + bias);
+#endif
+  store(image, pixel, channel, value);
+}
+#if EPILOGUE
+bool is_plain_end() { return only_bounds() && !has(ADD_D); }
+void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
+  VECTOR value = (alpha == ZERO ? VECTOR(0) : alpha * sum) + bias;
+  store(image, pixel, channel, with_epilogue(image, pixel, channel * PER_VECTOR, value));
+}
+#endif
 #else
-void end(int image, int pixel, int channel, ACC sum) { finish(image, pixel, channel, sum); }
+ACC load_bias(int channel) { return ZERO; }  // finish() adds it
+void end_plain(int image, int pixel, int channel, ACC sum, ACC bias) {
+  store_c(place_in_c(pixel, channel, c_at) + image * c_at.w, alpha == ZERO ? ZERO : multiply(alpha, sum));
+}
+#if EPILOGUE
+bool is_plain_end() { return false; }
+void end(int image, int pixel, int channel, ACC sum, ACC bias) { finish(image, pixel, channel, sum); }
+#endif
 #endif
 
 // Row `y` of the input in the layer `depth` of an image whose channel begins at `place`. Outside there are zeros.
@@ -174,14 +210,18 @@ Row row_of(int place, int depth, int y) {
   bool inside = depth >= 0 && depth < image_size.x && y >= 0 && y < image_size.y;
   return Row(place + clamp(depth, 0, image_size.x - 1) * image_at.x + clamp(y, 0, image_size.y - 1) * image_at.y, inside);
 }
-ELEMENT load_column(Row row, int x) {
-  ELEMENT value = load_input(row.begin + clamp(x, 0, image_size.z - 1) * image_at.z);
-  if (!(row.inside && x >= 0 && x < image_size.z)) value = ELEMENT(0);
+// An element of it, `at` from its first; `inside` if it is one.
+ELEMENT load_column(Row row, int at, bool inside) {
+  ELEMENT value = load_input(row.begin + at);
+  if (!(row.inside && inside)) value = ELEMENT(0);
   return value;
 }
+int column_at(int x) { return clamp(x, 0, image_size.z - 1) * image_at.z; }
+bool is_column(int x) { return x >= 0 && x < image_size.z; }
 
 // These macros are parts of main() and use its variables.
-#define LOAD_COLUMN(j) column[j] = load_column(row, x_in + (j));
+#define PLACE_COLUMN(j) columns_at[j] = column_at(x_in + (j)); are_columns[j] = is_column(x_in + (j));
+#define LOAD_COLUMN(j) column[j] = load_column(row, columns_at[j], are_columns[j]);
 #define MULTIPLY(h, w, i) sum[(h) / STRIDE][i] = add_product(sum[(h) / STRIDE][i], tap[(h) * FILTER_W + (w)], column[(i) * STRIDE + (w)]);
 #define TAP(h, w) FOR_STEPS(MULTIPLY, h, w)
 #define TAP_ROW(r, h) if ((h) % STRIDE == (r)) { FOR_TAPS(TAP, h) }
@@ -211,7 +251,7 @@ ELEMENT load_column(Row row, int x) {
 #define MOVE_SLOTS \
   FOR_STEPS(MOVE, 6, 0) FOR_STEPS(MOVE, 5, 0) FOR_STEPS(MOVE, 4, 0) FOR_STEPS(MOVE, 3, 0) FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
 #endif
-#define STORE(s, y, i) if (x + (i) < output_size.z) end(image, pixel + (i), channel, sum[SLOTS - 1][i]);
+#define END(s, y, i) end_plain(image, pixel + (i), channel, sum[SLOTS - 1][i], bias);
 #define MOVE_UP(s, j, i) sum[SLOTS - 1][i] = sum[SLOTS - 1][min((i) + 1, RUN - 1)];
 #if WIDE
 // The taps of a channel are neighbours: those of a vector's channels fill TAPS vectors.
@@ -241,8 +281,17 @@ void main() {
   int place = a_at.x + image * a_at.w + channel / abs(task.w) * image_at.w;
   int at_filter = b_at.x + channel * filter_at.w;
   int depth = layer_of_image * strides.x - padding.x;
+  ELEMENT bias = load_bias(channel);
 #if FILTER_H > 0
-  int x_in = x * STRIDE - padding.z;
+  // The last run overlaps the one before it, if they do not meet in a residual that is the output itself: no element needs a condition.
+  bool overlaps = true;
+#if EPILOGUE
+  overlaps = is_plain_end();
+#endif
+  if (overlaps) x = min(x, output_size.z - RUN);
+  int x_in = x * STRIDE - padding.z, columns_at[ROWS];
+  bool are_columns[ROWS];
+  FOR_ROWS(PLACE_COLUMN)
   ELEMENT tap[TAPS];
 #if WIDE
   if (filter_at.w != 1) {
@@ -263,14 +312,15 @@ void main() {
 #endif
     int y = turn - (SLOTS - 1), pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
     if (y >= y_begin) {
-#if EPILOGUE || !WIDE
+      if (overlaps) {
+        FOR_STEPS(END, 0, 0)
+      }
+#if EPILOGUE
       // end() is long, and compiled once. The sums move up each turn.
-      for (int i = 0; i < RUN; ++i) {
-        if (x + i < output_size.z) end(image, pixel + i, channel, sum[SLOTS - 1][0]);
+      else for (int i = 0; i < RUN; ++i) {
+        if (x + i < output_size.z) end(image, pixel + i, channel, sum[SLOTS - 1][0], bias);
         FOR_STEPS(MOVE_UP, 0, 0)
       }
-#else
-      FOR_STEPS(STORE, 0, 0)
 #endif
     }
     MOVE_SLOTS
@@ -284,9 +334,14 @@ void main() {
         Row row = row_of(place, depth + d * dilation.x, y * strides.y - padding.y + h * dilation.y);
         int at = at_filter + d * filter_at.x + h * filter_at.y, x_in = x * strides.z - padding.z;
         for (int w = 0; w < filter_size.z; ++w)
-          sum = add_product(sum, load_filter(at + w * filter_at.z), load_column(row, x_in + w * dilation.z));
+          sum = add_product(sum, load_filter(at + w * filter_at.z), load_column(row, column_at(x_in + w * dilation.z), is_column(x_in + w * dilation.z)));
       }
-    end(image, (layer_of_image * output_size.y + y) * output_size.z + x, channel, sum);
+    int pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
+#if EPILOGUE
+    if (!is_plain_end()) end(image, pixel, channel, sum, bias);
+    else
+#endif
+    end_plain(image, pixel, channel, sum, bias);
   }
 #endif
 }

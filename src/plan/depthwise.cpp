@@ -78,7 +78,8 @@ DepthwiseChoice choose_depthwise(const ConvolutionProblem& problem, const Limits
   const bool any_by_vector = vectors && (problem.filter_layout == FilterLayout::hwio || elements_of(problem.filter) == 1);
   if (!is_written_out(problem)) return {any_by_vector, 0};
   const std::int64_t words = element_bytes(depthwise_sums(problem)) / 4, taps = elements_of(problem.filter);
-  const int widest = problem.output[w_axis] == 1 ? 1 : limits.cpu ? 8 : problem.input_layout == TensorLayout::nchw ? 1 : 4;
+  int widest = limits.cpu ? 8 : problem.input_layout == TensorLayout::nchw ? 1 : 4;
+  while (widest > 1 && widest > problem.output[w_axis]) widest /= 2;
   if (limits.cpu) {
     // Compilers take seconds for more.
     const int run = std::min(widest, taps <= 9 ? 8 : 4);
