@@ -50,6 +50,8 @@ struct Explanation;         // plan.hpp
 struct Plan;                // plan.hpp
 struct ProgramReport;       // program_report.hpp
 class Scope;                // scope.hpp
+struct TensorView;          // tensor.hpp
+struct TextureView;         // texture.hpp
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
@@ -249,6 +251,18 @@ class GLGEMM_EXPORT Engine {
   static ConvolutionProblem problem(const Convolution& convolution);
   /// The plan that convolve() would run. Throws as make_plan. Any thread, while no other uses the engine.
   ConvolutionPlan plan(const ConvolutionProblem& problem, const PlanOptions& options = {}) const;
+
+  /// Copies texels to images in a buffer, or back: image i of the tensor is layer i of the texture's, and row 0 is the row of
+  /// texels at y = 0. The tensor has the size of the texture's level, and the first channels of a texel; what it lacks is written
+  /// as 0, or as 1 where it is alpha. Its layout is nhwc and its type f32 or f16. GL_RGBA8 and GL_R8 are numbers from 0 to 1.
+  /// Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after write_texture() sees the
+  /// texture without a barrier of the caller's, and products see the tensor.
+  /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
+  /// the
+  ///                                tensor leaves its buffer or is misaligned; the message has the numbers
+  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable
+  void read_texture(const TextureView& from, const TensorView& to);
+  void write_texture(const TensorView& from, const TextureView& to);
 
   /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
   /// where every alpha is 0, since A and B are then not read). Any thread.

@@ -16,5 +16,6 @@
 #include <glgemm/scope.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tensor.hpp>
+#include <glgemm/texture.hpp>
 #include <glgemm/types.hpp>
 #include <glgemm/version.hpp>

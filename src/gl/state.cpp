@@ -41,6 +41,8 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_
   if (saves(texture_buffer_binding)) texture_buffer_ = integer(api, GL_TEXTURE_BINDING_BUFFER);
   if (saves(query_buffer_binding) && api.VERSION_4_4) query_buffer_ = integer(api, GL_QUERY_BUFFER_BINDING);
   if (saves(draw_framebuffer_binding)) draw_framebuffer_ = integer(api, GL_DRAW_FRAMEBUFFER_BINDING);
+  if (saves(texture_binding)) texture_ = integer(api, GL_TEXTURE_BINDING_2D);
+  if (saves(texture_array_binding)) texture_array_ = integer(api, GL_TEXTURE_BINDING_2D_ARRAY);
   for (GLuint i = 0; i < storage_bindings; ++i)
     if (saves(bit(static_cast<Binding>(i))))
       indexed_[i] = {integer(api, GL_SHADER_STORAGE_BUFFER_BINDING, i), long_integer(api, GL_SHADER_STORAGE_BUFFER_START, i),
@@ -61,6 +63,8 @@ StateGuard::~StateGuard() {
     api_.BindBuffer(GL_COPY_WRITE_BUFFER, living(api_.IsBuffer, copy_write_));
   }
   if (saves(texture_buffer_binding)) api_.BindTexture(GL_TEXTURE_BUFFER, living(api_.IsTexture, texture_buffer_));
+  if (saves(texture_binding)) api_.BindTexture(GL_TEXTURE_2D, living(api_.IsTexture, texture_));
+  if (saves(texture_array_binding)) api_.BindTexture(GL_TEXTURE_2D_ARRAY, living(api_.IsTexture, texture_array_));
   if (saves(query_buffer_binding) && query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, living(api_.IsBuffer, query_buffer_));
   if (saves(draw_framebuffer_binding)) api_.BindFramebuffer(GL_DRAW_FRAMEBUFFER, living(api_.IsFramebuffer, draw_framebuffer_));
 }

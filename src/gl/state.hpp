@@ -30,6 +30,8 @@ constexpr Bindings program_binding = image_a << 1, storage_binding = program_bin
 /// The active texture unit's buffer texture; where queries' results go; the framebuffer that is drawn to.
 constexpr Bindings texture_buffer_binding = copy_bindings << 1, query_buffer_binding = texture_buffer_binding << 1,
                    draw_framebuffer_binding = query_buffer_binding << 1;
+/// The active texture unit's 2D texture, and its 2D array texture.
+constexpr Bindings texture_binding = draw_framebuffer_binding << 1, texture_array_binding = texture_binding << 1;
 /// What every product changes, and what any product may.
 constexpr Bindings product_bindings = program_binding | storage_binding | copy_bindings;
 constexpr Bindings all_bindings = product_bindings | all_storage | image_panels | image_a;
@@ -69,7 +71,7 @@ class StateGuard {
   const Api& api_;
   Bindings bindings_;
   int program_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
-  int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0;
+  int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0, texture_ = 0, texture_array_ = 0;
   std::array<Indexed, storage_bindings> indexed_;
   std::array<Image, image_units> images_;
 };

@@ -35,6 +35,8 @@ Kernel border(std::int64_t element_bytes);
 constexpr std::int64_t border_vectors = 4;
 /// What is run in place of a product where each channel is convolved by itself, with its defaults.
 Kernel depthwise();
+/// What copies between textures and images in a buffer, with its defaults.
+Kernel texture();
 
 /// How many p an invocation of pack.comp takes: its STEP.
 constexpr std::int64_t pack_step = 4;

@@ -18,7 +18,8 @@
   FAMILY(pack)        \
   FAMILY(reduce)      \
   FAMILY(border)      \
-  FAMILY(depthwise)
+  FAMILY(depthwise)   \
+  FAMILY(texture)
 
 namespace glgemm::kernels {
 
@@ -64,6 +65,9 @@ Kernel border(std::int64_t element_bytes) {
 }
 Kernel depthwise() {
   return family_depthwise().defaults();
+}
+Kernel texture() {
+  return family_texture().defaults();
 }
 
 }  // namespace glgemm::kernels

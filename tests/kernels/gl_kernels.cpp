@@ -58,7 +58,7 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
   };
   for (const test::Sample& sample : test::samples())
     check_all(sample.quick.front(), [&](const Kernel& kernel) { return why_not(problem, kernel, unlimited); });
-  for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise()})
+  for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise(), kernels::texture()})
     check_all(step, [](const Kernel& kernel) { return kernels::family(kernel).malformed(kernel); });
   MESSAGE(accepted, " compile, and ", refused, " don't");
   CHECK(accepted > 60);

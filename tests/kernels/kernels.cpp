@@ -133,7 +133,7 @@ TEST_CASE("the table of families: each name once, in each place") {
   CHECK(std::set<std::string>(shaders.begin(), shaders.end()) == names);
   REQUIRE(kernel_table().size() == kernels::product_families().size());
   CHECK(kernel_table().back() == Kernel{});
-  for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise()}) {
+  for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise(), kernels::texture()}) {
     CHECK_THROWS_AS(block_of(step), std::invalid_argument);
     CHECK_THROWS_AS(parse_kernel(to_string(step)), std::invalid_argument);
   }

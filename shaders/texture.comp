@@ -1,0 +1,82 @@
+#version 430 core
+#extension GL_GOOGLE_include_directive : require
+// texture: copies between a level of a texture, or a layer of it, and images in a buffer whose channels are innermost. Each invocation moves
+// one texel: the buffer has the first channels of it.
+//
+// Grid      invocations over the columns (x) and rows (y) of what is copied
+// Buffers   0: what is written to the texture; or 2: what is read from it; 1 is not read; image unit 0: the texture
+// Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
+// Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
+//           TYPE_A, TYPE_C: the elements of the buffer, TYPE_A with WRITES. The other macros, buffers and uniforms: gemm.glsl
+
+#ifndef WORKGROUP_X
+#define WORKGROUP_X 8
+#endif
+#ifndef WORKGROUP_Y
+#define WORKGROUP_Y 8
+#endif
+#ifndef TEXELS
+#define TEXELS 0
+#endif
+#ifndef WRITES
+#define WRITES 0
+#endif
+#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || \
+    (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0
+#error "texture: WORKGROUP_X and WORKGROUP_Y must be powers of two up to 32"
+#endif
+#if TEXELS < 0 || TEXELS > 5 || WRITES < 0 || WRITES > 1
+#error "texture: TEXELS must be 0 to 5, and WRITES 0 or 1"
+#endif
+
+#define WHOLE_SUMS
+#include "gemm.glsl"
+
+layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;
+
+#if TEXELS == 0
+#define FORMAT_OF_TEXELS rgba8
+#elif TEXELS == 1
+#define FORMAT_OF_TEXELS rgba16f
+#elif TEXELS == 2
+#define FORMAT_OF_TEXELS rgba32f
+#elif TEXELS == 3
+#define FORMAT_OF_TEXELS r8
+#elif TEXELS == 4
+#define FORMAT_OF_TEXELS r16f
+#else
+#define FORMAT_OF_TEXELS r32f
+#endif
+#if WRITES
+layout(FORMAT_OF_TEXELS, binding = 0) writeonly uniform highp image2D Texels;
+#else
+layout(FORMAT_OF_TEXELS, binding = 0) readonly uniform highp image2D Texels;
+#endif
+
+void main() {
+  ivec2 at = ivec2(gl_GlobalInvocationID.xy), texel_at = at + ivec2(0, y0);
+  if (at.x >= size.x || at.y >= size.y) return;
+  int channels = size.z, element = (at.y * size.x + at.x) * channels;
+#if WRITES
+  element += a_at.x;
+  vec4 texel = vec4(load_a(element), 0.0, 0.0, 1.0);
+  if (channels > 1) texel.y = load_a(element + 1);
+  if (channels > 2) texel.z = load_a(element + 2);
+  if (channels > 3) texel.w = load_a(element + 3);
+  imageStore(Texels, texel_at, texel);
+#else
+  element += c_at.x;
+  vec4 texel = imageLoad(Texels, texel_at);
+#if NARROW_C
+  if ((c_at.x & 1) == 0 && (channels & 1) == 0) {  // nobody else writes to these words
+    C[element >> 1] = to_16_bits(texel.x) | to_16_bits(texel.y) << 16;
+    if (channels > 2) C[(element >> 1) + 1] = to_16_bits(texel.z) | to_16_bits(texel.w) << 16;
+    return;
+  }
+#endif
+  store_c(element, texel.x);
+  if (channels > 1) store_c(element + 1, texel.y);
+  if (channels > 2) store_c(element + 2, texel.z);
+  if (channels > 3) store_c(element + 3, texel.w);
+#endif
+}

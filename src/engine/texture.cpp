@@ -1,0 +1,162 @@
+// Copies between textures and images in a buffer.
+#include <glgemm/texture.hpp>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "base/rounding.hpp"
+#include "engine/state.hpp"
+#include "gl/textures.hpp"
+#include "kernels/kernels.hpp"
+
+namespace glgemm {
+namespace {
+
+/// A copy: `what` names the call in messages.
+class TextureCopy {
+ public:
+  TextureCopy(Engine::State& state, const char* what, const TextureView& texture, const TensorView& tensor, bool writes)
+      : state_(state), what_(what), texture_(texture), tensor_(tensor), writes_(writes) {}
+  /// @throws std::invalid_argument, Unsupported
+  void check();
+  void run();
+
+ private:
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
+    throw std::invalid_argument(fmt::format("{}: {}", what_, fmt::format(text, std::forward<Args>(args)...)));
+  }
+  void check_texture();
+  void check_tensor() const;
+  ProgramKey program() const;
+  std::int64_t row_bytes() const { return level_.width * tensor_.channels * element_bytes(tensor_.type); }
+
+  Engine::State& state_;
+  const char* what_;
+  const TextureView& texture_;
+  const TensorView& tensor_;
+  const bool writes_;
+  gl::TextureLevel level_;
+  int texels_ = 0;  ///< the number of the texture's format
+};
+
+void TextureCopy::check_texture() {
+  if (texture_.level < 0 || texture_.first_layer < 0)
+    refuse("level {} and first layer {}; none is negative", texture_.level, texture_.first_layer);
+  const std::optional<gl::TextureLevel> level =
+      gl::texture_level(state_.api, texture_.texture, texture_.is_array, texture_.level);
+  if (!level) refuse("{} is not the name of a {}", texture_.texture, texture_.is_array ? "2D array texture" : "2D texture");
+  level_ = *level;
+  if (level_.width == 0) refuse("texture {} has no level {}", texture_.texture, texture_.level);
+  while (texels_ < gl::texel_formats && gl::texel_format(texels_).name != level_.format) ++texels_;
+  if (texels_ == gl::texel_formats)
+    refuse("texture {} has the format {:#x}, which is none of GL_RGBA8, GL_RGBA16F, GL_RGBA32F, GL_R8, GL_R16F and GL_R32F",
+           texture_.texture, level_.format);
+  if (state_.limits.language == ShadingLanguage::glsl_430) return;
+  if (!gl::texel_format(texels_).in_es)
+    throw Unsupported(fmt::format("{}: texture {} has the format {}, and OpenGL ES stores no images of it", what_,
+                                  texture_.texture, gl::texel_format(texels_).text));
+  if (!level_.is_immutable)
+    throw Unsupported(
+        fmt::format("{}: the storage of texture {} is not immutable (glTexStorage), and OpenGL ES takes no image of it", what_,
+                    texture_.texture));
+}
+
+void TextureCopy::check_tensor() const {
+  const gl::TexelFormat& format = gl::texel_format(texels_);
+  if (tensor_.layout != TensorLayout::nhwc) refuse("the tensor's layout is nchw; textures are copied from and to nhwc");
+  if (tensor_.type != Type::f32 && tensor_.type != Type::f16)
+    refuse("the tensor is {}; textures are copied from and to f32 and f16", to_string(tensor_.type));
+  if (tensor_.size.size() != 2 || tensor_.size[0] != level_.height || tensor_.size[1] != level_.width) {
+    std::string size;
+    for (const std::int64_t each : tensor_.size) size += fmt::format("{}{}", size.empty() ? "" : "x", each);
+    refuse("level {} of texture {} has {} rows of {} texels, and the tensor's images are {}", texture_.level, texture_.texture,
+           level_.height, level_.width, size);
+  }
+  if (tensor_.channels < 1 || tensor_.channels > format.channels)
+    refuse("the tensor has {} channels, and a texel of {} has {}", tensor_.channels, format.text, format.channels);
+  if (tensor_.batch < 0 || texture_.first_layer + tensor_.batch > level_.layers)
+    refuse("the tensor has {} images, and texture {} has {} layers from layer {} on", tensor_.batch, texture_.texture,
+           std::max(0, level_.layers - texture_.first_layer), texture_.first_layer);
+  const std::int64_t element = element_bytes(tensor_.type);
+  if (tensor_.offset_bytes < 0 || tensor_.offset_bytes % element != 0)
+    refuse("the tensor starts at byte {}, which is no multiple of its element's {} bytes", tensor_.offset_bytes, element);
+  const std::int64_t bytes = state_.buffer_bytes(tensor_.buffer),
+                     needed = round_up(tensor_.offset_bytes + tensor_.batch * level_.height * row_bytes(), 4);
+  if (bytes < 0) refuse("{} is not the name of a buffer", tensor_.buffer);
+  if (needed > bytes)
+    refuse("the tensor needs {} bytes from byte {} on and leaves its buffer of {}", needed - tensor_.offset_bytes,
+           tensor_.offset_bytes, bytes);
+}
+
+void TextureCopy::check() {
+  check_texture();
+  check_tensor();
+}
+
+ProgramKey TextureCopy::program() const {
+  const Kernel kernel = with(with(kernels::texture(), "texels", texels_), "writes", writes_ ? 1 : 0);
+  const Type type = writes_ ? tensor_.type : Type::f32;
+  return {.kernel = kernel,
+          .a = {type},
+          .b = {type},
+          .c_type = writes_ ? Type::f32 : tensor_.type,
+          .halves_by_integers = !state_.limits.unpacks_halves && kernels::unpacks_halves({type})};
+}
+
+void TextureCopy::run() {
+  if (tensor_.batch == 0) return;
+  const gl::Api& api = state_.api;
+  const ProgramKey key = program();
+  gl::Program& program = state_.program(key);
+  const std::array<int, 3> workgroup = glgemm::workgroup(key.kernel);
+  const std::int64_t alignment = std::max<std::int64_t>(state_.limits.storage_offset_alignment, 16);
+  const std::int64_t room = std::min<std::int64_t>(state_.limits.storage_block_bytes, std::numeric_limits<std::int32_t>::max());
+  const std::int64_t most_rows = std::min((room - alignment) / row_bytes(), state_.limits.groups[1] * workgroup[1]);
+  program.use(api);
+  gl::barrier_before_texture_copy(api);
+  for (std::int64_t image = 0; image < tensor_.batch; ++image) {
+    gl::bind_texture_image(api, texture_.texture, texture_.level, texture_.first_layer + static_cast<int>(image), texels_,
+                           writes_);
+    for (std::int64_t row = 0; row < level_.height; row += most_rows) {
+      const std::int64_t rows = std::min(most_rows, level_.height - row);
+      const std::int64_t begin = tensor_.offset_bytes + (image * level_.height + row) * row_bytes(), rest = begin % alignment;
+      // Those that the program declares: zink drops dispatches while one of them is unbound.
+      for (const auto each : {gl::binding_a, gl::binding_b, gl::binding_c})
+        gl::bind_storage(api, each, tensor_.buffer, begin - rest, round_up(rows * row_bytes() + rest, 4));
+      program.set(api, writes_ ? kernels::at_a : kernels::at_c,
+                  std::array{static_cast<int>(rest / element_bytes(tensor_.type)), 0, 0, 0});
+      program.set(api, kernels::at_size, std::array{level_.width, static_cast<int>(rows), static_cast<int>(tensor_.channels), 1});
+      program.set(api, kernels::at_y0, static_cast<int>(row));
+      gl::dispatch(api, {ceil_div(level_.width, workgroup[0]), ceil_div(rows, workgroup[1]), 1});
+    }
+  }
+  if (writes_) gl::barrier_after_texture_write(api);
+}
+
+void copy_texture(Engine::State& state, const char* what, const TextureView& texture, const TensorView& tensor, bool writes) {
+  state.check_usable(what);
+  std::optional<gl::StateGuard> guard;
+  state.save_bindings(
+      what, guard,
+      gl::product_bindings | gl::image_panels | gl::bit(gl::binding_a) | gl::bit(gl::binding_b) | gl::bit(gl::binding_c));
+  TextureCopy copy(state, what, texture, tensor, writes);
+  copy.check();
+  copy.run();
+}
+
+}  // namespace
+
+void Engine::read_texture(const TextureView& from, const TensorView& to) {
+  copy_texture(*state_, "read_texture", from, to, false);
+}
+
+void Engine::write_texture(const TensorView& from, const TextureView& to) {
+  copy_texture(*state_, "write_texture", to, from, true);
+}
+
+}  // namespace glgemm

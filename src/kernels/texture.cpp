@@ -1,0 +1,39 @@
+// texture.comp: copies between textures and images in a buffer.
+#include "kernels/family.hpp"
+#include "kernels/interface.hpp"
+
+namespace glgemm::kernels {
+namespace {
+
+struct Texture {
+  int workgroup_x = 8;
+  int workgroup_y = 8;
+  int texels = 0;
+  int writes = 0;
+};
+constexpr Parameter<Texture> list[] = {
+    {"workgroup_x", "WORKGROUP_X", &Texture::workgroup_x, powers_of_two(1, 32), "invocations along the width"},
+    {"workgroup_y", "WORKGROUP_Y", &Texture::workgroup_y, powers_of_two(1, 32), "invocations along the height"},
+    {"texels", "TEXELS", &Texture::texels, integers(0, 5), "a texel's format: rgba8, rgba16f, rgba32f, r8, r16f or r32f"},
+    {"writes", "WRITES", &Texture::writes, flag, "1: from the buffer to the texture"}};
+
+constexpr About about{.name = "texture", .summary = "copies between textures and images in a buffer"};
+
+class TextureFamily final : public FamilyOf<Family, about, list> {
+  std::array<int, 3> workgroup(const Kernel& kernel) const override {
+    const Texture k = read(kernel);
+    return {k.workgroup_x, k.workgroup_y, 1};
+  }
+  bool declares(const ProgramKey&, unsigned buffer) const override { return buffer <= binding_c; }
+  bool has_panels_uniform(const ProgramKey&) const override { return false; }
+  bool has_parts_uniform(const ProgramKey&) const override { return false; }
+};
+
+}  // namespace
+
+const Family& family_texture() {
+  static constexpr TextureFamily family;
+  return family;
+}
+
+}  // namespace glgemm::kernels

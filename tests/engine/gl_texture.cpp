@@ -1,0 +1,289 @@
+// Copies between textures and images in a buffer: each format, layers, levels, the state that they leave, and what is refused.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "base/elements.hpp"
+#include "support/functions.hpp"
+#include "support/gl_test.hpp"
+
+using namespace glgemm;
+
+namespace {
+
+using Numbers = std::vector<double>;
+constexpr std::int64_t guard = 20;  // bytes before and behind a tensor
+constexpr int width = 5, height = 7, layers = 3;
+
+struct Format {
+  GLenum name, layout;
+  int channels;
+  bool normalised, in_es;
+};
+constexpr Format formats[] = {{GL_RGBA8, GL_RGBA, 4, true, true},    {GL_RGBA16F, GL_RGBA, 4, false, true},
+                              {GL_RGBA32F, GL_RGBA, 4, false, true}, {GL_R8, GL_RED, 1, true, false},
+                              {GL_R16F, GL_RED, 1, false, false},    {GL_R32F, GL_RED, 1, false, true}};
+
+/// Whether the device stores images of the format; where it does not, a copy is seen to be refused by name.
+bool has_images(const Format& format) {
+  return format.in_es || test::engine().limits().language == ShadingLanguage::glsl_430;
+}
+
+/// A texture of two levels, the first of which has these numbers; those of an 8-bit one are bytes.
+class Texture {
+ public:
+  Texture(const Format& format, bool is_array, const Numbers& numbers) : format_(format), is_array_(is_array) {
+    const gl::Api& gl = test::gl_functions();
+    gl.GenTextures(1, &name_);
+    gl.BindTexture(target(), name_);
+    if (is_array)
+      gl.TexStorage3D(target(), 2, format.name, width, height, layers);
+    else
+      gl.TexStorage2D(target(), 2, format.name, width, height);
+    gl.PixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    std::vector<unsigned char> bytes(numbers.begin(), numbers.end());
+    std::vector<float> floats(numbers.begin(), numbers.end());
+    const GLenum type = format.normalised ? GL_UNSIGNED_BYTE : GL_FLOAT;
+    const void* const data = format.normalised ? static_cast<const void*>(bytes.data()) : floats.data();
+    if (is_array)
+      gl.TexSubImage3D(target(), 0, 0, 0, 0, width, height, layers, format.layout, type, data);
+    else
+      gl.TexSubImage2D(target(), 0, 0, 0, width, height, format.layout, type, data);
+    gl.PixelStorei(GL_UNPACK_ALIGNMENT, 4);
+    gl.BindTexture(target(), 0);
+  }
+  ~Texture() { test::gl_functions().DeleteTextures(1, &name_); }
+  Texture(const Texture&) = delete;
+  Texture& operator=(const Texture&) = delete;
+  TextureView view(int first_layer = 0, int level = 0) const { return {name_, is_array_, level, first_layer}; }
+  unsigned name() const { return name_; }
+
+ private:
+  GLenum target() const { return is_array_ ? GL_TEXTURE_2D_ARRAY : GL_TEXTURE_2D; }
+  Format format_;
+  bool is_array_;
+  unsigned name_ = 0;
+};
+
+/// Numbers that each format has: bytes, or else multiples of 1/8.
+Numbers numbers_for(const Format& format, int count, int seed) {
+  Numbers result;
+  for (int i = 0; i < count; ++i) {
+    const int number = (i * 37 + seed * 11) % 256;
+    result.push_back(format.normalised ? number : (number - 128) / 8.0);
+  }
+  return result;
+}
+
+std::vector<std::byte> bytes_of(const Numbers& numbers, Type type) {
+  const std::int64_t element = element_bytes(type), bytes = static_cast<std::int64_t>(numbers.size()) * element;
+  std::vector<std::byte> result(static_cast<std::size_t>((guard + bytes + guard + 3) / 4 * 4), std::byte{0x5a});
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    store_element(result.data() + guard + static_cast<std::int64_t>(i) * element, type, numbers[i]);
+  return result;
+}
+/// Whether a buffer has those numbers between guards; 8-bit ones are n / 255 but for the last bits.
+bool has(const test::Buffer& buffer, const Format& format, Numbers numbers, Type type) {
+  const std::vector<std::byte> got = buffer.read();
+  if (format.normalised)
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::byte* const at = got.data() + guard + static_cast<std::int64_t>(i) * element_bytes(type);
+      const double number = with_type(type, [&]<class T>(T) {
+        T element;
+        std::memcpy(static_cast<void*>(&element), at, sizeof element);
+        return to_number<double>(element).real();
+      });
+      if (!(std::abs(number - numbers[i] / 255) <= (type == Type::f16 ? 0x1p-12 : 0x1p-23))) return false;
+      numbers[i] = number;  // the guards are left to compare
+    }
+  return got == bytes_of(numbers, type);
+}
+
+/// The first channels of texels that have all.
+Numbers first_channels(const Numbers& texels, int all, int channels) {
+  Numbers result;
+  for (std::size_t i = 0; i < texels.size(); ++i)
+    if (static_cast<int>(i) % all < channels) result.push_back(texels[i]);
+  return result;
+}
+
+TensorView tensor_of(const test::Buffer& buffer, int channels, Type type, int images = 1) {
+  return {.buffer = buffer.name(),
+          .offset_bytes = guard,
+          .batch = images,
+          .size = {height, width},
+          .channels = channels,
+          .type = type};
+}
+
+/// What write_texture() puts into a texture comes back by read_texture().
+Numbers as_texels(const Format& format, Numbers numbers) {
+  if (format.normalised)
+    for (double& each : numbers) each /= 255;
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("textures: each format is read and written, with each number of channels, in f32 and f16") {
+  Engine& engine = test::engine();
+  for (const Format& format : formats)
+    for (const Type type : {Type::f32, Type::f16})
+      for (int channels = 1; channels <= format.channels; ++channels) {
+        CAPTURE(fmt::format("format {:#x}, {}, {} channels", format.name, to_string(type), channels));
+        const int count = width * height * format.channels;
+        const Numbers before = numbers_for(format, count, 1), after = numbers_for(format, width * height * channels, 2);
+        const Texture texture(format, false, before);
+        const test::Buffer out(bytes_of(Numbers(static_cast<std::size_t>(width * height * channels), 0), type));
+        if (!has_images(format)) {
+          CHECK_THROWS_WITH_AS(engine.read_texture(texture.view(), tensor_of(out, channels, type)),
+                               doctest::Contains("OpenGL ES stores no images of it"), Unsupported);
+          continue;
+        }
+        engine.read_texture(texture.view(), tensor_of(out, channels, type));
+        CHECK_RESULT(has(out, format, first_channels(before, format.channels, channels), type));
+        const test::Buffer in(bytes_of(as_texels(format, after), type));
+        engine.write_texture(tensor_of(in, channels, type), texture.view());
+        // What the tensor lacks is 0, and alpha is 1.
+        Numbers expected;
+        for (int i = 0; i < width * height; ++i)
+          for (int c = 0; c < format.channels; ++c)
+            expected.push_back(c < channels ? after[static_cast<std::size_t>(i * channels + c)]
+                               : c == 3     ? (format.normalised ? 255 : 1)
+                                            : 0);
+        const test::Buffer all(bytes_of(Numbers(expected.size(), 0), Type::f32));
+        engine.read_texture(texture.view(), tensor_of(all, format.channels, Type::f32));
+        CHECK_RESULT(has(all, format, expected, Type::f32));
+      }
+}
+
+TEST_CASE("textures: layers of an array, and a level, are copied and no others") {
+  Engine& engine = test::engine();
+  const Format& format = formats[2];
+  const int count = width * height * 4;
+  const Numbers texels = numbers_for(format, count * layers, 3), written = numbers_for(format, count * 2, 4);
+  const Texture texture(format, true, texels);
+  const test::Buffer in(bytes_of(written, Type::f32)), out(bytes_of(Numbers(static_cast<std::size_t>(count * 2)), Type::f32)),
+      first(bytes_of(Numbers(static_cast<std::size_t>(count)), Type::f32));
+  engine.read_texture(texture.view(1), tensor_of(out, 4, Type::f32, 2));
+  CHECK_RESULT(has(out, format, Numbers(texels.begin() + count, texels.end()), Type::f32));
+  engine.write_texture(tensor_of(in, 4, Type::f32, 2), texture.view(1));
+  engine.read_texture(texture.view(1), tensor_of(out, 4, Type::f32, 2));
+  CHECK_RESULT(has(out, format, written, Type::f32));
+  engine.read_texture(texture.view(), tensor_of(first, 4, Type::f32));
+  CHECK_RESULT(has(first, format, Numbers(texels.begin(), texels.begin() + count), Type::f32));
+
+  const Texture flat(format, false, Numbers(texels.begin(), texels.begin() + count));
+  TensorView level = tensor_of(in, 4, Type::f32);
+  level.size = {height / 2, width / 2};
+  engine.write_texture(level, flat.view(0, 1));
+  const Numbers small(written.begin(), written.begin() + (height / 2) * (width / 2) * 4);
+  const test::Buffer back(bytes_of(Numbers(small.size()), Type::f32));
+  level.buffer = back.name();
+  engine.read_texture(flat.view(0, 1), level);
+  CHECK_RESULT(has(back, format, small, Type::f32));
+  engine.read_texture(flat.view(), tensor_of(first, 4, Type::f32));
+  CHECK_RESULT(has(first, format, Numbers(texels.begin(), texels.begin() + count), Type::f32));
+}
+
+TEST_CASE("textures: images larger than a binding are copied row by row") {
+  EngineOptions options = test::engine_options();
+  options.adjust_limits = [](Limits& limits) { limits.storage_block_bytes = limits.storage_offset_alignment + 300; };
+  Engine engine = test::own_engine(options);
+  const Format& format = formats[0];
+  const Numbers texels = numbers_for(format, width * height * 4, 5);
+  const Texture texture(format, false, texels);
+  const test::Buffer out(bytes_of(Numbers(texels.size()), Type::f32));
+  engine.read_texture(texture.view(), tensor_of(out, 4, Type::f32));
+  CHECK_RESULT(has(out, format, texels, Type::f32));
+}
+
+TEST_CASE("textures: what was bound stays bound") {
+  Engine& engine = test::engine();
+  const gl::Api& gl = test::gl_functions();
+  const Format& format = formats[2];
+  const Numbers texels = numbers_for(format, width * height * 4 * layers, 6);
+  const Texture flat(format, false, texels), array(format, true, texels), other(format, false, texels),
+      others(format, true, texels);
+  const test::Buffer buffer(bytes_of(texels, Type::f32)), bound(bytes_of({1, 2, 3}, Type::f32));
+  gl.ActiveTexture(GL_TEXTURE2);
+  gl.BindTexture(GL_TEXTURE_2D, other.name());
+  gl.BindTexture(GL_TEXTURE_2D_ARRAY, others.name());
+  gl.BindImageTexture(0, other.name(), 1, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+  for (const GLuint binding : {0u, 2u}) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, bound.name());
+  for (const bool is_array : {false, true}) {
+    const TextureView view = is_array ? array.view(1) : flat.view();
+    engine.read_texture(view, tensor_of(buffer, 4, Type::f32));
+    engine.write_texture(tensor_of(buffer, 4, Type::f32), view);
+  }
+  const auto number = [&](GLenum name) {
+    GLint value = -1;
+    gl.GetIntegerv(name, &value);
+    return static_cast<GLuint>(value);
+  };
+  CHECK(number(GL_ACTIVE_TEXTURE) == GL_TEXTURE2);
+  CHECK(number(GL_TEXTURE_BINDING_2D) == other.name());
+  CHECK(number(GL_TEXTURE_BINDING_2D_ARRAY) == others.name());
+  CHECK(number(GL_CURRENT_PROGRAM) == 0);
+  GLint value = 0;
+  gl.GetIntegeri_v(GL_IMAGE_BINDING_NAME, 0, &value);
+  CHECK(static_cast<GLuint>(value) == other.name());
+  gl.GetIntegeri_v(GL_IMAGE_BINDING_LEVEL, 0, &value);
+  CHECK(value == 1);
+  for (const GLuint binding : {0u, 2u}) {
+    gl.GetIntegeri_v(GL_SHADER_STORAGE_BUFFER_BINDING, binding, &value);
+    CHECK(static_cast<GLuint>(value) == bound.name());
+    gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, 0);
+  }
+  CHECK(gl.GetError() == GL_NO_ERROR);
+  gl.BindImageTexture(0, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+  gl.BindTexture(GL_TEXTURE_2D, 0);
+  gl.BindTexture(GL_TEXTURE_2D_ARRAY, 0);
+  gl.ActiveTexture(GL_TEXTURE0);
+}
+
+TEST_CASE("textures: what is wrong is refused with the numbers") {
+  Engine& engine = test::engine();
+  const gl::Api& gl = test::gl_functions();
+  const Format& format = formats[2];
+  const Numbers texels = numbers_for(format, width * height * 4 * layers, 7);
+  const Texture flat(format, false, texels), array(format, true, texels);
+  const test::Buffer buffer(bytes_of(Numbers(width * height * 4), Type::f32));
+  const auto refused = [&](const auto& change, const std::string& why) {
+    TextureView texture = flat.view();
+    TensorView tensor = tensor_of(buffer, 4, Type::f32);
+    change(texture, tensor);
+    std::string said;
+    try {
+      engine.read_texture(texture, tensor);
+    } catch (const std::invalid_argument& error) {
+      said = error.what();
+    }
+    CHECK_MESSAGE(contains(said, why), fmt::format("\"{}\" is not in \"{}\"", why, said));
+  };
+  refused([](TextureView& texture, TensorView&) { texture.texture = 12345; },
+          "read_texture: 12345 is not the name of a 2D texture");
+  refused([&](TextureView& texture, TensorView&) { texture.texture = array.name(); }, "is not the name of a 2D texture");
+  while (gl.GetError() != GL_NO_ERROR) {  // in OpenGL ES a texture of another kind leaves one
+  }
+  refused([](TextureView& texture, TensorView&) { texture.level = 9; }, "has no level 9");
+  refused([](TextureView& texture, TensorView&) { texture.level = -1; }, "level -1 and first layer 0; none is negative");
+  refused(
+      [](TextureView&, TensorView& tensor) {
+        tensor.size = {width, height};
+      },
+      "has 7 rows of 5 texels, and the tensor's images are 5x7");
+  refused([](TextureView&, TensorView& tensor) { tensor.channels = 5; },
+          "the tensor has 5 channels, and a texel of GL_RGBA32F has 4");
+  refused([](TextureView&, TensorView& tensor) { tensor.batch = 2; }, "the tensor has 2 images, and texture");
+  refused([](TextureView&, TensorView& tensor) { tensor.offset_bytes = 2; },
+          "starts at byte 2, which is no multiple of its element's 4");
+  refused([](TextureView&, TensorView& tensor) { tensor.offset_bytes = 44; },
+          "the tensor needs 560 bytes from byte 44 on and leaves its buffer of 600");
+  refused([](TextureView&, TensorView& tensor) { tensor.buffer = 54321; }, "54321 is not the name of a buffer");
+  refused([](TextureView&, TensorView& tensor) { tensor.type = Type::bf16; }, "the tensor is bf16; textures are copied");
+  refused([](TextureView&, TensorView& tensor) { tensor.layout = TensorLayout::nchw; }, "the tensor's layout is nchw");
+  const Texture integers({GL_RGBA8UI, GL_RGBA_INTEGER, 4, true, true}, false, numbers_for(formats[0], width * height * 4, 1));
+  refused([&](TextureView& texture, TensorView&) { texture.texture = integers.name(); },
+          "has the format 0x8d7c, which is none of");
+}
