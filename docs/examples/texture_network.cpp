@@ -34,7 +34,7 @@ unsigned make_buffer(const std::vector<float>& values) {
   return buffer;
 }
 
-/// 8 filters of 3 x 3 pixels x 4 channels, one for each direction: how much brighter it is there.
+/// 8 filters of 3 x 3 pixels x 3 channels, one for each direction: how much brighter it is there.
 std::vector<float> brighter() {
   std::vector<float> filters;
   for (int direction = 0; direction < 8; ++direction)
@@ -42,18 +42,17 @@ std::vector<float> brighter() {
       for (int x = -1; x <= 1; ++x) {
         const double angle = direction * 3.14159265358979 / 4;
         const double weight = (x * std::cos(angle) + y * std::sin(angle)) / (x * x + y * y + 1);
-        for (const double channel : {0.299, 0.587, 0.114, 0.0}) filters.push_back(static_cast<float>(weight * channel));
+        for (const double channel : {0.299, 0.587, 0.114}) filters.push_back(static_cast<float>(weight * channel));
       }
   return filters;
 }
 
-/// 4 filters of 3 x 3 pixels x 8 channels: red, green and blue lose the same, alpha nothing.
+/// 3 filters of 3 x 3 pixels x 8 channels: red, green and blue lose the same.
 std::vector<float> darken() {
   std::vector<float> filters;
-  for (int channel = 0; channel < 4; ++channel)
+  for (int channel = 0; channel < 3; ++channel)
     for (int y = -1; y <= 1; ++y)
-      for (int x = -1; x <= 1; ++x)
-        filters.insert(filters.end(), 8, channel == 3 ? 0 : -0.25f / static_cast<float>(1 << (x * x + y * y)));
+      for (int x = -1; x <= 1; ++x) filters.insert(filters.end(), 8, -0.25f / static_cast<float>(1 << (x * x + y * y)));
   return filters;
 }
 
@@ -75,40 +74,26 @@ class Pencil {
                 .filters = {.buffer = make_buffer(darken()), .size = {3, 3}},
                 .output = output_,
                 .padding = glgemm::Padding::same_upper(),
-                .bias = glgemm::BufferPlace{.buffer = make_buffer({1, 1, 1, 1})},
+                .bias = glgemm::BufferPlace{.buffer = make_buffer({1, 1, 1})},
                 .activation = glgemm::Activation::relu()}};
     engine_.prepare(layers_);  // compiles now, so that no frame waits for it
   }
 
   /// Enqueues so much of a drawing as the budget allows; returns whether it is complete, and in the texture.
   bool draw(unsigned scene, unsigned drawing, std::chrono::nanoseconds budget) {
-    if (layer_ == 0 && !job_) read(scene);
+    if (layer_ == 0 && !job_) engine_.read_texture({.texture = scene}, input_);
     if (!job_) job_.emplace(engine_.start(layers_[layer_]));
     if (!job_->advance(budget)) return false;
     job_.reset();
     layer_ = (layer_ + 1) % layers_.size();
     if (layer_ > 0) return false;  // the next frame begins the next layer
-    write(drawing);
+    engine_.write_texture(output_, {.texture = drawing});
     return true;
   }
 
  private:
-  void read(unsigned texture) const {
-    glBindTexture(GL_TEXTURE_2D, texture);
-    glBindBuffer(GL_PIXEL_PACK_BUFFER, input_.buffer);
-    glGetTexImage(GL_TEXTURE_2D, 0, GL_RGBA, GL_FLOAT, nullptr);
-    glBindBuffer(GL_PIXEL_PACK_BUFFER, 0);
-  }
-  void write(unsigned texture) const {
-    glMemoryBarrier(GL_PIXEL_BUFFER_BARRIER_BIT);
-    glBindTexture(GL_TEXTURE_2D, texture);
-    glBindBuffer(GL_PIXEL_UNPACK_BUFFER, output_.buffer);
-    glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, size, size, GL_RGBA, GL_FLOAT, nullptr);
-    glBindBuffer(GL_PIXEL_UNPACK_BUFFER, 0);
-  }
-
   glgemm::Engine& engine_;
-  glgemm::TensorView input_ = make_image(4), output_ = make_image(4);
+  glgemm::TensorView input_ = make_image(3), output_ = make_image(3);
   std::vector<glgemm::Convolution> layers_;
   std::size_t layer_ = 0;
   std::optional<glgemm::Job> job_;
