@@ -210,8 +210,12 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   made->problem = problem;
   made->options = options;
   PlanOptions own = with_own(state, options);
-  if (!multiplies) own.kernel = Kernel();  // the input is not read then, which products know
-  made->plan = make_plan(problem, state.limits, own);
+  ConvolutionProblem planned = problem;
+  if (!multiplies) {  // neither input nor filters are read, which products know
+    own.kernel = Kernel();
+    planned.filters.quantization = {};
+  }
+  made->plan = make_plan(planned, state.limits, own);
   for (ConvolutionPiece& piece : pieces_of(made->plan)) made->shapes.push_back({std::move(piece), {}});
   made->bindings = gl::product_bindings;
   if (made->plan.depthwise) {

@@ -53,9 +53,11 @@ void TextureCopy::check_texture() {
   level_ = *level;
   if (level_.width == 0) refuse("texture {} has no level {}", texture_.texture, texture_.level);
   while (texels_ < gl::texel_formats && gl::texel_format(texels_).name != level_.format) ++texels_;
-  if (texels_ == gl::texel_formats)
-    refuse("texture {} has the format {:#x}, which is none of GL_RGBA8, GL_RGBA16F, GL_RGBA32F, GL_R8, GL_R16F and GL_R32F",
-           texture_.texture, level_.format);
+  if (texels_ == gl::texel_formats) {
+    std::string known;
+    for (int i = 0; i < gl::texel_formats; ++i) known += fmt::format("{}{}", i == 0 ? "" : ", ", gl::texel_format(i).text);
+    refuse("texture {} has the format {:#x}, which is none of {}", texture_.texture, level_.format, known);
+  }
   if (state_.limits.language == ShadingLanguage::glsl_430) return;
   if (!gl::texel_format(texels_).in_es)
     throw Unsupported(fmt::format("{}: texture {} has the format {}, and OpenGL ES stores no images of it", what_,

@@ -502,7 +502,7 @@ TEST_CASE("objects have labels for debuggers") {
   };
   CHECK(label(GL_BUFFER, a.view().buffer) == "glgemm 3x4 f32");
   bool staging = !api.BufferStorage, program = false, engine_mark = false;
-  for (GLuint name = 1; name < 4000; ++name) {
+  for (GLuint name = 1; name < 40000; ++name) {
     staging |= api.IsBuffer(name) && label(GL_BUFFER, name) == "glgemm staging";
     engine_mark |= api.IsProgramPipeline(name) && label(GL_PROGRAM_PIPELINE, name).starts_with("glgemm engine ");
     const std::string of_program = api.IsProgram(name) ? label(GL_PROGRAM, name) : "";

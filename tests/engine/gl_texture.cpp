@@ -40,6 +40,10 @@ class Texture {
       gl.TexStorage3D(target(), 2, format.name, width, height, layers);
     else
       gl.TexStorage2D(target(), 2, format.name, width, height);
+    // Another test's application may have left these.
+    for (const int name : {GL_UNPACK_ROW_LENGTH, GL_UNPACK_IMAGE_HEIGHT, GL_UNPACK_SKIP_ROWS, GL_UNPACK_SKIP_PIXELS})
+      gl.PixelStorei(static_cast<GLenum>(name), 0);
+    if (!gl.es) gl.PixelStorei(GL_UNPACK_SWAP_BYTES, GL_FALSE);
     gl.PixelStorei(GL_UNPACK_ALIGNMENT, 1);
     std::vector<unsigned char> bytes(numbers.begin(), numbers.end());
     std::vector<float> floats(numbers.begin(), numbers.end());
