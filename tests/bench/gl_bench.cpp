@@ -334,6 +334,7 @@ TEST_CASE("peers that are none, not here, or unable are refused") {
   };
   refuses("--peer nosuchpeer", "--peer: 'nosuchpeer' is not a peer");
   refuses("--opencl-device 0", "--peer");
+  const std::vector<std::string> here = peers_here();  // a program that is built may lack its library where tests run
   for (const std::string name : {"openblas", "clblast"}) {
     bool built = true;
     try {
@@ -343,6 +344,8 @@ TEST_CASE("peers that are none, not here, or unable are refused") {
     }
     if (!built)
       refuses("--peer " + name, name + " is not built in; install lib" + name + "-dev");
+    else if (!std::ranges::count(here, name))
+      refuses("--peer " + name, "the program of " + name + " has ended");
     else if (name == "openblas")
       refuses("--peer openblas --type i8", "OpenBLAS has no products of i8");
     else
