@@ -43,9 +43,10 @@ struct Fit {
   int large_block_k;        ///< the most of block_k with 32 sums and more; 0: no more than 16 sums
   int turns;                ///< the turns of the loop over a step: with one, some compilers move the loads behind the products
   std::int64_t integers;    ///< registers more for products of integers, which take several instructions each
-  std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums, and for offsets
+  std::int64_t narrow = 0;  ///< registers more for decoding elements that are narrower than their sums
   std::int64_t pairs = 20;  ///< registers more for the parts of a product whose sum is two numbers
   std::int64_t codes = 0;   ///< registers more for decoding codes one by one
+  std::int64_t offsets = narrow;  ///< registers more for elements whose places come from tables; the larger of both counts
 };
 /// By Mesa's compilers for these GPUs; tools/gpu-code holds the kernels against them. An unknown device gets what all
 /// of them take.
@@ -60,7 +61,7 @@ Fit fit_of(DeviceClass device) {
       {amd_rdna1, amd_rdna4, {192, 16, 1, 96}},
       {nvidia_kepler, nvidia_blackwell, {140, 16, 1, 0}},
       {intel_gen7, intel_gen7, {56, 0, 2, 16}},
-      {intel_gen8, intel_gen8, {56, 32, 2, 0, 0, 20, 24}},
+      {intel_gen8, intel_gen8, {56, 32, 2, 0, 0, 20, 24, 20}},
       {intel_gen9, intel_gen12, {56, 32, 2, 0}},
       {intel_xe_hpg, intel_xe2, {56, 32, 2, 24}},
       {apple_m1, apple_m1, {96, 16, 1, 0, 0, 32}},
@@ -97,7 +98,7 @@ std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pa
   const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
   const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
   return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
-         (k.panels == 0 && (decodes(problem) || has_offsets(problem)) ? fit.narrow : 0) +
+         (k.panels == 0 ? std::max(decodes(problem) ? fit.narrow : 0, has_offsets(problem) ? fit.offsets : 0) : 0) +
          (k.panels == 0 && decodes_codes(problem) ? fit.codes : 0);
 }
 

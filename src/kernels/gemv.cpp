@@ -24,13 +24,6 @@ constexpr Parameter<Gemv> list[] = {
     {"panels", "PANELS", &Gemv::panels, any_panels,
      "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"}};
 
-/// The most elements of B that an invocation reads of a step. The compilers for Adreno load all of them ahead, however few the
-/// text keeps at a time.
-int max_step_of_b(const Limits& limits) {
-  if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return 32;
-  return is_between(limits.device_class, DeviceClass::adreno_7xx, DeviceClass::adreno_8xx) ? 64 : 128;
-}
-
 /// What A is as the product runs, which may be B now.
 const ElementFormat& wide_format(const Problem& problem) {
   return (problem.m < problem.n ? problem.b : problem.a).format;
@@ -38,6 +31,15 @@ const ElementFormat& wide_format(const Problem& problem) {
 /// The type of what is read 16 bytes at a time.
 Type wide_type(const Problem& problem) {
   return wide_format(problem).type;
+}
+
+/// The most elements of B that an invocation reads of a step. The compilers for Adreno load all of them ahead, however few the
+/// text keeps at a time. Where A is of another type they convert both beside that.
+int max_step_of_b(const Problem& problem, const Limits& limits) {
+  const bool converts = problem.a.format.type != problem.b.format.type;
+  if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return 32;
+  if (is_between(limits.device_class, DeviceClass::adreno_7xx, DeviceClass::adreno_8xx)) return converts ? 32 : 64;
+  return 128;
 }
 
 /// Whether the operand beside it is read 16 bytes along k at a time.
@@ -71,7 +73,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
     const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
     return {step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2, columns, lanes, invocations, 0};
   }
-  const int columns = std::min(few, max_step_of_b(limits) / step);
+  const int columns = std::min(few, max_step_of_b(problem, limits) / step);
   int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
   // Haswell's compiler spills where those for later GPUs with as many registers do not.
   const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;

@@ -60,9 +60,8 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     if (emulates_doubles(sum_type(problem), limits)) return {make({16})};
     // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
     if (!limits.cpu && sum_type(problem) == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
-    // Adreno 6xx keeps a few of 1024 invocations' places in memory where they come from tables.
-    if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) && has_offsets(problem))
-      return {make({16})};
+    // The compilers for Adreno up to 6xx keep a few numbers of 1024 invocations in memory.
+    if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return {make({16})};
     return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
