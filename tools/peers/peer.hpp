@@ -21,7 +21,7 @@
 
 namespace glgemm::tools {
 
-/// C = alpha op(A) op(B) + beta C, row-major without gaps; the items of a batch follow each other.
+/// C = alpha op(A) op(B) + beta C, row-major without gaps; the items of a batch follow each other. C is of the type of the sums.
 struct PeerProblem {
   Type type = Type::f32;
   Op op_a = Op::none;
@@ -37,7 +37,7 @@ struct PeerProblem {
   std::int64_t ldb() const { return op_b == Op::none ? n : k; }
   std::int64_t a_bytes() const { return batch * m * k * element_bytes(type); }
   std::int64_t b_bytes() const { return batch * k * n * element_bytes(type); }
-  std::int64_t c_bytes() const { return batch * m * n * element_bytes(type); }
+  std::int64_t c_bytes() const { return batch * m * n * element_bytes(accumulator(type)); }
 };
 
 /// What a peer's program implements. Every function throws an exception whose message is one sentence where it fails.

@@ -2,7 +2,6 @@
 #include "peers/peers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -20,16 +19,7 @@ struct Known {
   bool built;
   std::string_view packages;
 };
-#ifndef GLGEMM_HAS_OPENBLAS
-#define GLGEMM_HAS_OPENBLAS 0
-#endif
-#ifndef GLGEMM_HAS_CLBLAST
-#define GLGEMM_HAS_CLBLAST 0
-#endif
-constexpr std::array<Known, 2> known_peers{{
-    {"openblas", GLGEMM_HAS_OPENBLAS != 0, "libopenblas-dev"},
-    {"clblast", GLGEMM_HAS_CLBLAST != 0, "libclblast-dev, ocl-icd-opencl-dev and opencl-headers"},
-}};
+constexpr Known known_peers[] = {GLGEMM_PEERS};  // from CMakeLists.txt
 
 std::string problem_line(const std::string& verb, const PeerProblem& p) {
   return fmt::format("{} {} {} {} {} {} {} {} {:.17g} {:.17g} {:.17g} {:.17g}", verb, static_cast<int>(p.type),
@@ -39,12 +29,24 @@ std::string problem_line(const std::string& verb, const PeerProblem& p) {
 
 }  // namespace
 
+std::vector<std::string> peer_names() {
+  std::vector<std::string> names;
+  for (const Known& known : known_peers) names.emplace_back(known.name);
+  return names;
+}
+
+std::string peers_text(const std::string& between) {
+  std::string text;
+  for (const Known& known : known_peers) text += (text.empty() ? "" : between) + std::string(known.name);
+  return text;
+}
+
 std::vector<std::string> parse_peers(std::string_view text) {
   std::vector<std::string> names;
   for (const std::string& name : split_list(text)) {
-    const auto known = std::find_if(known_peers.begin(), known_peers.end(), [&](const Known& x) { return x.name == name; });
-    if (known == known_peers.end())
-      throw std::invalid_argument("--peer: '" + name + "' is not a peer; there are openblas and clblast");
+    const auto known = std::ranges::find(known_peers, name, &Known::name);
+    if (known == std::end(known_peers))
+      throw std::invalid_argument(fmt::format("--peer: '{}' is not a peer; there are {}", name, peers_text(", ")));
     if (!known->built)
       throw std::invalid_argument(
           fmt::format("--peer: {} is not built in; install {}, configure and build again", name, known->packages));
@@ -79,7 +81,7 @@ PeerClient::PeerClient(const std::string& name, const std::string& opencl_device
   Child::Options options;
   options.channel = true;
   // A peer's threads are to sleep when its call is done, not to spin on the cores that the next one in turn needs.
-  options.variables = {{"OPENBLAS_THREAD_TIMEOUT", "4"}};
+  options.variables = {{"OPENBLAS_THREAD_TIMEOUT", "4"}, {"OMP_WAIT_POLICY", "passive"}};
   if (!opencl_device.empty()) options.variables["GLGEMM_OPENCL_DEVICE"] = opencl_device;
   if (const int error = s.process.start({program}, options))
     throw std::runtime_error("--peer: '" + program + "' cannot be run: " + system_message(error));

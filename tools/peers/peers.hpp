@@ -13,6 +13,11 @@
 
 namespace glgemm::tools {
 
+/// All that there are, those among them that are not built in.
+std::vector<std::string> peer_names();
+/// Their names with this between them.
+std::string peers_text(const std::string& between);
+
 /// Reads NAME[,NAME...].
 /// @throws std::invalid_argument  a name is no peer's or is there twice; or a peer is not built in: the message names the
 /// packages
@@ -23,7 +28,8 @@ std::vector<std::string> parse_peers(std::string_view text);
 class PeerClient {
  public:
   /// Starts the peer's program, which ends with this object.
-  /// @param opencl_device  an index or a part of a name, for clblast; empty: GLGEMM_OPENCL_DEVICE if it is set, else the first
+  /// @param opencl_device  an index or a part of a name, for those on OpenCL; empty: GLGEMM_OPENCL_DEVICE if it is set, else the
+  /// first
   /// @throws std::runtime_error  the program is not where this one is, or it finds no device; the message says what to install
   PeerClient(const std::string& name, const std::string& opencl_device);
   ~PeerClient();

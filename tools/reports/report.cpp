@@ -286,9 +286,9 @@ class Reporter {
     Words names;
     if (options_.peer == "none") return names;
     if (options_.peer != "auto") return parse_peers(options_.peer);
-    for (const char* name : {"openblas", "clblast"}) try {
+    for (const std::string& name : peer_names()) try {
         const PeerClient peer(parse_peers(name).front(), "");
-        names.emplace_back(name);
+        names.push_back(name);
       } catch (const std::exception&) {
         // Not built in, or without a device.
       }
