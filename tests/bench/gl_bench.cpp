@@ -339,6 +339,44 @@ TEST_CASE("peers get the same products and the same check") {
       CHECK_MESSAGE(measured_types.contains(name + type), name << type);
 }
 
+TEST_CASE("peers get the same convolutions and the same check") {
+  ConvolutionBench bench;
+  for (const char* text : {"1x9x9x8,16x3x3,padding=1", "1x12x10x8,8x3x3,padding=1,groups=8", "1x30x4,8x3,padding=1",
+                           "2x13x11x6,8x3x2,stride=2x1,padding=1:0,dilation=1x2,groups=2,layout=nchw,filter_layout=oihw",
+                           "2x13x11x6,8x3x2,stride=2x1,padding=same_lower,groups=2,filter_layout=hwio",
+                           "1x4x9x9x3,5x3x3x3,padding=1,filter_layout=hwio", "1x5x5x4,3x3x3,transposed"})
+    bench.convolutions.push_back({"", parse_convolution(text, ""), ""});
+  bench.options = small_options();
+  bench.options.kernels = parse_kernels("auto");
+  bench.options.peers = peers_here();
+  for (const Type type : {Type::f32, Type::i8}) {
+    CAPTURE(to_string(type));
+    for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, {{type}, {type}});
+    const Measured result = measured([&](std::ostream& out) { return run_convolutions(bench, test::engine(), out); });
+    CAPTURE(result.table);
+    CHECK(result.status == 0);
+    REQUIRE(result.all["results"].size() == bench.convolutions.size());
+    for (const json& x : result.all["results"]) {
+      CHECK(x.contains("peers") == !bench.options.peers.empty());
+      for (const json& peer : bench.options.peers.empty() ? json::array() : x["peers"]) {
+        const std::string convolution = x["convolution"], over = "convolution over " + peer["name"].get<std::string>();
+        CAPTURE(convolution);
+        const bool transposed = convolution.ends_with("transposed");
+        if (peer["name"] == "onednn" && !transposed) {
+          CHECK(peer["check"]["passed"] == true);
+          CHECK(peer["call_ms"] > 0);
+          CHECK(result.says("onednn "));
+        } else {
+          CHECK(peer["why_not"] == (transposed ? "peers have no transposed convolutions" : "it has no convolutions"));
+        }
+        std::set<std::string> ratios;
+        for (const json& ratio : result.all["ratios"]) ratios.insert(ratio["name"]);
+        CHECK(ratios.contains(over + ", " + convolution) == peer.contains("check"));
+      }
+    }
+  }
+}
+
 TEST_CASE("peers that are none, not here, or unable are refused") {
   const auto refuses = [](const std::string& arguments, const std::string& part) {
     const std::string said = refused("bench --size 8 --repeats 1 " + arguments);

@@ -159,6 +159,7 @@ int bench_convolutions(Arguments& arguments) {
   if (bench.options.kernels.size() > 1 || bench.options.kernels.front().space)
     throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
   bench.options.check = check_method(arguments.check);
+  if (!arguments.peer.empty()) bench.options.peers = parse_peers(arguments.peer);
   arguments.json.open();
   const HeadlessContext context({.device = arguments.device});
   Engine engine(HeadlessContext::get_proc_address);
@@ -309,9 +310,9 @@ void add_bench(CLI::App& app, int& status) {
   group("Kernels", add_entrants);
   group("What to measure instead", add_subjects);
   group("How", add_ways);
-  static constexpr std::array with_convolutions{"--help",    "--type",       "--kernel",      "--precision",
-                                                "--repeats", "--json",       "--device",      "--api",
-                                                "--check",   "--time-limit", "--convolution", "--convolutions-of"};
+  static constexpr std::array with_convolutions{"--help",       "--peer",        "--type",           "--kernel", "--precision",
+                                                "--repeats",    "--json",        "--device",         "--api",    "--check",
+                                                "--time-limit", "--convolution", "--convolutions-of"};
   for (CLI::Option* const option : verb->get_options())
     if (std::find(with_convolutions.begin(), with_convolutions.end(), option->get_name()) == with_convolutions.end())
       for (CLI::Option* const its : {verb->get_option("--convolution"), verb->get_option("--convolutions-of")})

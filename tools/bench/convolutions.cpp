@@ -1,5 +1,6 @@
 // Measures convolutions beside the plain products that have as many multiply-adds.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "bench/measure.hpp"
 #include "bench/table.hpp"
 #include "inspect/numbers.hpp"
+#include "peers/peers.hpp"
 #include "product/check_json.hpp"
 #include "system/program.hpp"
 #include "terminal/progress.hpp"
@@ -42,6 +44,10 @@ class ConvolutionTrial {
   virtual const Convolution& convolution() const = 0;
   /// Compares the output with a serial loop in double: some pixels of it alone, unless `full`.
   virtual ProductCheck check(bool full) const = 0;
+  /// The same convolution in numbers of one type, and its elements handed to a peer; and the check of what the peer finds.
+  virtual PeerProblem peer_problem() const = 0;
+  virtual void load(PeerClient& peer) const = 0;
+  virtual ProductCheck check(PeerClient& peer, bool full) const = 0;
 };
 
 template <class T>
@@ -68,11 +74,38 @@ class TypedConvolutionTrial : public ConvolutionTrial {
 
   const Convolution& convolution() const override { return convolution_; }
 
-  ProductCheck check(bool full) const override {
-    const Matrix<C> output = output_.template download<C>();
-    std::vector<T> filters;  // without what fills up the last block of a row
+  ProductCheck check(bool full) const override { return check(output_.template download<C>(), full); }
+
+  PeerProblem peer_problem() const override {
+    PeerProblem problem;
+    problem.type = type_of<T>();
+    problem.convolution = Engine::problem(convolution_);
+    return problem;
+  }
+  void load(PeerClient& peer) const override {
+    const std::vector<T> filters = dense_filters();
+    const Matrix<C> nothing = poisoned<C>(1, output_.columns());
+    peer.load(peer_problem(), std::as_bytes(input_.elements()), std::as_bytes(std::span(filters)),
+              std::as_bytes(nothing.elements()));
+  }
+  ProductCheck check(PeerClient& peer, bool full) const override {
+    Matrix<C> output(1, output_.columns());
+    const std::span<const std::byte> found = peer.fetch();
+    std::memcpy(output.data(), found.data(), found.size());
+    return check(output, full);
+  }
+
+ private:
+  /// Without what fills up the last block of a row.
+  std::vector<T> dense_filters() const {
+    std::vector<T> filters;
     for (std::int64_t row = 0; row < filters_.rows(); ++row)
       filters.insert(filters.end(), filters_.data() + row * filters_.columns(), filters_.data() + row * filters_.columns() + k_);
+    return filters;
+  }
+
+  ProductCheck check(const Matrix<C>& output, bool full) const {
+    const std::vector<T> filters = dense_filters();
     ProductCheck result;
     constexpr double sampled = 0x1p24;  // multiply-adds
     const double of_pixel = static_cast<double>(k_ * convolution_.output.channels);
@@ -83,7 +116,6 @@ class TypedConvolutionTrial : public ConvolutionTrial {
     return result;
   }
 
- private:
   std::int64_t row_of_filters() const {
     const std::int64_t block = convolution_.filters.quantization ? block_codes(convolution_.filters.quantization) : 1;
     return (k_ + block - 1) / block * block;
@@ -96,27 +128,38 @@ class TypedConvolutionTrial : public ConvolutionTrial {
   DeviceMatrix output_;
 };
 
+/// A peer's times and check, or why it has none.
+struct PeerRow {
+  std::string name, why_not{};
+  std::vector<double> times{};
+  ProductCheck check{};
+};
+
 /// What was found of one convolution. Times are in milliseconds.
 struct ConvolutionRow {
   std::string text, kernel;
   Shape product{};
   std::int64_t groups = 1, workspace_bytes = 0, copy_bytes = 0, pieces = 1;
   bool depthwise = false;
-  double gflop = 0, bytes = 0;  ///< of input, filters and output
-  std::vector<double> times, plain_times;
+  double gflop = 0, bytes = 0;                         ///< of input, filters and output
+  std::vector<double> times, call_times, plain_times;  ///< those of calls on the host's clock, as a peer's
   std::string why_no_plain;
   ProductCheck check;
+  std::vector<PeerRow> peers;
 
   double best() const { return *std::min_element(times.begin(), times.end()); }
 };
 
-/// The GPU's time, or the host's where that is implausible.
-double timed(const std::function<void(Report*)>& run) {
+struct Times {
+  double kernel;  ///< the GPU's time, or the host's where that is implausible
+  double call;    ///< the host's
+};
+Times timed(const std::function<void(Report*)>& run) {
   Report report;
   const auto begin = Clock::now();
   run(&report);
   const double host = milliseconds_since(begin), device = Milliseconds(report.kernel_time).count();
-  return clocks_agree(device, host) ? device : host;
+  return {clocks_agree(device, host) ? device : host, host};
 }
 
 /// Runs it once, a part at a time.  @throws LeftOut  that takes longer than the limit
@@ -143,7 +186,21 @@ BenchOptions plain_options(const Convolution& convolution, const BenchOptions& o
   return plain;
 }
 
-ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const BenchOptions& options, double seconds) {
+PeerRow start(PeerClient& peer, const ConvolutionTrial& trial, bool full) {
+  PeerRow row{peer.name()};
+  if (trial.convolution().transposed)
+    row.why_not = "peers have no transposed convolutions";
+  else
+    row.why_not = peer.why_not(trial.peer_problem());
+  if (!row.why_not.empty()) return row;
+  trial.load(peer);
+  peer.run();
+  row.check = trial.check(peer, full);
+  return row;
+}
+
+ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const BenchOptions& options, double seconds,
+                       std::span<PeerClient> peers) {
   if (!named.why_not.empty()) throw LeftOut(named.why_not);
   const PlanOptions plan_with = plan_options(options.kernels.front());
   const Convolution& convolution = named.convolution;
@@ -174,8 +231,10 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   });
   run_within(engine, trial->convolution(), plan_with, seconds);
   constexpr double full_work = 0x1p29;  // operations: about a second of a serial loop
-  row.check = trial->check(options.check == CheckMethod::full ||
-                           (options.check == CheckMethod::automatic && flops_of(convolution) <= full_work));
+  const bool full =
+      options.check == CheckMethod::full || (options.check == CheckMethod::automatic && flops_of(convolution) <= full_work);
+  row.check = trial->check(full);
+  for (PeerClient& peer : peers) row.peers.push_back(start(peer, *trial, full));
 
   Shape shape = row.product;
   if (convolution.filters.layout != FilterLayout::hwio && !convolution.transposed) shape.op_b = Op::transpose;
@@ -192,21 +251,29 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   }
   const auto begin = Clock::now();
   for (int i = 0; options.repeats ? i < *options.repeats : i < 3 || (i < 50 && milliseconds_since(begin) < 1000); ++i) {
-    row.times.push_back(timed([&](Report* report) { engine.convolve(trial->convolution(), plan_with, report); }));
-    if (multiply) row.plain_times.push_back(timed(multiply));
+    const Times times = timed([&](Report* report) { engine.convolve(trial->convolution(), plan_with, report); });
+    row.times.push_back(times.kernel);
+    row.call_times.push_back(times.call);
+    if (multiply) row.plain_times.push_back(timed(multiply).kernel);
+    for (std::size_t p = 0; p < peers.size(); ++p)
+      if (row.peers[p].why_not.empty()) row.peers[p].times.push_back(peers[p].run());
   }
   return row;
 }
 
-/// Of the best times, the plain product's over the convolution's; between the quartiles.
-Ratio ratio_of(const ConvolutionRow& row) {
-  const auto at = [](const std::vector<double>& times, double p) { return std::max(quantile(times, p), 1e-6); };
-  return {fmt::format("convolution over plain product, {}", row.text),
+/// Of the best times, another's over the convolution's; between the quartiles.
+Ratio ratio_of(const ConvolutionRow& row, const std::string& over, const std::vector<double>& its_times,
+               const std::vector<double>& times) {
+  const auto at = [](const std::vector<double>& all, double p) { return std::max(quantile(all, p), 1e-6); };
+  return {fmt::format("convolution over {}, {}", over, row.text),
           "convolution",
-          "plain product",
-          at(row.plain_times, 0) / at(row.times, 0),
-          at(row.plain_times, 0.25) / at(row.times, 0.75),
-          at(row.plain_times, 0.75) / at(row.times, 0.25)};
+          over,
+          at(its_times, 0) / at(times, 0),
+          at(its_times, 0.25) / at(times, 0.75),
+          at(its_times, 0.75) / at(times, 0.25)};
+}
+Ratio ratio_of(const ConvolutionRow& row) {
+  return ratio_of(row, "plain product", row.plain_times, row.times);
 }
 
 Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
@@ -232,13 +299,37 @@ Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
        {"copy_bytes", row.copy_bytes},
        {"pieces", row.pieces},
        {"check", check_json(row.check)}});
+  for (const PeerRow& peer : row.peers)
+    if (!peer.why_not.empty())
+      json["peers"].push_back({{"name", peer.name}, {"why_not", peer.why_not}});
+    else
+      json["peers"].push_back({{"name", peer.name},
+                               {"call_ms", quantile(peer.times, 0)},
+                               {"gflops", gflops(1e9 * row.gflop, quantile(peer.times, 0))},
+                               {"runs", peer.times.size()},
+                               {"check", check_json(peer.check)}});
   return json;
+}
+
+void show_peer(const PeerRow& peer, const ConvolutionRow& row, std::size_t width, std::ostream& out, std::vector<Ratio>& ratios) {
+  if (!peer.why_not.empty()) {
+    out << fmt::format("{:>{}}  {}\n", peer.name, width, peer.why_not);
+    return;
+  }
+  ratios.push_back(ratio_of(row, peer.name, peer.times, row.call_times));
+  const double best = quantile(peer.times, 0);
+  const auto [error, place, median_error, verdict] = check_cells(check_json(peer.check));
+  out << fmt::format("{:>{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", peer.name, width, digits(best),
+                     digits(gflops(1e9 * row.gflop, best)), digits(gflops(row.bytes, best)), "-",
+                     fmt::format("{:.3f}", ratios.back().value), "-", "-", error, verdict);
 }
 
 }  // namespace
 
 BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out) {
-  Json json = bench_json(engine.device(), {}, nullptr);
+  std::vector<PeerClient> peers;
+  for (const std::string& name : bench.options.peers) peers.emplace_back(name, bench.options.opencl_device);
+  Json json = bench_json(engine.device(), peers, nullptr);
   json["left_out"] = Json::array();
   std::size_t width = 11;
   double work = 0;
@@ -249,8 +340,10 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
   out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
       << "The best time of each. Over plain: the time of the plain product with as many multiply-adds, measured in turn, over "
          "the\n"
-         "convolution's. GB/s: input, filters and output, each once. Copy: the input with its border. Error: the worst, as a "
-         "part of its proven bound.\n\n"
+         "convolution's; in a peer's line, the peer's time over the convolution's. GB/s: input, filters and output, each once.\n"
+         "Copy: the input with its border. Error: the worst, as a part of its proven bound.\n";
+  for (const PeerClient& peer : peers) out << peer.name() << ": " << peer.device() << "; times on the host's clock.\n";
+  out << '\n'
       << fmt::format("{:<{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", "convolution", width, "ms",
                      "GFLOP/s", "GB/s", "plain ms", "over plain", "workspace", "copy", "error", "check");
   Progress progress(work);
@@ -263,7 +356,7 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
     progress.show(work, text);
     work += flops_of(named.convolution);
     try {
-      const ConvolutionRow row = measure(engine, named, bench.options, bench.seconds);
+      const ConvolutionRow row = measure(engine, named, bench.options, bench.seconds, peers);
       progress.clear();
       const auto [error, place, median_error, verdict] = check_cells(check_json(row.check));
       std::string plain_ms = "-", over_plain = "-";
@@ -278,6 +371,12 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
                          digits(gflops(1e9 * row.gflop, row.best())), digits(gflops(row.bytes, row.best())), plain_ms, over_plain,
                          grouped(row.workspace_bytes), grouped(row.copy_bytes), error, verdict)
           << std::flush;
+      for (const PeerRow& peer : row.peers) show_peer(peer, row, width, out, ratios);
+      for (const PeerRow& peer : row.peers)
+        if (peer.why_not.empty() && !peer.check.passed) {
+          notes.push_back(fmt::format("WRONG  {} of {}: {}", peer.name, text, peer.check.summary));
+          passed = false;
+        }
       if (!row.check.passed) notes.push_back(fmt::format("WRONG  {}: {}", text, row.check.summary));
       passed = passed && row.check.passed;
       json["results"].push_back(row_json(row, named));

@@ -26,6 +26,13 @@ PeerProblem read_problem(std::istream& in) {
   p.op_b = static_cast<Op>(op_b);
   p.alpha = {numbers[0], numbers[1]};
   p.beta = {numbers[2], numbers[3]};
+  if (std::string word; in >> word && word == "convolution") {
+    for_each_number(p.convolution.emplace(), [&in]<class X>(X& x) {
+      std::int64_t number = 0;
+      if (!(in >> number)) throw std::runtime_error("a convolution cannot be read");
+      x = static_cast<X>(number);
+    });
+  }
   return p;
 }
 
@@ -40,7 +47,10 @@ class Server {
     std::istringstream in(line);
     std::string verb;
     in >> verb;
-    if (verb == "can") return peer_->why_not(read_problem(in));
+    if (verb == "can") {
+      const PeerProblem problem = read_problem(in);
+      return problem.convolution && !peer_->convolves() ? "it has no convolutions" : peer_->why_not(problem);
+    }
     if (verb == "load") {
       const PeerProblem problem = read_problem(in);
       const std::string a = received(problem.a_bytes()), b = received(problem.b_bytes());

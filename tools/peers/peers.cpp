@@ -22,9 +22,14 @@ struct Known {
 constexpr Known known_peers[] = {GLGEMM_PEERS};  // from CMakeLists.txt
 
 std::string problem_line(const std::string& verb, const PeerProblem& p) {
-  return fmt::format("{} {} {} {} {} {} {} {} {:.17g} {:.17g} {:.17g} {:.17g}", verb, static_cast<int>(p.type),
-                     static_cast<int>(p.op_a), static_cast<int>(p.op_b), p.m, p.n, p.k, p.batch, p.alpha.real(), p.alpha.imag(),
-                     p.beta.real(), p.beta.imag());
+  std::string line = fmt::format("{} {} {} {} {} {} {} {} {:.17g} {:.17g} {:.17g} {:.17g}", verb, static_cast<int>(p.type),
+                                 static_cast<int>(p.op_a), static_cast<int>(p.op_b), p.m, p.n, p.k, p.batch, p.alpha.real(),
+                                 p.alpha.imag(), p.beta.real(), p.beta.imag());
+  if (p.convolution) {
+    line += " convolution";
+    for_each_number(*p.convolution, [&](auto x) { line += fmt::format(" {}", static_cast<std::int64_t>(x)); });
+  }
+  return line;
 }
 
 }  // namespace
