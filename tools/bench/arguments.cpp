@@ -228,7 +228,7 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
   auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
                           "Other libraries, measured in turn with the kernels");
   add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
-             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
+             "The OpenCL device of clblast and viennacl: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
              "the first)")
       ->needs(peer);
   verb.add_flag("--roofline", arguments.roofline,
