@@ -10,6 +10,7 @@
 #include "engine/execute.hpp"
 #include "engine/prepare.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
