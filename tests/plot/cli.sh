@@ -49,6 +49,40 @@ said = {x["name"]: (x["bytes"], x["kind"], x["sum"], x["c"], x["npy"], x["numpy"
 assert {x.name: (x.bytes, x.kind, x.sum, x.c, x.npy, x.numpy, int(x.number)) for x in type_table.read().values()} == said, said
 END
 
+# tools/peer-rates: its check finds what is wrong, tools/plot takes what it writes, and each thing that is missing has one line.
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  /usr/bin/python3 - "$tests/../tools/peer-rates" >peers.json 2>stderr <<'END' || fail "peer-rates: $(cat stderr)"
+import importlib.machinery, importlib.util, json, sys
+import numpy
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("peer_rates", sys.argv[1])
+rates = importlib.util.module_from_spec(importlib.util.spec_from_loader("peer_rates", loader))
+loader.exec_module(rates)
+random = numpy.random.default_rng(1)
+a, b = (random.uniform(-1, 1, (50, 50)).astype(numpy.float32) for _ in "ab")
+right = rates.check(numpy, a, b, a @ b)
+assert right["passed"] and 0 < right["worst_ratio"] < 1, right
+for wrong in (lambda c: c.T, lambda c: c + numpy.eye(50, dtype=numpy.float32) * 1e-3, lambda c: numpy.where(c == c.max(), numpy.nan, c),
+              lambda c: numpy.roll(c, 1), lambda c: 0 * c, lambda c: a.astype(numpy.float16).astype(numpy.float32) @ b):
+    checked = rates.check(numpy, a, b, wrong(a @ b))
+    assert not checked["passed"] and checked["worst_ratio"] > 1, checked
+results = [rates.result("other", n, type, [2, 4, 3], right) for n in (64, 128) for type in ("f32", "f16/f32")]
+assert results[0]["gflops"] == 2e-6 * 64 ** 3 / 3, results
+print(json.dumps({"results": [], "peers": {"devices": {}, "results": results}}))
+END
+  peer() { # peer NAME EXPECTED-PART ARGUMENTS...
+    local name=$1 part=$2
+    shift 2
+    "$tests/../tools/peer-rates" "$@" >stdout 2>stderr </dev/null
+    [ $? -eq 2 ] && [ ! -s stdout ] && grep -qF -- "$part" stderr || fail "peer-rates, $name: $(cat stderr)"
+  }
+  peer 'no package' "there is no '$work/nowhere/dist/tf.min.js'" tfjs --package nowhere
+  peer 'no size' "'12,x' is not sizes from 1 to 32768" ggml --size 12,x
+else
+  echo 'LEFT OUT: tools/peer-rates, since NumPy (python3-numpy) is not here'
+  [ "${CI:-}" = true ] && failures=$((failures + 1))
+fi
+
 mkdir without
 echo 'raise ImportError' >without/matplotlib.py
 PYTHONPATH=$work/without bad 'no Matplotlib' 'Matplotlib is missing (package python3-matplotlib)' bench.json
@@ -64,6 +98,11 @@ export MPLCONFIGDIR=$work
 [ "$(cd all && echo *)" = 'errors.svg gflops.svg roofline.svg scaling.svg search.svg speed-up.svg' ] || fail "the plots are $(ls all)"
 grep -q 'median of 4 results \[1\], at most 0.0064' all/errors.svg || fail 'the medians are not drawn'
 grep -q '^\[2\] two, 4.5$' stdout || fail "the devices are not told: $(cat stdout)"
+if [ -s peers.json ]; then
+  "$plot" --output peers bench.json peers.json >stdout 2>stderr || fail "with peers: $(cat stderr)"
+  [ "$(cd peers && echo *)" = 'errors.svg gflops-f16-f32.svg gflops.svg roofline.svg speed-up.svg' ] || fail "the plots with peers are $(ls peers)"
+  grep -q '<!-- other -->' peers/gflops.svg && grep -q '<!-- other -->' peers/gflops-f16-f32.svg || fail 'another library is not drawn'
+fi
 sed 's/"worst_ratio": [0-9.]*/"worst_ratio": 1.7976931348623157e308/' bench.json >wrong.json
 "$plot" --output wrong wrong.json scaling.json >stdout 2>stderr && grep -q 'at most infinite' wrong/errors.svg && [ -s wrong/scaling.svg ] ||
   fail "of a result that is NaN: $(cat stderr)"
