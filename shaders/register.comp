@@ -11,9 +11,13 @@
 // PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major, with
 //              zeros beyond the edge, so that the loop has no condition; k is then a multiple of STEP_K
 //
+// BROADCAST  With more than 1 and panels, each of so many invocations of a subgroup reads some of the vectors of A, and they pass their
+//            elements on. A CPU's driver then reads a vector for one instruction of each of its elements, and else eight times.
+//
 // Macros    TM: a multiple of 4 up to 32; TN: 4, 8 or 16, or 2 where a vector holds no more; STEP_K: 1, 2, 4 or 8; WORKGROUP: the
 //           invocations beside each other, a power of two from 4 to 128; WORKGROUP_Y: those below each other, 1, 2, 4 or 8, for
-//           GPUs more than 1
+//           GPUs more than 1. BROADCAST: 1, or with PANELS and a WORKGROUP_Y of 1 a power of two up to 16 that is no more than WORKGROUP
+//           and than a subgroup has; elements are of 32 bits
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
 #ifndef TM
@@ -47,7 +51,24 @@
 #error "register: WORKGROUP_Y must be 1, 2, 4 or 8"
 #endif
 
+#ifndef BROADCAST
+#define BROADCAST 1
+#endif
+#if BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP
+#error "register: BROADCAST must be a power of two up to 16, and no more than WORKGROUP"
+#endif
+#if BROADCAST > 1
+#if !PANELS || WORKGROUP_Y > 1
+#error "register: BROADCAST must be 1 without PANELS, or with a WORKGROUP_Y of more than 1"
+#endif
+#extension GL_ARB_shader_ballot : require
+#define FUSES
+#endif
+
 #include "gemm.glsl"
+#if BROADCAST > 1 && (SUM == F64 || SUM == C128)
+#error "register: BROADCAST must be 1 for doubles"
+#endif
 #if TN < PER_VECTOR
 #error "register: TN must be what a vector holds, or more"
 #endif
@@ -58,6 +79,18 @@
 #include "unroll.glsl"
 
 layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
+
+#define PITCH_A (TM * WORKGROUP_Y / PER_VECTOR)  // the vectors of A of a step
+#define PLACE(i, s) ((s) * PITCH_A + (i) / PER_VECTOR)
+#define READS ((STEP_K * TM / PER_VECTOR + BROADCAST - 1) / BROADCAST)
+// These are parts of main() and use its variables.
+#define LOAD_OWN(i) if ((i) < READS) own[min(i, READS - 1)] = panel(a_at_p + (i) * BROADCAST + int(gl_SubGroupInvocationARB));
+#if BROADCAST > 1
+#define LOADED(at) readInvocationARB(own[(at) / BROADCAST], uint((at) % BROADCAST))
+#else
+#define LOADED(at) panel(a_at_p + (at))
+#endif
+#define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = LOADED(PLACE(i, s));
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -74,13 +107,15 @@ void main() {
   FOR_ROWS(CLEAR_ROW)
 
 #if PANELS
-  const int pitch_a = TM * WORKGROUP_Y / PER_VECTOR;
-  int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * pitch_a +
+  int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * PITCH_A +
                int(gl_LocalInvocationID.y) * (TM / PER_VECTOR);
   int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (VECTORS * WORKGROUP) + lane;
   for (int p = BEGIN_K(layer); p < END_K(layer); p += STEP_K) {
     VECTOR a[STEP_K][TM / PER_VECTOR], b[STEP_K][VECTORS];
-#define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = panel(a_at_p + (s) * pitch_a + (i) / PER_VECTOR);
+#if BROADCAST > 1
+    VECTOR own[READS];
+    FOR_ROWS(LOAD_OWN)
+#endif
 #define LOAD_ROW(i) FOR_STEPS(LOAD_A, i, 0)
     FOR_ROWS(LOAD_ROW)
 #define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * VECTORS + j) * WORKGROUP);
@@ -90,7 +125,7 @@ void main() {
 #define MULTIPLY_VECTOR(i, j) FOR_STEPS(MULTIPLY, i, j)
 #define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY_VECTOR, i)
     FOR_ROWS(MULTIPLY_ROW)
-    a_at_p += STEP_K * pitch_a;
+    a_at_p += STEP_K * PITCH_A;
     b_at_p += STEP_K * VECTORS * WORKGROUP;
   }
 #else

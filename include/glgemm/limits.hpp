@@ -41,6 +41,11 @@ struct Limits {
   /// The driver makes a load of 16 bytes from a storage buffer into four loads, and checks the bounds of each; from an image it
   /// is one load. Mesa's NVK does so.
   bool splits_storage_loads = false;
+  /// fma() rounds once. On a CPU it is then one instruction, and a * b + c is two. Found out on a CPU alone.
+  bool fuses_multiply_adds = false;
+  /// The invocations that run in step (`gl_SubGroupSizeARB`), if shaders can ask each other for numbers; 0: unknown. Found out on
+  /// a CPU alone.
+  std::int64_t subgroup_size = 0;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;
   /// Workgroups that run at the same time, as far as known: a CPU's threads.

@@ -205,6 +205,8 @@ void set_limits(To& to, const From& from) {
   set(to.image_buffer_bytes, from.image_buffer_bytes);
   set(to.unpacks_halves, from.unpacks_halves);
   set(to.splits_storage_loads, from.splits_storage_loads);
+  set(to.fuses_multiply_adds, from.fuses_multiply_adds);
+  set(to.subgroup_size, from.subgroup_size);
   set(to.cpu, from.cpu);
   set(to.concurrent_groups, from.concurrent_groups);
   set(to.language, from.language);

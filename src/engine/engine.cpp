@@ -20,6 +20,7 @@
 #include "engine/offsets.hpp"
 #include "engine/state.hpp"
 #include "engine/validate.hpp"
+#include "gl/arithmetic.hpp"
 #include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
@@ -50,6 +51,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.api = gl::load(get_proc_address);
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
+  gl::probe_arithmetic(state.api, state.device, state.limits);
   state.options = std::move(options);
   if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)

@@ -25,14 +25,6 @@ std::int64_t integer(const Api& api, GLenum name) {
   return value;
 }
 
-bool has_extension(const Api& api, std::string_view name) {
-  GLint count = 0;
-  api.GetIntegerv(GL_NUM_EXTENSIONS, &count);
-  for (GLint i = 0; i < count; ++i)
-    if (name == reinterpret_cast<const char*>(api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)))) return true;
-  return false;
-}
-
 /// OpenGL ES has some functions under the names of extensions, at least before 3.2.
 void adopt_extensions(Api& api) {
   const auto adopt = [](auto& function, auto of_extension) {
@@ -80,6 +72,14 @@ DeviceInfo device_info(const Api& api) {
   if (info.software) info.processor = processor_name();
   info.device_clock = api.QueryCounter != nullptr;
   return info;
+}
+
+bool has_extension(const Api& api, std::string_view name) {
+  GLint count = 0;
+  api.GetIntegerv(GL_NUM_EXTENSIONS, &count);
+  for (GLint i = 0; i < count; ++i)
+    if (name == reinterpret_cast<const char*>(api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)))) return true;
+  return false;
 }
 
 Limits query_limits(const Api& api, const DeviceInfo& device) {

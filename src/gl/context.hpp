@@ -30,6 +30,7 @@ class Context {
 Context load(GetProcAddress get_proc_address);
 DeviceInfo device_info(const Api& api);
 Limits query_limits(const Api& api, const DeviceInfo& device);
+bool has_extension(const Api& api, std::string_view name);
 
 /// GL_CONTEXT_FLAGS, such as whether the context is robust or for debugging.
 int context_flags(const Api& api);

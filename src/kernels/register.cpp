@@ -1,5 +1,8 @@
 // register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU and for GPUs whose shared
 // memory is no faster than their memory.
+#include <bit>
+#include <utility>
+
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
 
@@ -13,6 +16,7 @@ struct Register {
   int workgroup = 8;
   int panels = 2;
   int workgroup_y = 1;
+  int broadcast = 1;
 };
 constexpr Parameter<Register> list[] = {
     {"tile_m", "TM", &Register::tile_m, multiples_of(4, 4, 32), "rows of C for each invocation"},
@@ -22,7 +26,15 @@ constexpr Parameter<Register> list[] = {
      "invocations beside each other, each with columns of its own"},
     {"panels", "PANELS", &Register::panels, any_panels, panels_meaning},
     {"workgroup_y", "WORKGROUP_Y", &Register::workgroup_y, powers_of_two(1, 8),
-     "invocations below each other, each with rows of its own; more than 1 for GPUs"}};
+     "invocations below each other, each with rows of its own; more than 1 for GPUs"},
+    {"broadcast", "BROADCAST", &Register::broadcast, powers_of_two(1, 16),
+     "invocations of a subgroup that share their reads of packed A; more than 1 for CPU drivers that fuse multiply-adds"}};
+
+/// The most invocations of a subgroup that can share reads in workgroups of 8; 1: none.
+int broadcast_lanes(const Problem& problem, const Limits& limits) {
+  if (needs_f64(sum_type(problem)) || limits.subgroup_size < 2) return 1;
+  return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::min<std::int64_t>(limits.subgroup_size, 8))));
+}
 
 constexpr About about{.name = "register",
                       .summary = "for CPU drivers and small boards: registers alone, no barrier",
@@ -30,9 +42,18 @@ constexpr About about{.name = "register",
                       .takes_precision = true};
 
 class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
+  std::string conflict(const Register& k) const override {
+    if (k.broadcast == 1 || (k.panels != 0 && k.workgroup_y == 1 && k.broadcast <= k.workgroup)) return {};
+    return fmt::format("register: broadcast={} is 1 with panels={}, workgroup={} and workgroup_y={}", k.broadcast, k.panels,
+                       k.workgroup, k.workgroup_y);
+  }
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
-  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits&) const override {
-    const int tile_n = read(kernel).tile_n;
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
+    const auto [tile_n, broadcast] = std::pair(read(kernel).tile_n, read(kernel).broadcast);
+    if (broadcast > 1 && needs_f64(sum_type(problem)))
+      return fmt::format("{}: no invocation can ask another for a double", to_string(kernel));
+    if (broadcast > 1 && broadcast > limits.subgroup_size)
+      return fmt::format("{}: subgroups are not known to have {} invocations", to_string(kernel), broadcast);
     if (tile_n * element_bytes(sum_type(problem)) >= 16) return {};
     return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), tile_n, to_string(sum_type(problem)));
   }
@@ -77,9 +98,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   bool runs_transposed(const Problem& problem) const override { return has_columns(problem); }
   Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
     const Register r = read(kernel);
-    const double elements = r.tile_m * r.tile_n;
-    double step = elements * terms.multiply_add + (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
-                                                                 : (r.tile_m + r.tile_n) / terms.per_vector * terms.vector);
+    const double elements = r.tile_m * r.tile_n, rows_read = static_cast<double>(r.tile_m) / r.broadcast;
+    double step = elements * terms.multiply_add * (r.broadcast > 1 ? 0.5 : 1) +
+                  (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
+                                 : (rows_read + r.tile_n) / terms.per_vector * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
@@ -92,10 +114,15 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     }
     if (!limits.cpu) return {};
     const int panels = cpu_panels(limits);
-    return {make({4, 4, 4, 8, panels}), make({8, 4, 4, 8, panels}), make({12, 8, 4, 8, panels}), make({24, 8, 4, 8, panels}),
-            make({8, 4, 1, 8, 0})};
+    std::vector<Kernel> result{make({8, 4, 1, 8, 0})};
+    const int lanes = limits.fuses_multiply_adds ? broadcast_lanes(problem, limits) : 1;
+    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {24, 8}}) {
+      result.push_back(make({m, n, 4, 8, panels}));
+      if (lanes > 1) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
+    }
+    return result;
   }
-  std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
+  std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (shares_through_memory(limits))
       for (const int m : {4, 8})
@@ -106,9 +133,13 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
               for (const int panels : {0, 1})
                 if (panels == 1 || step == 1) result.push_back(make({m, n, step, x, panels, y}));
     if (!limits.cpu) return result;
+    const int lanes = broadcast_lanes(problem, limits);
     for (const int m : {4, 8, 12, 16, 24, 32})
       for (const int n : {4, 8, 16})
-        for (const int step : {2, 4}) result.push_back(make({m, n, step, 8, cpu_panels(limits)}));
+        for (const int step : {2, 4}) {
+          result.push_back(make({m, n, step, 8, cpu_panels(limits)}));
+          if (lanes > 1) result.push_back(make({m, n, step, 8, cpu_panels(limits), 1, lanes}));
+        }
     for (const int m : {4, 8, 16})
       for (const int n : {4, 8}) result.push_back(make({m, n, 1, 8, 0}));
     return result;

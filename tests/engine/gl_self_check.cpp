@@ -139,6 +139,21 @@ TEST_CASE("self-check: of each type each stage by itself is struck off, and what
   }
 }
 
+TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes them for") {
+  if (test::engine().limits().subgroup_size == 0) return;  // a GPU, or OpenGL ES: nothing is known of subgroups there
+  EngineOptions wrong;
+  wrong.adjust_limits = [](Limits& limits) { limits.subgroup_size = 16; };
+  Engine engine = test::own_engine(wrong);
+  const PlanOptions options = test::with_kernel("register:tile_m=16,tile_n=4,step_k=4,workgroup=16,panels=1,broadcast=16");
+  const Problem problem{.m = 20, .n = 70, .k = 40};
+  if (test::engine().limits().subgroup_size >= 16) {
+    CHECK_NOTHROW(engine.prepare({&problem, 1}, options));
+  } else {
+    CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
+    CHECK(engine.struck_off().size() == 1);
+  }
+}
+
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
   const bool has_images = test::engine().limits().image_buffer_bytes > 0;
   // Loads along k are kept as if they were along the rows or columns.

@@ -88,6 +88,8 @@ Limits draw_limits(fuzz::Bytes& bytes) {
     limits.concurrent_groups = bytes.pick({1, 2, 100});
     limits.unpacks_halves = bytes.coin();
     limits.splits_storage_loads = bytes.coin();
+    limits.fuses_multiply_adds = bytes.coin();
+    limits.subgroup_size = bytes.coin() ? 8 : 0;
     limits.f64 = bytes.coin();
     limits.cpu = bytes.coin();
   }

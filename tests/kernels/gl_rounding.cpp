@@ -157,3 +157,15 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
       }
   }
 }
+
+TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engine found that the driver does") {
+  Engine& engine = test::engine();
+  if (engine.limits().subgroup_size < 4) return;  // no such kernel runs here
+  // y + x x is 2^-24, of which nothing is left if x x is rounded.
+  const float x = 1 + 0x1p-12f, y = -1 - 0x1p-11f;
+  const DeviceMatrix a(engine, Matrix<float>(1, 2, {y, x})), b(engine, Matrix<float>(2, 1, {1, x}));
+  DeviceMatrix c(engine, 1, 1);
+  engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()},
+              test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,broadcast=4"));
+  CHECK(c.download()(0, 0) == (engine.limits().fuses_multiply_adds ? 0x1p-24f : 0.0f));
+}

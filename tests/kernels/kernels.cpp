@@ -227,7 +227,7 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       CAPTURE(to_string(kernel));
       CHECK(parse_kernel(to_string(kernel)) == kernel);
       const Problem problem = within(kernel, 64, 64, 64, 1);
-      const Limits all{.shared_bytes = 1 << 20, .image_buffer_bytes = 1 << 30};
+      const Limits all{.shared_bytes = 1 << 20, .image_buffer_bytes = 1 << 30, .subgroup_size = 16};
       CHECK(why_not(problem, kernel, all) == "");
       const Block block = block_of(kernel);
       CHECK(block.rows > 0);

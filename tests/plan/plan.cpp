@@ -609,6 +609,32 @@ TEST_CASE("blocked reads A and B as images if it is told to, or where a driver s
   }
 }
 
+TEST_CASE("register shares reads of A in a subgroup where a CPU driver fuses multiply-adds") {
+  const auto lanes = [](Type type, bool fuses, std::int64_t subgroup) {
+    const Limits limits{.image_buffer_bytes = std::int64_t{1} << 27,
+                        .fuses_multiply_adds = fuses,
+                        .subgroup_size = subgroup,
+                        .cpu = true,
+                        .concurrent_groups = 2};
+    const Problem problem{.m = 1024, .n = 1024, .k = 1024, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
+    const Kernel kernel = make_plan(problem, limits).kernel;
+    REQUIRE(name(kernel) == "register");
+    return parameter(kernel, "broadcast");
+  };
+  CHECK(lanes(Type::f32, true, 8) == 8);
+  CHECK(lanes(Type::f32, true, 4) == 4);
+  CHECK(lanes(Type::f32, true, 16) == 8);  // a workgroup has no more
+  CHECK(lanes(Type::f32, true, 0) == 1);
+  CHECK(lanes(Type::f32, false, 8) == 1);
+  CHECK(lanes(Type::f64, true, 8) == 1);
+  const Kernel shares = parse_kernel("register:workgroup=16,broadcast=16");
+  CHECK(why_not({.m = 64, .n = 64, .k = 64}, shares, {.image_buffer_bytes = 1 << 27, .subgroup_size = 8}) ==
+        "register:tile_m=12,tile_n=8,step_k=4,workgroup=16,panels=2,workgroup_y=1,broadcast=16: subgroups are not known to have 16 "
+        "invocations");
+  CHECK(why_not({.m = 64, .n = 64, .k = 64}, with(shares, "panels", 0), {.subgroup_size = 16}) ==
+        "register: broadcast=16 is 1 with panels=0, workgroup=16 and workgroup_y=1");
+}
+
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
   const Problem good{.m = 64, .n = 40, .k = 24};
   const auto wide = [](const Problem& problem, const Kernel& kernel = parse_kernel("blocked")) {
