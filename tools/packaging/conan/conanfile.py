@@ -1,4 +1,4 @@
-"""A recipe for Conan 2, of the clone that it lies in: conan create tools/packaging/conan
+"""A recipe for Conan 2, of the clone that it lies in: conan create tools/packaging/conan -s compiler.cppstd=20
 
 glad 2's generator must be in PATH (pip install glad2), or its path in the configuration user.glgemm:glad.
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
-from conan.tools.build import check_min_cppstd
+from conan.tools.build import check_min_cppstd, stdcpp_library
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load, rmdir
 
@@ -54,6 +54,7 @@ class Glgemm(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["GLGEMM_GLAD"] = glad
         toolchain.cache_variables["GLGEMM_INSTALL"] = True
+        toolchain.cache_variables["CMAKE_UNITY_BUILD"] = True
         for part in ("BLAS", "DISTRIBUTED", "TESTS", "TOOLS"):
             toolchain.cache_variables[f"GLGEMM_BUILD_{part}"] = False
         toolchain.generate()
@@ -81,9 +82,10 @@ class Glgemm(ConanFile):
                 part.defines = ["GLGEMM_STATIC"]
             if self.settings.os == "Linux":
                 part.system_libs = ["pthread", "m"]
+            if not self.options.shared and stdcpp_library(self):
+                part.system_libs.append(stdcpp_library(self))  # for programs in C
         for name in ("headless", "weights"):
             self.cpp_info.components[name].requires = ["glgemm"]
-        self.cpp_info.components["glgemm"].requires = ["fmt::fmt", "nlohmann_json::nlohmann_json"]
         if self.settings.os == "Linux":
             self.cpp_info.components["headless"].requires.append("egl::egl")
         else:
