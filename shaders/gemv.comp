@@ -12,7 +12,12 @@
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
+// BROADCAST  With more than 1, each of so many invocations of a subgroup reads some of the vectors of B that the codes of a chunk need, and
+//            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
+//
 // Macros    B_ALONG_K: 1 if A is quantised, and B's columns are known to be successive elements that begin and end at multiples of 16 bytes
+//           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
+//           subgroup has; sums are of 32 bits
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -41,10 +46,26 @@
 #ifndef B_ALONG_K
 #define B_ALONG_K 0
 #endif
+#ifndef BROADCAST
+#define BROADCAST 1
+#endif
+#if BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP
+#error "gemv: BROADCAST must be a power of two up to 16, and no more than WORKGROUP"
+#endif
+#if BROADCAST > 1
+#if LANES_K > 1 || PANELS
+#error "gemv: BROADCAST must be 1 with a LANES_K of more than 1, or with PANELS"
+#endif
+#extension GL_ARB_shader_ballot : require
+#define FUSES
+#endif
 
 #define A_AS_IT_LIES
 #define TAKES_QUADS_OF_B
 #include "gemm.glsl"
+#if BROADCAST > 1 && (SUM == F64 || SUM == C128)
+#error "gemv: BROADCAST must be 1 for doubles"
+#endif
 #include "chunks.glsl"
 
 // A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
@@ -133,7 +154,15 @@ shared ACC sums[LANES_K * elements];
 #define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
 #endif
 #if READS_QUADS_OF_B
+#if BROADCAST > 1
+#define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
+#define OWN_READS (((FORMAT == Q6_K ? SPAN : CHUNK) / 4 + BROADCAST - 1) / BROADCAST)
+#define LOAD_OWN(i, j) \
+  for (int s = 0; s < OWN_READS; ++s) \
+    own[j][s] = vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)));
+#else
 #define QUAD_OF_B(j, p) vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + (p) / 4))
+#endif
 #if CODE_AT(0, 1) == 1
 #define LOAD_QUAD_OF_B(i, j) xs[j] = QUAD_OF_B(j, CODE_AT(q, 0));
 #else  // every other code of eight
@@ -162,6 +191,11 @@ shared ACC sums[LANES_K * elements];
 #define MULTIPLY_QUAD(i) { vec4 numbers = numbers_of(chunks[i], q); FOR_VECTORS(MULTIPLY_NUMBERS, i) }
 #define ADD_GROUP(i, j) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
 #define ADD_GROUPS(i) FOR_VECTORS(ADD_GROUP, i)
+#if BROADCAST > 1 && READS_QUADS_OF_B
+#define READ_OWN vec4 own[TN][OWN_READS]; FOR_VECTORS(LOAD_OWN, 0)
+#else
+#define READ_OWN
+#endif
 #define QUAD(number)                                                         \
   {                                                                          \
     const int q = number;                                                    \
@@ -183,6 +217,7 @@ shared ACC sums[LANES_K * elements];
     int first = chunk_begin(p) + number_in_turn * CHUNK;                     \
     Chunk chunks[TM];                                                        \
     FOR_ROWS(LOAD_CHUNK)                                                     \
+    READ_OWN                                                                 \
     float in_group[TM][TN];                                                  \
     QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7) QUADS_FROM_8 \
   }

@@ -65,11 +65,12 @@ double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(
 #define ZERO_VECTOR VECTOR(0)
 #if defined FUSES && SUM == F32 && PRECISION == 0
 #define ADD_SCALED(to, x, e, y) to = fma(VECTOR((x)[e]), y, to)
+float multiply_add(float sum, float a, float b) { return fma(a, b, sum); }
 #else
 #define ADD_SCALED(to, x, e, y) to += SCALE(x, e, y)
+ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }
 #endif
 #define ADD_SCALED_BY(to, x, y) to += scale(x, y)
-ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }
 #define ADD_SUM(to, x) to += x
 #define ROUNDED(sum) sum
 #endif

@@ -187,6 +187,11 @@ inline int cpu_panels(const Limits& limits) {
   return static_cast<int>(limits.image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage);
 }
 
+/// Where shaders read by subgroups (a parameter "broadcast"): the most invocations for workgroups of 8; 1: none.
+int broadcast_lanes(const Problem& problem, const Limits& limits);
+/// Why the kernel cannot have its reads shared by so many; empty if it can.
+std::string cannot_broadcast(const Problem& problem, const Kernel& kernel, int broadcast, const Limits& limits);
+
 /// The values that a parameter may have.
 struct Legal {
   int min, max;

@@ -15,6 +15,7 @@ struct Gemv {
   int lanes_k = 1;
   int workgroup = 8;
   int panels = 0;
+  int broadcast = 1;
 };
 constexpr Parameter<Gemv> list[] = {
     {"tile_m", "TM", &Gemv::tile_m, powers_of_two(1, 8), "rows of C for each invocation"},
@@ -22,7 +23,9 @@ constexpr Parameter<Gemv> list[] = {
     {"lanes_k", "LANES_K", &Gemv::lanes_k, powers_of_two(1, 256), "invocations that share a row and take turns along k"},
     {"workgroup", "WORKGROUP", &Gemv::workgroup, powers_of_two(4, 256), "invocations"},
     {"panels", "PANELS", &Gemv::panels, any_panels,
-     "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"}};
+     "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"},
+    {"broadcast", "BROADCAST", &Gemv::broadcast, powers_of_two(1, 16),
+     "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers that fuse multiply-adds"}};
 
 /// What A is as the product runs, which may be B now.
 const ElementFormat& wide_format(const Problem& problem) {
@@ -89,8 +92,13 @@ constexpr About about{.name = "gemv",
 
 class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Gemv& k) const override {
-    if (k.lanes_k <= k.workgroup) return {};
-    return fmt::format("gemv: lanes_k={} is more than workgroup={}", k.lanes_k, k.workgroup);
+    if (k.lanes_k > k.workgroup) return fmt::format("gemv: lanes_k={} is more than workgroup={}", k.lanes_k, k.workgroup);
+    if (k.broadcast == 1 || (k.lanes_k == 1 && k.panels == 0 && k.broadcast <= k.workgroup)) return {};
+    return fmt::format("gemv: broadcast={} is 1 with lanes_k={}, workgroup={} and panels={}", k.broadcast, k.lanes_k, k.workgroup,
+                       k.panels);
+  }
+  std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
+    return cannot_broadcast(problem, kernel, read(kernel).broadcast, limits);
   }
 
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
@@ -163,7 +171,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     // Drivers that compute on the CPU read a vector that is not known to be whole by words.
     const double load_a = (limits.cpu && !as_image ? 4 * price.storage_load : vector) * bytes / 16;
     const bool quads = g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
-    const double load_b = quads           ? g.tile_n * vector / 4
+    const double load_b = quads           ? g.tile_n * vector / 4 / g.broadcast
                           : g.panels == 0 ? g.tile_n * price.storage_load
                                           : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
     // A code becomes a number by three instructions or so. Lanes beyond the last turn along k idle.
@@ -171,7 +179,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double idle = g.lanes_k == 1 ? 1 : std::ceil(k / turn) * turn / std::max(1.0, k);
     // Invocations that together read less than lines of 128 bytes cost as if they wanted it all.
     const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
-    return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b + elements * terms.multiply_add * 1.3) *
+    return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b +
+                     elements * terms.multiply_add * (g.broadcast > 1 ? 0.65 : 1.3)) *
                     idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
@@ -184,6 +193,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     if (limits.cpu) {
       for (const int rows : {1, 4, 8})
         for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
+      if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
+        for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, broadcast_lanes(problem, limits)}));
     } else {
       // Midgard has too few registers for 16 of these at a time.
       if (limits.device_class == DeviceClass::arm_midgard && element_bytes(wide_type(problem)) == 1 &&
@@ -206,9 +217,12 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     for (const int m : {1, 2, 4, 8})
       for (const int n : {1, 2, 4, 8}) {
         if (n >= 2 * few) continue;
-        if (limits.cpu)
+        if (limits.cpu) {
           for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({m, n, 1, 8, panels}));
-        else
+          const int lanes = broadcast_lanes(problem, limits);
+          if (lanes > 1 && wide_format(problem).quantization && reads_other_by_vector(problem))
+            result.push_back(make({m, n, 1, 8, 0, lanes}));
+        } else
           for (const int lanes : {1, 4, 8, 32, 128})
             for (const int panels : {0, 1}) {
               // Lanes of which some find no codes, and panels of what vectors can be read of as it lies.

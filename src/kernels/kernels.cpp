@@ -387,6 +387,19 @@ std::int64_t vector_elements(const ElementFormat& format) {
   return unit * 16 / std::gcd(bytes, std::int64_t{16});
 }
 
+int broadcast_lanes(const Problem& problem, const Limits& limits) {
+  if (needs_f64(sum_type(problem)) || limits.subgroup_size < 2) return 1;
+  return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::min<std::int64_t>(limits.subgroup_size, 8))));
+}
+
+std::string cannot_broadcast(const Problem& problem, const Kernel& kernel, int broadcast, const Limits& limits) {
+  if (broadcast > 1 && needs_f64(sum_type(problem)))
+    return fmt::format("{}: no invocation can ask another for a double", to_string(kernel));
+  if (broadcast > 1 && broadcast > limits.subgroup_size)
+    return fmt::format("{}: subgroups are not known to have {} invocations", to_string(kernel), broadcast);
+  return {};
+}
+
 bool unpacks_halves(const ElementFormat& format) {
   if (format.quantization) return true;  // most scales are halves
   const Type type = format.type;

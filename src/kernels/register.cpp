@@ -1,6 +1,5 @@
 // register.comp: registers alone, no shared memory and no barrier, for drivers that compute on a CPU and for GPUs whose shared
 // memory is no faster than their memory.
-#include <bit>
 #include <utility>
 
 #include "base/rounding.hpp"
@@ -30,12 +29,6 @@ constexpr Parameter<Register> list[] = {
     {"broadcast", "BROADCAST", &Register::broadcast, powers_of_two(1, 16),
      "invocations of a subgroup that share their reads of packed A; more than 1 for CPU drivers that fuse multiply-adds"}};
 
-/// The most invocations of a subgroup that can share reads in workgroups of 8; 1: none.
-int broadcast_lanes(const Problem& problem, const Limits& limits) {
-  if (needs_f64(sum_type(problem)) || limits.subgroup_size < 2) return 1;
-  return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::min<std::int64_t>(limits.subgroup_size, 8))));
-}
-
 constexpr About about{.name = "register",
                       .summary = "for CPU drivers and small boards: registers alone, no barrier",
                       .can_split = true,
@@ -49,13 +42,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   MaxSizes max_sizes(const Kernel&) const override { return {}; }
   std::string cannot(const Problem& problem, const Kernel& kernel, const Limits& limits) const override {
-    const auto [tile_n, broadcast] = std::pair(read(kernel).tile_n, read(kernel).broadcast);
-    if (broadcast > 1 && needs_f64(sum_type(problem)))
-      return fmt::format("{}: no invocation can ask another for a double", to_string(kernel));
-    if (broadcast > 1 && broadcast > limits.subgroup_size)
-      return fmt::format("{}: subgroups are not known to have {} invocations", to_string(kernel), broadcast);
-    if (tile_n * element_bytes(sum_type(problem)) >= 16) return {};
-    return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), tile_n, to_string(sum_type(problem)));
+    const Register k = read(kernel);
+    if (std::string why = cannot_broadcast(problem, kernel, k.broadcast, limits); !why.empty()) return why;
+    if (k.tile_n * element_bytes(sum_type(problem)) >= 16) return {};
+    return fmt::format("{}: {} columns of {} are less than 16 bytes", to_string(kernel), k.tile_n, to_string(sum_type(problem)));
   }
 
   std::array<int, 3> workgroup(const Kernel& kernel) const override {

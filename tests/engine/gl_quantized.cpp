@@ -231,7 +231,10 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           for (std::int64_t j = 0; j < n; ++j) x(p, j) = b(j, part.first_of_b + p);
         const Matrix<float> expected = multiply_serial(a, x);
         const bool is_first = &part == parts, has_two_columns = is_first && its.format == QuantizedFormat::q8_0;
-        const char* const kernel = kernels[has_two_columns ? 2 : turn % 2];
+        std::string kernel = kernels[has_two_columns ? 2 : turn % 2];
+        // Every other one of those in which lanes share nothing has subgroups share what they read of B.
+        if (const std::int64_t lanes = std::min<std::int64_t>(8, engine.limits().subgroup_size); lanes >= 4 && turn % 4 == 0)
+          kernel += ",broadcast=" + std::to_string(lanes);
         for (const std::int64_t split : {1, 3}) {
           if (split != (turn % 3 == 0 ? 1 : 3) && !has_two_columns) continue;
           DeviceMatrix c(engine, m, n);

@@ -72,7 +72,7 @@ MUTANTS = [
     Mutant("blocked makes the last step whole, not the first", "shaders/blocked.comp", "int first = (end - begin - 1) % BK + 1;",
            "int first = BK;", (BLOCKED,)),
     Mutant("register begins each part of k at the first", "shaders/register.comp",
-           "(first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * pitch_a", "(first_row / (TM * WORKGROUP_Y) * size.z) * pitch_a",
+           "(first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * PITCH_A", "(first_row / (TM * WORKGROUP_Y) * size.z) * PITCH_A",
            (REGISTER,)),
     Mutant("outer adds C without beta", "shaders/outer.comp", "value += scale(of_c, VectorsOfC[at + (j) * WORKGROUP]);",
            "value += VectorsOfC[at + (j) * WORKGROUP];", (OUTER,)),
