@@ -312,9 +312,9 @@ layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 layout(std430, binding = BINDING_A) readonly buffer BufferA { WORD_A A[]; };
 #endif
 #endif
-// A kernel that defines TAKES_QUADS_OF_B reads 4 elements of a column of B at a time where A is quantised and B_ALONG_K is 1. One that defines
+// A kernel that defines TAKES_QUADS_OF_B reads a vector's elements of a column of B at a time where B_ALONG_K is 1. One that defines
 // READS_QUADS reads as many elements of A and of B as a vector has, with WIDE; B then is in its buffer.
-#if READS_B && defined TAKES_QUADS_OF_B && QUANTIZED == 1
+#if READS_B && defined TAKES_QUADS_OF_B
 #define READS_QUADS_OF_B B_ALONG_K
 #elif READS_B && defined READS_QUADS && WIDE > 0
 #define READS_QUADS_OF_B 1
@@ -575,7 +575,7 @@ int a_row(int z, int row) { return a_at.x + row_of_a(row) + OFFSET(z, a, a_at); 
 #endif
 
 #if READS_B
-#if !(WIDE && defined READS_B_WIDE)
+#if !(WIDE && defined READS_B_WIDE) && !(READS_QUADS_OF_B && PER_VECTOR < 4)
 ACC load_b(int index) {
 #if QUANTIZED == 2
   return dequantize(index);

@@ -15,7 +15,8 @@
 // BROADCAST  With more than 1, each of so many invocations of a subgroup reads some of the vectors of B that the codes of a chunk need, and
 //            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
 //
-// Macros    B_ALONG_K: 1 if A is quantised, and B's columns are known to be successive elements that begin and end at multiples of 16 bytes
+// Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
+//           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
@@ -118,6 +119,10 @@ shared ACC sums[LANES_K * elements];
   for (int e = 0; e < STEPS; ++e)                   \
     for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (p + first + e) * panel_vectors + j);
 #define LOAD_B(i, j, e) bs[j][e] = OF_VECTORS(vectors[e], j);
+#elif READS_QUADS_OF_B && !(QUANTIZED == 1)
+#define LOAD_VECTOR(i, j) vectors[j] = vector_of_read(TYPE_B, VECTOR_B((b[j] + p + first) / PER_VECTOR));
+#define LOAD_VECTORS VECTOR vectors[TN]; FOR_VECTORS(LOAD_VECTOR, 0)
+#define LOAD_B(i, j, e) bs[j][e] = conjugate_if(CONJUGATE_B, element(vectors[j], e));
 #elif INDEXED_B
 #define LOAD_VECTORS
 #define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + row_of_b(p + first + (e)));

@@ -50,6 +50,12 @@ bool reads_other_by_vector(const Problem& problem) {
   return lies_in_vectors_along_k(problem, problem.m < problem.n ? Role::a : Role::b, problem.k);
 }
 
+/// Whether the large operand has elements, and those of a row follow each other.
+bool lies_along_k(const Problem& problem) {
+  return !wide_format(problem).quantization &&
+         (problem.m < problem.n ? strides(problem, Role::b).row : strides(problem, Role::a).column) == 1;
+}
+
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   if (emulates_doubles(sum_type(problem), limits)) return {1, 1, lanes, 128, 0};
@@ -151,13 +157,22 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
     const double load_a =
-        (contiguous ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) /
-        (limits.cpu ? 1 : std::min(1.0, together));
-    const double load_b = g.panels == 0 ? g.tile_n * price.storage_load : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
+        (contiguous ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) *
+        (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
+    const bool quads = as_image && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const double load_b = quads           ? g.tile_n * price.image_vector / terms.per_vector
+                          : g.panels == 0 ? g.tile_n * price.storage_load
+                                          : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
     return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
             .written_out = elements * 4};
+  }
+  /// On a CPU: how much longer reads of A take where a line of its cache is read by an invocation alone, in four turns. Lines
+  /// that lie a multiple of 4 KiB apart displace each other meanwhile.
+  static double waiting_for_lines(const Problem& problem, const Gemv& g) {
+    if (g.lanes_k > 1 || strides(problem, Role::a).column != 1) return 1;
+    return storage_bytes(problem.a.format, strides(problem, Role::a).row) % 4096 == 0 ? 2 : 1.2;
   }
   /// That of a quantised A.
   Cost cost_of_codes(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms) const {
@@ -191,8 +206,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
         static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(std::min(problem.m, problem.n), 1, 8))));
     std::vector<Kernel> result;
     if (limits.cpu) {
-      for (const int rows : {1, 4, 8})
-        for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({rows, few, 1, 8, panels}));
+      for (const int panels : {0, cpu_panels(limits)}) {
+        for (const int rows : {1, 4, 8}) result.push_back(make({rows, few, 1, 8, panels}));
+        if (lies_along_k(problem)) result.push_back(make({8, few, 2, 8, panels}));
+      }
       if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
         for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, broadcast_lanes(problem, limits)}));
     } else {
@@ -218,7 +235,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       for (const int n : {1, 2, 4, 8}) {
         if (n >= 2 * few) continue;
         if (limits.cpu) {
-          for (const int panels : {0, cpu_panels(limits)}) result.push_back(make({m, n, 1, 8, panels}));
+          for (const int panels : {0, cpu_panels(limits)})
+            for (const int lanes : {1, 2, 4})
+              if (lanes == 1 || lies_along_k(problem)) result.push_back(make({m, n, lanes, 8, panels}));
           const int lanes = broadcast_lanes(problem, limits);
           if (lanes > 1 && wide_format(problem).quantization && reads_other_by_vector(problem))
             result.push_back(make({m, n, 1, 8, 0, lanes}));

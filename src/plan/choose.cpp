@@ -38,7 +38,7 @@ std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limit
   const std::int64_t min_k = 512;  // a shorter part saves less than its reduction costs
   const std::int64_t wanted = std::min(2 * limits.concurrent_groups / std::max<std::int64_t>(1, groups), problem.k / min_k);
   const std::int64_t needed =
-      groups <= 4 * limits.concurrent_groups ? ceil_div(problem.k, kernels::max_k(kernel, limits.loop_iterations)) : 1;
+      groups <= 16 * limits.concurrent_groups ? ceil_div(problem.k, kernels::max_k(kernel, limits.loop_iterations)) : 1;
   return std::clamp<std::int64_t>(std::max(wanted, needed), 1, 1024);
 }
 

@@ -1,5 +1,6 @@
 // Products on a device: every kernel, forced by name, against exact integers and error bounds.
 #include <cmath>
+#include <complex>
 #include <numeric>
 
 #include "kernels/kernels.hpp"
@@ -141,6 +142,35 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
       CHECK(results[0] == results[1]);
       CHECK(check_full(a, b, results[1]).passed);
     }
+}
+
+TEST_CASE_TEMPLATE("on a CPU gemv reads A and the columns of B from images where both lie along k", T, float, half, std::int8_t,
+                   double, std::complex<float>) {
+  if (!test::has_type(type_of<T>())) return;
+  Engine& engine = test::engine();
+  const bool has_images = engine.limits().cpu && engine.limits().image_buffer_bytes > 0;
+  for (const std::int64_t k : {208, 209})
+    for (const Op op_b : {Op::none, Op::conjugate_transpose})
+      for (const char* kernel :
+           {"gemv:tile_m=2,tile_n=2,lanes_k=1", "gemv:tile_m=8,tile_n=1,lanes_k=2", "gemv:tile_m=4,tile_n=4,lanes_k=4"}) {
+        const std::int64_t m = kernels::min_image_bytes / (k * static_cast<std::int64_t>(sizeof(T))) + 5, n = 3;
+        CAPTURE(k);
+        CAPTURE(kernel);
+        CAPTURE(op_b == Op::none);
+        const Matrix<T> a = random_integer_matrix<T>(m, k, 3, 1);
+        Matrix<T> b = random_integer_matrix<T>(k, n, 3, 2);
+        if constexpr (is_complex(type_of<T>()))
+          for (std::int64_t p = 0; p < k; ++p) b(p, p % n) += T(0, static_cast<float>(p % 5 - 2));
+        const DeviceMatrix stored_a(engine, a), stored_b(engine, apply_op(op_b, b)), c(engine, m, n, type_of<accumulator_t<T>>());
+        Report report;
+        engine.gemm({.op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()}, test::with_kernel(kernel, 2),
+                    &report);
+        CHECK(report.plan->program().b_along_k == (has_images && k == 208 && op_b != Op::none));
+        CHECK(report.plan->parts == 2);
+        const Check check = check_full(a, b, c.template download<accumulator_t<T>>());
+        CHECK(check.method == "exact");
+        CHECK_MESSAGE(check.passed, check.summary);
+      }
 }
 
 TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a vector at a time, however A and B lie", T, half, bfloat16, float8_e4m3fn,
