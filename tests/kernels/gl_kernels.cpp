@@ -61,7 +61,12 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
   for (const test::Sample& sample : test::samples())
     check_all(sample.quick.front(), [&](const Kernel& kernel) { return why_not(problem, kernel, unlimited); });
   for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise(), kernels::texture()})
-    check_all(step, [](const Kernel& kernel) { return kernels::family(kernel).malformed(kernel); });
+    check_all(step, [&](const Kernel& kernel) {
+      // OpenGL ES stores no images of GL_R8 and GL_R16F, and the engine refuses them.
+      const bool lacks = language != ShadingLanguage::glsl_430 && name(kernel) == "texture" &&
+                         (parameter(kernel, "texels") == 3 || parameter(kernel, "texels") == 4);
+      return lacks ? "no such images" : kernels::family(kernel).malformed(kernel);
+    });
   MESSAGE(accepted, " compile, and ", refused, " don't");
   CHECK(accepted > 60);
   CHECK(refused > 150);
