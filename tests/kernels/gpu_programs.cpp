@@ -62,8 +62,8 @@ void add_word(Product& product, const std::string& word) {
   const std::string value = word.substr(word.find('=') + 1);
   Problem& problem = product.problem;
   if (word.starts_with("batch=")) {
-    const Problem batch =
-        tools::problem_of({problem.m, problem.n, problem.k}, {problem.a.format, problem.b.format}, std::stoll(value));
+    const Problem batch = tools::problem_of({problem.m, problem.n, problem.k, problem.a.op, problem.b.op},
+                                            {problem.a.format, problem.b.format}, std::stoll(value));
     problem.batch = batch.batch;
     for (Operand Problem::*const x : {&Problem::a, &Problem::b, &Problem::c}) (problem.*x).batch_stride = (batch.*x).batch_stride;
   } else if (word == "items") {
