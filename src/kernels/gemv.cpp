@@ -213,9 +213,11 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
         for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, broadcast_lanes(problem, limits)}));
     } else {
-      // Midgard has too few registers for 16 of these at a time, and for a block's codes beside what they are multiplied by.
+      // Midgard has too few registers for 16 of these at a time, and for a large block's codes. A few that it spills of a small
+      // block's cost less than packing the whole matrix.
       if (limits.device_class == DeviceClass::arm_midgard &&
-          (wide_format(problem).quantization || (element_bytes(wide_type(problem)) == 1 && unpacks_halves({wide_type(problem)}))))
+          (block_codes(wide_format(problem).quantization) >= 256 ||
+           (element_bytes(wide_type(problem)) == 1 && unpacks_halves({wide_type(problem)}))))
         return result;
       // Adreno's compiler has no registers left for 64 elements of B that are loaded one by one.
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
