@@ -19,7 +19,12 @@ fi
 lintian --fail-on error,warning --display-level '>=warning' "$debs"/*.changes
 
 system=$work/debian12
-[ -e "$system/bin/sh" ] || debootstrap --variant=minbase bookworm "$system" "${MIRROR:-http://deb.debian.org/debian}"
+if [ ! -e "$system/bin/sh" ]; then
+  # The archive is the one that this system's apt takes packages of Debian from.
+  archive=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(IDENTIFIER) $(REPO_URI)' |
+    awk '$2 == "main" && $3 == "Packages" && $1 !~ /-/ { print $4; exit }')
+  debootstrap --variant=minbase bookworm "$system" "${MIRROR:-$archive}"
+fi
 mounted=()
 finish() { for folder in "${mounted[@]}"; do umount "$folder"; done; }
 trap finish EXIT
