@@ -2,7 +2,7 @@
 
   pip install .              builds and installs the module
   pip install --editable .   the module's Python files are those of the clone; the extension is built once
-  pip wheel .                the module as a wheel, for this Python and systems like this one
+  pip wheel .                the module as a wheel, for this version of Python, and for any Linux that is no older than its tag says
 
 GLGEMM_PYTHON_TOOL=1 puts the tool `glgemm` into the package; compiling it takes longer than all else. The build's folder is a temporary
 one, so that the clone stays as it is; GLGEMM_PYTHON_BUILD names one that is kept, and makes the next build short. GLGEMM_CMAKE_OPTIONS
@@ -51,14 +51,20 @@ def metadata():
 
 
 def dist_info():
-    """What a wheel tells of itself: files by their names."""
-    about = f"Wheel-Version: 1.0\nGenerator: glgemm\nRoot-Is-Purelib: false\nTag: {tag()}\n"
-    return {"METADATA": metadata().encode(), "WHEEL": about.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
+    """What a wheel tells of glgemm: files by their names."""
+    return {"METADATA": metadata().encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
 
 
-def tag():
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return f"{python}-{python}-{re.sub(r'[-.]', '_', sysconfig.get_platform())}"
+def tag(*files):
+    """For which Python and which systems a wheel with these files is. Where they need nothing but a C library, and libgcc, which every Linux
+    has, that is manylinux with the version of the C library (PEP 600); else Linux as it is here."""
+    python, platform = f"cp{sys.version_info.major}{sys.version_info.minor}", re.sub(r"[-.]", "_", sysconfig.get_platform())
+    told = "".join(subprocess.run(["objdump", option, *map(str, files)], capture_output=True, text=True).stdout for option in ("-p", "-T"))
+    libraries = re.findall(r"^ *NEEDED +(\S+)", told, re.M)
+    versions = [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", told)]
+    if versions and all(re.match(r"(lib(c|m|gcc_s|dl|pthread|rt)|ld-linux[-\w]*)\.so\.", library) for library in libraries):
+        platform = platform.replace("linux", f"manylinux_2_{max(versions)}", 1)
+    return f"{python}-{python}-{platform}"
 
 
 @contextlib.contextmanager
@@ -77,6 +83,7 @@ def build(folder):
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DGLGEMM_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}", "-DBUILD_SHARED_LIBS=OFF"]
     options += ["-DCMAKE_UNITY_BUILD=ON", f"-DGLGEMM_BUILD_TOOLS={'ON' if wants_tool else 'OFF'}"]
     options += [f"-DGLGEMM_BUILD_{part}=OFF" for part in ("TESTS", "BLAS", "DISTRIBUTED", "PEERS")]
+    options += [f"-DGLGEMM_PORTABLE={'OFF' if wants_tool else 'ON'}"]  # a portable tool would lack .npz files
     # Nothing of this machine's folders in what is built, and no names of what is private.
     options += [f"-DCMAKE_CXX_FLAGS=-ffile-prefix-map={ROOT}/= -ffile-prefix-map={folder}/=", "-DCMAKE_MODULE_LINKER_FLAGS=-s"]
     options += shlex.split(os.environ.get("GLGEMM_CMAKE_OPTIONS", ""))
@@ -93,8 +100,8 @@ def build(folder):
 class Wheel:
     """A wheel that is written file by file."""
 
-    def __init__(self, folder):
-        self.file_name = f"{name()}-{tag()}.whl"
+    def __init__(self, folder, tag):
+        self.tag, self.file_name = tag, f"{name()}-{tag}.whl"
         self.archive = zipfile.ZipFile(pathlib.Path(folder) / self.file_name, "w", zipfile.ZIP_DEFLATED)
         self.record = []
 
@@ -108,7 +115,8 @@ class Wheel:
 
     def finish(self):
         info = f"{name()}.dist-info"
-        for file, data in dist_info().items():
+        about = f"Wheel-Version: 1.0\nGenerator: glgemm\nRoot-Is-Purelib: false\nTag: {self.tag}\n"
+        for file, data in {**dist_info(), "WHEEL": about.encode()}.items():
             self.add(f"{info}/{file}", data)
         self.record.append(f"{info}/RECORD,,")
         self.archive.writestr(f"{info}/RECORD", "\n".join(self.record) + "\n")
@@ -144,9 +152,9 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 def wheel_of_what_is_built(wheel_directory):
     """A wheel that holds the extension, the tool if there is one, and no Python files."""
-    wheel = Wheel(wheel_directory)
     with build_folder() as folder:
         module, tool = build(folder)
+        wheel = Wheel(wheel_directory, tag(*filter(None, (module, tool))))
         wheel.add(f"glgemm/{module.name}", module.read_bytes(), executable=True)
         if tool:
             wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)

@@ -4,6 +4,7 @@
 #define EGL_NO_X11 1  // whose headers define None, Bool and Status
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <iterator>
@@ -25,6 +26,49 @@ namespace glgemm {
 using namespace headless;
 
 namespace {
+
+// ---- EGL itself: found where the program runs, so that what links this runs without it as well
+
+#define GLGEMM_EGL_FUNCTIONS(F)                                                                                                   \
+  F(eglBindAPI)                                                                                                                   \
+  F(eglChooseConfig)                                                                                                              \
+  F(eglCreateContext)                                                                                                             \
+  F(eglCreatePbufferSurface)                                                                                                      \
+  F(eglDestroyContext)                                                                                                            \
+  F(eglDestroySurface)                                                                                                            \
+  F(eglGetCurrentContext)                                                                                                         \
+  F(eglGetCurrentDisplay)                                                                                                         \
+  F(eglGetCurrentSurface)                                                                                                         \
+  F(eglGetDisplay)                                                                                                                \
+  F(eglGetError)                                                                                                                  \
+  F(eglGetProcAddress)                                                                                                            \
+  F(eglInitialize)                                                                                                                \
+  F(eglMakeCurrent)                                                                                                               \
+  F(eglQueryAPI)                                                                                                                  \
+  F(eglQueryString)
+
+// They hide EGL's own declarations in this file.
+#define DECLARE(name) decltype(&::name) name = nullptr;
+GLGEMM_EGL_FUNCTIONS(DECLARE)
+#undef DECLARE
+
+/// Why EGL cannot be used; empty if it can be. Called before any of its functions. It is never unloaded.
+std::string load_egl() {
+  void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return fmt::format("EGL cannot be loaded: {}", dlerror());
+#define LOAD(name)                                                                                                                \
+  name = reinterpret_cast<decltype(name)>(dlsym(library, #name));                                                                 \
+  if (!name) return "libEGL.so.1 has no " #name;
+  GLGEMM_EGL_FUNCTIONS(LOAD)
+#undef LOAD
+  return {};
+}
+
+/// @throws Unsupported  EGL is not here
+void require_egl() {
+  static const std::string why_not = load_egl();
+  if (!why_not.empty()) throw Unsupported(why_not);
+}
 
 // ---- EGL's words
 
@@ -260,7 +304,10 @@ struct CurrentGuard::Current {
   EGLContext context = eglGetCurrentContext();
 };
 
-CurrentGuard::CurrentGuard() : current_(std::make_unique<const Current>()) {}
+CurrentGuard::CurrentGuard() {
+  require_egl();
+  current_ = std::make_unique<const Current>();
+}
 CurrentGuard::~CurrentGuard() {
   const auto& [api, display, draw, read, context] = *current_;
   if (!keep_ && context != EGL_NO_CONTEXT) eglMakeCurrent(display, draw, read, context);
@@ -293,7 +340,7 @@ std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, cons
 }  // namespace headless
 
 void (*HeadlessContext::get_proc_address(const char* name))() {
-  return eglGetProcAddress(name);
+  return eglGetProcAddress ? eglGetProcAddress(name) : nullptr;  // without EGL there is no context to ask for
 }
 
 }  // namespace glgemm

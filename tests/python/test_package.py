@@ -7,6 +7,7 @@ import pydoc
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import numpy as np
@@ -108,6 +109,49 @@ def test_what_pip_installs(kind, tmp_path, monkeypatch):
         [sys.executable, "-m", "glgemm", "devices"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "the tool of this package: devices\n", done.stderr
+
+
+def test_the_tag_of_a_wheel(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import python_package
+
+    def tag_of(*libraries):
+        file = tmp_path / "module.so"
+        source = "#include <math.h>\ndouble f(double x) { return exp(x); }\n"
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", file, "-Wl,--no-as-needed", *libraries]
+        subprocess.run(command, input=source, text=True, check=True)
+        return python_package.tag(file)
+
+    assert re.fullmatch(r"cp3\d+-cp3\d+-manylinux_2_\d+_\w+", tag_of("-lm"))
+    assert re.fullmatch(r"cp3\d+-cp3\d+-linux_\w+", tag_of("-lm", "-lstdc++"))
+
+
+@pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="compiles the library for one or two minutes")
+def test_what_an_sdist_builds(tmp_path, monkeypatch):
+    """Without a network, where the system allows to take it away: a wheel that tells nothing of the machine, and runs."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import python_package
+
+    with tarfile.open(tmp_path / python_package.build_sdist(str(tmp_path))) as archive:
+        archive.extractall(tmp_path)
+    code = "import python_package; print(python_package.build_wheel('..'))"
+    command = [sys.executable, "-c", code]
+    if subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode == 0:
+        command = ["unshare", "-rn", *command]
+    folder = tmp_path / python_package.name()
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": "tools"}, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wheel = tmp_path / done.stdout.split()[-1]
+    assert "-manylinux_2_" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    module = next((tmp_path / "installed" / "glgemm").glob("_core*"))
+    for private in (str(tmp_path), str(pathlib.Path.home()), "glgemm-0"):  # the last one: of folders of the source and the build
+        assert private.encode() + b"/" not in module.read_bytes()
+    code = "import glgemm, numpy as np; print(glgemm.matmul(np.eye(2, dtype='f4'), np.ones((2, 1), 'f4')).sum())"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "2.0\n", done.stderr
 
 
 @pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="mypy reads NumPy's hints for a minute")
