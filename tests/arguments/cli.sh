@@ -54,6 +54,13 @@ bad 'a maker without such a class' \
 bad 'no device at all' "glgemm inspect: --as: no device 'frobnicator 3000' is known ('--as list' shows all)" \
   inspect --size 8 --as 'frobnicator 3000'
 
+# A system without EGL: the loader meets a file that is no library before it.
+mkdir no_egl && : >no_egl/libEGL.so.1
+tool=(env "LD_LIBRARY_PATH=$work/no_egl" "$glgemm")
+bad 'no EGL' "glgemm devices: EGL cannot be loaded: $work/no_egl/libEGL.so.1: file too short" devices
+bad 'no EGL' "glgemm bench: EGL cannot be loaded: $work/no_egl/libEGL.so.1: file too short" bench --size 8
+tool=("$glgemm")
+
 # Plans for devices that are not there.
 "$glgemm" inspect --as list >classes 2>stderr || fail "inspect --as list: $(cat stderr)"
 "$glgemm" inspect --as list --json >classes.json 2>stderr || fail "inspect --as list --json: $(cat stderr)"

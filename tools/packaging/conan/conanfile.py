@@ -37,7 +37,7 @@ class Glgemm(ConanFile):
         self.requires("fmt/[>=9 <12]", visible=False)
         self.requires("nlohmann_json/[>=3.10 <4]", visible=False)
         if self.settings.os == "Linux":
-            self.requires("egl/system")
+            self.requires("egl/system", visible=False)  # its headers: it is loaded where a program runs
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -81,12 +81,10 @@ class Glgemm(ConanFile):
             if not self.options.shared:
                 part.defines = ["GLGEMM_STATIC"]
             if self.settings.os == "Linux":
-                part.system_libs = ["pthread", "m"]
+                part.system_libs = ["pthread", "m", "dl"]
             if not self.options.shared and stdcpp_library(self):
                 part.system_libs.append(stdcpp_library(self))  # for programs in C
         for name in ("headless", "weights"):
             self.cpp_info.components[name].requires = ["glgemm"]
-        if self.settings.os == "Linux":
-            self.cpp_info.components["headless"].requires.append("egl::egl")
-        else:
+        if self.settings.os != "Linux":
             self.cpp_info.components["headless"].system_libs = ["opengl32", "gdi32", "user32"]
