@@ -29,22 +29,22 @@ namespace {
 
 // ---- EGL itself: found where the program runs, so that what links this runs without it as well
 
-#define GLGEMM_EGL_FUNCTIONS(F)                                                                                                   \
-  F(eglBindAPI)                                                                                                                   \
-  F(eglChooseConfig)                                                                                                              \
-  F(eglCreateContext)                                                                                                             \
-  F(eglCreatePbufferSurface)                                                                                                      \
-  F(eglDestroyContext)                                                                                                            \
-  F(eglDestroySurface)                                                                                                            \
-  F(eglGetCurrentContext)                                                                                                         \
-  F(eglGetCurrentDisplay)                                                                                                         \
-  F(eglGetCurrentSurface)                                                                                                         \
-  F(eglGetDisplay)                                                                                                                \
-  F(eglGetError)                                                                                                                  \
-  F(eglGetProcAddress)                                                                                                            \
-  F(eglInitialize)                                                                                                                \
-  F(eglMakeCurrent)                                                                                                               \
-  F(eglQueryAPI)                                                                                                                  \
+#define GLGEMM_EGL_FUNCTIONS(F) \
+  F(eglBindAPI)                 \
+  F(eglChooseConfig)            \
+  F(eglCreateContext)           \
+  F(eglCreatePbufferSurface)    \
+  F(eglDestroyContext)          \
+  F(eglDestroySurface)          \
+  F(eglGetCurrentContext)       \
+  F(eglGetCurrentDisplay)       \
+  F(eglGetCurrentSurface)       \
+  F(eglGetDisplay)              \
+  F(eglGetError)                \
+  F(eglGetProcAddress)          \
+  F(eglInitialize)              \
+  F(eglMakeCurrent)             \
+  F(eglQueryAPI)                \
   F(eglQueryString)
 
 // They hide EGL's own declarations in this file.
@@ -56,8 +56,8 @@ GLGEMM_EGL_FUNCTIONS(DECLARE)
 std::string load_egl() {
   void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return fmt::format("EGL cannot be loaded: {}", dlerror());
-#define LOAD(name)                                                                                                                \
-  name = reinterpret_cast<decltype(name)>(dlsym(library, #name));                                                                 \
+#define LOAD(name)                                                \
+  name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
   if (!name) return "libEGL.so.1 has no " #name;
   GLGEMM_EGL_FUNCTIONS(LOAD)
 #undef LOAD
