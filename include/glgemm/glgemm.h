@@ -647,6 +647,12 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_limits(const glgemm_engine* engine, gl
 /// @return GLGEMM_DEVICE_LOST       the context was lost on the way; C may hold anything
 GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a,
                                             const void* b, void* c, const glgemm_options* options, glgemm_report* report);
+/// As glgemm_multiply(), with A of `type_a` and B of `type_b`; C is of the type of their sums, which glgemm_product tells:
+/// GLGEMM_F32 for two types of floats, GLGEMM_I32 for GLGEMM_I8 with GLGEMM_U8. Nothing is converted on the host.
+/// @return GLGEMM_INVALID_ARGUMENT  as glgemm_multiply(), or products of the two types have no common type of sums
+GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n,
+                                                      int64_t k, const void* a, const void* b, void* c,
+                                                      const glgemm_options* options, glgemm_report* report);
 
 /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
 ///

@@ -51,13 +51,13 @@ struct CAccess {
     if (rows > 0 && columns > 0) in.need(static_cast<char*>(data), "data");
     matrix.read(data, row, column, rows, columns);
   }
-  static void multiply(Engine& engine, const c_api::Arguments& in, Type type, std::int64_t m, std::int64_t n, std::int64_t k,
-                       const void* a, const void* b, void* c, const PlanOptions& options, Report* report) {
-    engine.check_multiply(m, k, k, n, type, type, options);
+  static void multiply(Engine& engine, const c_api::Arguments& in, Type type_a, Type type_b, std::int64_t m, std::int64_t n,
+                       std::int64_t k, const void* a, const void* b, void* c, const PlanOptions& options, Report* report) {
+    engine.check_multiply(m, k, k, n, type_a, type_b, options);
     if (m > 0 && k > 0) in.need(static_cast<const char*>(a), "a");
     if (k > 0 && n > 0) in.need(static_cast<const char*>(b), "b");
     if (m > 0 && n > 0) in.need(static_cast<char*>(c), "c");
-    engine.multiply_arrays(m, n, k, type, a, type, b, c, options, report);
+    engine.multiply_arrays(m, n, k, type_a, a, type_b, b, c, options, report);
   }
 };
 

@@ -11,8 +11,20 @@ glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, in
                               void* c, const glgemm_options* options, glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
+    const Type of_both = to_type(in, type);
     with_report(in, report, [&](Report* filled) {
-      CAccess::multiply(used, in, to_type(in, type), m, n, k, a, b, c, to_options(in, options), filled);
+      CAccess::multiply(used, in, of_both, of_both, m, n, k, a, b, c, to_options(in, options), filled);
+    });
+  });
+}
+glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k,
+                                        const void* a, const void* b, void* c, const glgemm_options* options,
+                                        glgemm_report* report) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    with_report(in, report, [&](Report* filled) {
+      CAccess::multiply(used, in, to_type(in, type_a, "type_a"), to_type(in, type_b, "type_b"), m, n, k, a, b, c,
+                        to_options(in, options), filled);
     });
   });
 }

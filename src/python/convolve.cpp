@@ -191,10 +191,9 @@ Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, con
   built.conv.output.offset_bytes = to.place.offset_bytes;
   if (result.layout.size() == 0) return result;
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    if (is_long(work_of(built)))
-      finish(engine.start(built.conv, terms.options), interrupt);
-    else
-      engine.convolve(built.conv, terms.options);
+    if (!is_long(work_of(built))) return engine.convolve(built.conv, terms.options);
+    Job job = engine.start(built.conv, terms.options);
+    finish(job, interrupt);
   });
   return result;
 }
@@ -256,8 +255,7 @@ void define_convolve(py::module_& module) {
     const auto optional = [](const py::object& object) {
       return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
     };
-    return convolve({x, w, optional(out), optional(bias), optional(residual)}, how, terms,
-                    dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
+    return convolve({x, w, optional(out), optional(bias), optional(residual)}, how, terms, optional_type(dtype));
   });
 }
 

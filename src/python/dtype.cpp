@@ -26,6 +26,10 @@ Type type_of_object(const py::object& dtype) {
   throw py::type_error("glgemm has no matrices of " + py::str(py::handle(given)).cast<std::string>());
 }
 
+std::optional<Type> optional_type(const py::object& dtype) {
+  return dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype));
+}
+
 py::dtype dtype_of(Type type) {
   // Never destroyed: Python may be gone by then.
   static auto& known = *new std::array<py::object, all_types.size()>;

@@ -20,6 +20,7 @@
 #include "python/array.hpp"
 #include "python/convolve.hpp"
 #include "python/dtype.hpp"
+#include "python/job.hpp"
 #include "python/product.hpp"
 #include "python/stream.hpp"
 #include "python/weights.hpp"
@@ -224,6 +225,7 @@ PYBIND11_MODULE(_core, module) {
   define_array(module);
   define_convolve(module);
   define_engine(module);
+  define_job(module);
   define_stream(module);
   define_weights(module);
   module.def("begin_exit", &begin_exit);

@@ -129,4 +129,102 @@ BufferView BuiltGemm::indexed(const Placed& operand, std::int64_t first) {
   return view;
 }
 
+namespace {
+
+std::int64_t inner_rows(const Strided& array, Op op) {
+  return op == Op::none ? array.rows() : array.columns();
+}
+std::int64_t inner_columns(const Strided& array, Op op) {
+  return op == Op::none ? array.columns() : array.rows();
+}
+
+}  // namespace
+
+Sizes shape_of_result(Strided& a, Strided& b, const Terms& terms) {
+  if (a.dimensions() == 0 || b.dimensions() == 0)
+    throw std::invalid_argument(terms.who + ": an operand is a scalar, which has no matrix product");
+  const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
+  if (row) a = at_least_2d(a);
+  if (column) b.insert(1);
+  const std::int64_t m = inner_rows(a, terms.op_a), k = inner_columns(a, terms.op_a), inner = inner_rows(b, terms.op_b),
+                     n = inner_columns(b, terms.op_b);
+  if (k != inner)
+    throw std::invalid_argument(fmt::format("{}: A is {} and B is {}: the inner sizes {} and {} differ", terms.who, text(a.shape),
+                                            text(b.shape), k, inner));
+  Sizes shape = broadcast(terms.who, batch_of(a), batch_of(b));
+  if (!row) shape.push_back(m);
+  if (!column) shape.push_back(n);
+  return shape;
+}
+
+Strided as_matrices(Strided c, bool row, bool column) {
+  if (row) c.insert(c.dimensions() - (column ? 0 : 1));
+  if (column) c.insert(c.dimensions());
+  return c;
+}
+
+Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed) {
+  const std::shared_ptr<const Elements>& elements = elements_of(array);
+  if (lines_of(*elements, matrices) || (may_be_indexed && can_be_indexed(*elements, matrices))) return {elements, matrices};
+  if (elements->quantization)
+    throw std::invalid_argument(
+        fmt::format("{}: a part of a quantised array has all codes of each row from one to another, and "
+                    "rows in rising order; copy() has its numbers",
+                    who));
+  const Array copy = copied({array.storage, matrices});
+  return {elements_of(copy), copy.layout};
+}
+
+namespace {
+
+/// Whether the product writes where `out` lies. A C that only tables describe is one matrix, apart from all that is read.
+bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
+  const auto& [a, b, out, bias, residual] = product;
+  if (matrix_lines(c)) return true;
+  const std::shared_ptr<const Elements>& elements = elements_of(*out);
+  const auto is_shared = [&](const Array& read) { return elements_of(read) == elements; };
+  return c.dimensions() == 2 && can_be_indexed(*elements, c) && !residual && !is_shared(a) && !is_shared(b) &&
+         !(bias && is_shared(*bias));
+}
+
+}  // namespace
+
+PlacedProduct::PlacedProduct(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type)
+    : terms_(terms), service_(product.a.storage->service) {
+  const auto& [given_a, given_b, out, bias, residual] = product;
+  check_operands(terms.who, given_a, given_b, {&out, &bias, &residual}, "A or B can be quantised, and C, D and the bias cannot");
+  Strided a = given_a.layout, b = given_b.layout;
+  const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
+  shape_ = shape_of_result(a, b, terms);
+  const Type type = type_of_c(terms.who, a.type, b.type, out ? std::optional(out->layout.type) : c_type);
+  if (out && out->layout.shape != shape_)
+    throw std::invalid_argument(
+        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape_), text(out->layout.shape)));
+
+  if (out && is_written_in_place(product, as_matrices(out->layout, row, column))) out_ = out;
+  if (out && !is_direct() && terms.beta != 0.0)
+    throw std::invalid_argument(terms.who +
+                                ": C has gaps between all elements, or steps back, and is a batch, shares its elements with "
+                                "another operand, or there is a residual");
+  a_ = placed(terms.who, given_a, a);
+  b_ = placed(terms.who, given_b, b);
+  c_.layout = as_matrices(out_ ? out_->layout : dense(type, shape_), row, column);
+  if (out_) c_.elements = elements_of(*out_);
+  if (residual) d_ = placed(terms.who, *residual, as_matrices(residual->layout, row, column), false);
+  if (bias) {
+    const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
+    bias_ = Placed{elements_of(values), values.layout};
+  }
+}
+
+const Gemm* PlacedProduct::build(Engine& engine) {
+  const Strided& c = c_.layout;
+  if (!c_.elements)
+    c_.elements = new_elements(service_, engine, c.columns() > 0 ? c.size() / c.columns() : 0, c.columns(), c.type);
+  if (c.size() == 0) return nullptr;
+  built_.emplace(a_, b_, c_, terms_, d_);
+  if (bias_) built_->add_bias(*bias_);
+  return &built_->gemm;
+}
+
 }  // namespace glgemm::python

@@ -26,6 +26,14 @@ Sizes batch_of(const Strided& array);
 /// The shape of all items, as NumPy broadcasts.
 Sizes broadcast(const std::string& who, const Sizes& a, const Sizes& b);
 
+/// As NumPy's matmul: a vector is a row of A, or a column of B, and its dimension is left out of the result.
+/// @throws std::invalid_argument  the shapes do not go together
+Sizes shape_of_result(Strided& a, Strided& b, const Terms& terms);
+/// The result with the dimensions of size 1 that NumPy leaves out for vectors.
+Strided as_matrices(Strided c, bool row, bool column);
+/// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
+Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true);
+
 /// matrix_lines, or those of codes.
 std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices);
 /// Whether tables of offsets can say where the elements of these matrices lie.
@@ -53,6 +61,30 @@ class BuiltGemm {
   const std::string& who_;
   std::array<Sizes, 4> offsets_{};
   std::vector<std::vector<std::int32_t>> tables_{};  // which may move, their numbers do not
+};
+
+/// A product of arrays that was checked, with each operand where kernels read it. It keeps the operands' elements, and refers to
+/// the terms.
+class PlacedProduct {
+ public:
+  /// @throws std::invalid_argument, py::type_error  as multiply()
+  PlacedProduct(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type);
+
+  /// The product, which lives as long as this does; null if C has no elements. To be called by work, once.
+  const Gemm* build(Engine& engine);
+  /// Whether C is where `out` lies, and not in a new array, from which it is yet to be copied there.
+  bool is_direct() const noexcept { return out_.has_value(); }
+  /// What build() writes: `out`, or a new array.
+  Array result() const { return out_ ? *out_ : array_of(c_.elements, dense(c_.layout.type, shape_)); }
+
+ private:
+  const Terms& terms_;
+  std::shared_ptr<Service> service_;
+  Placed a_, b_, c_;
+  std::optional<Placed> d_{}, bias_{};
+  std::optional<Array> out_{};
+  Sizes shape_;
+  std::optional<BuiltGemm> built_{};
 };
 
 }  // namespace glgemm::python

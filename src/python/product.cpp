@@ -30,62 +30,8 @@ double work_of(const Gemm& gemm) {
 /// Enqueues the product. A long one is enqueued slice by slice and waited for, so that a signal can end it.
 void execute(Engine& engine, const Gemm& gemm, const PlanOptions& options, Interrupt& interrupt) {
   if (!is_long(work_of(gemm))) return engine.gemm(gemm, options);
-  finish(engine.start(gemm, options), interrupt);
-}
-
-std::int64_t inner_rows(const Strided& array, Op op) {
-  return op == Op::none ? array.rows() : array.columns();
-}
-std::int64_t inner_columns(const Strided& array, Op op) {
-  return op == Op::none ? array.columns() : array.rows();
-}
-
-/// As NumPy's matmul: a vector is a row of A, or a column of B, and its dimension is left out of the result.
-Sizes shape_of_result(Strided& a, Strided& b, const Terms& terms) {
-  if (a.dimensions() == 0 || b.dimensions() == 0)
-    throw std::invalid_argument(terms.who + ": an operand is a scalar, which has no matrix product");
-  const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
-  if (row) a = at_least_2d(a);
-  if (column) b.insert(1);
-  const std::int64_t m = inner_rows(a, terms.op_a), k = inner_columns(a, terms.op_a), inner = inner_rows(b, terms.op_b),
-                     n = inner_columns(b, terms.op_b);
-  if (k != inner)
-    throw std::invalid_argument(fmt::format("{}: A is {} and B is {}: the inner sizes {} and {} differ", terms.who, text(a.shape),
-                                            text(b.shape), k, inner));
-  Sizes shape = broadcast(terms.who, batch_of(a), batch_of(b));
-  if (!row) shape.push_back(m);
-  if (!column) shape.push_back(n);
-  return shape;
-}
-
-/// The result with the dimensions of size 1 that NumPy leaves out for vectors.
-Strided as_matrices(Strided c, bool row, bool column) {
-  if (row) c.insert(c.dimensions() - (column ? 0 : 1));
-  if (column) c.insert(c.dimensions());
-  return c;
-}
-
-/// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
-Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true) {
-  const std::shared_ptr<const Elements>& elements = elements_of(array);
-  if (lines_of(*elements, matrices) || (may_be_indexed && can_be_indexed(*elements, matrices))) return {elements, matrices};
-  if (elements->quantization)
-    throw std::invalid_argument(
-        fmt::format("{}: a part of a quantised array has all codes of each row from one to another, and "
-                    "rows in rising order; copy() has its numbers",
-                    who));
-  const Array copy = copied({array.storage, matrices});
-  return {elements_of(copy), copy.layout};
-}
-
-/// Whether the product writes where `out` lies. A C that only tables describe is one matrix, apart from all that is read.
-bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
-  const auto& [a, b, out, bias, residual] = product;
-  if (matrix_lines(c)) return true;
-  const std::shared_ptr<const Elements>& elements = elements_of(*out);
-  const auto is_shared = [&](const Array& read) { return elements_of(read) == elements; };
-  return c.dimensions() == 2 && can_be_indexed(*elements, c) && !residual && !is_shared(a) && !is_shared(b) &&
-         !(bias && is_shared(*bias));
+  Job job = engine.start(gemm, options);
+  finish(job, interrupt);
 }
 
 }  // namespace
@@ -95,7 +41,7 @@ Scalar scalar(std::complex<double> value, Type type) {
   return Scalar(value.real());
 }
 
-void finish(Job job, Interrupt& interrupt) {
+void finish(Job& job, Interrupt& interrupt) {
   constexpr auto longest = 200ms;
   // The first slices are short, since a program that has not been timed yet may be far slower than expected.
   std::chrono::milliseconds budget(5);
@@ -138,45 +84,15 @@ void check_operands(const std::string& who, const Array& first, const Array& sec
 }
 
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
-  const auto& [given_a, given_b, out, bias, residual] = product;
-  const std::shared_ptr<Service>& service = given_a.storage->service;
-  check_operands(terms.who, given_a, given_b, {&out, &bias, &residual}, "A or B can be quantised, and C, D and the bias cannot");
-  Strided a = given_a.layout, b = given_b.layout;
-  const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
-  const Sizes shape = shape_of_result(a, b, terms);
-  const Type type = type_of_c(terms.who, a.type, b.type, out ? std::optional(out->layout.type) : c_type);
-  if (out && out->layout.shape != shape)
-    throw std::invalid_argument(
-        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->layout.shape)));
-
-  const bool is_direct = out && is_written_in_place(product, as_matrices(out->layout, row, column));
-  if (out && !is_direct && terms.beta != 0.0)
-    throw std::invalid_argument(terms.who +
-                                ": C has gaps between all elements, or steps back, and is a batch, shares its elements with "
-                                "another operand, or there is a residual");
-  const Placed at_a = placed(terms.who, given_a, a), at_b = placed(terms.who, given_b, b);
-  Placed at_c{nullptr, as_matrices(is_direct ? out->layout : dense(type, shape), row, column)};
-  if (is_direct) at_c.elements = elements_of(*out);
-  const Strided& c = at_c.layout;
-  std::optional<Placed> at_d, at_bias;
-  if (residual) at_d = placed(terms.who, *residual, as_matrices(residual->layout, row, column), false);
-  if (bias) {
-    const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
-    at_bias = Placed{elements_of(values), values.layout};
-  }
+  PlacedProduct ready(product, terms, c_type);
+  const std::shared_ptr<Service>& service = product.a.storage->service;
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    if (!is_direct)
-      at_c.elements = new_elements(service, engine, c.columns() > 0 ? c.size() / c.columns() : 0, c.columns(), type);
-    if (c.size() == 0) return;
-    BuiltGemm built(at_a, at_b, at_c, terms, at_d);
-    if (at_bias) built.add_bias(*at_bias);
-    execute(engine, built.gemm, terms.options, interrupt);
+    if (const Gemm* const gemm = ready.build(engine)) execute(engine, *gemm, terms.options, interrupt);
   });
-  if (is_direct) return *out;
-  const Array result = array_of(at_c.elements, dense(type, shape));
-  if (!out) return result;
-  assign(*out, download(result));
-  return *out;
+  const Array result = ready.result();
+  if (!product.out || ready.is_direct()) return result;
+  assign(*product.out, download(result));
+  return *product.out;
 }
 
 namespace {
@@ -383,8 +299,7 @@ void define_terms(py::module_& module) {
     const auto optional = [](const py::object& object) {
       return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
     };
-    return multiply({a, b, optional(out), optional(bias), optional(residual)}, terms,
-                    dtype.is_none() ? std::nullopt : std::optional(type_of_object(dtype)));
+    return multiply({a, b, optional(out), optional(bias), optional(residual)}, terms, optional_type(dtype));
   };
   module.def("explain", py::overload_cast<const Array&, const Array&, const Terms&>(&explain));
   module.def("multiply", multiply_arrays, py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out") = py::none(),

@@ -52,16 +52,16 @@ constexpr bool is_long(double multiply_adds) noexcept {
   return multiply_adds >= 1 << 26;
 }
 /// Enqueues all slices and waits for them.
-void finish(Job job, Interrupt& interrupt);
+void finish(Job& job, Interrupt& interrupt);
 
-/// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array of
-/// `c_type`, by default default_type_of_c().
+/// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array.
 struct DeviceProduct {
   Array a, b;
   std::optional<Array> out{};
   std::optional<Array> bias{};  ///< of the shape (m, 1) or (1, n)
   std::optional<Array> residual{};
 };
+/// A new array is of `c_type`, by default default_type_of_c().
 Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type = {});
 
 /// A quantised matrix in NumPy's arrays, which these objects keep.

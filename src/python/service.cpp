@@ -155,10 +155,8 @@ void Service::close() {
   if (is_closed_ || !is_first_process()) return;
   check("Engine.close");
   is_closed_ = has_thread();  // an engine in the application's context stays open if release() throws
-  // Letting go of an owner may destroy arrays, which changes storages_: no owner is let go of inside the loop.
-  std::vector<std::shared_ptr<const Elements>> freed;
-  for (Storage* storage : storages_) freed.push_back(std::move(storage->elements));
-  freed.clear();
+  // Letting go of an owner may destroy arrays and jobs, which then leave kept_.
+  while (!kept_.empty()) kept_.extract(kept_.begin()).value()->free();
   const auto release = [this] {
     engine_->release();
     discarded_.clear();
@@ -177,24 +175,12 @@ void Service::close() {
   is_closed_ = true;
 }
 
-void Service::discard(std::unique_ptr<DeviceMatrix> matrix) noexcept {
-  DeviceMatrix* const gone = matrix.release();
-  if (!is_first_process()) return;  // never destroyed: it would call the driver
-  try {
-    if (has_thread())
-      thread_->post("free", [gone] { delete gone; });
-    else
-      discarded_.emplace_back(gone);
-  } catch (...) {  // the thread has ended, and with its context the matrix
-  }
-}
-
 Storage::Storage(std::shared_ptr<const Elements> given) : service(given->service), elements(std::move(given)) {
-  service->storages_.insert(this);
+  service->keep(*this);
 }
 
 Storage::~Storage() {
-  service->storages_.erase(this);
+  service->let_go(*this);
 }
 
 void Storage::free() {

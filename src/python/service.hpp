@@ -73,7 +73,14 @@ class WithoutGil {
 /// ends the work and comes out here. With the GIL, which is given up while it waits.
 void run_on(Thread& thread, const char* what, const std::function<void(Interrupt&)>& work);
 
-struct Storage;
+/// What closing an engine frees: elements of arrays, jobs.
+class Kept {
+ public:
+  virtual void free() = 0;
+
+ protected:
+  ~Kept() = default;
+};
 
 /// An engine, and the way to it.
 ///
@@ -100,7 +107,8 @@ class Service {
   /// Runs the work where the context is current, waits for it and throws what it throws. While it waits for its own thread, or
   /// work asks for it, Python handles signals; what a handler raises ends the work and comes out here.
   void run(const char* what, const Work& work);
-  /// Frees all of the engine's arrays, and the engine; work that was queued is done before. Does nothing if it is closed.
+  /// Frees all of the engine's arrays and jobs, and the engine; work that was queued is done before. Does nothing if it is
+  /// closed.
   void close();
   bool is_closed() const noexcept { return is_closed_; }
   bool has_thread() const noexcept { return thread_ != nullptr; }
@@ -108,11 +116,25 @@ class Service {
   const DeviceInfo& device() const noexcept { return device_; }
   const Limits& limits() const noexcept { return limits_; }
 
-  /// Has a matrix destroyed where the context is current, between work.
-  void discard(std::unique_ptr<DeviceMatrix> matrix) noexcept;
+  /// Has a matrix or a job destroyed where the context is current, between work.
+  template <class Object>
+  void discard(std::unique_ptr<Object> object) noexcept {
+    Object* const gone = object.release();
+    if (!gone || !is_first_process()) return;  // never destroyed in a fork: it would call the driver
+    try {
+      if (has_thread())
+        thread_->post("free", [gone] { delete gone; });
+      else
+        discarded_.emplace_back(gone);
+    } catch (...) {  // the thread has ended, and with its context the object
+    }
+  }
+
+  /// From now on close() frees it, until let_go().
+  void keep(Kept& kept) { kept_.insert(&kept); }
+  void let_go(Kept& kept) noexcept { kept_.erase(&kept); }
 
  private:
-  friend struct Storage;
   void make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_proc_address, const EngineOptions& options);
   void check(const char* what) const;
 
@@ -121,10 +143,10 @@ class Service {
   std::optional<Engine> engine_{};
   DeviceInfo device_{};
   Limits limits_{};
-  std::set<Storage*> storages_{};
+  std::set<Kept*> kept_{};
   bool works_ = false;  ///< in the application's context
   bool is_closed_ = false;
-  std::vector<std::unique_ptr<DeviceMatrix>> discarded_{};  ///< to be destroyed when the application's context is current
+  std::vector<std::shared_ptr<void>> discarded_{};  ///< to be destroyed when the application's context is current
   std::unique_ptr<Thread> thread_{};
 };
 
@@ -132,8 +154,8 @@ class Service {
 /// meanwhile.
 struct Elements {
   ~Elements() {
-    for (auto* each : {&matrix, &scales, &zeros})
-      if (*each && service) service->discard(std::move(*each));
+    if (!service) return;
+    for (auto* each : {&matrix, &scales, &zeros}) service->discard(std::move(*each));
   }
   std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
@@ -147,12 +169,12 @@ struct Elements {
 };
 
 /// What arrays that show the same elements share.
-struct Storage {
+struct Storage final : Kept {
   explicit Storage(std::shared_ptr<const Elements> given);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-  void free();
+  void free() override;
 
   std::shared_ptr<Service> service;
   std::shared_ptr<const Elements> elements;  ///< null once they are freed

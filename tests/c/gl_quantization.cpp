@@ -117,6 +117,9 @@ TEST_CASE("C: A and B of two types") {
   host.c = {3, 3, GLGEMM_ROW_MAJOR, GLGEMM_F32, streamed.data(), 0, nullptr, nullptr, nullptr};
   works(glgemm_multiply_streamed(engine, &host, nullptr, nullptr));
   CHECK(streamed == right);
+  std::vector<float> at_once(9);
+  works(glgemm_multiply_two_types(engine, GLGEMM_F16, GLGEMM_F32, 3, 3, 2, halves, b_data, at_once.data(), nullptr, nullptr));
+  CHECK(at_once == right);
   product.c.type = GLGEMM_BF16;
   refused(glgemm_gemm(engine, &product, nullptr, nullptr), "A and B are f16 and f32 and C is bf16; it must be f32 or f16");
 
@@ -128,7 +131,18 @@ TEST_CASE("C: A and B of two types") {
   works(glgemm_gemm(engine, &product, nullptr, nullptr));
   std::int32_t sums[4];
   REQUIRE(glgemm_matrix_download(z.get(), sums) == GLGEMM_OK);
-  CHECK(std::vector<std::int32_t>(sums, sums + 4) == std::vector<std::int32_t>{-255 + 20000, -2 + 100, -25500 + 600, -200 + 3});
+  const std::vector<std::int32_t> right_sums{-255 + 20000, -2 + 100, -25500 + 600, -200 + 3};
+  CHECK(std::vector<std::int32_t>(sums, sums + 4) == right_sums);
+  std::int32_t at_once_sums[4];
+  works(glgemm_multiply_two_types(engine, GLGEMM_I8, GLGEMM_U8, 2, 2, 2, signs, bytes, at_once_sums, nullptr, nullptr));
+  CHECK(std::vector<std::int32_t>(at_once_sums, at_once_sums + 4) == right_sums);
+  const auto multiplied = [&](std::int32_t of_a, std::int32_t of_b, const void* from_b) {
+    return glgemm_multiply_two_types(engine, of_a, of_b, 2, 2, 2, signs, from_b, at_once_sums, nullptr, nullptr);
+  };
+  refused(multiplied(GLGEMM_I8, GLGEMM_F32, b_data), "A is i8 and B is f32: their products have no common type of sums");
+  refused(multiplied(no_type, GLGEMM_U8, bytes), "type_a " + is_no_type);
+  refused(multiplied(GLGEMM_I8, no_type, bytes), "type_b " + is_no_type);
+  refused(multiplied(GLGEMM_I8, GLGEMM_U8, nullptr), "b is null");
   product.b.type = GLGEMM_F32;
   product.b.columns = 0;
   product.c.columns = 0;

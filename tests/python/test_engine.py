@@ -285,6 +285,8 @@ def test_references():
         (d @ b).numpy()
         d[1:] = 3
         d.T @ d
+        glgemm.default_engine().start(1, d, b).result()
+        glgemm.default_engine().start(1, d, b).cancel()
         for bad in (lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: glgemm.gemm(1j, a, b), lambda: d[9], lambda: d[:, ::2] @ b):
             with pytest.raises((ValueError, IndexError)):
                 bad()
@@ -318,6 +320,7 @@ def test_memory_is_given_back(engine):
     def work():
         d = engine.asarray(a)
         (d[:100] @ d).numpy()
+        engine.start(1, d[:100], d).advance(1e-7)
         glgemm.matmul(a[:50], a)
 
     for _ in range(5):

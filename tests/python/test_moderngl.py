@@ -127,13 +127,48 @@ def test_an_interrupted_scope_leaves_the_context_alone(context):
             assert engine.matmul(a[:2], a)[0, 0] == 3000
 
 
+def test_jobs_on_buffers(context):
+    """Two layers on quantised weights in the application's buffers, between its own draws and within a scope."""
+    w1, w2 = glgemm.quantize(integers((96, 64)), "q4_0"), glgemm.quantize(integers((8, 96), seed=1), "nbits:bits=4,group=32,scales=f16")
+    x, b1 = integers((64, 40), seed=2), integers((96, 1), seed=3)
+    on = [context.buffer(part.tobytes()) for part in (w1.codes, w2.codes, w2.scales, x, b1)]
+    into = [context.buffer(reserve=96 * 40 * 4), context.buffer(reserve=8 * 40 * 4)]
+    own = context.buffer(np.zeros(4, np.float32).tobytes())
+    own.bind_to_storage_buffer(0)
+    program = context.compute_shader("#version 430\nlayout(local_size_x=1) in; buffer B { float x[]; }; void main() { x[0] += 1; }")
+    frames = 0
+    with glgemm.Engine.current() as engine:
+        first, second = engine.quantized(on[0], "q4_0", (96, 64)), engine.quantized(on[1], w2.format, (8, 96), scales=on[2])
+        hidden, y = engine.wrap(into[0], (96, 40)), engine.wrap(into[1], (8, 40))
+        expected = engine.gemm(1, first, engine.wrap(on[3], (64, 40)), bias=engine.wrap(on[4], (96, 1)), activation="relu")
+        job = engine.start(1, first, engine.wrap(on[3], (64, 40)), 0, hidden, bias=engine.wrap(on[4], (96, 1)), activation="relu")
+        del first
+        while not job.advance(1e-6):
+            program.run(1)  # uses binding 0
+            frames += 1
+        assert np.array_equal(job.result().numpy(), expected.numpy())
+        job = engine.start(1, second, hidden, 0, y)
+        with engine.scope():
+            job.advance(1e-6)
+            job.result()
+        program.run(1)
+        barrier(context)
+        assert np.array_equal(np.frombuffer(into[1].read(), np.float32).reshape(8, 40), (second @ hidden).numpy())
+        assert np.frombuffer(own.read(), np.float32)[0] == frames + 1
+        assert context.error == "GL_NO_ERROR"
+        unfinished = engine.start(1, second, hidden, 0, y)
+    with pytest.raises(ValueError, match="Job.advance: the engine is closed"):
+        unfinished.advance(1)
+
+
 def test_another_thread_is_refused(context):
     with glgemm.Engine.current() as engine:
         d = engine.asarray(np.ones((2, 2), np.float32))
+        job = engine.start(1, d, d)
         errors = []
 
         def use():
-            for call in (lambda: d @ d, lambda: d.numpy(), engine.finish, engine.close, lambda: engine.asarray([1.0])):
+            for call in (lambda: d @ d, lambda: d.numpy(), engine.finish, engine.close, lambda: engine.asarray([1.0]), lambda: job.advance(1)):
                 try:
                     call()
                 except ValueError as error:
@@ -142,11 +177,12 @@ def test_another_thread_is_refused(context):
         thread = threading.Thread(target=use)
         thread.start()
         thread.join()
-        assert errors == [True] * 5
+        assert errors == [True] * 6
         with pytest.raises(ValueError, match="in the background"):
             engine.stream(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
-        # Arrays that another thread lets go of are freed here.
-        kept = [d @ d]
+        # Arrays and jobs that another thread lets go of are freed here.
+        kept = [d @ d, job]
+        del job
         thread = threading.Thread(target=kept.clear)
         thread.start()
         thread.join()

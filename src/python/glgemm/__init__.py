@@ -28,6 +28,7 @@ stream      products larger than the device or the memory, in the background
 explain     what a product would do, and whether it copies
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
 Array       what lies on a device
+Job         a product that is enqueued piece by piece, within a frame's budget; Engine.start() makes it
 Accelerators  several devices at once
 quantize    rounds a matrix to codes of 4 to 8 bits
 load        a model's file, .gguf or .safetensors
@@ -37,7 +38,7 @@ The tutorial is docs/python.md; docs/weights.md is about quantised matrices. `py
 """
 
 from ._convolve import convolve
-from ._core import Array, DeviceLost, Error, Unsupported, __version__
+from ._core import Array, DeviceLost, Error, Job, Unsupported, __version__
 from ._engine import Engine, default_engine
 from ._products import explain, gemm, matmul
 from ._stream import Accelerators, Future, stream
@@ -50,6 +51,7 @@ __all__ = [
     "Engine",
     "Error",
     "Future",
+    "Job",
     "Model",
     "Quantized",
     "Unsupported",

@@ -52,7 +52,7 @@ class Engine:
         max_dispatch: float = 0.1,
     ) -> None:
         options = _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)
-        self._start(_core.Service.headless(str(device), options))
+        self._take(_core.Service.headless(str(device), options))
 
     @classmethod
     def current(
@@ -76,10 +76,10 @@ class Engine:
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        engine._start(_core.Service.current(address, _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)))
+        engine._take(_core.Service.current(address, _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)))
         return engine
 
-    def _start(self, service: _core.Service) -> None:
+    def _take(self, service: _core.Service) -> None:
         self._service = service
         _engines.add(self)
 
@@ -223,6 +223,27 @@ class Engine:
         from ._products import gemm
 
         return gemm(alpha, a, b, beta, c, engine=self, **options)
+
+    def start(self, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> _core.Job:
+        """A product with gemm()'s arguments as a Job, which is enqueued piece by piece.
+
+        Does here what may fail or take long: checks, copies to the device, compiles, makes room. NumPy arrays are copied, and
+        results are Arrays: `c` is one, or None. Raises what gemm() raises, and ValueError for a `c` that kernels cannot write
+        where it lies: with gaps between all elements, or steps back, and of a batch, say.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     job = engine.start(2, np.eye(2, dtype=np.float32), np.float32([[1, 2], [3, 4]]))
+        ...     while not job.advance(0.004):  # about 4 ms of the device in each frame
+        ...         pass  # draw the frame
+        ...     job.result().numpy()
+        array([[2., 4.],
+               [6., 8.]], dtype=float32)
+        """
+        from ._products import start
+
+        return start(self, alpha, a, b, beta, c, **options)
 
     def convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> Any:
         """glgemm.convolve() on this engine."""

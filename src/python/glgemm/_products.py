@@ -126,26 +126,57 @@ def gemm(
         x, y, on_c = _brought("gemm", engine, a, b, c)
         made = gemm(alpha, x, y, beta, on_c, split_k=split_k, precision=precision, **how)
         return _returned(made.numpy(), c)
-    if isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array):
-        service = _service_of("gemm", engine, a, b, c, bias, residual)
-        x, y, values, d = (None if given is None else _on_device(service, given) for given in (a, b, bias, residual))
-    else:
-        service = None
-        x, y, values, d = (None if given is None else native(as_numpy(given)) for given in (a, b, bias, residual))
-    product = Gemm("gemm", x, y, values, d, op_a, op_b)
-    if service:
-        _check_device_out("gemm: C", c)
-    elif c is not None:
-        check_out("gemm: C", c, product.shape)
-    c_type = c.dtype if c is not None else native_type(dtype) or default_type_of_c(x.dtype, y.dtype)
-    product.check_types(c_type)
+    is_on_device = isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array)
+    service = _service_of("gemm", engine, a, b, c, bias, residual) if is_on_device else None
+    product = _gemm_of("gemm", service, a, b, c, bias, residual, op_a, op_b)
+    c_type = product.type_of_c(c, dtype)
     terms = _core.Terms("gemm", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
     if service:
-        return _core.multiply(terms, product.a, product.b, c, product.bias, d, dtype=c_type)
+        return _core.multiply(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
     c = np.empty(product.shape, c_type) if c is None else c
     if c.size:
-        _multiply(_engine_for("gemm", engine), terms, product.a, product.b, c, product.bias, d)
+        _multiply(_engine_for("gemm", engine), terms, product.a, product.b, c, product.bias, product.residual)
     return c
+
+
+def start(
+    engine: Engine,
+    alpha: complex,
+    a: Any,
+    b: Any,
+    beta: complex = 0,
+    c: Any = None,
+    *,
+    bias: Any = None,
+    activation: str | tuple[Any, ...] | None = None,
+    residual: Any = None,
+    op_a: str = "N",
+    op_b: str = "N",
+    dtype: npt.DTypeLike = None,
+    kernel: str | None = None,
+    split_k: int = 0,
+    precision: Precision = "standard",
+) -> _core.Job:
+    """Engine.start()."""
+    need_c("start", beta, c)
+    product = _gemm_of("start", _service_of("start", engine, a, b, c, bias, residual), a, b, c, bias, residual, op_a, op_b)
+    c_type = product.type_of_c(c, dtype)
+    terms = _core.Terms("start", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
+    return _core.start(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
+
+
+def _gemm_of(
+    who: str, service: _core.Service | None, a: Any, b: Any, c: Any, bias: Any, residual: Any, op_a: str, op_b: str
+) -> Gemm:
+    """The operands of gemm() or start(), on the device if there is one, checked."""
+    given = (a, b, bias, residual)
+    x, y, values, d = (None if one is None else _on_device(service, one) if service else native(as_numpy(one)) for one in given)
+    product = Gemm(who, x, y, values, d, op_a, op_b)
+    if service:
+        _check_device_out(f"{who}: C", c)
+    elif c is not None:
+        check_out(f"{who}: C", c, product.shape)
+    return product
 
 
 def explain(
@@ -285,6 +316,12 @@ class Gemm:
             raise ValueError(f"{who}: the bias is {bias.shape} and C is {self.shape}: {words}")
         if residual is not None and residual.shape != self.shape:
             raise ValueError(f"{who}: C is {self.shape} and D is {residual.shape}")
+
+    def type_of_c(self, c: Any, dtype: npt.DTypeLike) -> np.dtype[Any]:
+        """That of C, where there is one, else what is wanted."""
+        kind = c.dtype if c is not None else native_type(dtype) or default_type_of_c(self.a.dtype, self.b.dtype)
+        self.check_types(kind)
+        return kind
 
     def check_types(self, c: np.dtype[Any]) -> None:
         """Whether C, the bias and D go with A and B."""
