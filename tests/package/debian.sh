@@ -40,7 +40,8 @@ state() { # packages; alternatives; files, but for caches and logs and for what 
 }
 
 inside apt-get -q update
-inside apt-get -q -y install --no-install-recommends g++ pkg-config python3-numpy libegl-mesa0 libgl1-mesa-dri # what the tests need beside ours
+# What the tests need beside ours. OpenBLAS is there before: apt-get would keep what NumPy, too, can use.
+inside apt-get -q -y install --no-install-recommends g++ pkg-config python3-numpy libopenblas0 libegl-mesa0 libgl1-mesa-dri
 state >"$work/before"
 rm -rf "$system/glgemm"
 mkdir "$system/glgemm"
