@@ -5,6 +5,7 @@
 //   bits      prints a number of the bits of each product, which is the same on any number of ranks
 //   refusals  what is not taken, with the message
 //   checksums the bits of products with checksums are those without, and no alarm is raised
+//   windows   quantised operands on accelerators whose small storage blocks have them cut tasks along k, and lines apart
 //   faulty    a product with checksums on accelerators that compute one element of C wrongly; prints the message
 //   rate N    milliseconds of an N x N x N product in f32, the best of three; N/T: with tiles of T x T rather than a quarter of N
 //   wait      multiplies for a minute, to be killed
@@ -28,6 +29,7 @@
 
 #include <glgemm/distributed.hpp>
 #include <glgemm/kernel.hpp>
+#include <glgemm/limits.hpp>
 #include <glgemm/quantization.hpp>
 
 namespace {
@@ -372,6 +374,20 @@ void all_checksums(Cluster& cluster) {
   failures += bits<std::int8_t>(cluster, x) != bits<std::int8_t>(cluster, x, Precision::standard, true);
 }
 
+/// Accelerators whose storage blocks hold no task: codes, scales and zeros are read from places within the tiles.
+void windows() {
+  ClusterOptions options;
+  options.engine.adjust_limits = [](Limits& limits) { limits.storage_block_bytes = 4096; };
+  Cluster cluster(MPI_COMM_WORLD, options);
+  for (const bool is_a : {true, false})
+    for (const Quantization& its : {Quantization(QuantizedFormat::q8_0), Quantization::nbits(4, 16, true, Type::f16),
+                                    Quantization::nbits(8, 32, true), Quantization::per_row()}) {
+      Case x{.m = 200, .n = 9, .k = 333, .mb = 130, .nb = 8, .kb = 64, .run_k = 192};
+      if (!is_a) std::swap(x.m, x.n), std::swap(x.mb, x.nb);
+      exact_codes(cluster, its, x, is_a);
+    }
+}
+
 /// Accelerators whose programs write one element of each tile of C wrongly.
 void faulty() {
   ClusterOptions options;
@@ -513,6 +529,7 @@ void wait(Cluster& cluster) {
 
 void run(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "faulty") return faulty();  // a process has one cluster at a time
+  if (argc == 2 && std::string(argv[1]) == "windows") return windows();
   Cluster cluster(MPI_COMM_WORLD);
   for (int i = 1; i < argc; ++i) {
     const std::string verb = argv[i];

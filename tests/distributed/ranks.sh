@@ -71,6 +71,8 @@ refused 'other codes' "the ranks disagree: A's codes' type number is 6 on rank 0
 refused 'other type of C' "the ranks disagree: C's type number is 0 on rank 0 and 2 here"
 refused memory 'and the rank may have 1000'
 
+ranks 2 "$program" windows || fail "windows: status $?: $(cat stdout stderr)"
+[ "$(grep -c '^right' stdout)" -eq 8 ] || fail "windows: $(cat stdout)"
 ranks 4 "$program" checksums || fail "checksums: status $?: $(cat stdout stderr)"
 ranks 2 "$program" faulty || fail "faulty accelerators: status $?: $(cat stdout stderr)"
 [ "$(grep -c '^faulty: .*C fails its checksums in the piece of' stdout)" -eq 2 ] || fail "faulty accelerators: $(cat stdout)"
