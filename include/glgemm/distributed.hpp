@@ -15,7 +15,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
 #include <glgemm/plan_options.hpp>
-#include <glgemm/quantization.hpp>
+#include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -63,13 +63,24 @@ GLGEMM_EXPORT std::int64_t local_size(std::int64_t size, std::int64_t tile, int 
 /// One product C = alpha op(A) op(B) + beta C of distributed matrices. op(A) is m x k, op(B) is k x n, C is m x n: the leading
 /// rows and columns of the matrices that the descriptors say, from their first element on.
 ///
-/// C is of accumulator(type). With beta = 0 it is not read. Along m, the tiles of op(A) are as large as those of C; along n,
+/// Types go together as in a Gemm. With beta = 0 C is not read. Along m, the tiles of op(A) are as large as those of C; along n,
 /// those of op(B) and of C; along k, those of op(A) and op(B). The arrays hold this rank's tiles; no two of them overlap.
+///
+/// One of A and B may be quantised. Its descriptor counts codes. Columns lie along k, as those of A with an op and of B without
+/// one do; MB is a multiple of section_codes(), and LLD one of block_codes(). On each rank the codes, scales and zeros are those
+/// of a QuantizedMatrix: a row of it is a column of the rank's array, and has LLD codes. Ranks send them as they lie.
+///  - nbits: the scales and zeros belong to the rank's codes, and lie as these do.
+///  - per_row: a scale for each column of the rank's array. Those in row RSRC of the grid are used; other ranks need none.
+///  - per_tensor: the scale of the process (RSRC, CSRC) is used; other ranks need none.
 struct TiledGemm {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  Type type = Type::f32;  ///< of A and B
+  ElementFormat a_format{};
+  ElementFormat b_format{};
+  /// That of the sums, or f16 or bf16 where A or B is. Such a C is rounded once: where k has several runs, each rank keeps sums
+  /// of its tiles meanwhile.
+  Type c_type = Type::f32;
   Op op_a = Op::none;
   Op op_b = Op::none;
   Scalar alpha = 1;
@@ -80,10 +91,11 @@ struct TiledGemm {
   Scalar beta = 0;
   void* c = nullptr;
   TileDescriptor c_descriptor{};
-  /// Where one of these is not `none`, A's or B's array has codes, in blocks that have their scales (q8_0 to mxfp4), which stand
-  /// for numbers of `type`, which is f32. The descriptor counts codes. Columns lie along k, as those of A with an op and of B
-  /// without one do; MB and LLD are multiples of a block's codes. Ranks send codes to each other.
-  Quantization quantization_a{}, quantization_b{};
+  /// Of a quantised A or B whose scales lie apart; null for what its format does not have.
+  const void* a_scales = nullptr;
+  const void* a_zeros = nullptr;
+  const void* b_scales = nullptr;
+  const void* b_zeros = nullptr;
 };
 
 /// What the caller of a distributed product decides. Equal on all ranks, `progress` apart.
@@ -92,7 +104,8 @@ struct TiledOptions {
   /// tiles. 0: four times the longer edge of C's tiles. In which order a sum is added up depends on it, and on no number of
   /// ranks. With Precision::extended and Precision::reproducible it is all of k.
   std::int64_t run_k = 0;
-  /// The most bytes that tiles of other ranks may take on one rank. 0: what main memory has, shared by the ranks of a machine.
+  /// The most bytes that tiles of other ranks, and sums that are rounded later, may take on one rank. 0: what main memory has,
+  /// shared by the ranks of a machine.
   std::int64_t memory_limit = 0;
   PlanOptions plan{};
   /// As StreamOptions::checksums, for each task.

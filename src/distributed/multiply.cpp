@@ -5,20 +5,27 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <complex>
+#include <cstdint>
+#include <deque>
 #include <exception>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/elements.hpp"
+#include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "distributed/cluster.hpp"
 #include "distributed/tiles.hpp"
@@ -31,14 +38,18 @@ using Clock = std::chrono::steady_clock;
 
 /// The three matrices of a product. Their tiles have equal sizes along m, n and k.
 struct Operands {
-  TiledMatrix a, b, c;
+  TiledOperand a{}, b{};
+  TiledMatrix c{};
 };
+
+/// How many arrays A and B have together: A's come first.
+constexpr std::size_t arrays_of_factors = 6;
 
 /// One task, for StarPU to hand on by value.
 struct TaskArguments {
   struct Shared* shared;
-  std::int64_t tiles;  ///< of A, and as many of B
-  bool first;          ///< of C's tile: with beta, not with 1
+  std::array<std::int64_t, arrays_of_factors> tiles;  ///< of each array, in this order
+  bool first;                                         ///< of C's tile: with beta, not with 1
 };
 
 /// Shared by all tasks of a product on this rank.
@@ -66,10 +77,9 @@ void compute(void* buffers[], const TaskArguments& arguments) {
   const TiledGemm& product = shared.product;
   const auto begin = Clock::now();
   TaskTiles tiles{.c = tile_of(buffers[0])};
-  for (std::int64_t t = 0; t < arguments.tiles; ++t) {
-    tiles.a.push_back(tile_of(buffers[1 + t]));
-    tiles.b.push_back(tile_of(buffers[1 + arguments.tiles + t]));
-  }
+  for (std::size_t array = 0, next = 1; array < arrays_of_factors; ++array)
+    for (std::int64_t t = 0; t < arguments.tiles[array]; ++t)
+      (array < 3 ? tiles.a[array] : tiles.b[array - 3]).push_back(tile_of(buffers[next++]));
   const StreamReport report = run_task(product, tiles, arguments.first ? product.beta : Scalar(1), shared.options);
   shared.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
   const std::lock_guard lock(shared.mutex);
@@ -154,17 +164,10 @@ class Tasks {
   Tasks(const ClusterState& cluster, const TiledGemm& product, const Operands& operands, std::int64_t tiles_in_run)
       : cluster_(cluster), product_(product), m_(operands), tiles_in_run_(tiles_in_run) {}
 
-  std::int64_t tiles_k() const noexcept { return product_.op_a == Op::none ? m_.a.tiles_across() : m_.a.tiles_down(); }
-  std::int64_t runs() const noexcept { return std::max<std::int64_t>(1, (tiles_k() + tiles_in_run_ - 1) / tiles_in_run_); }
+  std::int64_t tiles_k() const noexcept { return product_.op_a == Op::none ? m_.a[0].tiles_across() : m_.a[0].tiles_down(); }
+  std::int64_t runs() const noexcept { return std::max<std::int64_t>(1, ceil_div(tiles_k(), tiles_in_run_)); }
   std::int64_t begin(std::int64_t run) const noexcept { return run * tiles_in_run_; }  ///< its first tile along k
   std::int64_t end(std::int64_t run) const noexcept { return std::min(begin(run) + tiles_in_run_, tiles_k()); }
-  /// Tile t along k of A's row i, and of B's column j, as they are stored.
-  TileIndex a_tile(std::int64_t i, std::int64_t t) const noexcept {
-    return product_.op_a == Op::none ? TileIndex{i, t} : TileIndex{t, i};
-  }
-  TileIndex b_tile(std::int64_t t, std::int64_t j) const noexcept {
-    return product_.op_b == Op::none ? TileIndex{t, j} : TileIndex{j, t};
-  }
   bool mine(const TiledMatrix& matrix, TileIndex tile) const noexcept { return matrix.owner(tile) == cluster_.rank; }
 
   /// Calls f for each tile of C.
@@ -173,32 +176,43 @@ class Tasks {
     for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j)
       for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) f(TileIndex{i, j});
   }
+  /// Calls f(array, matrix, tile) for each tile that a run needs for the tiles (i, any) of C, or for the tiles (any, j). Arrays
+  /// are counted as in TaskArguments.
+  template <class F>
+  void for_each_a(std::int64_t run, std::int64_t i, const F& f) const {
+    for_each(m_.a, 0, product_.op_a == Op::none, run, i, f);
+  }
+  template <class F>
+  void for_each_b(std::int64_t run, std::int64_t j, const F& f) const {
+    for_each(m_.b, 3, product_.op_b != Op::none, run, j, f);
+  }
 
   /// Whether this rank computes the tile of C, or has something that is needed for it: A's tiles of its row, or B's of its
   /// column.
   bool takes_part(std::int64_t run, TileIndex c) const noexcept {
-    if (mine(m_.c, c)) return true;
-    for (std::int64_t t = begin(run); t < end(run); ++t)
-      if (mine(m_.a, a_tile(c.i, t)) || mine(m_.b, b_tile(t, c.j))) return true;
-    return false;
+    bool result = mine(m_.c, c);
+    const auto look = [&](std::size_t, const TiledMatrix& matrix, TileIndex tile) { result = result || mine(matrix, tile); };
+    for_each_a(run, c.i, look);
+    for_each_b(run, c.j, look);
+    return result;
   }
 
   /// Bytes of other ranks' tiles that this rank needs for a run: each once.
   std::int64_t bytes_received(std::int64_t run) const {
-    std::int64_t bytes = 0;
     std::set<std::int64_t> rows, columns;  // in which this rank computes tiles of C
     for_each_c([&](TileIndex c) {
       if (!mine(m_.c, c)) return;
       rows.insert(c.i);
       columns.insert(c.j);
     });
-    const auto add = [&](const TiledMatrix& matrix, TileIndex tile) {
-      if (!mine(matrix, tile)) bytes += matrix.bytes_of(tile);
+    std::int64_t bytes = 0;
+    std::set<std::array<std::int64_t, 3>> seen;  // rows or columns may share scales
+    const auto add = [&](std::size_t array, const TiledMatrix& matrix, TileIndex tile) {
+      if (!mine(matrix, tile) && seen.insert({static_cast<std::int64_t>(array), tile.i, tile.j}).second)
+        bytes += matrix.bytes_of(tile);
     };
-    for (std::int64_t t = begin(run); t < end(run); ++t) {
-      for (const std::int64_t i : rows) add(m_.a, a_tile(i, t));
-      for (const std::int64_t j : columns) add(m_.b, b_tile(t, j));
-    }
+    for (const std::int64_t i : rows) for_each_a(run, i, add);
+    for (const std::int64_t j : columns) for_each_b(run, j, add);
     return bytes;
   }
 
@@ -212,39 +226,65 @@ class Tasks {
   void submit(Shared& shared);
 
  private:
-  void submit_one(Shared& shared, std::int64_t run, TileIndex tile, Handles& a, Handles& b, Handles& c);
+  template <class F>
+  void for_each(const TiledOperand& arrays, std::size_t first, bool k_goes_across, std::int64_t run, std::int64_t other,
+                const F& f) const;
+  void submit_one(Shared& shared, std::int64_t run, TileIndex tile, std::deque<Handles>& factors, Handles& c);
 
   const ClusterState& cluster_;
   const TiledGemm& product_;
-  Operands m_;
+  const Operands& m_;
   std::int64_t tiles_in_run_;
 };
 
-void Tasks::submit_one(Shared& shared, std::int64_t run, TileIndex tile, Handles& a, Handles& b, Handles& c) {
+template <class F>
+void Tasks::for_each(const TiledOperand& arrays, std::size_t first, bool k_goes_across, std::int64_t run, std::int64_t other,
+                     const F& f) const {
+  for (std::size_t array = 0; array < arrays.size(); ++array) {
+    const TiledMatrix& matrix = arrays[array];
+    if (matrix.tiles() == 0) continue;
+    TileIndex last{-1, -1};
+    for (std::int64_t t = begin(run); t < end(run); ++t) {
+      // Scales that several tiles of codes share are one tile.
+      const TileIndex tile{std::min(k_goes_across ? other : t, matrix.tiles_down() - 1),
+                           std::min(k_goes_across ? t : other, matrix.tiles_across() - 1)};
+      if (tile.i != last.i || tile.j != last.j) f(first + array, matrix, tile);
+      last = tile;
+    }
+  }
+}
+
+void Tasks::submit_one(Shared& shared, std::int64_t run, TileIndex tile, std::deque<Handles>& factors, Handles& c) {
   static starpu_codelet codelet = make_codelet();
-  const TaskArguments arguments{&shared, end(run) - begin(run), run == 0};
+  TaskArguments arguments{&shared, {}, run == 0};
   const bool reads_c = run > 0 || product_.beta != Scalar(0);
   std::vector<starpu_data_descr> data{{c.at(tile), reads_c ? STARPU_RW : STARPU_W}};
-  for (std::int64_t t = begin(run); t < end(run); ++t) data.push_back({a.at(a_tile(tile.i, t)), STARPU_R});
-  for (std::int64_t t = begin(run); t < end(run); ++t) data.push_back({b.at(b_tile(t, tile.j)), STARPU_R});
+  const auto add = [&](std::size_t array, const TiledMatrix&, TileIndex needed) {
+    data.push_back({factors[array].at(needed), STARPU_R});
+    ++arguments.tiles[array];
+  };
+  for_each_a(run, tile.i, add);
+  for_each_b(run, tile.j, add);
   starpu_mpi_task_insert(cluster_.communicator.get(), &codelet, STARPU_VALUE, &arguments, sizeof(arguments),
                          STARPU_DATA_MODE_ARRAY, data.data(), static_cast<int>(data.size()), 0);
 }
 
 void Tasks::submit(Shared& shared) {
-  const MPI_Comm all = cluster_.communicator.get();
-  const std::int64_t tags_a = m_.a.tiles(), tags_b = m_.b.tiles();
-  Handles a(m_.a, 0, cluster_.rank, all), b(m_.b, tags_a, cluster_.rank, all), c(m_.c, tags_a + tags_b, cluster_.rank, all);
+  std::int64_t tag = 0;
+  std::deque<Handles> factors;
+  for (const TiledOperand* operand : {&m_.a, &m_.b})
+    for (const TiledMatrix& matrix : *operand)
+      factors.emplace_back(matrix, std::exchange(tag, tag + matrix.tiles()), cluster_.rank, cluster_.communicator.get());
+  Handles c(m_.c, tag, cluster_.rank, cluster_.communicator.get());
   const auto own = static_cast<unsigned>(count() / runs());
   for (std::int64_t run = 0; run < runs(); ++run) {
     const auto submit_begin = Clock::now();
     for_each_c([&](TileIndex tile) {
-      if (takes_part(run, tile)) submit_one(shared, run, tile, a, b, c);
+      if (takes_part(run, tile)) submit_one(shared, run, tile, factors, c);
     });
-    for (std::int64_t t = begin(run); t < end(run); ++t) {
-      for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) a.forget(a_tile(i, t));
-      for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j) b.forget(b_tile(t, j));
-    }
+    const auto forget = [&](std::size_t array, const TiledMatrix&, TileIndex tile) { factors[array].forget(tile); };
+    for (std::int64_t i = 0; i < m_.c.tiles_down(); ++i) for_each_a(run, i, forget);
+    for (std::int64_t j = 0; j < m_.c.tiles_across(); ++j) for_each_b(run, j, forget);
     shared.submit_time += Clock::now() - submit_begin;
     starpu_task_wait_for_n_submitted(own);
   }
@@ -279,23 +319,38 @@ template <class... Arguments>
   throw std::invalid_argument("distributed multiply: " + fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
-/// A or B as its tiles are sent: see in_blocks().
-TiledMatrix in_blocks_where_quantised(const char* name, const TiledMatrix& matrix, const Quantization& its, Type type,
-                                      bool columns_along_k) {
-  if (!its) return matrix;
-  if (type != Type::f32) refuse("{} is {}, whose codes stand for f32, and the type is {}", name, to_string(its), to_string(type));
-  if (!columns_along_k) refuse("{} is {}, and its codes do not lie along k", name, to_string(its));
-  return in_blocks(name, matrix, its);
+/// The product as its sizes, types and codes are checked.
+Problem problem_of(const TiledGemm& p) {
+  Problem problem{.m = p.m, .n = p.n, .k = p.k};
+  problem.a = {.format = p.a_format, .layout = Layout::column_major, .op = p.op_a};
+  problem.b = {.format = p.b_format, .layout = Layout::column_major, .op = p.op_b};
+  problem.c = {.format = {p.c_type}, .layout = Layout::column_major};
+  return problem;
+}
+
+/// The arrays of A or B.
+TiledOperand arrays_of(const std::string& name, const TiledMatrix& matrix, const ElementFormat& format, const void* scales,
+                       const void* zeros, int rank) {
+  TiledOperand arrays{matrix};
+  if (format.quantization) arrays = quantized_operand(name, matrix, format.quantization, scales, zeros);
+  require_data(name, arrays[0], rank);
+  require_data(name + "'s array of scales", arrays[1], rank);
+  require_data(name + "'s array of zeros", arrays[2], rank);
+  return arrays;
 }
 
 Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptions& options) {
-  if (p.m < 0 || p.n < 0 || p.k < 0) refuse("m, n and k are {}, {} and {}", p.m, p.n, p.k);
+  validate(problem_of(p));
   if (options.run_k < 0 || options.memory_limit < 0)
     refuse("run_k is {} and memory_limit {}", options.run_k, options.memory_limit);
   const bool a_rows = p.op_a == Op::none, b_rows = p.op_b == Op::none;
-  Operands m{tiled_matrix("A", p.a_descriptor, cluster.grid, cluster.rank, p.a, p.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m),
-             tiled_matrix("B", p.b_descriptor, cluster.grid, cluster.rank, p.b, p.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k),
-             tiled_matrix("C", p.c_descriptor, cluster.grid, cluster.rank, p.c, accumulator(p.type), p.m, p.n)};
+  const auto matrix = [&](const char* name, const TileDescriptor& descriptor, const void* data, Type type, std::int64_t rows,
+                          std::int64_t columns) {
+    return tiled_matrix(name, descriptor, cluster.grid, cluster.rank, data, type, rows, columns);
+  };
+  const TiledMatrix a = matrix("A", p.a_descriptor, p.a, p.a_format.type, a_rows ? p.m : p.k, a_rows ? p.k : p.m),
+                    b = matrix("B", p.b_descriptor, p.b, p.b_format.type, b_rows ? p.k : p.n, b_rows ? p.n : p.k),
+                    c = matrix("C", p.c_descriptor, p.c, p.c_type, p.m, p.n);
   const int context_a = p.a_descriptor[descriptor_ctxt], context_b = p.b_descriptor[descriptor_ctxt],
             context_c = p.c_descriptor[descriptor_ctxt];
   if (context_a != context_c || context_b != context_c)
@@ -303,18 +358,17 @@ Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptio
   const auto need_equal = [](const char* along, const char* first, std::int64_t size, const char* second, std::int64_t other) {
     if (size != other) refuse("along {} the tiles of {} have {} elements and those of {} {}", along, first, size, second, other);
   };
-  need_equal("m", "op(A)", tile_along(m.a, a_rows), "C", m.c.tile_rows);
-  need_equal("n", "op(B)", tile_along(m.b, !b_rows), "C", m.c.tile_columns);
-  need_equal("k", "op(A)", tile_along(m.a, !a_rows), "op(B)", tile_along(m.b, b_rows));
-  m.a = in_blocks_where_quantised("A", m.a, p.quantization_a, p.type, p.op_a != Op::none);
-  m.b = in_blocks_where_quantised("B", m.b, p.quantization_b, p.type, p.op_b == Op::none);
-  if (p.quantization_a && p.quantization_b)
-    refuse("A is {} and B is {}: one of them can be quantised", to_string(p.quantization_a), to_string(p.quantization_b));
+  need_equal("m", "op(A)", tile_along(a, a_rows), "C", c.tile_rows);
+  need_equal("n", "op(B)", tile_along(b, !b_rows), "C", c.tile_columns);
+  need_equal("k", "op(A)", tile_along(a, !a_rows), "op(B)", tile_along(b, b_rows));
+  const Operands m{arrays_of("A", a, p.a_format, p.a_scales, p.a_zeros, cluster.rank),
+                   arrays_of("B", b, p.b_format, p.b_scales, p.b_zeros, cluster.rank), c};
+  require_data("C", c, cluster.rank);
   // StarPU describes tiles to MPI in ints.
-  for (const TiledMatrix* one : {&m.a, &m.b, &m.c})
-    if (std::max(one->ld, one->tile_rows * one->tile_columns) > std::numeric_limits<int>::max() / one->element_bytes)
+  for (const TiledMatrix& one : {m.a[0], m.a[1], m.a[2], m.b[0], m.b[1], m.b[2], m.c})
+    if (std::max(one.ld, one.tile_rows * one.tile_columns) > std::numeric_limits<int>::max() / one.element_bytes)
       refuse("a tile of {} elements of {} bytes with LLD {} has more than 2147483647 bytes",
-             size_text(one->tile_rows, one->tile_columns), one->element_bytes, one->ld);
+             size_text(one.tile_rows, one.tile_columns), one.element_bytes, one.ld);
   return m;
 }
 
@@ -322,13 +376,21 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
   NamedValues values{{"m", p.m},
                      {"n", p.n},
                      {"k", p.k},
-                     {"the type's number", static_cast<int>(p.type)},
+                     {"C's type number", static_cast<int>(p.c_type)},
                      {"op_a's number", static_cast<int>(p.op_a)},
                      {"op_b's number", static_cast<int>(p.op_b)},
-                     {"the number of A's format", static_cast<int>(p.quantization_a.format)},
-                     {"the number of B's format", static_cast<int>(p.quantization_b.format)},
                      {"run_k", options.run_k},
                      {"precision's number", static_cast<int>(options.plan.precision)}};
+  for (const auto& [name, format] : {std::pair(std::string("A"), &p.a_format), std::pair(std::string("B"), &p.b_format)}) {
+    const Quantization& its = format->quantization;
+    values.insert(values.end(), {{name + "'s type number", static_cast<int>(format->type)},
+                                 {name + "'s format number", static_cast<int>(its.format)},
+                                 {name + "'s number of bits", its.bits},
+                                 {name + "'s group", its.group},
+                                 {name + "'s number of zeros for a group", its.zeros},
+                                 {name + "'s scales' type number", static_cast<int>(its.scales)},
+                                 {name + "'s codes' type number", static_cast<int>(its.codes)}});
+  }
   for (const auto& [name, x] : {std::pair("alpha", p.alpha), std::pair("beta", p.beta)})
     for (const double part : {x.value.real(), x.value.imag()})
       values.emplace_back(fmt::format("the double of {} with these bits", name), std::bit_cast<std::int64_t>(part));
@@ -340,16 +402,56 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
   return values;
 }
 
-void require_memory(const Tasks& tasks, std::int64_t run_k, std::int64_t limit) {
-  std::int64_t needed = 0;  // of two runs that follow each other
+/// `sums`: the bytes of C's sums that are kept.
+void require_memory(const Tasks& tasks, std::int64_t run_k, std::int64_t sums, std::int64_t limit) {
+  std::int64_t received = 0;  // for two runs that follow each other
   for (std::int64_t run = 0; run < tasks.runs(); ++run)
-    needed = std::max(needed, tasks.bytes_received(run) + (run > 0 ? tasks.bytes_received(run - 1) : 0));
-  if (needed > limit)
+    received = std::max(received, tasks.bytes_received(run) + (run > 0 ? tasks.bytes_received(run - 1) : 0));
+  if (received + sums > limit)
     refuse(
-        "the tiles of other ranks for two runs of k of {} elements have {} bytes, and the rank may have {}: a smaller run_k, "
+        "the tiles of other ranks for two runs of k of {} elements have {} bytes{}, and the rank may have {}: a smaller run_k, "
         "smaller tiles or more ranks take less",
-        run_k, needed, limit);
+        run_k, received, sums > 0 ? fmt::format(", the sums of C {}", sums) : "", limit);
 }
+
+/// C in the type of its sums, which are rounded to C in the end.
+class Sums {
+ public:
+  Sums(const TiledMatrix& c, Type type, int rank)
+      : c_(c),
+        type_(type),
+        rows_(local_size(c.rows, c.tile_rows, c.grid.row_of(rank), c.row_source, c.grid.rows)),
+        columns_(local_size(c.columns, c.tile_columns, c.grid.column_of(rank), c.column_source, c.grid.columns)) {}
+  std::int64_t size_bytes() const noexcept { return rows_ * columns_ * element_bytes(Type::f32); }
+  /// C's tiles as those of the sums, which get C's elements where they are read.
+  TiledMatrix begin(bool read) {
+    sums_.resize(static_cast<std::size_t>(rows_ * columns_));
+    if (read) for_each([](auto& element, float& sum) { sum = to_number<float>(element).real(); });
+    TiledMatrix result = c_;
+    result.data = reinterpret_cast<std::byte*>(sums_.data());
+    result.ld = std::max<std::int64_t>(1, rows_);
+    result.element_bytes = element_bytes(Type::f32);
+    return result;
+  }
+  void round() {
+    for_each([]<class T>(T& element, const float& sum) { element = to_element<T>(std::complex<float>(sum)); });
+  }
+
+ private:
+  template <class F>
+  void for_each(const F& f) {
+    with_type(type_, [&]<class T>(T) {
+      for (std::int64_t j = 0; j < columns_; ++j)
+        for (std::int64_t i = 0; i < rows_; ++i)
+          f(reinterpret_cast<T*>(c_.data)[j * c_.ld + i], sums_[static_cast<std::size_t>(j * rows_ + i)]);
+    });
+  }
+
+  TiledMatrix c_;
+  Type type_;
+  std::int64_t rows_, columns_;
+  std::vector<float> sums_{};
+};
 
 }  // namespace
 }  // namespace distributed
@@ -362,7 +464,9 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   const MPI_Comm all = cluster.communicator.get();
   require_agreement(all, values_of(product, options));
   const int sharers = ranks_of_machine(all);
+  TiledGemm of_tasks = product;
   Operands operands;
+  std::optional<Sums> sums;
   std::unique_ptr<Tasks> tasks;
   std::int64_t run_k = 0;
   on_all_ranks(all, [&] {
@@ -374,13 +478,21 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
     if (precision == Precision::extended || precision == Precision::reproducible) wanted = std::max(wanted, product.k);
     const std::int64_t tiles = (wanted + tile_k - 1) / tile_k;
     run_k = tiles * tile_k;
-    tasks = std::make_unique<Tasks>(cluster, product, operands, tiles);
-    require_memory(*tasks, run_k, options.memory_limit > 0 ? options.memory_limit : available_memory() / sharers);
+    tasks = std::make_unique<Tasks>(cluster, of_tasks, operands, tiles);
+    // Types that C may have beside that of its sums have sums of f32.
+    if (product.c_type != sum_type(product.a_format.type, product.b_format.type) && tasks->runs() > 1)
+      sums.emplace(operands.c, product.c_type, cluster.rank);
+    require_memory(*tasks, run_k, sums ? sums->size_bytes() : 0,
+                   options.memory_limit > 0 ? options.memory_limit : available_memory() / sharers);
+    if (!sums) return;
+    operands.c = sums->begin(product.beta != Scalar(0));
+    of_tasks.c_type = Type::f32;
   });
-  Shared shared{product, options};
+  Shared shared{of_tasks, options};
   shared.tasks = tasks->count();
   if (product.m > 0 && product.n > 0) tasks->submit(shared);
   on_all_ranks(all, [&] { shared.failures.rethrow(); });
+  if (sums) sums->round();
   if (!report) return;
   *report = {};
   report->tasks = shared.tasks;

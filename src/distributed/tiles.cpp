@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
+#include <glgemm/streaming.hpp>
+
+#include "base/rounding.hpp"
 #include "base/text.hpp"
 
 namespace glgemm {
@@ -53,10 +55,6 @@ TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descript
   require(lld >= std::max<std::int64_t>(1, local_rows), fmt::format("LLD is {}, and the rank has {} rows", lld, local_rows));
   require(m >= rows && n >= columns,
           fmt::format("M x N is {}, and the product takes {}", size_text(m, n), size_text(rows, columns)));
-  const std::int64_t own_rows = local_size(rows, mb, grid.row_of(rank), rsrc, grid.rows),
-                     own_columns = local_size(columns, nb, grid.column_of(rank), csrc, grid.columns);
-  if (!data && own_rows * own_columns > 0)
-    throw std::invalid_argument(fmt::format("distributed multiply: {} is a null pointer, and the rank has tiles of it", name));
   return {.rows = rows,
           .columns = columns,
           .tile_rows = mb,
@@ -70,22 +68,46 @@ TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descript
           .grid = grid};
 }
 
-TiledMatrix in_blocks(const std::string& name, TiledMatrix codes, const Quantization& quantization) {
-  if (scales_lie_apart(quantization))
-    throw std::invalid_argument(
-        fmt::format("distributed multiply: {} is {}, whose scales lie apart; blocks that have them are taken", name,
-                    to_string(quantization)));
+TiledOperand quantized_operand(const std::string& name, TiledMatrix codes, const Quantization& quantization, const void* scales,
+                               const void* zeros) {
   const std::int64_t each = block_codes(quantization);
-  for (const auto& [what, count] : {std::pair("MB", &codes.tile_rows), std::pair("LLD", &codes.ld)}) {
-    if (*count % each != 0)
+  const auto require_multiple = [&](const char* what, std::int64_t count, std::int64_t of) {
+    if (count % of != 0)
       throw std::invalid_argument(
-          fmt::format("distributed multiply: the descriptor of {}: {} is {}, and {} lies in blocks of {} codes", name, what,
-                      *count, name, each));
-    *count /= each;
-  }
-  codes.rows = (codes.rows + each - 1) / each;
+          fmt::format("distributed multiply: the descriptor of {}: {} is {}, no multiple of {} codes, and {} is {}", name, what,
+                      count, of, name, to_string(quantization)));
+  };
+  require_multiple("MB", codes.tile_rows, section_codes(quantization));
+  require_multiple("LLD", codes.ld, each);
+  codes.rows = ceil_div(codes.rows, each);
+  codes.tile_rows /= each;
+  codes.ld /= each;
   codes.element_bytes = block_bytes(quantization);
-  return codes;
+  if (!scales_lie_apart(quantization)) return {codes};
+
+  TiledMatrix of_scales = codes, of_zeros{};
+  of_scales.data = static_cast<std::byte*>(const_cast<void*>(scales));
+  of_scales.element_bytes = element_bytes(quantization.scales);
+  if (quantization.format != QuantizedFormat::nbits) of_scales.rows = of_scales.tile_rows = of_scales.ld = 1;
+  if (quantization.format == QuantizedFormat::per_tensor) of_scales.columns = of_scales.tile_columns = 1;
+  if (quantization.zeros) {
+    of_zeros = codes;
+    for (std::int64_t* count : {&of_zeros.rows, &of_zeros.tile_rows, &of_zeros.ld})
+      *count = ceil_div(*count * quantization.bits, 8);
+    of_zeros.data = static_cast<std::byte*>(const_cast<void*>(zeros));
+    of_zeros.element_bytes = 1;
+  }
+  return {codes, of_scales, of_zeros};
+}
+
+void require_data(const std::string& name, const TiledMatrix& matrix, int rank) {
+  if (matrix.tiles() == 0) return;
+  const ProcessGrid& grid = matrix.grid;
+  const std::int64_t rows = local_size(matrix.rows, matrix.tile_rows, grid.row_of(rank), matrix.row_source, grid.rows),
+                     columns = local_size(matrix.columns, matrix.tile_columns, grid.column_of(rank), matrix.column_source,
+                                          grid.columns);
+  if (!matrix.data && rows * columns > 0)
+    throw std::invalid_argument(fmt::format("distributed multiply: {} is a null pointer, and the rank has tiles of it", name));
 }
 
 ProcessGrid settle_grid(const ProcessGrid& grid, int ranks) {

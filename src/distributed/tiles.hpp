@@ -1,6 +1,7 @@
 // Matrices in block-cyclic tiles: where a tile lies. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -43,9 +44,18 @@ struct TiledMatrix {
 TiledMatrix tiled_matrix(const std::string& name, const TileDescriptor& descriptor, const ProcessGrid& grid, int rank,
                          const void* data, Type type, std::int64_t rows, std::int64_t columns);
 
-/// The same matrix of blocks of codes, which lie along the columns, in place of codes.
-/// @throws std::invalid_argument  a tile or LLD is no whole number of blocks, or scales lie apart; `name` is A or B
-TiledMatrix in_blocks(const std::string& name, TiledMatrix codes, const Quantization& quantization);
+/// The arrays of A or B: its elements, or its blocks of codes; its scales; its zeros. Those that it does not have, have no tiles.
+/// Scales and zeros have a tile for each tile of codes; but one for all of k where k shares a scale, and one in all where the
+/// matrix does.
+using TiledOperand = std::array<TiledMatrix, 3>;
+
+/// The arrays of a matrix whose columns are codes along k; in `codes` each code counts as an element.
+/// @throws std::invalid_argument  a tile has no whole sections, or LLD no whole blocks; `name` is A or B
+TiledOperand quantized_operand(const std::string& name, TiledMatrix codes, const Quantization& quantization, const void* scales,
+                               const void* zeros);
+
+/// @throws std::invalid_argument  the array is a null pointer, and the rank has tiles of it; `name` is "A" or "A's array of scales"
+void require_data(const std::string& name, const TiledMatrix& matrix, int rank);
 
 /// The same grid with its sizes filled in.  @throws std::invalid_argument  it is none of `ranks` processes
 ProcessGrid settle_grid(const ProcessGrid& grid, int ranks);

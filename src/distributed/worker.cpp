@@ -9,6 +9,8 @@
 
 #include <glgemm/streaming.hpp>
 
+#include "base/rounding.hpp"
+
 namespace glgemm::distributed {
 namespace {
 
@@ -44,34 +46,41 @@ HostMatrix joined(const std::vector<Tile>& tiles, bool along_columns, std::int64
   return matrix;
 }
 
-/// What tiles of blocks of codes stand for side by side: k codes in each of their columns.
-HostMatrix quantised(const HostMatrix& blocks, std::int64_t k, const Quantization& quantization) {
-  HostMatrix matrix{.rows = k, .columns = blocks.columns, .layout = Layout::column_major, .quantization = quantization};
-  const auto blocks_of = [each = block_codes(quantization)](const Section& codes) {
-    const std::int64_t first = codes.row / each;
-    return Section{first, codes.column, (codes.row + codes.rows + each - 1) / each - first, codes.columns};
+/// Tiles of codes side by side, with their scales and zeros: k codes in each column.
+HostMatrix quantised(const OperandTiles& tiles, std::int64_t k, std::int64_t columns, const Quantization& its) {
+  HostMatrix matrix{.rows = k, .columns = columns, .layout = Layout::column_major, .quantization = its};
+  matrix.read_codes = [its, codes = joined(tiles[0], false, columns, block_bytes(its)),
+                       scales = joined(tiles[1], false, columns, element_bytes(its.scales)),
+                       zeros = joined(tiles[2], false, columns, 1)](const Section& section, const QuantizedTarget& to) {
+    const std::int64_t each = block_codes(its), first = section.row / each;
+    const Section blocks{first, section.column, ceil_div(section.row + section.rows, each) - first, section.columns};
+    codes.read(blocks, to.codes);
+    if (its.format == QuantizedFormat::nbits) scales.read(blocks, to.scales);
+    if (its.format == QuantizedFormat::per_row) scales.read({0, section.column, 1, section.columns}, to.scales);
+    if (its.format == QuantizedFormat::per_tensor) scales.read({0, 0, 1, 1}, to.scales);
+    if (its.zeros)
+      zeros.read({blocks.row * its.bits / 8, blocks.column, ceil_div(blocks.rows * its.bits, 8), blocks.columns}, to.zeros);
   };
-  matrix.read_codes = [=, read = blocks.read](const Section& section, const QuantizedTarget& to) {
-    read(blocks_of(section), to.codes);
-  };
-  matrix.read = [=, read = blocks.read](const Section& section, void* to) {
-    const Section from = blocks_of(section);
-    const std::int64_t each = block_codes(quantization);
-    std::vector<std::byte> codes(static_cast<std::size_t>(from.rows * from.columns * block_bytes(quantization)));
-    read(from, codes.data());
-    const QuantizedMatrix lines{.quantization = quantization, .rows = from.columns, .columns = from.rows * each, .codes = codes};
+  matrix.read = [its, read_codes = matrix.read_codes](const Section& section, void* to) {
+    const std::int64_t before = section.row % section_codes(its);
+    const Section whole{section.row - before, section.column, section.rows + before, section.columns};
+    const QuantizedBytes bytes = quantized_bytes(its, whole.columns, whole.rows);
+    std::vector<std::byte> codes(static_cast<std::size_t>(bytes.codes)), scales(static_cast<std::size_t>(bytes.scales)),
+        zeros(static_cast<std::size_t>(bytes.zeros));
+    read_codes(whole, {codes.data(), scales.data(), zeros.data()});
+    const QuantizedMatrix lines{its, whole.columns, whole.rows, codes, scales, zeros};
     for (std::int64_t j = 0; j < section.columns; ++j)
-      dequantize_row(lines, j, section.row - from.row * each, section.rows, static_cast<float*>(to) + j * section.rows);
+      dequantize_row(lines, j, before, section.rows, static_cast<float*>(to) + j * section.rows);
   };
   return matrix;
 }
 
-/// A or B of a task. `k` is known from the other one where this one has blocks.
-HostMatrix operand_of(const std::vector<Tile>& tiles, bool along_columns, std::int64_t width, Type type, std::int64_t k,
-                      const Quantization& quantization) {
-  if (quantization) return quantised(joined(tiles, along_columns, width, block_bytes(quantization)), k, quantization);
-  HostMatrix matrix = joined(tiles, along_columns, width, element_bytes(type));
-  matrix.type = type;
+/// A or B of a task.
+HostMatrix operand_of(const OperandTiles& tiles, bool along_columns, std::int64_t width, std::int64_t k,
+                      const ElementFormat& format) {
+  if (format.quantization) return quantised(tiles, k, width, format.quantization);
+  HostMatrix matrix = joined(tiles[0], along_columns, width, element_bytes(format.type));
+  matrix.type = format.type;
   return matrix;
 }
 
@@ -113,26 +122,27 @@ void end_worker() noexcept {
 StreamReport run_task(const TiledGemm& product, const TaskTiles& tiles, Scalar beta, const TiledOptions& with) {
   if (!accelerator) throw GlError("distributed multiply: a worker has no accelerator");
   const Tile& c = tiles.c;
-  const Type type = product.type, c_type = accumulator(type);
-  std::int64_t k = 0;
   const bool a_rows = product.op_a == Op::none, b_rows = product.op_b == Op::none;
-  if (product.quantization_a)
-    for (const Tile& tile : tiles.b) k += b_rows ? tile.rows : tile.columns;
+  std::int64_t k = 0;  // of the operand that has elements: tiles of the other one count blocks
+  if (product.a_format.quantization)
+    for (const Tile& tile : tiles.b[0]) k += b_rows ? tile.rows : tile.columns;
   else
-    for (const Tile& tile : tiles.a) k += a_rows ? tile.columns : tile.rows;
-  const HostGemm local{.op_a = product.op_a,
-                       .op_b = product.op_b,
-                       .alpha = product.alpha,
-                       .a = operand_of(tiles.a, a_rows, c.rows, type, k, product.quantization_a),
-                       .b = operand_of(tiles.b, !b_rows, c.columns, type, k, product.quantization_b),
-                       .beta = beta,
-                       .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, c_type, c.ld, Layout::column_major)};
+    for (const Tile& tile : tiles.a[0]) k += a_rows ? tile.columns : tile.rows;
+  const HostGemm local{
+      .op_a = product.op_a,
+      .op_b = product.op_b,
+      .alpha = product.alpha,
+      .a = operand_of(tiles.a, a_rows, c.rows, k, product.a_format),
+      .b = operand_of(tiles.b, !b_rows, c.columns, k, product.b_format),
+      .beta = beta,
+      .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, product.c_type, c.ld, Layout::column_major)};
   StreamOptions options;
   options.plan = with.plan;
   options.checksums = with.checksums;
   // Not what the device has free now: the plan, and with it the bits, must not depend on it.
-  const std::int64_t bytes = (local.a.rows * local.a.columns + local.b.rows * local.b.columns) * element_bytes(type) +
-                             c.rows * c.columns * element_bytes(c_type);
+  const auto bytes_of = [](const HostMatrix& matrix, Type type) { return matrix.rows * matrix.columns * element_bytes(type); };
+  const Type sums = sum_type(local.a.type, local.b.type);
+  const std::int64_t bytes = bytes_of(local.a, sums) + bytes_of(local.b, sums) + bytes_of(local.c, sums);
   options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
   StreamReport report;
   multiply(accelerator->engine, local, options, &report);

@@ -1,6 +1,7 @@
 // An accelerator of a rank: the OpenGL context and the engine of a worker's thread, and what a task computes there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -35,12 +36,14 @@ struct Tile {
   std::int64_t columns = 0;
 };
 
-/// What a task multiplies: a tile of C, and tiles of A and B side by side, along their columns or along their rows, as the op has
-/// it.
+/// Tiles of a TiledOperand's arrays, side by side along k.
+using OperandTiles = std::array<std::vector<Tile>, 3>;
+
+/// What a task multiplies: a tile of C, and tiles of A and B.
 struct TaskTiles {
   Tile c{};
-  std::vector<Tile> a{};
-  std::vector<Tile> b{};
+  OperandTiles a{};
+  OperandTiles b{};
 };
 
 /// Computes C = alpha op(A) op(B) + beta C of a product's tiles on this thread's engine and waits for it.

@@ -1,9 +1,11 @@
 // Distributed products, run by mpirun on any number of ranks: glgemm_distributed_tests CASE...
 //
-//   exact     integers, in all types and ops, ragged tiles and other grids: each element against its sum
+//   exact     integers, in all types, two of them, quantised formats and ops, ragged tiles and other grids: each element against
+//             its sum
 //   bits      prints a number of the bits of each product, which is the same on any number of ranks
 //   refusals  what is not taken, with the message
 //   checksums the bits of products with checksums are those without, and no alarm is raised
+//   windows   quantised operands on accelerators whose small storage blocks have them cut tasks along k, and lines apart
 //   faulty    a product with checksums on accelerators that compute one element of C wrongly; prints the message
 //   rate N    milliseconds of an N x N x N product in f32, the best of three; N/T: with tiles of T x T rather than a quarter of N
 //   wait      multiplies for a minute, to be killed
@@ -27,6 +29,7 @@
 
 #include <glgemm/distributed.hpp>
 #include <glgemm/kernel.hpp>
+#include <glgemm/limits.hpp>
 #include <glgemm/quantization.hpp>
 
 namespace {
@@ -98,21 +101,29 @@ struct Case {
   bool picked = false;  ///< the kernel that is planned rather than the one that compiles fastest
 };
 
-std::string text(Type type, const Case& x) {
-  return std::string(to_string(type)) + " " + std::to_string(x.m) + "x" + std::to_string(x.n) + "x" + std::to_string(x.k) +
-         " tiles " + std::to_string(x.mb) + "x" + std::to_string(x.nb) + "x" + std::to_string(x.kb) + " run " +
-         std::to_string(x.run_k) + " ops " + std::to_string(static_cast<int>(x.op_a)) + std::to_string(static_cast<int>(x.op_b));
+std::string text(const std::string& types, const Case& x) {
+  return types + " " + std::to_string(x.m) + "x" + std::to_string(x.n) + "x" + std::to_string(x.k) + " tiles " +
+         std::to_string(x.mb) + "x" + std::to_string(x.nb) + "x" + std::to_string(x.kb) + " run " + std::to_string(x.run_k) +
+         " ops " + std::to_string(static_cast<int>(x.op_a)) + std::to_string(static_cast<int>(x.op_b));
 }
 
-template <class T>
-struct Problem {
-  using C = accumulator_t<T>;
-  Problem(const Cluster& cluster, const Case& x, bool exact)
+/// "f32", "f16/f32/f16".
+template <class A, class B, class C>
+std::string types_text() {
+  std::string text(to_string(type_of<A>()));
+  if constexpr (!std::is_same_v<A, B> || !std::is_same_v<C, sum_t<A, B>>)
+    text += "/" + std::string(to_string(type_of<B>())) + "/" + std::string(to_string(type_of<C>()));
+  return text;
+}
+
+template <class A, class B = A, class C = sum_t<A, B>>
+struct Product {
+  Product(const Cluster& cluster, const Case& x, bool exact)
       : rsrc(x.source % cluster.grid().rows),
         csrc(x.source % cluster.grid().columns),
-        a(x.op_a == Op::none ? Tiles<T>(cluster, x.m, x.k, x.mb, x.kb, 0, 0, x.gap) : Tiles<T>(cluster, x.k, x.m, x.kb, x.mb)),
-        b(x.op_b == Op::none ? Tiles<T>(cluster, x.k, x.n, x.kb, x.nb, rsrc, csrc)
-                             : Tiles<T>(cluster, x.n, x.k, x.nb, x.kb, rsrc, 0)),
+        a(x.op_a == Op::none ? Tiles<A>(cluster, x.m, x.k, x.mb, x.kb, 0, 0, x.gap) : Tiles<A>(cluster, x.k, x.m, x.kb, x.mb)),
+        b(x.op_b == Op::none ? Tiles<B>(cluster, x.k, x.n, x.kb, x.nb, rsrc, csrc)
+                             : Tiles<B>(cluster, x.n, x.k, x.nb, x.kb, rsrc, 0)),
         c(cluster, x.m, x.n, x.mb, x.nb, rsrc, csrc, x.gap) {
     a.fill(1, exact);
     b.fill(2, exact);
@@ -122,7 +133,9 @@ struct Problem {
     product.m = x.m;
     product.n = x.n;
     product.k = x.k;
-    product.type = type_of<T>();
+    product.a_format = {type_of<A>()};
+    product.b_format = {type_of<B>()};
+    product.c_type = type_of<C>();
     product.op_a = x.op_a;
     product.op_b = x.op_b;
     product.alpha = x.alpha;
@@ -135,30 +148,32 @@ struct Problem {
     product.c_descriptor = c.descriptor;
   }
   int rsrc, csrc;
-  Tiles<T> a, b;
+  Tiles<A> a;
+  Tiles<B> b;
   Tiles<C> c;
   TiledGemm product;
 };
 
-template <class T>
+template <class A, class B = A, class C = sum_t<A, B>>
 void exact(Cluster& cluster, const Case& x) {
-  Problem<T> p(cluster, x, true);
+  Product<A, B, C> p(cluster, x, true);
   const std::vector before = p.c.data;
   TiledOptions options;
   options.run_k = x.run_k;
   if (!x.picked) options.plan.kernel = parse_kernel("naive");
   cluster.multiply(p.product, options);
-  const auto op = [](int matrix, Op o, std::int64_t i, std::int64_t j) {
-    const auto value = std::complex<double>(
-        static_cast<std::complex<double>>(o == Op::none ? element<T>(matrix, i, j, true) : element<T>(matrix, j, i, true)));
+  const auto op = []<class T>(T, int matrix, Op o, std::int64_t i, std::int64_t j) {
+    const auto value =
+        static_cast<std::complex<double>>(o == Op::none ? element<T>(matrix, i, j, true) : element<T>(matrix, j, i, true));
     return o == Op::conjugate_transpose ? std::conj(value) : value;
   };
   std::int64_t wrong = 0;
   p.c.for_each([&](const auto& value, std::int64_t i, std::int64_t j) {
     std::complex<double> sum = 0;
-    for (std::int64_t k = 0; k < x.k; ++k) sum += op(1, x.op_a, i, k) * op(2, x.op_b, k, j);
-    using C = typename Problem<T>::C;
-    const std::complex<double> right = x.alpha * sum + x.beta * static_cast<std::complex<double>>(element<C>(3, i, j, true));
+    for (std::int64_t k = 0; k < x.k; ++k) sum += op(A(), 1, x.op_a, i, k) * op(B(), 2, x.op_b, k, j);
+    std::complex<double> right = x.alpha * sum + x.beta * static_cast<std::complex<double>>(element<C>(3, i, j, true));
+    if constexpr (!std::is_same_v<C, sum_t<A, B>>)  // is rounded once
+      right = static_cast<std::complex<double>>(C(static_cast<float>(right.real())));
     if (!(static_cast<std::complex<double>>(value) == right)) ++wrong;
   });
   // The gaps of the leading dimension are as they were.
@@ -169,51 +184,91 @@ void exact(Cluster& cluster, const Case& x) {
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   failures += wrong != 0;
   if (cluster.rank() == 0)
-    std::cout << (wrong ? "WRONG " : "right ") << text(type_of<T>(), x)
+    std::cout << (wrong ? "WRONG " : "right ") << text(types_text<A, B, C>(), x)
               << (wrong ? ": " + std::to_string(wrong) + " elements" : "") << std::endl;
 }
 
 /// A matrix of `lines` columns of k codes along k, of which each rank keeps its tiles. Its numbers are integers.
 struct Codes {
   Codes(const Cluster& cluster, const Quantization& its, std::int64_t lines, const Case& x, int tile)
-      : quantization(its), numbers(static_cast<std::size_t>(lines * x.k)) {
+      : format{Type::f32, its}, numbers(static_cast<std::size_t>(lines * x.k)) {
     const std::int64_t each = block_codes(its), bytes = block_bytes(its), blocks = (x.k + each - 1) / each;
-    std::vector<std::byte> all(static_cast<std::size_t>(lines * blocks * bytes));
+    const bool in_blocks = !scales_lie_apart(its);
+    const QuantizedBytes sizes = quantized_bytes(its, lines, x.k);
+    std::vector<std::byte> all(static_cast<std::size_t>(sizes.codes)), all_scales(static_cast<std::size_t>(sizes.scales)),
+        all_zeros(static_cast<std::size_t>(sizes.zeros));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>((i * 2654435761u) >> 13);
-    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(bytes)) {  // the scale is 1, and q4_k's second one
-      all[at] = all[at + 2] = std::byte{0x00};
+    for (std::size_t at = 0; in_blocks && at < all.size(); at += static_cast<std::size_t>(bytes)) {
+      all[at] = all[at + 2] = std::byte{0x00};  // the scale is 1, and q4_k's second one
       all[at + 1] = all[at + 3] = std::byte{0x3c};
     }
-    dequantize({.quantization = its, .rows = lines, .columns = x.k, .codes = all}, numbers.data());
-
-    const ProcessGrid& grid = cluster.grid();
-    const int row = grid.row_of(cluster.rank()), column = grid.column_of(cluster.rank());
-    const std::int64_t local_k = local_size(x.k, x.kb, row, 0, grid.rows),
-                       local_lines = local_size(lines, tile, column, 0, grid.columns), ld = (local_k + each - 1) / each + 1;
-    descriptor = {1, 0, static_cast<int>(x.k), static_cast<int>(lines), x.kb, tile, 0, 0, static_cast<int>(ld * each)};
-    data.resize(static_cast<std::size_t>(ld * std::max<std::int64_t>(1, local_lines) * bytes));
-    for (std::int64_t j = 0; j < local_lines; ++j)
-      for (std::int64_t i = 0; i < local_k; i += each) {
-        const std::int64_t k = (i / x.kb * grid.rows + row) * x.kb + i % x.kb,
-                           line = (j / tile * grid.columns + column) * tile + j % tile;
-        std::copy_n(all.begin() + (line * blocks + k / each) * bytes, bytes, data.begin() + (j * ld + i / each) * bytes);
+    for (std::size_t i = 0; i < all_zeros.size(); ++i) all_zeros[i] = static_cast<std::byte>((i * 2246822519u) >> 11);
+    const std::int64_t scale_bytes = element_bytes(its.scales);
+    with_type(its.scales, [&]<class T>(T) {
+      for (std::int64_t i = 0; i < sizes.scales / scale_bytes; ++i) {
+        const T scale = element<T>(4, i, 0, true);
+        std::memcpy(all_scales.data() + i * scale_bytes, &scale, sizeof scale);
       }
+    });
+    dequantize({its, lines, x.k, all, all_scales, all_zeros}, numbers.data());
+
+    // This rank's part of each line, as a matrix of its own. A block of each line is a gap.
+    const ProcessGrid& grid = cluster.grid();
+    const int row = grid.row_of(cluster.rank()), column = grid.column_of(cluster.rank()), rsrc = x.source % grid.rows,
+              csrc = x.source % grid.columns, down = (row - rsrc + grid.rows) % grid.rows,
+              across = (column - csrc + grid.columns) % grid.columns;
+    const std::int64_t local_k = local_size(x.k, x.kb, row, rsrc, grid.rows),
+                       local_lines = local_size(lines, tile, column, csrc, grid.columns), ld = (local_k + each - 1) / each + 1;
+    descriptor = {1, 0, static_cast<int>(x.k), static_cast<int>(lines), x.kb, tile, rsrc, csrc, static_cast<int>(ld * each)};
+    const QuantizedBytes own = quantized_bytes(its, std::max<std::int64_t>(1, local_lines), ld * each);
+    codes.resize(static_cast<std::size_t>(own.codes));
+    scales.resize(static_cast<std::size_t>(own.scales));
+    zeros.resize(static_cast<std::size_t>(own.zeros));
+    const std::int64_t zeros_of_line = (blocks * its.bits + 7) / 8, own_zeros_of_line = (ld * its.bits + 7) / 8;
+    for (std::int64_t j = 0; j < local_lines; ++j) {
+      const std::int64_t line = (j / tile * grid.columns + across) * tile + j % tile;
+      for (std::int64_t i = 0; i < local_k; i += each) {
+        const std::int64_t block = ((i / x.kb * grid.rows + down) * x.kb + i % x.kb) / each, here = i / each;
+        std::copy_n(all.begin() + (line * blocks + block) * bytes, bytes, codes.begin() + (j * ld + here) * bytes);
+        if (its.format == QuantizedFormat::nbits)
+          std::copy_n(all_scales.begin() + (line * blocks + block) * scale_bytes, scale_bytes,
+                      scales.begin() + (j * ld + here) * scale_bytes);
+        if (its.zeros) {
+          const auto byte = all_zeros[static_cast<std::size_t>(line * zeros_of_line + block * its.bits / 8)];
+          zeros[static_cast<std::size_t>(j * own_zeros_of_line + here * its.bits / 8)] |= its.bits == 8 ? byte
+                                                                                          : block % 2 == 0
+                                                                                              ? byte & std::byte{0x0f}
+                                                                                              : byte & std::byte{0xf0};
+        }
+      }
+      if (its.format == QuantizedFormat::per_row)
+        std::copy_n(all_scales.begin() + line * scale_bytes, scale_bytes, scales.begin() + j * scale_bytes);
+    }
+    if (its.format == QuantizedFormat::per_tensor) scales = all_scales;
+    // What is not used need not be there.
+    if (its.format == QuantizedFormat::per_row && down != 0) scales.clear();
+    if (its.format == QuantizedFormat::per_tensor && (down != 0 || across != 0)) scales.clear();
   }
-  Quantization quantization;
+  ElementFormat format;
   std::vector<float> numbers;  ///< of each line, one after the other
   TileDescriptor descriptor{};
-  std::vector<std::byte> data{};
+  std::vector<std::byte> codes{}, scales{}, zeros{};
 };
 
-/// A product of which A or B lies in blocks of codes.
+/// A product of which A or B is quantised, and the other one of T.
+template <class T = float>
 void exact_codes(Cluster& cluster, const Quantization& its, Case x, bool is_a) {
   x.op_a = is_a ? Op::transpose : Op::none;
   x.op_b = Op::none;
-  Problem<float> p(cluster, x, true);
+  Product<T> p(cluster, x, true);
+  static_assert(std::is_same_v<sum_t<T, T>, float>);
   const Codes codes(cluster, its, is_a ? x.m : x.n, x, is_a ? x.mb : x.nb);
-  (is_a ? p.product.a : p.product.b) = codes.data.data();
+  const auto data = [](const std::vector<std::byte>& bytes) { return bytes.empty() ? nullptr : bytes.data(); };
+  (is_a ? p.product.a : p.product.b) = data(codes.codes);
+  (is_a ? p.product.a_scales : p.product.b_scales) = data(codes.scales);
+  (is_a ? p.product.a_zeros : p.product.b_zeros) = data(codes.zeros);
   (is_a ? p.product.a_descriptor : p.product.b_descriptor) = codes.descriptor;
-  (is_a ? p.product.quantization_a : p.product.quantization_b) = its;
+  (is_a ? p.product.a_format : p.product.b_format) = codes.format;
   TiledOptions options;
   options.run_k = x.run_k;
   options.checksums = is_a;
@@ -225,20 +280,20 @@ void exact_codes(Cluster& cluster, const Quantization& its, Case x, bool is_a) {
     double sum = 0;
     for (std::int64_t k = 0; k < x.k; ++k)
       sum += double{codes.numbers[static_cast<std::size_t>((is_a ? i : j) * x.k + k)]} *
-             double{is_a ? element<float>(2, k, j, true) : element<float>(1, i, k, true)};
+             double{static_cast<float>(is_a ? element<T>(2, k, j, true) : element<T>(1, i, k, true))};
     wrong += !(double{value} == x.alpha * sum + x.beta * double{element<float>(3, i, j, true)});
   });
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   failures += wrong != 0;
   if (cluster.rank() == 0)
-    std::cout << (wrong ? "WRONG " : "right ") << to_string(its) << (is_a ? " as A " : " as B ") << text(Type::f32, x) << ", "
-              << received << " bytes received" << std::endl;
+    std::cout << (wrong ? "WRONG " : "right ") << to_string(its) << (is_a ? " as A " : " as B ")
+              << text(types_text<T, T, float>(), x) << ", " << received << " bytes received" << std::endl;
 }
 
-template <class T>
+template <class A, class B = A, class C = sum_t<A, B>>
 std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precision::standard, bool checksums = false) {
-  Problem<T> p(cluster, x, false);
+  Product<A, B, C> p(cluster, x, false);
   TiledOptions options;
   options.run_k = x.run_k;
   options.plan.precision = precision;
@@ -256,7 +311,8 @@ std::uint64_t bits(Cluster& cluster, const Case& x, Precision precision = Precis
     sum += word ^ (word >> 31);
   });
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-  if (cluster.rank() == 0) std::cout << "bits " << text(type_of<T>(), x) << ": " << std::hex << sum << std::dec << std::endl;
+  if (cluster.rank() == 0)
+    std::cout << "bits " << text(types_text<A, B, C>(), x) << ": " << std::hex << sum << std::dec << std::endl;
   return sum;
 }
 
@@ -279,6 +335,24 @@ void all_exact(Cluster& cluster) {
   exact_codes(cluster, QuantizedFormat::q4_0, codes, true);
   exact_codes(cluster, QuantizedFormat::q8_0, codes, false);
   exact_codes(cluster, QuantizedFormat::q4_k, {.m = 20, .n = 30, .k = 600, .mb = 8, .nb = 8, .kb = 256, .picked = true}, true);
+  Case moved = codes;
+  moved.source = 1;
+  exact_codes<half>(cluster, QuantizedFormat::q4_0, codes, false);
+  exact_codes(cluster, Quantization::nbits(4, 32, true, Type::f16), codes, true);
+  exact_codes(cluster, Quantization::nbits(4, 16), moved, false);
+  exact_codes<half>(cluster, Quantization::nbits(8, 64, true), moved, true);
+  exact_codes(cluster, Quantization::per_row(Type::i8, Type::f16), codes, true);
+  exact_codes(cluster, Quantization::per_row(Type::u8), moved, false);
+  exact_codes(cluster, Quantization::per_tensor(Type::u8, Type::bf16), moved, true);
+  exact_codes(cluster, Quantization::per_tensor(), {.m = 21, .n = 18, .k = 25, .mb = 8, .nb = 8, .kb = 7, .run_k = 14}, false);
+
+  exact<half, float>(cluster, ragged);
+  exact<float, bfloat16>(cluster, {61, 47, 83, 16, 12, 20, 40, t, n, 2, -1, 1, 3});
+  exact<std::int8_t, std::uint8_t>(cluster, {30, 22, 40, 16, 8, 16, 16, n, t, 1, 2, 1, 2});
+  exact<half, half, half>(cluster, {61, 47, 83, 16, 12, 20, 100, n, t, 2, -1});
+  // Sums of several runs that are rounded to C.
+  exact<half, half, half>(cluster, {61, 47, 83, 16, 12, 20, 20, t, n, 31, -5, 1, 3});
+  exact<float, bfloat16, bfloat16>(cluster, {61, 47, 83, 16, 12, 20, 20, n, n, 13});
 }
 
 void all_bits(Cluster& cluster) {
@@ -288,6 +362,7 @@ void all_bits(Cluster& cluster) {
   bits<double>(cluster, {90, 110, 130, 32, 48, 40, 80, n, t});
   bits<std::complex<float>>(cluster, {60, 50, 70, 32, 32, 32, 32});
   bits<std::int32_t>(cluster, {100, 100, 100, 32, 32, 32});
+  bits<half, float, half>(cluster, {90, 110, 130, 32, 48, 40, 80, n, t, 1, 0.5});
   // However the matrices are tiled and k is run.
   const std::uint64_t reproducible = bits<float>(cluster, {70, 60, 1300, 32, 32, 32, 64}, Precision::reproducible);
   failures += bits<float>(cluster, {70, 60, 1300, 64, 16, 100, 200}, Precision::reproducible) != reproducible;
@@ -297,6 +372,20 @@ void all_checksums(Cluster& cluster) {
   const Case x{.m = 61, .n = 47, .k = 83, .mb = 16, .nb = 12, .kb = 20, .run_k = 40, .alpha = 2, .beta = -1};
   failures += bits<float>(cluster, x) != bits<float>(cluster, x, Precision::standard, true);
   failures += bits<std::int8_t>(cluster, x) != bits<std::int8_t>(cluster, x, Precision::standard, true);
+}
+
+/// Accelerators whose storage blocks hold no task: codes, scales and zeros are read from places within the tiles.
+void windows() {
+  ClusterOptions options;
+  options.engine.adjust_limits = [](Limits& limits) { limits.storage_block_bytes = 4096; };
+  Cluster cluster(MPI_COMM_WORLD, options);
+  for (const bool is_a : {true, false})
+    for (const Quantization& its : {Quantization(QuantizedFormat::q8_0), Quantization::nbits(4, 16, true, Type::f16),
+                                    Quantization::nbits(8, 32, true), Quantization::per_row()}) {
+      Case x{.m = 200, .n = 9, .k = 333, .mb = 130, .nb = 8, .kb = 64, .run_k = 192};
+      if (!is_a) std::swap(x.m, x.n), std::swap(x.mb, x.nb);
+      exact_codes(cluster, its, x, is_a);
+    }
 }
 
 /// Accelerators whose programs write one element of each tile of C wrongly.
@@ -310,7 +399,7 @@ void faulty() {
     return source.replace(at, right.size(), "C[index] = index == 5 ? value + ACC(100) : value;");
   };
   Cluster cluster(MPI_COMM_WORLD, options);
-  Problem<float> p(cluster, {64, 64, 64, 16, 16, 16}, false);
+  Product<float> p(cluster, {64, 64, 64, 16, 16, 16}, false);
   TiledOptions with;
   with.checksums = true;
   std::string message = "NO FAULT FOUND";
@@ -326,7 +415,7 @@ void faulty() {
 /// One message for each, on rank 0; a refusal that one rank alone has causes comes to all.
 void all_refusals(Cluster& cluster) {
   const auto refuse = [&](const char* what, const auto& change) {
-    Problem<float> p(cluster, {64, 64, 64, 16, 16, 16}, true);
+    Product<float> p(cluster, {64, 64, 64, 16, 16, 16}, true);
     TiledOptions options;
     change(p.product, options);
     std::string message = "NOT REFUSED";
@@ -355,23 +444,47 @@ void all_refusals(Cluster& cluster) {
   refuse("run", [](TiledGemm&, TiledOptions& o) { o.run_k = -5; });
   const auto quantised = [](TiledGemm& p, const Quantization& its) {
     p.op_a = Op::transpose;
-    p.quantization_a = its;
+    p.a_format.quantization = its;
   };
-  refuse("codes across k", [](TiledGemm& p, TiledOptions&) { p.quantization_a = QuantizedFormat::q4_0; });
-  refuse("scales apart", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row()); });
+  refuse("codes across k", [](TiledGemm& p, TiledOptions&) { p.a_format.quantization = QuantizedFormat::q4_0; });
+  refuse("no scales", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row()); });
+  refuse("no zeros", [&](TiledGemm& p, TiledOptions&) {
+    quantised(p, Quantization::nbits(8, 16, true));
+    p.a_scales = p.a;
+  });
+  refuse("parts of bytes", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::nbits(4, 16, true)); });
+  refuse("no such group", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::nbits(4, 48)); });
+  refuse("two quantised", [&](TiledGemm& p, TiledOptions&) {
+    quantised(p, Quantization::per_row());
+    p.b_format.quantization = QuantizedFormat::q4_0;
+  });
+  refuse("types", [](TiledGemm& p, TiledOptions&) { p.b_format.type = Type::f64; });
+  refuse("type of C", [](TiledGemm& p, TiledOptions&) { p.c_type = Type::f16; });
+  refuse("memory of sums", [](TiledGemm& p, TiledOptions& o) {
+    p.a_format.type = p.c_type = Type::f16;
+    o.run_k = 16;
+    o.memory_limit = 1000;
+  });
   refuse("parts of blocks", [&](TiledGemm& p, TiledOptions&) { quantised(p, QuantizedFormat::q4_0); });
   refuse("codes of f64", [&](TiledGemm& p, TiledOptions&) {
     quantised(p, QuantizedFormat::q4_0);
-    p.type = Type::f64;
+    p.a_format.type = Type::f64;
   });
   if (cluster.size() > 1) {
     refuse("other format", [&](TiledGemm& p, TiledOptions&) {
       if (last) quantised(p, QuantizedFormat::q4_0);
       p.op_a = Op::transpose;
     });
+    refuse("other group", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::nbits(4, last ? 32 : 16)); });
+    refuse("other bits", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::nbits(last ? 8 : 4, 16)); });
+    refuse("other zeros", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::nbits(8, 16, last)); });
+    refuse("other scales",
+           [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row(Type::i8, last ? Type::f16 : Type::f32)); });
+    refuse("other codes", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row(last ? Type::u8 : Type::i8)); });
+    refuse("other type of C", [&](TiledGemm& p, TiledOptions&) { p.c_type = last ? Type::f16 : Type::f32; });
     refuse("disagreement", [&](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = last ? 32 : 16; });
     refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 2 : 1; });
-    refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.type = last ? Type::i32 : Type::f32; });
+    refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.b_format.type = last ? Type::i32 : Type::f32; });
     refuse("memory", [](TiledGemm&, TiledOptions& o) { o.memory_limit = 1000; });
   }
   exact<float>(cluster, {20, 20, 20, 8, 8, 8});  // and it works as before
@@ -381,7 +494,7 @@ void rate(Cluster& cluster, const std::string& sizes) {
   const std::int64_t size = std::stoll(sizes);
   const std::size_t slash = sizes.find('/');
   const int tile = slash == std::string::npos ? static_cast<int>(size / 4) : std::stoi(sizes.substr(slash + 1));
-  Problem<float> p(cluster, {size, size, size, tile, tile, tile}, false);
+  Product<float> p(cluster, {size, size, size, tile, tile, tile}, false);
   double best = 1e30, best_cpu = 0;
   TiledReport report, one;
   for (int i = 0; i < 4; ++i) {
@@ -409,13 +522,14 @@ void rate(Cluster& cluster, const std::string& sizes) {
 
 void wait(Cluster& cluster) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  Problem<float> p(cluster, {256, 256, 256, 64, 64, 64}, false);
+  Product<float> p(cluster, {256, 256, 256, 64, 64, 64}, false);
   if (cluster.rank() == 0) std::cout << "begun" << std::endl;
   while (std::chrono::steady_clock::now() < end) cluster.multiply(p.product);
 }
 
 void run(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "faulty") return faulty();  // a process has one cluster at a time
+  if (argc == 2 && std::string(argv[1]) == "windows") return windows();
   Cluster cluster(MPI_COMM_WORLD);
   for (int i = 1; i < argc; ++i) {
     const std::string verb = argv[i];

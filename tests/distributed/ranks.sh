@@ -27,9 +27,9 @@ left() { find . -maxdepth 1 -name '.glgemm-*' -o -maxdepth 1 -name 'glgemm-starp
 for n in 1 2 4; do
   ranks $n "$program" exact bits refusals || fail "$n ranks: status $?: $(cat stdout stderr)"
   grep -q WRONG stdout && fail "$n ranks: $(grep WRONG stdout)"
-  [ "$(grep -c '^right' stdout)" -eq 17 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 17"
+  [ "$(grep -c '^right' stdout)" -eq 31 ] || fail "$n ranks: $(grep -c '^right' stdout) products instead of 31"
   grep '^bits' stdout >"bits$n"
-  [ "$(wc -l <"bits$n")" -eq 7 ] || fail "$n ranks: no bits"
+  [ "$(wc -l <"bits$n")" -eq 8 ] || fail "$n ranks: no bits"
   cmp -s bits1 "bits$n" || fail "$n ranks: other bits than on one: $(diff bits1 "bits$n")"
   cp stdout "refusals$n"
 done
@@ -50,14 +50,29 @@ refused null 'A is a null pointer.*on rank 3'
 refused run 'run_k is -5'
 refused disagreement "the ranks disagree: NB of B's descriptor is 16 on rank 0 and 32 here (on rank 3"
 refused 'other alpha' 'the ranks disagree: .*alpha'
-refused 'other type' "the ranks disagree: the type's number is 0 on rank 0 and 4 here"
+refused 'other type' "the ranks disagree: B's type number is 0 on rank 0 and 4 here"
 refused 'codes across k' 'A is q4_0, and its codes do not lie along k'
-refused 'scales apart' 'A is per_row, whose scales lie apart'
-refused 'parts of blocks' 'the descriptor of A: MB is 16, and A lies in blocks of 32 codes'
-refused 'codes of f64' 'A is q4_0, whose codes stand for f32, and the type is f64'
-refused 'other format' "the ranks disagree: the number of A's format is 0 on rank 0 and 2 here"
+refused 'no scales' "A's array of scales is a null pointer"
+refused 'no zeros' "A's array of zeros is a null pointer"
+refused 'parts of blocks' 'the descriptor of A: MB is 16, no multiple of 32 codes, and A is q4_0'
+refused 'parts of bytes' 'the descriptor of A: MB is 16, no multiple of 32 codes, and A is nbits:bits=4,group=16,zeros=1'
+refused 'no such group' 'group is 48'
+refused 'two quantised' 'A is per_row and B is q4_0: one of them can be quantised'
+refused 'codes of f64' 'A is q4_0, whose codes stand for f32, and its type is f64'
+refused types 'A is f32 and B is f64: their products have no common type of sums'
+refused 'type of C' 'A and B are f32 and C is f16; it must be f32'
+refused 'memory of sums' 'the sums of C 4096, and the rank may have 1000'
+refused 'other format' "the ranks disagree: A's format number is 0 on rank 0 and 2 here"
+refused 'other group' "the ranks disagree: A's group is 16 on rank 0 and 32 here"
+refused 'other bits' "the ranks disagree: A's number of bits is 4 on rank 0 and 8 here"
+refused 'other zeros' "the ranks disagree: A's number of zeros for a group is 0 on rank 0 and 1 here"
+refused 'other scales' "the ranks disagree: A's scales' type number is 0 on rank 0 and 2 here"
+refused 'other codes' "the ranks disagree: A's codes' type number is 6 on rank 0 and 11 here"
+refused 'other type of C' "the ranks disagree: C's type number is 0 on rank 0 and 2 here"
 refused memory 'and the rank may have 1000'
 
+ranks 2 "$program" windows || fail "windows: status $?: $(cat stdout stderr)"
+[ "$(grep -c '^right' stdout)" -eq 8 ] || fail "windows: $(cat stdout)"
 ranks 4 "$program" checksums || fail "checksums: status $?: $(cat stdout stderr)"
 ranks 2 "$program" faulty || fail "faulty accelerators: status $?: $(cat stdout stderr)"
 [ "$(grep -c '^faulty: .*C fails its checksums in the piece of' stdout)" -eq 2 ] || fail "faulty accelerators: $(cat stdout)"
@@ -99,16 +114,30 @@ int8 X.npy 352 70
 "$glgemm" multiply W.gguf X.npy --type f32 -o whole.npy --check full >stdout 2>stderr || fail "decoded, on one device: $(cat stderr)"
 "$glgemm" transpose X.npy -o Xt.npy || fail 'transpose'
 "$glgemm" multiply Xt.npy W.gguf --op-b t --type f32 -o whole_t.npy --check full >stdout 2>stderr || fail "decoded, on one device: $(cat stderr)"
-npy_f4() { /usr/bin/env python3 -c "
+as_type() { /usr/bin/env python3 -c "
 import struct, sys
-data = open(sys.argv[1], 'rb').read(); n = int.from_bytes(data[8:10], 'little')
-head, body = data[:10 + n].replace(b'|i1', b'<f4'), data[10 + n:]
-open(sys.argv[2], 'wb').write(head + b''.join(struct.pack('<f', x - 256 if x > 127 else x) for x in body))" "$1" "$2"; }
-npy_f4 X.npy Xf.npy && npy_f4 Xt.npy Xtf.npy
+data = open(sys.argv[2], 'rb').read(); n = int.from_bytes(data[8:10], 'little')
+letter = sys.argv[1]; code = f'<f{struct.calcsize(letter)}'.encode()
+head, body = data[:10 + n].replace(b'|i1', code), data[10 + n:]
+open(sys.argv[3], 'wb').write(head + b''.join(struct.pack('<' + letter, x - 256 if x > 127 else x) for x in body))" "$@"; } # f or e
+as_type f X.npy Xf.npy && as_type f Xt.npy Xtf.npy && as_type e X.npy Xh.npy
 multiply 4 W.gguf Xf.npy -o C.npy --tile 32 --run 64 --checksums || fail "blocks as A: $(cat stderr)"
 cmp -s whole.npy C.npy && grep -q ' in q8_0/f32 with sums in f32$' stdout || fail "blocks as A: $(cat stdout stderr)"
 multiply 2 Xtf.npy W.gguf --op-b t -o C.npy --tile 64 || fail "blocks as B: $(cat stderr)"
 cmp -s whole_t.npy C.npy && grep -q ' in f32/q8_0 with sums in f32$' stdout || fail "blocks as B: $(cat stdout stderr)"
+# Two types, and C of 16 bits, are multiplied as they lie; what is converted is said.
+multiply 2 W.gguf Xh.npy -o C.npy --tile 64 --c-type f16 --alpha 0.0078125 --run 128 || fail "blocks and f16: $(cat stderr)"
+grep -q ' in q8_0/f16 with sums in f32$' stdout && ! grep -q converted stderr || fail "blocks and f16: $(cat stdout stderr)"
+"$glgemm" multiply W.gguf Xh.npy -o whole16.npy --c-type f16 --alpha 0.0078125 >stdout 2>stderr && cmp -s whole16.npy C.npy || fail "blocks and f16 differ: $(cat stderr)"
+as_type e A.npy Ah.npy && as_type f B.npy Bf.npy
+"$glgemm" multiply Ah.npy Bf.npy -o whole16.npy --c-type f16 --alpha 0.0078125 --check full >stdout 2>stderr || fail "two types, on one device: $(cat stderr)"
+multiply 4 Ah.npy Bf.npy -o C.npy --tile 32 --run 32 --c-type f16 --alpha 0.0078125 || fail "two types: $(cat stderr)"
+cmp -s whole16.npy C.npy && grep -q ' in f16/f32 with sums in f32$' stdout && ! grep -q converted stderr || fail "two types: $(cat stdout stderr)"
+multiply 2 A.npy Bf.npy -o C.npy --tile 64 --type f32 || fail "converted: $(cat stderr)"
+[ "$(grep -c "'A.npy' is converted from int8 to float32" stderr)" -eq 1 ] && ! grep -q "Bf.npy" stderr || fail "converted: $(cat stderr)"
+npy Large.npy '<f4' '(1, 2)' '\0\0\0\0\0\044\164\111'
+multiply 2 Large.npy Large.npy --op-b t --type f16 --check none -o C.npy || fail "beyond f16: $(cat stderr)"
+[ "$(grep -c "some elements of 'Large.npy' are beyond the range of f16 and become infinite" stderr)" -ge 1 ] || fail "beyond f16: $(cat stderr)"
 "$glgemm" multiply A.npy B.npy -o whole64.npy --type f64 --kernel naive >stdout 2>stderr || fail "f64 on one device: $(cat stderr)"
 multiply 2 A.npy B.npy -o C.npy --type f64 --kernel naive --check none || fail "f64: $(cat stderr)"
 cmp -s whole64.npy C.npy || fail "f64: the product from files is another one"

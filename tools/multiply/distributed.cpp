@@ -210,9 +210,6 @@ void require_distributable(const MultiplyArguments& arguments, const FileProduct
   if (arguments.resume) throw std::invalid_argument("--resume is for one process: a distributed product begins anew");
   if (arguments.device_memory_limit)
     throw std::invalid_argument("--device-memory-limit: with --distributed, --tile and --run say it");
-  if (product.c_type != accumulator(product.type()))
-    throw std::invalid_argument(fmt::format("--c-type: a distributed product is written in the type of its sums, {}",
-                                            to_string(accumulator(product.type()))));
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (std::max({product.m, product.n, product.k, arguments.tile.value_or(1)}) > most)
     throw std::invalid_argument(
@@ -247,7 +244,8 @@ class FirstRanksProgress {
 };
 
 /// The sample is checked by the first rank, which reads what all have written.
-std::optional<Check> check_written(const FileProduct& product, const std::string& path, Precision precision) {
+std::optional<Check> check_written(FileProduct& product, const std::string& path, Precision precision) {
+  product.read_in_one_type();
   NpyFile written(InputFile(path), {.vector = true});
   match_c(product, path, written);
   HostGemm gemm = host_gemm_of(product);
@@ -273,23 +271,26 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
     opened.emplace(arguments);
     require_distributable(arguments, *opened);
   });
-  const FileProduct& product = *opened;
-  if (mpi.first())
+  FileProduct& product = *opened;
+  product.read_as_stored();
+  const Formats formats = product.stored.value_or(Formats{{product.type()}, {product.type()}});
+  if (mpi.first()) {
     for (const std::string& text : product.notes) multiply_note(text);
+    note_conversions(product);
+  }
   Cluster cluster(MPI_COMM_WORLD,
                   {.accelerators = arguments.accelerators.value_or(arguments.device), .engine = arguments.engine_options()});
 
   // The transpose of the product: op(B)^T and op(A)^T are the factors, and each matrix is kept as its transpose already.
   const std::int64_t tile = arguments.tile.value_or(default_tile(product.m, product.n));
-  const Formats stored = product.stored.value_or(Formats{});
   on_all_ranks(MPI_COMM_WORLD, [&] {
-    for (const auto& [path, format] : {std::pair(arguments.a, stored.a), std::pair(arguments.b, stored.b)})
+    for (const auto& [path, format] : {std::pair(arguments.a, formats.a), std::pair(arguments.b, formats.b)})
       if (const std::int64_t codes = block_codes(format.quantization); tile % codes != 0)
         throw std::invalid_argument(
             fmt::format("--tile is {}, and {} lies in blocks of {} codes: a tile has whole ones", tile, quote(path), codes));
   });
-  LocalTiles a(cluster, product.a.header().rows, product.a.header().columns, tile, {product.type(), stored.a.quantization});
-  LocalTiles b(cluster, product.b.header().rows, product.b.header().columns, tile, {product.type(), stored.b.quantization});
+  LocalTiles a(cluster, product.a.header().rows, product.a.header().columns, tile, formats.a);
+  LocalTiles b(cluster, product.b.header().rows, product.b.header().columns, tile, formats.b);
   LocalTiles c(cluster, product.m, product.n, tile, {product.c_type});
   const std::int64_t own = a.size_bytes() + b.size_bytes() + c.size_bytes(), limit = memory_of_rank(arguments);
   on_all_ranks(MPI_COMM_WORLD, [&] {
@@ -304,13 +305,17 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
     b.read(product.b);
     if (product.c0) c.read(*product.c0);
   });
-  TiledGemm gemm{product.n, product.m, product.k, product.type(), product.op_b, product.op_a, product.alpha};
+  for (const NpyFile* file : product.files()) {
+    std::int64_t overflowed = file->overflowed();
+    MPI_Reduce(mpi.first() ? MPI_IN_PLACE : &overflowed, &overflowed, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (mpi.first()) note_overflow(*file, overflowed);
+  }
+  TiledGemm gemm{product.n,      product.m,    product.k,    formats.b,    formats.a,
+                 product.c_type, product.op_b, product.op_a, product.alpha};
   gemm.a = b.data.data();
   gemm.a_descriptor = b.descriptor;
   gemm.b = a.data.data();
   gemm.b_descriptor = a.descriptor;
-  gemm.quantization_a = stored.b.quantization;
-  gemm.quantization_b = stored.a.quantization;
   gemm.beta = product.beta;
   gemm.c = c.data.data();
   gemm.c_descriptor = c.descriptor;

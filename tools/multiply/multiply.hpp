@@ -58,6 +58,9 @@ struct MultiplyArguments : ProductArguments {
 int multiply(const MultiplyArguments& arguments);
 
 void multiply_note(const std::string& text);
+/// Says which files are converted on the host as they are read piece by piece, and where elements were too large for that.
+void note_conversions(const FileProduct& product);
+void note_overflow(const NpyFile& file, std::int64_t overflowed);
 /// Prints what was computed, how (`done`), and what the check found, or that there was none and `why`. 0, or 1 if the check
 /// fails.
 int print_done(std::ostream& out, const MultiplyArguments& arguments, const FileProduct& product, const std::string& done,

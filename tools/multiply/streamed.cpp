@@ -354,13 +354,24 @@ HostGemm host_gemm_of(const FileProduct& product) {
   return gemm;
 }
 
+void note_conversions(const FileProduct& product) {
+  const Formats stored = product.stored.value_or(Formats{});
+  for (const NpyFile* file : product.files()) {
+    const bool as_it_lies = (file == &product.a && stored.a.quantization) || (file == &product.b && stored.b.quantization);
+    if (const std::string conversion = file->conversion(); !as_it_lies && !conversion.empty()) multiply_note(conversion);
+  }
+}
+
+void note_overflow(const NpyFile& file, std::int64_t overflowed) {
+  if (overflowed > 0)
+    multiply_note(fmt::format("some elements of {} are beyond the range of {} and become {}", quote(file.file().path()),
+                              to_string(file.type()), overflow_name(file.type())));
+}
+
 int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) {
   product.read_as_stored();
   HostGemm gemm = host_gemm_of(product);
-  for (const NpyFile* file : product.files()) {
-    const bool as_it_lies = (file == &product.a && gemm.a.quantization) || (file == &product.b && gemm.b.quantization);
-    if (const std::string conversion = file->conversion(); !as_it_lies && !conversion.empty()) multiply_note(conversion);
-  }
+  note_conversions(product);
   Output output(arguments, product);
   const auto recorded = [&](const char* name, const std::optional<std::int64_t>& given) {
     if (given || !output.earlier()) return given.value_or(0);
@@ -435,10 +446,7 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
     }
   }
 
-  for (const NpyFile* file : product.files())
-    if (file->overflowed() > 0)
-      multiply_note(fmt::format("some elements of {} are beyond the range of {} and become {}", quote(file->file().path()),
-                                to_string(file->type()), overflow_name(file->type())));
+  for (const NpyFile* file : product.files()) note_overflow(*file, file->overflowed());
   return print_done(std::cout, arguments, product, computer->text(), result,
                     arguments.check == "none" ? "" : ": the memory limit holds no row and column of the factors");
 }
