@@ -8,8 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements; with a
-// CHUNKS of 0 all of k.
+// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements. With a
+// CHUNKS of 0 they take all of k so, for compilers that keep no chunk in registers; the planner then has no WIDE either.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
