@@ -104,8 +104,7 @@ Row row_of_codes(int index) {
   row.begin = row.begin + index >> WORDS_BIT;
 #endif
 #if FORMAT == NBITS && ZEROS
-  int from_begin = index + codes_at.w, zeros_bits = (ROW_LENGTH / GROUP * CODE_BITS + 7) / 8 * 8;
-  row.zero = codes_at.z * 8 + from_begin / ROW_LENGTH * zeros_bits + from_begin % ROW_LENGTH / GROUP * CODE_BITS;
+  row.zero = bit_of_zero(index);
 #elif FORMAT == PER_ROW
   row.scale = scale_at((index + codes_at.w) / ROW_LENGTH);
 #elif FORMAT == PER_TENSOR

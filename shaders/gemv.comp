@@ -8,7 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements.
+// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements. With a
+// CHUNKS of 0 they take all of k so, for compilers that keep no chunk in registers; the planner then has no WIDE either.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
@@ -19,6 +20,7 @@
 //           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
+//           CHUNKS: 0 or 1
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -47,6 +49,12 @@
 #ifndef B_ALONG_K
 #define B_ALONG_K 0
 #endif
+#ifndef CHUNKS
+#define CHUNKS 1
+#endif
+#if CHUNKS != 0 && CHUNKS != 1
+#error "gemv: CHUNKS must be 0 or 1"
+#endif
 #ifndef BROADCAST
 #define BROADCAST 1
 #endif
@@ -68,6 +76,7 @@
 #error "gemv: BROADCAST must be 1 for doubles"
 #endif
 #include "chunks.glsl"
+#define BY_CHUNKS (QUANTIZED == 1 && CHUNKS)
 
 // A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
 // them at a time.
@@ -146,7 +155,7 @@ shared ACC sums[LANES_K * elements];
     FOR_VECTORS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
-#if QUANTIZED == 1
+#if BY_CHUNKS
 // The rows of one column of B that a quad needs.
 #if PANELS
 #define LOAD_VECTORS_OF_QUAD                          \
@@ -256,7 +265,7 @@ void main() {
   ACC sum[TM][TN];
   FOR_ROWS(CLEAR_ROW)
   int begin = BEGIN_K(layer), end = END_K(layer);
-#if QUANTIZED == 1
+#if BY_CHUNKS
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;

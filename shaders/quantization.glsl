@@ -69,6 +69,13 @@ float scale_at(int i) { return from_16_bits(Scales[(codes_at.y + i) >> 1], codes
 #endif
 #if ZEROS
 layout(std430, binding = BINDING_ZEROS) readonly buffer BufferZeros { uint Zeros[]; };
+// Where the zero of the code's group begins. GPUs divide by many instructions, with a sign or for a remainder by more.
+int bit_of_zero(int index) {
+  const uint group = uint(GROUP), bits = uint(CODE_BITS);
+  uint from_begin = uint(index + codes_at.w), row_length = uint(ROW_LENGTH), row = from_begin / row_length;
+  uint row_bits = (row_length / group * bits + 7u) & ~7u;
+  return codes_at.z * 8 + int(row * row_bits + (from_begin - row * row_length) / group * bits);
+}
 #endif
 #endif
 
@@ -157,8 +164,7 @@ float dequantize(int index) {
   RETURN(float, first * float((q & 8u) != 0u ? -int(twice) : int(twice)) * second);
 #elif FORMAT == NBITS
 #if ZEROS
-  int from_begin = index + codes_at.w, row_groups = ROW_LENGTH / GROUP;
-  int bit = from_begin / ROW_LENGTH * ((row_groups * CODE_BITS + 7) / 8 * 8) + from_begin % ROW_LENGTH / GROUP * CODE_BITS + codes_at.z * 8;
+  int bit = bit_of_zero(index);
   int zero = int(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
 #else
   const int zero = 1 << (CODE_BITS - 1);

@@ -16,6 +16,7 @@ struct Gemv {
   int workgroup = 8;
   int panels = 0;
   int broadcast = 1;
+  int chunks = 1;
 };
 constexpr Parameter<Gemv> list[] = {
     {"tile_m", "TM", &Gemv::tile_m, powers_of_two(1, 8), "rows of C for each invocation"},
@@ -25,7 +26,9 @@ constexpr Parameter<Gemv> list[] = {
     {"panels", "PANELS", &Gemv::panels, any_panels,
      "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"},
     {"broadcast", "BROADCAST", &Gemv::broadcast, powers_of_two(1, 16),
-     "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers that fuse multiply-adds"}};
+     "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers that fuse multiply-adds"},
+    {"chunks", "CHUNKS", &Gemv::chunks, flag,
+     "1: A is read 16 bytes along k, or a chunk of codes, at a time; 0: one by one, in fewer registers"}};
 
 /// What A is as the product runs, which may be B now.
 const ElementFormat& wide_format(const Problem& problem) {
@@ -56,12 +59,26 @@ bool lies_along_k(const Problem& problem) {
          (problem.m < problem.n ? strides(problem, Role::b).row : strides(problem, Role::a).column) == 1;
 }
 
+/// Whether a GPU takes 16 bytes of elements, or a chunk of codes, at a time. Midgard's compiler keeps no chunk in registers, nor
+/// 16 elements that all become another type; those for Raspberry Pi 4 and 5 no 64 codes of blocks that are no whole words.
+bool takes_chunks(const Problem& problem, const Limits& limits) {
+  const ElementFormat& its = wide_format(problem);
+  const std::int64_t codes = block_codes(its.quantization);
+  if (limits.device_class == DeviceClass::arm_midgard) {
+    const bool converts = problem.a.format.type != problem.b.format.type || unpacks_halves({its.type});
+    return !its.quantization && (element_bytes(its.type) > 1 || !converts);
+  }
+  if (!is_between(limits.device_class, DeviceClass::broadcom_v3d4, DeviceClass::broadcom_v3d7)) return true;
+  return codes < 256 || storage_bytes(its, codes) % 4 == 0;
+}
+
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   if (emulates_doubles(sum_type(problem), limits)) return {1, 1, lanes, 128, 0};
   const int invocations = roomy_invocations(limits);
   const std::int64_t words = element_bytes(sum_type(problem)) / 4;
   const int step = static_cast<int>(16 / element_bytes(wide_type(problem)));
+  const int chunks = takes_chunks(problem, limits) ? 1 : 0;
   if (wide_format(problem).quantization) {
     // A chunk of a row takes 9 registers, and what is decoded of it some more.
     const int registers = limits.device_class == DeviceClass::intel_gen7 ? 64 : traits(limits).max_registers;
@@ -71,7 +88,11 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
                  has_few = shares_through_memory(limits) || registers < 128 ||
                            is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) ||
                            (is_adreno && few > 1 && block_codes(wide_format(problem).quantization) >= 256);
-      return {lanes == 1 || few > 1 || has_few ? 1 : 2, std::min(few, has_few ? 1 : 4), lanes, invocations, 0};
+      return {.tile_m = lanes == 1 || few > 1 || has_few ? 1 : 2,
+              .tile_n = std::min(few, has_few ? 1 : 4),
+              .lanes_k = lanes,
+              .workgroup = invocations,
+              .chunks = chunks};
     }
     // 64 codes of 5 or 6 bits take 20 registers, and 8 rows of them leave too few.
     const ElementFormat& its = wide_format(problem);
@@ -80,7 +101,8 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   }
   if (shares_through_memory(limits)) {  // what their compilers keep in registers
     const int columns = std::clamp(16 / (step * static_cast<int>(words)), 1, few);
-    return {step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2, columns, lanes, invocations, 0};
+    const int rows = step > 4 ? 1 : lanes == 1 ? 1 : columns == 1 ? 4 : words > 1 ? 1 : 2;
+    return {.tile_m = rows, .tile_n = columns, .lanes_k = lanes, .workgroup = invocations, .chunks = chunks};
   }
   const int columns = std::min(few, max_step_of_b(problem, limits) / step);
   int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
@@ -125,7 +147,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     // Of codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at so much
     // text.
-    return problem.a.format.quantization ? read(kernel).tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
+    const Gemv g = read(kernel);
+    if (g.chunks == 0) return false;
+    return problem.a.format.quantization ? g.tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
                                          : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
@@ -150,15 +174,15 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
-    if (problem.a.format.quantization) return cost_of_codes(problem, g, limits, terms);
+    if (problem.a.format.quantization && g.chunks == 1) return cost_of_codes(problem, g, limits, terms);
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image = reads_vectors_as_image(kernel, problem, limits,
                                                  storage_bytes(problem.a.format, saturating_product({problem.m, problem.k})));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
-    const double load_a =
-        (contiguous ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) *
-        (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
+    const double load_a = (contiguous && g.chunks == 1 ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector
+                                                       : price.storage_load) *
+                          (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
     const bool quads = as_image && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
     const double load_b = quads           ? g.tile_n * price.image_vector / terms.per_vector
                           : g.panels == 0 ? g.tile_n * price.storage_load
@@ -213,12 +237,6 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
         for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, broadcast_lanes(problem, limits)}));
     } else {
-      // Midgard has too few registers for 16 of these at a time, and for a large block's codes. A few that it spills of a small
-      // block's cost less than packing the whole matrix.
-      if (limits.device_class == DeviceClass::arm_midgard &&
-          (block_codes(wide_format(problem).quantization) >= 256 ||
-           (element_bytes(wide_type(problem)) == 1 && unpacks_halves({wide_type(problem)}))))
-        return result;
       // Adreno's compiler has no registers left for 64 elements of B that are loaded one by one.
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
           block_codes(wide_format(problem).quantization) >= 256 && !reads_other_by_vector(problem))
@@ -251,6 +269,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
                   (lanes * 32 > problem.k || (panels == 1 && reads_other_by_vector(problem))))
                 continue;
               result.push_back(make({m, n, lanes, 128, panels}));
+              if (shares_through_memory(limits) && (wide_format(problem).quantization || lies_along_k(problem)))
+                result.push_back(make({m, n, lanes, 128, panels, 1, 0}));
             }
       }
     return result;

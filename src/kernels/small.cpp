@@ -63,12 +63,11 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
     if (problem.batch <= 1) return {};
     if (emulates_doubles(sum_type(problem), limits)) return {make({.tile_m = 1, .tile_n = 1})};
     if (shares_through_memory(limits) && is_complex(sum_type(problem))) return {make({.tile_m = 4, .tile_n = 2})};
-    const bool zeros = problem.a.format.quantization.zeros || problem.b.format.quantization.zeros;
-    // Midgard has too few registers for 16 sums beside the decoding of codes, and Raspberry Pi 5 where groups have zeros.
-    if ((limits.device_class == DeviceClass::arm_midgard && (problem.a.format.quantization || problem.b.format.quantization)) ||
-        (limits.device_class == DeviceClass::broadcom_v3d7 && zeros))
+    // Midgard has too few registers for 16 sums beside the decoding of codes.
+    if (limits.device_class == DeviceClass::arm_midgard && (problem.a.format.quantization || problem.b.format.quantization))
       return {make({.tile_m = 2, .tile_n = 2})};
     std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
+    const bool zeros = problem.a.format.quantization.zeros || problem.b.format.quantization.zeros;
     const std::int64_t sums = 64 * element_bytes(sum_type(problem)) / 4;
     // Parts of complex products are values of their own. So are zeros of groups, for which Apple's compiler lacks 8 registers.
     const std::int64_t parts = is_complex(sum_type(problem)) ? sums / 2 : zeros ? sums : 0;

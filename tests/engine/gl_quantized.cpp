@@ -40,7 +40,8 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, read
     BufferView transposed = c.view();  // its columns are C's rows
     std::swap(transposed.rows, transposed.columns);
     transposed.layout = Layout::column_major;
-    for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"})
+    for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1",
+                                     "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=8,chunks=0"})
       for (const Gemm& product : {Gemm{.a = codes, .b = one.view(), .c = c.view()},
                                   Gemm{.op_b = Op::transpose, .a = one.view(), .b = codes, .c = transposed}}) {
         CAPTURE(row.name);

@@ -13,8 +13,10 @@
 
 #include <fmt/core.h>
 
+#include "base/device_class.hpp"
 #include "kernels/kernels.hpp"
 #include "support/plan_checks.hpp"
+#include "support/quantised.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;
@@ -547,6 +549,28 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
             limits));
       }
   }
+}
+
+TEST_CASE("gemv takes chunks of codes on GPUs that keep them in registers, and codes one by one on the others") {
+  for (const DeviceClassInfo& info : device_classes())
+    for (const Quantization& its : test::quantizations())
+      for (const std::int64_t m : {4096, 1}) {  // with m = 1 the quantised operand is B
+        CAPTURE(info.name);
+        CAPTURE(to_string(its));
+        CAPTURE(m);
+        const bool is_row = m == 1;
+        const ElementFormat codes{Type::f32, its};
+        Problem problem{.m = m, .n = 4097 - m, .k = 4096};
+        (is_row ? problem.b : problem.a).format = codes;
+        if (is_row) problem.b.op = Op::transpose;
+        const DeviceClass device = info.device_class;
+        const bool is_v3d = device == DeviceClass::broadcom_v3d4 || device == DeviceClass::broadcom_v3d7,
+                   by_code = device == DeviceClass::arm_midgard || (is_v3d && its.format == QuantizedFormat::q6_k);
+        const Kernel kernel = make_plan(problem, usual_limits(device)).kernel;
+        CAPTURE(to_string(kernel));
+        if (shares_through_memory(usual_limits(device))) CHECK(name(kernel) == "gemv");
+        if (name(kernel) == "gemv") CHECK(parameter(kernel, "chunks") == (by_code ? 0 : 1));
+      }
 }
 
 TEST_CASE("where the driver emulates doubles, an invocation has one sum of them") {
