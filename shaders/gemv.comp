@@ -8,7 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements.
+// Of a quantised A the invocations take chunks of 32 codes or 64, which chunks.glsl reads and decodes, and what is left of k by elements;
+// with BY_CHUNKS 0 all of it.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
@@ -146,7 +147,7 @@ shared ACC sums[LANES_K * elements];
     FOR_VECTORS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
-#if QUANTIZED == 1
+#if QUANTIZED == 1 && BY_CHUNKS
 // The rows of one column of B that a quad needs.
 #if PANELS
 #define LOAD_VECTORS_OF_QUAD                          \
@@ -161,7 +162,7 @@ shared ACC sums[LANES_K * elements];
 #if READS_QUADS_OF_B
 #if BROADCAST > 1
 #define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
-#define OWN_READS (((FORMAT == Q6_K ? SPAN : CHUNK) / 4 + BROADCAST - 1) / BROADCAST)
+#define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)
 #define LOAD_OWN(i, j) \
   for (int s = 0; s < OWN_READS; ++s) \
     own[j][s] = vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)));
@@ -256,7 +257,7 @@ void main() {
   ACC sum[TM][TN];
   FOR_ROWS(CLEAR_ROW)
   int begin = BEGIN_K(layer), end = END_K(layer);
-#if QUANTIZED == 1
+#if QUANTIZED == 1 && BY_CHUNKS
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;

@@ -45,6 +45,11 @@ int max_step_of_b(const Problem& problem, const Limits& limits) {
   return 128;
 }
 
+/// Whether chunks.glsl decodes the codes; else they are decoded one by one.
+bool has_chunks(const Quantization& quantization) {
+  return info(quantization.format).chunks != 0;
+}
+
 /// Whether the operand beside it is read 16 bytes along k at a time.
 bool reads_other_by_vector(const Problem& problem) {
   return lies_in_vectors_along_k(problem, problem.m < problem.n ? Role::a : Role::b, problem.k);
@@ -125,8 +130,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
     // Of codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at so much
     // text.
-    return problem.a.format.quantization ? read(kernel).tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
-                                         : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
+    const Quantization& its = problem.a.format.quantization;
+    return its ? has_chunks(its) && read(kernel).tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
+               : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
@@ -185,21 +191,24 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double vector = as_image ? price.image_vector : price.storage_vector;
     // Drivers that compute on the CPU read a vector that is not known to be whole by words.
     const double load_a = (limits.cpu && !as_image ? 4 * price.storage_load : vector) * bytes / 16;
-    const bool quads = g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const bool by_chunks = has_chunks(problem.a.format.quantization),
+               quads = by_chunks && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
     const double load_b = quads           ? g.tile_n * vector / 4 / g.broadcast
                           : g.panels == 0 ? g.tile_n * price.storage_load
                                           : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
-    // A code becomes a number by three instructions or so. Lanes beyond the last turn along k idle.
+    // A code becomes a number by three instructions or so; one by one it takes eight, and loads of its own. Lanes beyond the last
+    // turn along k idle.
     const double turn = static_cast<double>(codes_step) * g.lanes_k, k = static_cast<double>(problem.k);
     const double idle = g.lanes_k == 1 ? 1 : std::ceil(k / turn) * turn / std::max(1.0, k);
     // Invocations that together read less than lines of 128 bytes cost as if they wanted it all.
     const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
-    return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b +
-                     elements * terms.multiply_add * (g.broadcast > 1 ? 0.65 : 1.3)) *
-                    idle / g.lanes_k,
-            .elements = elements,
-            .finish = price.finish,
-            .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
+    const double of_code =
+        by_chunks ? load_a / together + 3 * price.multiply_add : 2 * price.storage_load + 8 * price.multiply_add;
+    return {
+        .step = (g.tile_m * of_code + load_b + elements * terms.multiply_add * (g.broadcast > 1 ? 0.65 : 1.3)) * idle / g.lanes_k,
+        .elements = elements,
+        .finish = price.finish,
+        .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
