@@ -1,8 +1,8 @@
 // Quantised A by chunks: the words of CHUNK codes of a row are read once, and decoded in registers. What a chunk is depends on the format,
-// and on nothing else.
+// and on nothing else. A format is here if its row of quantization_table.h says so (HAS_CHUNKS); gemv decodes the others code by code.
 //
 // A chunk is QUADS quads of 4 codes; code e of a quad begins at bit 8 e of a word, or 4 bits further. Codes of a chunk need not be
-// successive: they lie among SPAN successive ones, which have SPAN / CHUNK chunks. Code e of quad q of the chunk with which p begins is that
+// successive: they lie among REACH successive ones. SPAN successive ones have SPAN / CHUNK chunks. Code e of quad q of the chunk with which p begins is that
 // of chunk_begin(p) + CODE_AT(q, e).
 //
 // Of formats with offsets, numbers_of() gives what dequantize() gives. Of others it gives code - zero, which is exact, and what is summed
@@ -10,46 +10,32 @@
 //
 // An invocation takes TURN_CHUNKS chunks in a turn. Of blocks that are no multiple of a word those are 4, where they are read by vectors:
 // 4 blocks are a multiple of 8 bytes, so that compilers know where in a vector each of them lies.
-#if QUANTIZED == 1
+#if QUANTIZED == 1 && HAS_CHUNKS
 
 #define HAS_OFFSETS (FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K)
 
-// Of blocks of 32 codes, a chunk is a block: its bytes.
-#if FORMAT == Q8_0
-#define BLOCK_BYTES 34
-#elif FORMAT == Q4_0
-#define BLOCK_BYTES 18
-#elif FORMAT == Q4_1
-#define BLOCK_BYTES 20
-#elif FORMAT == Q5_0
-#define BLOCK_BYTES 22
-#elif FORMAT == Q5_1
-#define BLOCK_BYTES 24
-#elif FORMAT == MXFP4
-#define BLOCK_BYTES 17
-#else
-#define BLOCK_BYTES 0
-#endif
-#if BLOCK_BYTES > 0 && CODES_IN_VECTORS > 0 && FORMAT != MXFP4
+// Of blocks of 32 codes, a chunk is a block.
+#define CHUNK_IS_BLOCK (BLOCK_CODES == 32)
+#if CHUNK_IS_BLOCK && CODES_IN_VECTORS > 0 && BLOCK_BYTES % 2 == 0
 #define TURN_CHUNKS 4
 #else
 #define TURN_CHUNKS 1
 #endif
 
 #if FORMAT == Q4_K || FORMAT == Q5_K
-#define BLOCK_LENGTH (FORMAT == Q4_K ? 36 : 44)  // in words
+#define BLOCK_LENGTH (BLOCK_BYTES / 4)  // in words
 #define CHUNK 64
-#define SPAN 64
+#define REACH 64
 #define CODE_AT(q, e) (4 * (q) + (e))
 #define GROUP_QUADS 8
 #elif FORMAT == Q6_K
 #define CHUNK 64
-#define SPAN 128
+#define REACH 128
 #define CODE_AT(q, e) ((q) / 4 * 32 + (q) % 4 * 4 + (e))
 #define GROUP_QUADS 4
 #else
 #define CHUNK 32
-#define SPAN (CHUNK * TURN_CHUNKS)
+#define REACH 32
 #if FORMAT == NBITS && CODE_BITS == 4
 #define CODE_AT(q, e) ((q) / 2 * 8 + 2 * (e) + (q) % 2)
 #else
@@ -61,11 +47,12 @@
 #define GROUP_QUADS 8
 #endif
 #endif
+#define SPAN (REACH * TURN_CHUNKS)
 #define QUADS (CHUNK / 4)
 #define GROUPS (QUADS / GROUP_QUADS)
 
 // Whether codes of 8 bits fill words, or nibbles. Further bits of codes lie apart.
-#define HAS_BYTES (FORMAT == Q8_0 || FORMAT >= PER_ROW || FORMAT == NBITS && CODE_BITS == 8)
+#define HAS_BYTES (FORMAT == Q8_0 || HAS_ELEMENTS || FORMAT == NBITS && CODE_BITS == 8)
 #define HAS_HIGH_BITS (FORMAT == Q5_0 || FORMAT == Q5_1 || FORMAT == Q5_K || FORMAT == Q6_K)
 #if HAS_BYTES || CHUNK == 64
 #define CODE_VECTORS 2
@@ -91,10 +78,10 @@ struct Chunk {
 // That of the row whose first code has this index in the window.
 Row row_of_codes(int index) {
   Row row = Row(codes_at.x, 0, 0, 0.0);
-#if BLOCK_BYTES
+#if CHUNK_IS_BLOCK
   row.begin += (index >> 5) * BLOCK_BYTES;
 #elif FORMAT == Q6_K
-  row.begin += (index >> 8) * 210;
+  row.begin += (index >> 8) * BLOCK_BYTES;
 #elif FORMAT == Q4_K || FORMAT == Q5_K
   row.begin = row.begin + (index >> 8) * BLOCK_LENGTH * 4 >> WORDS_BIT;
 #elif FORMAT == NBITS
@@ -121,9 +108,9 @@ int chunk_begin(int p) { return p; }
 
 // Whether chunks can be read: of most formats they are whole words, where the first one is.
 bool has_chunks() {
-#if FORMAT == Q8_0 || FORMAT == Q4_0 || FORMAT == Q5_0 || FORMAT == Q6_K || FORMAT == MXFP4
+#if !SCALES_APART && BLOCK_BYTES % 4 != 0
   return true;
-#elif FORMAT >= PER_ROW
+#elif HAS_ELEMENTS
   return ((codes_at.x | ROW_LENGTH) & 3) == 0;
 #else
   return (codes_at.x & 3) == 0;
@@ -149,7 +136,7 @@ bool has_chunks() {
   for (int i = 0; i < (count); ++i) words[i] = WORD_OF_CODES((word) + i);
 #endif
 
-#if !BLOCK_BYTES && FORMAT != Q6_K
+#if !CHUNK_IS_BLOCK && FORMAT != Q6_K
 // The row's words from that one on, with WIDE from a multiple of 4.
 uvec4 words_from(Row row, int word) {
 #if CODES_IN_VECTORS == 4
@@ -164,7 +151,7 @@ float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : wor
 // The word between the middles of these.
 uint middle(uint low, uint next) { return low >> 16 | next << 16; }
 
-#if BLOCK_BYTES
+#if CHUNK_IS_BLOCK
 #define BLOCK_WORDS ((BLOCK_BYTES + BLOCK_BYTES % 4 + 3) / 4)
 // Chunk `number` of the turn that begins with p.
 Chunk load_chunk(Row row, int p, int number) {
@@ -247,7 +234,7 @@ Chunk load_chunk(Row row, int p, int number) {
     chunk.others[i] = -(half_of(head.x, true) * float(parts.y >> 8 * i & 255u));
   }
 #elif FORMAT == Q6_K
-  int block = row.begin + (p >> 8) * 210, half_block = p >> 7 & 1, from = (p & 64) >> 2;
+  int block = row.begin + (p >> 8) * BLOCK_BYTES, half_block = p >> 7 & 1, from = (p & 64) >> 2;
   int at = block + half_block * 64 + from;
   chunk.codes[0] = read_across(at);
   chunk.codes[1] = read_across(at + 32);
@@ -296,7 +283,7 @@ Chunk load_chunk(Row row, int p, int number) {
 // The word that holds the codes of quad q.
 uint quad_of(Chunk chunk, int q) {
 #if HAS_BYTES
-#if FORMAT == Q8_0 || FORMAT >= PER_ROW && CODES == I8
+#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8
   return chunk.codes[q / 4][q % 4] ^ 0x80808080u;
 #else
   return chunk.codes[q / 4][q % 4];
@@ -330,7 +317,7 @@ uint quad_of(Chunk chunk, int q) {
 }
 
 // What a code without sign is when it stands for 0.
-#if FORMAT == Q8_0 || FORMAT >= PER_ROW && CODES == I8 || FORMAT == NBITS && CODE_BITS == 8 && !ZEROS
+#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8 || FORMAT == NBITS && CODE_BITS == 8 && !ZEROS
 #define ZERO_OF(chunk, q) 128.0
 #elif FORMAT == Q4_0 || FORMAT == NBITS && !ZEROS
 #define ZERO_OF(chunk, q) 8.0
@@ -354,7 +341,7 @@ vec4 numbers_of(Chunk chunk, int q) {
   uvec4 bytes = uvec4(codes, codes >> 8, codes >> 16, codes >> 24) & 255u;
   float unit = 1.0 / float(1 << CODE_BIT(q));
   return chunk.scales[q / GROUP_QUADS] * unit * vec4(ivec4(bytes)) + chunk.others[q / GROUP_QUADS];
-#elif FORMAT >= PER_ROW && (CODES == F8E4M3 || CODES == F8E5M2)
+#elif HAS_ELEMENTS && (CODES == F8E4M3 || CODES == F8E5M2)
   return vec4(from_word(CODES, codes, 0), from_word(CODES, codes, 1), from_word(CODES, codes, 2), from_word(CODES, codes, 3));
 #else
   // The bits of a code become a float where they are: beside the exponent that makes the lowest of them 1, they are a power of two and

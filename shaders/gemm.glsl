@@ -35,25 +35,6 @@
 #define F8E5M2 10
 #define U8 11
 
-// Formats of codes, see quantization.glsl.
-#define UNQUANTIZED 0
-#define Q8_0 1
-#define Q4_0 2
-#define Q4_1 3
-#define Q5_0 4
-#define Q5_1 5
-#define Q4_K 6
-#define Q5_K 7
-#define Q6_K 8
-#define MXFP4 9
-#define NBITS 10
-#define PER_ROW 11
-#define PER_TENSOR 12
-
-#ifndef FORMAT
-#define FORMAT UNQUANTIZED
-#endif
-
 #ifndef TYPE_A
 #define TYPE_A F32
 #endif
@@ -89,6 +70,15 @@
 #endif
 #ifndef QUANTIZED
 #define QUANTIZED 0
+#endif
+#ifndef BLOCK_CODES
+#define BLOCK_CODES 0
+#endif
+#ifndef BLOCK_BYTES
+#define BLOCK_BYTES 0
+#endif
+#ifndef HAS_CHUNKS
+#define HAS_CHUNKS 0
 #endif
 #ifndef INDEXED_A
 #define INDEXED_A 0
@@ -258,14 +248,16 @@ precision highp int;
 #define WRITES_C (PARTS == 0)
 #endif
 
-// With WIDE, a kernel that reads A alone so takes 4 words of codes at a time, or 2 where the least number of whole blocks that are words
-// has no more. There are formats whose rows would have to be very long for it.
-#if WIDE == 0 || QUANTIZED != 1 || defined READS_B_WIDE || WIDE == 1 && (FORMAT == Q6_K || FORMAT == MXFP4)
+// With WIDE, a kernel that reads A alone so takes 4 words of codes at a time. From a storage buffer it takes 2 where it takes 4 blocks of
+// 32 codes in a turn, which are a multiple of 8 bytes, and 1 where rows would have to be very long for a turn of whole vectors.
+#if WIDE == 0 || QUANTIZED != 1 || defined READS_B_WIDE
 #define CODES_IN_VECTORS 0
-#elif WIDE == 1 && FORMAT < Q4_K
+#elif WIDE == 2 || BLOCK_CODES <= 1 || BLOCK_BYTES % 16 == 0
+#define CODES_IN_VECTORS 4
+#elif BLOCK_CODES == 32 && BLOCK_BYTES % 2 == 0
 #define CODES_IN_VECTORS 2
 #else
-#define CODES_IN_VECTORS 4
+#define CODES_IN_VECTORS 0
 #endif
 // With WIDE, one read of A takes 16 bytes. A kernel that reads B by vectors too (READS_B_WIDE) reads the elements of one vector instead:
 // 4 elements of 16 bits have 8 bytes, and 4 elements of 8 bits have 4. The kernel decodes them when it needs them.

@@ -8,8 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// Of a quantised A the invocations take chunks of 32 codes, which chunks.glsl reads and decodes, and what is left of k by elements. With a
-// CHUNKS of 0 they take all of k so, for compilers that keep no chunk in registers; the planner then has no WIDE either.
+// Of a quantised A the invocations take chunks of 32 codes or 64, which chunks.glsl reads and decodes, and what is left of k by elements. With
+// CHUNKS 0 all of k is taken by elements, for compilers that keep no chunk in registers, and so are formats that have no chunks.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
@@ -76,7 +76,7 @@
 #error "gemv: BROADCAST must be 1 for doubles"
 #endif
 #include "chunks.glsl"
-#define BY_CHUNKS (QUANTIZED == 1 && CHUNKS)
+#define BY_CHUNKS (QUANTIZED == 1 && HAS_CHUNKS && CHUNKS)
 
 // A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
 // them at a time.
@@ -170,7 +170,7 @@ shared ACC sums[LANES_K * elements];
 #if READS_QUADS_OF_B
 #if BROADCAST > 1
 #define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
-#define OWN_READS (((FORMAT == Q6_K ? SPAN : CHUNK) / 4 + BROADCAST - 1) / BROADCAST)
+#define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)
 #define LOAD_OWN(i, j) \
   for (int s = 0; s < OWN_READS; ++s) \
     own[j][s] = vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)));

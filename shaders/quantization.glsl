@@ -6,11 +6,30 @@
 // Where codes, scales and offsets lie together in blocks, the layouts are ggml's. Blocks have bytes that are no multiple of a word:
 // OpenGL reads words, and shifts bring out what lies in them.
 //
-// Macros    FORMAT: the format (numbers in gemm.glsl); of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale; ZEROS: 1 if each group has
+// Macros    FORMAT: the format (numbers below); BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
+//           HAS_CHUNKS: 1 if chunks.glsl has the format; of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale; ZEROS: 1 if each group has
 //           a zero of its own; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
 //           of the first row that lie before the window
 
+// The formats, as include/glgemm/quantization_table.h numbers them.
+#define UNQUANTIZED 0
+#define Q8_0 1
+#define Q4_0 2
+#define Q4_1 3
+#define Q5_0 4
+#define Q5_1 5
+#define Q4_K 6
+#define Q5_K 7
+#define Q6_K 8
+#define MXFP4 9
+#define NBITS 10
+#define PER_ROW 11
+#define PER_TENSOR 12
+
+#ifndef FORMAT
+#define FORMAT UNQUANTIZED
+#endif
 #ifndef CODE_BITS
 #define CODE_BITS 4
 #endif
@@ -26,7 +45,7 @@
 #ifndef CODES
 #define CODES I8
 #endif
-#if (QUANTIZED > 0) != (FORMAT != UNQUANTIZED) || FORMAT < 0 || FORMAT > PER_TENSOR
+#if (QUANTIZED > 0) != (FORMAT != UNQUANTIZED)
 #error "quantization: FORMAT must be one of those above where an operand is quantised"
 #endif
 #if (CODE_BITS != 4 && CODE_BITS != 8) || GROUP < 16 || (GROUP & (GROUP - 1)) != 0 || (ZEROS != 0 && ZEROS != 1)
@@ -35,6 +54,10 @@
 #if (SCALES != F32 && SCALES != F16 && SCALES != BF16) || !IS_8_BITS(CODES)
 #error "quantization: SCALES must be F32, F16 or BF16, and CODES a type of 8 bits"
 #endif
+
+// Whether scales lie in arrays of their own, and whether codes are elements of a type.
+#define SCALES_APART (BLOCK_CODES <= 1)
+#define HAS_ELEMENTS (FORMAT == PER_ROW || FORMAT == PER_TENSOR)
 
 #if QUANTIZED
 layout(location = 18) uniform ivec4 codes_at;
@@ -59,7 +82,7 @@ float half_at(int at) { return from_half((WORD_OF_CODES(at >> 2) >> ((at & 2) * 
 // The lower or the upper 4 bits of the byte at `at`.
 uint nibble_at(int at, bool upper) { return upper ? byte_at(at) >> 4 : byte_at(at) & 15u; }
 
-#if FORMAT >= NBITS
+#if SCALES_APART
 #if SCALES == F32
 layout(std430, binding = BINDING_SCALES) readonly buffer BufferScales { float Scales[]; };
 float scale_at(int i) { return Scales[codes_at.y + i]; }
@@ -85,13 +108,6 @@ struct CodesRead {
   uvec2 words;  // the same word twice, or the two between whose halves the codes lie
   uint scale;   // the word of which the scale is a half
 };
-#if FORMAT == Q8_0
-#define BLOCK_BYTES 34
-#elif FORMAT == Q4_0
-#define BLOCK_BYTES 18
-#else
-#error "quantization: with WIDE FORMAT must be Q8_0 or Q4_0"
-#endif
 
 CodesRead read_codes(int index) {
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, at = block + 2 + (index & (FORMAT == Q4_0 ? 15 : 31));
@@ -107,10 +123,12 @@ vec4 vector_of_codes(CodesRead codes, int index) {
   bits = bits >> ((index & 16) >> 2) & 0x0f0f0f0fu;
   vec4 q = vec4(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8), bitfieldExtract(bits, 16, 8), bitfieldExtract(bits, 24, 8));
   RETURN(vec4, q * scale - 8.0 * scale);  // exact, as each of its parts is
-#else
+#elif FORMAT == Q8_0
   int all = int(bits);
   vec4 q = vec4(bitfieldExtract(all, 0, 8), bitfieldExtract(all, 8, 8), bitfieldExtract(all, 16, 8), bitfieldExtract(all, 24, 8));
   RETURN(vec4, q * scale);
+#else
+#error "quantization: four codes of this FORMAT cannot be read at a time"
 #endif
 }
 #endif
@@ -118,25 +136,25 @@ vec4 vector_of_codes(CodesRead codes, int index) {
 // The number that code `index` of the operand stands for.
 float dequantize(int index) {
 #if FORMAT == Q8_0
-  int block = codes_at.x + (index >> 5) * 34, q = int(byte_at(block + 2 + (index & 31)));
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, q = int(byte_at(block + 2 + (index & 31)));
   RETURN(float, half_at(block) * float(bitfieldExtract(q, 0, 8)));
 #elif FORMAT == Q4_0
-  int block = codes_at.x + (index >> 5) * 18, i = index & 31;
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   RETURN(float, half_at(block) * float(int(nibble_at(block + 2 + (i & 15), i > 15)) - 8));
 #elif FORMAT == Q4_1
-  int block = codes_at.x + (index >> 5) * 20, i = index & 31;
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   RETURN(float, half_at(block) * float(nibble_at(block + 4 + (i & 15), i > 15)) + half_at(block + 2));
 #elif FORMAT == Q5_0
-  int block = codes_at.x + (index >> 5) * 22, i = index & 31;
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   uint high = (byte_at(block + 2 + (i >> 3)) >> (i & 7)) & 1u;
   RETURN(float, half_at(block) * float(int(nibble_at(block + 6 + (i & 15), i > 15) + 16u * high) - 16));
 #elif FORMAT == Q5_1
-  int block = codes_at.x + (index >> 5) * 24, i = index & 31;
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   uint high = (byte_at(block + 4 + (i >> 3)) >> (i & 7)) & 1u;
   RETURN(float, half_at(block) * float(nibble_at(block + 8 + (i & 15), i > 15) + 16u * high) + half_at(block + 2));
 #elif FORMAT == Q4_K || FORMAT == Q5_K
-  const int bytes = FORMAT == Q4_K ? 144 : 176, nibbles = FORMAT == Q4_K ? 16 : 48;
-  int block = codes_at.x + (index >> 8) * bytes, i = index & 255, group = i >> 5;
+  const int nibbles = FORMAT == Q4_K ? 16 : 48;
+  int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, group = i >> 5;
   // The scale and the offset of a group have 6 bits; those of the last four groups are put together of two parts.
   int at = block + 4 + (group & 3);
   uint low = byte_at(at), high = byte_at(at + 4), both = byte_at(at + 8);
@@ -149,13 +167,13 @@ float dequantize(int index) {
   // Both products are exact.
   RETURN(float, half_at(block) * float(scale * q) - half_at(block + 2) * float(offset));
 #elif FORMAT == Q6_K
-  int block = codes_at.x + (index >> 8) * 210, i = index & 255, half_block = i >> 7, part = (i & 127) >> 5, at = i & 31;
+  int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, half_block = i >> 7, part = (i & 127) >> 5, at = i & 31;
   uint q = nibble_at(block + half_block * 64 + (part & 1) * 32 + at, part > 1);
   q += 16u * ((byte_at(block + 128 + half_block * 32 + at) >> (2 * part)) & 3u);
   int scale = bitfieldExtract(int(byte_at(block + 192 + (i >> 4))), 0, 8);
   RETURN(float, half_at(block + 208) * float(scale * (int(q) - 32)));
 #elif FORMAT == MXFP4
-  int block = codes_at.x + (index >> 5) * 17, i = index & 31;
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   uint q = nibble_at(block + 1 + (i & 15), i > 15), e = byte_at(block), m = q & 7u;
   // Twice the number: 0, 1, 2, 3, 4, 6, 8, 12.
   uint twice = m < 4u ? m : (m & 1u) == 0u ? 1u << (m >> 1) : 3u << ((m >> 1) - 1u);
@@ -175,7 +193,7 @@ float dequantize(int index) {
   int q = int(byte_at(codes_at.x + index));
 #endif
   RETURN(float, scale_at(index / GROUP) * float(q - zero));
-#else
+#elif HAS_ELEMENTS
 #if FORMAT == PER_ROW
   int row = (index + codes_at.w) / ROW_LENGTH;
 #else
@@ -190,6 +208,8 @@ float dequantize(int index) {
   float code = from_word(CODES, WORD_OF_CODES(at >> 2), at);
 #endif
   RETURN(float, scale_at(row) * code);
+#else
+#error "quantization: FORMAT has no decoding"
 #endif
 }
 #endif

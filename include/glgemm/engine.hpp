@@ -308,7 +308,7 @@ class GLGEMM_EXPORT Engine {
 
   /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
   /// again. Enqueues; does not wait.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
 

@@ -34,10 +34,10 @@ enum class QuantizedFormat {
 /// A row of the table.
 struct QuantizedFormatInfo {
   std::string_view name;
-  int codes, bytes, group, bits, roundings;
+  int codes, bytes, group, bits, roundings, chunks, quads;
 };
 inline constexpr auto quantized_format_table = std::to_array<QuantizedFormatInfo>({
-#define GLGEMM_ROW(name, NAME, number, codes, bytes, group, bits, roundings) {#name, codes, bytes, group, bits, roundings},
+#define GLGEMM_ROW(name, NAME, number, ...) {#name, __VA_ARGS__},
     GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
 });
@@ -101,7 +101,7 @@ constexpr std::int64_t block_bytes(const Quantization& quantization) noexcept {
 }
 /// Whether scales (and zeros) lie in arrays of their own.
 constexpr bool scales_lie_apart(const Quantization& quantization) noexcept {
-  return quantization.format >= QuantizedFormat::nbits;
+  return quantization && info(quantization.format).codes <= 1;
 }
 
 /// "q4_0", "nbits:bits=4,group=128,zeros=1,scales=f16", "per_row:codes=f8e4m3"; "none". Members at their defaults are left out
@@ -131,6 +131,18 @@ struct QuantizedBytes {
 };
 /// @throws std::invalid_argument  what `validate` refuses, the format `none`, a negative size, or more bytes than 64 bits count
 GLGEMM_EXPORT QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t rows, std::int64_t columns);
+/// The bytes of each array that lie before what belongs to an element of a matrix of so many columns: before its block, its
+/// scale, and the byte that has its zero. For sizes that `quantized_bytes` takes.
+constexpr QuantizedBytes bytes_before(const Quantization& quantization, std::int64_t columns, std::int64_t row,
+                                      std::int64_t column) noexcept {
+  const std::int64_t codes = block_codes(quantization), blocks = (columns + codes - 1) / codes, block = column / codes;
+  QuantizedBytes result{.codes = (row * blocks + block) * block_bytes(quantization)};
+  const std::int64_t scale = element_bytes(quantization.scales);
+  if (quantization.format == QuantizedFormat::nbits) result.scales = (row * blocks + block) * scale;
+  if (quantization.format == QuantizedFormat::per_row) result.scales = row * scale;
+  if (quantization.zeros) result.zeros = row * ((blocks * quantization.bits + 7) / 8) + block * quantization.bits / 8;
+  return result;
+}
 
 /// Writes what the elements from `first_column` on, `count` of them, of a row stand for: in f32, each operation rounded, as
 /// shaders decode them. A scale that is infinite or NaN gives what f32 makes of it.

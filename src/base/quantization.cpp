@@ -66,7 +66,7 @@ std::string_view members_of(Format format) {
   return format == Format::per_row || format == Format::per_tensor ? "codes and scales" : "no members";
 }
 
-// ---- Decoding. A block begins at `b`, and k counts its codes.
+// ---- Decoding, and where scales lie. A block begins at `b`, and k counts its codes.
 
 float f16(Bytes b) {
   half value;
@@ -101,6 +101,18 @@ int nibble_of_group(Bytes b, int k) {
 
 template <Format format>
 float decode(Bytes b, int k) = delete;
+
+void write_f16(std::byte* b, half value) {
+  b[0] = static_cast<std::byte>(value.bits & 255);
+  b[1] = static_cast<std::byte>(value.bits >> 8);
+}
+/// What set_scales() does. Most blocks begin with a scale in f16, and where they have offsets the scale of those, or the offset,
+/// is next.
+template <Format format>
+void write_scales(std::byte* b, float scale, float of_offsets) {
+  write_f16(b, half(scale));
+  if (info(format).roundings > 0) write_f16(b + 2, half(of_offsets));
+}
 
 template <>
 float decode<Format::q8_0>(Bytes b, int k) {
@@ -138,10 +150,18 @@ float decode<Format::q6_k>(Bytes b, int k) {
   return product(product(f16(b + 208), std::bit_cast<std::int8_t>(b[192 + k / 16])), (low | high << 4) - 32);
 }
 template <>
+void write_scales<Format::q6_k>(std::byte* b, float scale, float) {
+  write_f16(b + 208, half(scale));
+}
+template <>
 float decode<Format::mxfp4>(Bytes b, int k) {
   constexpr float e2m1[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
   const int code = nibble(b + 1, k);
   return std::ldexp(code <= 8 ? e2m1[code % 8] : -e2m1[code - 8], b[0] - 127);  // code 8 is 0, without a sign, in ggml
+}
+template <>
+void write_scales<Format::mxfp4>(std::byte* b, float scale, float) {
+  b[0] = static_cast<std::byte>(127 + std::ilogb(scale));
 }
 
 /// Element `index` of an array, of one of the types of scales and codes.
@@ -250,7 +270,7 @@ void validate(const Quantization& quantization) {
   const int number = static_cast<int>(quantization.format);
   if (number < 0 || number >= static_cast<int>(quantized_format_table.size()))
     refuse_quantization("there is no format {}", number);
-  const auto& [name, codes, bytes, group, bits, roundings] = info(quantization.format);
+  const std::string_view name = info(quantization.format).name;
   if (without_foreign_members(quantization) != quantization)
     refuse_quantization("{} has {}, and another member is not at its default", name, members_of(quantization.format));
   if (quantization.format == Format::nbits) {
@@ -268,14 +288,14 @@ void validate(const Quantization& quantization) {
     refuse_quantization("codes are i8, u8, f8e4m3 or f8e5m2, and not {}", to_string(quantization.codes));
 }
 
-void set_unit_scale(const Quantization& quantization, std::span<std::byte> block) {
-  constexpr std::byte half_one[] = {std::byte{0x00}, std::byte{0x3c}};
-  const auto set = [&](std::size_t at) { std::copy_n(half_one, 2, block.begin() + static_cast<std::ptrdiff_t>(at)); };
-  if (quantization.format == Format::mxfp4)
-    block[0] = std::byte{127};
-  else
-    set(quantization.format == Format::q6_k ? 208 : 0);
-  if (info(quantization.format).roundings > 0) set(2);  // the scale of the offsets, or the offset
+void set_scales(const Quantization& quantization, std::span<std::byte> block, float scale, float of_offsets) {
+  switch (quantization.format) {
+#define GLGEMM_ROW(name, ...) \
+  case Format::name:          \
+    return write_scales<Format::name>(block.data(), scale, of_offsets);
+    GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  }
 }
 
 QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t rows, std::int64_t columns) {
@@ -314,17 +334,6 @@ void require_arrays(const QuantizedMatrix& matrix) {
   require_array("codes", matrix.codes, needed.codes);
   require_array("scales", matrix.scales, needed.scales);
   require_array("zeros", matrix.zeros, needed.zeros);
-}
-
-QuantizedBytes bytes_before(const Quantization& quantization, std::int64_t columns, std::int64_t row, std::int64_t column) {
-  QuantizedBytes result = quantized_bytes(quantization, row, columns);
-  if (quantization.format == QuantizedFormat::per_tensor) result.scales = 0;
-  if (column == 0) return result;
-  const QuantizedBytes in_row = quantized_bytes(quantization, 1, column);
-  result.codes += in_row.codes;
-  result.zeros += in_row.zeros;
-  if (quantization.format == QuantizedFormat::nbits) result.scales += in_row.scales;
-  return result;
 }
 
 void dequantize_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first_column, std::int64_t count, float* to) {

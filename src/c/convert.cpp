@@ -93,7 +93,8 @@ BufferView to_view(const Arguments& in, const glgemm_view& view, const std::stri
 }
 
 Quantization to_quantization(const Arguments& in, const glgemm_quantization& given, const std::string& name) {
-  Quantization result(in.enumerator(given.format, QuantizedFormat::per_tensor, name + ".format"));
+  Quantization result(
+      in.enumerator(given.format, static_cast<QuantizedFormat>(quantized_format_table.size() - 1), name + ".format"));
   result.bits = given.bits;
   result.group = given.group;
   result.zeros = in.flag(given.zeros, name + ".zeros");

@@ -197,7 +197,7 @@ PackedOperand Engine::prepack(const BufferView& b, Op op) {
   state_->check_usable("prepack");
   std::optional<gl::StateGuard> guard;
   state_->save_bindings("prepack", guard);
-  check_view(*state_, b, op);
+  check_view(*state_, "prepack", b, op);
   const StoredLines from = stored_lines(b);
   const std::int64_t width = from.bytes / element_bytes(b.type);
   DeviceMatrix copy(*this, from.count, width, b.type);

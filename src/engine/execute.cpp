@@ -135,19 +135,19 @@ void Dispatch::place_quantized(gl::Program& program, Role role, const Window& wi
   const BufferView& view = view_of(call_.product, role);
   const Quantization& its = view.quantization;
   std::int64_t scales_at = 0, zeros_at = 0, lead = 0;
-  if (scales_lie_apart(its)) {
+  if (scales_lie_apart(its) && window.size_bytes > 0) {
     const Strides stride = strides(plan_.problem, role);
     const std::int64_t ld = role == Role::a ? stride.row : stride.column;
     const auto codes_in = [&](std::int64_t bytes) { return bytes / block_bytes(its) * block_codes(its); };
-    const std::int64_t first = codes_in(window.offset_bytes) + of_item, row = first / ld;
+    const std::int64_t first = codes_in(window.offset_bytes) + of_item, last = first + codes_in(window.size_bytes) - 1;
     lead = first % ld;
-    const QuantizedBytes before = quantized_bytes(its, row, ld), all = bytes_beside(its, ld, lead + codes_in(window.size_bytes));
-    const bool by_group = its.format == QuantizedFormat::nbits, has_one = its.format == QuantizedFormat::per_tensor;
-    const std::int64_t scale_bytes = element_bytes(its.scales), skipped = by_group ? lead / its.group * scale_bytes : 0;
-    scales_at = bind(gl::binding_scales, view.scales.buffer, view.scales.offset_bytes + (has_one ? 0 : before.scales) + skipped,
-                     all.scales - skipped) /
+    const auto before = [&](std::int64_t code) { return bytes_before(its, ld, code / ld, code % ld); };
+    const std::int64_t scale_bytes = element_bytes(its.scales), scales = before(first).scales, zeros = before(first - lead).zeros;
+    scales_at = bind(gl::binding_scales, view.scales.buffer, view.scales.offset_bytes + scales,
+                     before(last).scales + scale_bytes - scales) /
                 scale_bytes;
-    zeros_at = bind(gl::binding_zeros, view.zeros.buffer, view.zeros.offset_bytes + before.zeros, all.zeros);
+    if (its.zeros)
+      zeros_at = bind(gl::binding_zeros, view.zeros.buffer, view.zeros.offset_bytes + zeros, before(last).zeros + 1 - zeros);
   }
   program.set(state_.api, at_codes, ints(begin, scales_at, zeros_at, lead));
 }

@@ -19,7 +19,8 @@ using Number = std::complex<double>;
 
 /// A matrix of small integers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
 /// they are added (a float of all ones is NaN), or that show when they are overwritten. Of a quantised matrix all codes are
-/// random, and its scales are 1 and 2: what they stand for are multiples of 1/2, and sums of their products are exact as well.
+/// random, and its scales are 1 and 2, in blocks by turns, so that another block's is seen: what they stand for are multiples of
+/// 1/2, and sums of their products are exact as well.
 class Sample {
  public:
   /// An indexed one has its last row, and in each its last column, first.
@@ -87,8 +88,12 @@ class Sample {
     const bool apart = scales_lie_apart(its), are_floats = apart && !is_integer(its.codes);
     for (std::int64_t i = 0; i < sizes.codes && are_floats; ++i)
       store_element(bytes_.data() + i, its.codes, static_cast<double>(next(seed) & 7u));
-    for (std::int64_t i = 0; i < sizes.codes && !apart; i += block_bytes(its))
-      set_unit_scale(its, std::span(bytes_).subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(block_bytes(its))));
+    const std::int64_t block = block_bytes(its), blocks = ld / block_codes(its);
+    for (std::int64_t i = 0; i < all_rows * blocks && !apart; ++i) {
+      const float scale = (i / blocks + i % blocks) % 2 == 0 ? 1.0F : 2.0F;
+      set_scales(its, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)), scale,
+                 3 - scale);
+    }
     scales_.resize(words(sizes.scales));
     for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(its.scales))
       store_element(scales_.data() + i, its.scales, 1.0 + (next(seed) & 1u));
@@ -210,7 +215,7 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like)
   const std::int64_t width_a = turned_a_ ? m_ : k_, width_b = turned_b_ ? k_ : n_;
   constexpr std::byte spoils{0xff}, shows{0x5a};
   const auto ld = [](const ElementFormat& format, std::int64_t width, std::int64_t of_elements) {
-    const std::int64_t codes = block_codes(format.quantization);
+    const std::int64_t codes = std::max<std::int64_t>(block_codes(format.quantization), 4);  // gemv takes whole words
     return format.quantization ? round_up(width, codes) + codes : of_elements;
   };
   a_.emplace(like.problem.a, turned_a_ ? k_ : m_, width_a,

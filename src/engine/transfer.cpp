@@ -43,13 +43,13 @@ StoredLines stored_lines(const BufferView& view) {
   return {lines, count, width * element};
 }
 
-void check_view(const Engine::State& state, const BufferView& view, Op op) {
+void check_view(const Engine::State& state, const char* what, const BufferView& view, Op op) {
   if (view.quantization)
     throw std::invalid_argument(
-        fmt::format("a transfer: the matrix is {}, and elements alone are moved", to_string(view.quantization)));
+        fmt::format("{}: the matrix is {}, and elements alone are moved", what, to_string(view.quantization)));
   if (view.indexing)
-    throw std::invalid_argument(fmt::format("a transfer: the matrix of {}x{} is indexed, and elements in lines alone are moved",
-                                            view.rows, view.columns));
+    throw std::invalid_argument(
+        fmt::format("{}: the matrix of {}x{} is indexed, and elements in lines alone are moved", what, view.rows, view.columns));
   // As B of a product without rows.
   const bool stays = op == Op::none;
   const unsigned any = view.bands.empty() ? view.buffer : view.bands.front();
@@ -128,7 +128,7 @@ void read_lines(const Engine::State& state, const BandedLines& from, std::int64_
 void Engine::upload(const void* from, std::int64_t ld, const BufferView& to) {
   state_->check_usable("upload");
   const gl::StateGuard guard(state_->api, gl::copy_bindings);
-  check_view(*state_, to);
+  check_view(*state_, "upload", to);
   const StoredLines lines = stored_lines(to);
   write_lines(*state_, {from, host_step("upload", to, ld, lines.bytes)}, lines.lines, 0, lines.count, lines.bytes);
 }
@@ -136,7 +136,7 @@ void Engine::upload(const void* from, std::int64_t ld, const BufferView& to) {
 void Engine::download(const BufferView& from, void* to, std::int64_t ld) {
   state_->check_usable("download");
   const gl::StateGuard guard(state_->api, gl::copy_bindings);
-  check_view(*state_, from);
+  check_view(*state_, "download", from);
   const StoredLines lines = stored_lines(from);
   read_lines(*state_, lines.lines, 0, lines.count, lines.bytes, {to, host_step("download", from, ld, lines.bytes)});
 }

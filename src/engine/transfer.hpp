@@ -38,9 +38,9 @@ struct StoredLines {
 /// The view must live as long as the result.
 StoredLines stored_lines(const BufferView& view);
 
-/// Checks a matrix in a buffer by itself. Leaves the copy-read binding changed.
-/// @throws std::invalid_argument  it leaves its buffer or is misaligned
-void check_view(const Engine::State& state, const BufferView& view, Op op = Op::none);
+/// Checks a matrix in a buffer by itself, for `what`. Leaves the copy-read binding changed.
+/// @throws std::invalid_argument  it leaves its buffer or is misaligned, is quantised or indexed
+void check_view(const Engine::State& state, const char* what, const BufferView& view, Op op = Op::none);
 
 /// Copies `count` lines of `bytes` bytes on the device. Leaves the copy bindings changed.
 void copy_lines(const gl::Api& api, const BandedLines& from, std::int64_t from_line, const BandedLines& to, std::int64_t to_line,

@@ -310,7 +310,7 @@ void check_offset(const Problem& problem, Role role, std::int64_t offset) {
   if (offset < 0) refuse_product("an item's offset of {} is {}; it is not negative", letter(role), offset);
   const Quantization& its = format_of(problem, role).quantization;
   const Strides stride = strides(problem, role);
-  const std::int64_t step = its.format == QuantizedFormat::per_row ? std::max(stride.row, stride.column) : block_codes(its);
+  const std::int64_t step = item_codes(its, std::max(stride.row, stride.column));
   if (offset % step != 0)
     refuse_product("an item's offset of {} is {}, and {} is {}: it is a multiple of {}", letter(role), offset, letter(role),
                    to_string(its), step);

@@ -75,7 +75,7 @@ Fit fit_of(DeviceClass device) {
 
 /// Whether 4 codes are read at a time: WIDE in quantization.glsl.
 bool reads_codes_by_vector(const Quantization& quantization) {
-  return quantization.format == QuantizedFormat::q8_0 || quantization.format == QuantizedFormat::q4_0;
+  return info(quantization.format).quads != 0;
 }
 
 /// Whether an element of A or B is decoded.

@@ -48,6 +48,11 @@ int max_step_of_b(const Problem& problem, const Limits& limits) {
   return 128;
 }
 
+/// Whether chunks.glsl decodes A; else its codes, if it has any, are decoded one by one.
+bool decodes_chunks(const Problem& problem, const Gemv& kernel) {
+  return kernel.chunks == 1 && info(problem.a.format.quantization.format).chunks != 0;
+}
+
 /// Whether the operand beside it is read 16 bytes along k at a time.
 bool reads_other_by_vector(const Problem& problem) {
   return lies_in_vectors_along_k(problem, problem.m < problem.n ? Role::a : Role::b, problem.k);
@@ -148,9 +153,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     // Of codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at so much
     // text.
     const Gemv g = read(kernel);
-    if (g.chunks == 0) return false;
-    return problem.a.format.quantization ? g.tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k)
-                                         : strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
+    if (problem.a.format.quantization)
+      return decodes_chunks(problem, g) && g.tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k);
+    return g.chunks == 1 && strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
@@ -174,15 +179,16 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const Gemv g = read(kernel);
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n;
-    if (problem.a.format.quantization && g.chunks == 1) return cost_of_codes(problem, g, limits, terms);
+    if (decodes_chunks(problem, g)) return cost_of_codes(problem, g, limits, terms);
     const bool contiguous = strides(problem, Role::a).column == 1;
     const bool as_image = reads_vectors_as_image(kernel, problem, limits,
                                                  storage_bytes(problem.a.format, saturating_product({problem.m, problem.k})));
     // GPUs read lines of 128 bytes: invocations that together want less of one cost as if they wanted it all.
     const double together = contiguous ? g.lanes_k / 8.0 : g.workgroup / g.lanes_k / price.lanes;
-    const double load_a = (contiguous && g.chunks == 1 ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector
-                                                       : price.storage_load) *
-                          (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
+    const bool by_vector = contiguous && g.chunks == 1 && !problem.a.format.quantization;
+    const double load_a =
+        (by_vector ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) *
+        (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
     const bool quads = as_image && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
     const double load_b = quads           ? g.tile_n * price.image_vector / terms.per_vector
                           : g.panels == 0 ? g.tile_n * price.storage_load
@@ -198,7 +204,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     if (g.lanes_k > 1 || strides(problem, Role::a).column != 1) return 1;
     return storage_bytes(problem.a.format, strides(problem, Role::a).row) % 4096 == 0 ? 2 : 1.2;
   }
-  /// That of a quantised A.
+  /// That of a quantised A, of which chunks are decoded.
   Cost cost_of_codes(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms) const {
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n, bytes = bytes_of_element(problem.a.format);

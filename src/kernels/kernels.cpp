@@ -225,11 +225,13 @@ namespace {
 /// The macros of quantization.glsl.
 void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
-  const bool has_groups = its.format == QuantizedFormat::nbits;
   macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
-  macros.emplace_back("CODE_BITS", has_groups ? its.bits : 4);
-  macros.emplace_back("GROUP", has_groups ? its.group : 32);
+  macros.emplace_back("BLOCK_CODES", info(its.format).codes);
+  macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
+  macros.emplace_back("HAS_CHUNKS", info(its.format).chunks);
+  macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
+  macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
   macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
   macros.emplace_back("SCALES", static_cast<int>(its.scales));
   macros.emplace_back("CODES", static_cast<int>(its.codes));

@@ -150,7 +150,7 @@ void validate_quantized(const Problem& problem, Role role) {
     if (value % codes != 0)
       refuse_product("{} is {}, in blocks of {} codes, and {} is {}, no multiple of that", which, to_string(its), codes, what,
                      value);
-  if (its.format == QuantizedFormat::per_row && x.batch_stride % ld != 0)
+  if (x.batch_stride % item_codes(its, ld) != 0)
     refuse_product("{} is {}, and the distance of its items is {}, no multiple of its ld of {}", which, to_string(its),
                    x.batch_stride, ld);
 }

@@ -150,17 +150,13 @@ BufferView view_of_codes(const Elements& elements, std::int64_t lines, std::int6
     throw std::invalid_argument(
         "an array of codes that lies in several buffers, since the driver gives none that is so large, "
         "is used whole");
-  view.offset_bytes += offset / codes * block_bytes(its);
-  const std::int64_t groups = row / codes, scale_bytes = element_bytes(its.scales);
-  if (its.format == QuantizedFormat::nbits) {
-    const std::int64_t group = column / codes;
-    if (its.zeros && group * its.bits % 8 != 0)
-      throw std::invalid_argument(fmt::format(
-          "a part of an array of {} begins at group {} of a row, whose zero lies within a byte", to_string(its), group));
-    view.scales.offset_bytes += (first * groups + group) * scale_bytes;
-    view.zeros.offset_bytes += its.zeros ? first * ((groups * its.bits + 7) / 8) + group * its.bits / 8 : 0;
-  }
-  if (its.format == QuantizedFormat::per_row) view.scales.offset_bytes += first * scale_bytes;
+  if (const std::int64_t group = column / codes; its.zeros && group * its.bits % 8 != 0)
+    throw std::invalid_argument(fmt::format("a part of an array of {} begins at group {} of a row, whose zero lies within a byte",
+                                            to_string(its), group));
+  const QuantizedBytes before = bytes_before(its, row, first, column);
+  view.offset_bytes += before.codes;
+  view.scales.offset_bytes += before.scales;
+  view.zeros.offset_bytes += before.zeros;
   return view;
 }
 

@@ -135,7 +135,7 @@ QuantizeBlock quantizer_of(Format format) {
     case Format::mxfp4:
       return quantize_mxfp4;
     default:
-      refuse("there is no quantiser for {}, whose scales ggml searches; there is one for q4_0 and nbits", info(format).name);
+      refuse("there is no quantiser for {}", info(format).name);
   }
 }
 

@@ -51,7 +51,7 @@ struct Quantized {
     if (info(its).codes > 1) {
       const auto block = static_cast<std::size_t>(info(its).bytes);
       for (std::size_t at = 0; at < static_cast<std::size_t>(code_bytes); at += block)
-        set_unit_scale(its, std::span(bytes).subspan(at, block));
+        set_scales(its, std::span(bytes).subspan(at, block), 1, 1);
     }
     for (std::int64_t i = 0; i < scale_bytes / glgemm_element_bytes(format.scales_type); ++i) {
       const float scale = i % 2 == 0 ? 0.5F : 2.0F;
@@ -201,8 +201,10 @@ TEST_CASE("C: what a quantisation must be") {
   const std::vector<float> right = times_transpose(weight.numbers, ones, 64);
   CHECK(download(c, 2) == right);
   refused(run([](Given& q) { q.struct_size = 8; }), "glgemm_gemm: quantization_a is a struct of 8 bytes");
-  refused(run([](Given& q) { q.format = -1; }), "quantization_a.format is -1 and must be one of 0 to 12");
-  refused(run([](Given& q) { q.format = 13; }), "quantization_a.format is 13 and must be one of 0 to 12");
+  constexpr int no_format = static_cast<int>(quantized_format_table.size());
+  const std::string is_no_format = " and must be one of 0 to " + std::to_string(no_format - 1);
+  refused(run([](Given& q) { q.format = -1; }), "quantization_a.format is -1" + is_no_format);
+  refused(run([](Given& q) { q.format = no_format; }), "quantization_a.format is " + std::to_string(no_format) + is_no_format);
   refused(run([](Given& q) { q.zeros = 2; }), "quantization_a.zeros is 2 and must be 0 or 1");
   refused(run([](Given& q) { q.scales_type = no_type; }), "quantization_a.scales_type " + is_no_type);
   refused(run([](Given& q) { q.codes_type = -1; }), "quantization_a.codes_type is -1");

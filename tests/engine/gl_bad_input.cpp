@@ -345,6 +345,8 @@ TEST_CASE("every other function: wrong arguments") {
   prepack("not the name of a buffer", [](BufferView& v) { v.buffer = 99999; });
   prepack("negative", [](BufferView& v) { v.rows = -1; });
   prepack("64 bits", [](BufferView& v) { v.rows = most; });
+  prepack("prepack: the matrix is q8_0, and elements alone are moved",
+          [](BufferView& v) { v.quantization = QuantizedFormat::q8_0; });
   // DeviceMatrix.
   invalid("negative", [&] { DeviceMatrix(engine, -1, 2); });
   invalid("negative", [&] { DeviceMatrix(engine, 2, -1); });

@@ -161,7 +161,7 @@ TEST_CASE("ggml's products: a dozen of each type") {
   std::map<ElementFormat, std::vector<GgmlCase>> by_type;
   for (const GgmlCase& x : cases_of_known_types())
     if (x.products() < 1'000'000) by_type[x.a].push_back(x);
-  CHECK(by_type.size() == 12);
+  CHECK(by_type.size() >= 12);
   for (const auto& [type, list] : by_type) {
     CAPTURE(to_string(type));
     for (std::size_t i = 0; i < 12; ++i) check(engine, list[i * list.size() / 12], i);

@@ -254,5 +254,5 @@ TEST_CASE("indexed operands: what is wrong is refused with the numbers") {
   refused([&](Gemm& g) { g.c.buffer = large.name(), g.c.offset_bytes = 8; }, "C overlaps A in buffer");
   float numbers[6];
   CHECK_THROWS_WITH(engine.download(good.a, numbers),
-                    "a transfer: the matrix of 2x3 is indexed, and elements in lines alone are moved");
+                    "download: the matrix of 2x3 is indexed, and elements in lines alone are moved");
 }

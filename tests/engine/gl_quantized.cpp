@@ -19,6 +19,13 @@ test::Buffer buffer_of(std::vector<std::byte> bytes) {
   return test::Buffer(bytes);
 }
 
+// A kernel for each way to read codes: one by one as they lie, packed, gemv's chunks, gemv without them, and four at a time.
+constexpr const char* by_elements = "naive";
+constexpr const char* packed = "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1";
+constexpr const char* by_chunks = "gemv:tile_m=1,tile_n=2,lanes_k=1,workgroup=8";
+constexpr const char* without_chunks = "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=8,chunks=0";
+constexpr const char* by_fours = "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,images=0";
+
 Matrix<float> identity(std::int64_t size) {
   Matrix<float> result(size, size);
   for (std::int64_t i = 0; i < size; ++i) result(i, i) = 1;
@@ -27,7 +34,7 @@ Matrix<float> identity(std::int64_t size) {
 
 }  // namespace
 
-TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, read as they lie and packed") {
+TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by each way to read them") {
   Engine engine = test::own_engine(test::unchecked_options());
   for (const QuantizedFormatInfo& row : quantized_format_table) {
     if (row.codes <= 1) continue;
@@ -40,39 +47,72 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, read
     BufferView transposed = c.view();  // its columns are C's rows
     std::swap(transposed.rows, transposed.columns);
     transposed.layout = Layout::column_major;
-    for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1",
-                                     "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=8,chunks=0"})
+    for (const char* const kernel : {by_elements, packed, by_chunks, without_chunks, by_fours}) {
+      if (kernel == by_fours && row.quads == 0) continue;
       for (const Gemm& product : {Gemm{.a = codes, .b = one.view(), .c = c.view()},
                                   Gemm{.op_b = Op::transpose, .a = one.view(), .b = codes, .c = transposed}}) {
         CAPTURE(row.name);
         CAPTURE(kernel);
         CAPTURE(product.op_b == Op::none);
-        engine.gemm(product, test::with_kernel(kernel));
+        PlanOptions options = test::with_kernel(kernel, 1);
+        if (kernel == by_chunks) options.transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
+        Report report;
+        engine.gemm(product, options, &report);
+        if (kernel == by_fours) CHECK(report.plan->vector_reads == VectorReads::storage);
         const Matrix<float> got = c.download();
         // A sum of one product and zeros is exact, but for the sign of a zero.
         CHECK_RESULT(std::equal(got.elements().begin(), got.elements().end(), numbers.begin()));
       }
+    }
   }
 }
 
-TEST_CASE("quantised operands: the self-check strikes off a program that decodes one code of a block wrongly") {
+namespace {
+
+/// A fault in how a kernel decodes: what takes the place of a text of its shader, wherever that stands.
+struct WrongDecoding {
+  const char* kernel;
+  std::string text, wrong;
+};
+std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
+  // The last code of a block is another, or the last of a few that are read together.
+  const std::string one = "float dequantize(int index) {", chunk = "uint quad_of(Chunk chunk, int q) {",
+                    four = "vec4 vector_of_codes(CodesRead codes, int index) {";
+  const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
+  const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
+  std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
+  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, chunk + "\n if (q == QUADS - 1) q -= 2;\n"});
+  if (info(its.format).quads != 0)
+    result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.words ^= uvec2(0x11111111u);\n"});
+  // The scale is the next block's.
+  if (!scales_lie_apart(its)) {
+    const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";
+    result.push_back({by_elements, "_at(" + scale, "_at(BLOCK_BYTES + " + scale});
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "quantised operands: the self-check strikes off a program that decodes wrongly one code, or takes another block's scale") {
   const Limits& limits = test::engine().limits();
-  const std::string begin = "float dequantize(int index) {";
   int checked = 0;
   for (const Quantization& quantization : test::quantizations())
-    for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"}) {
+    for (const WrongDecoding& fault : wrong_decodings(quantization)) {
       CAPTURE(to_string(quantization));
-      CAPTURE(kernel);
-      const Problem problem{.m = 9, .n = 6, .k = 600, .a = {.format = {Type::f32, quantization}}};
-      const PlanOptions options = test::with_kernel(kernel, 1);
+      CAPTURE(fault.kernel);
+      CAPTURE(fault.wrong);
+      const Problem problem{.m = 9, .n = 8, .k = 600, .a = {.format = {Type::f32, quantization}}};
+      const PlanOptions options = test::with_kernel(fault.kernel, 1);
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
       EngineOptions broken = test::engine_options();
       broken.program_cache = "";
-      broken.rewrite_source = [&](const ProgramKey& key, std::string source) {
-        const std::size_t at = source.find(begin);
-        if (!key.a.quantization || at == std::string::npos) return source;
-        const std::int64_t last = std::max<std::int64_t>(2, block_codes(quantization)) - 1;
-        return source.replace(at, begin.size(), fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", begin, last));
+      broken.rewrite_source = [&fault](const ProgramKey& key, std::string source) {
+        for (std::size_t at = 0; key.a.quantization && (at = source.find(fault.text, at)) != std::string::npos;
+             at += fault.wrong.size())
+          source.replace(at, fault.text.size(), fault.wrong);
+        return source;
       };
       Engine engine = test::own_engine(broken);
       if (!test::computes()) continue;
@@ -80,7 +120,7 @@ TEST_CASE("quantised operands: the self-check strikes off a program that decodes
       CHECK(engine.struck_off().size() == 1);
       ++checked;
     }
-  if (test::computes()) CHECK(checked > 30);
+  if (test::computes()) CHECK(checked > 60);
 }
 
 namespace {

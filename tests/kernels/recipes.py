@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Follows docs/adding-a-kernel.md and docs/adding-a-type.md on a copy of the tree: adds a kernel, a copy of `tiled` under the name `row`, and
-the type `f8e3m4`, in the files that the pages name and in no other. Builds the tool and the CPU tests, and runs both. Takes minutes; by hand.
+"""Follows docs/adding-a-kernel.md, docs/adding-a-type.md and "The next format" of docs/weights.md on a copy of the tree: adds a kernel, a copy
+of `tiled` under the name `row`, the type `f8e3m4`, and ggml's format `iq4_nl`, in the files that the pages name and in no other. Builds the
+tool and the tests, and runs both. Takes minutes; by hand.
 
-    recipes.py [FOLDER]    the copy and its build lie in FOLDER and stay there; without it in a temporary folder
+    recipes.py [FOLDER [WHAT...]]    the copy and its build lie in FOLDER and stay there; without it in a temporary folder. WHAT is kernel,
+                                     type or format; all three without it
 """
 import pathlib
+import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,12 +24,17 @@ def run(*command, cwd):
     return done.stdout + done.stderr
 
 
+def replace(path, old, new):
+    """Puts `new` in the one place at which `old` stands."""
+    text = path.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        sys.exit(f"{path}: '{old}' stands there {text.count(old)} times")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
 def insert(path, after, text):
     """Puts the text behind the one place at which `after` stands."""
-    old = path.read_text(encoding="utf-8")
-    if old.count(after) != 1:
-        sys.exit(f"{path}: '{after}' stands there {old.count(after)} times")
-    path.write_text(old.replace(after, after + text), encoding="utf-8")
+    replace(path, after, after + text)
 
 
 def add_kernel(tree):
@@ -57,6 +66,45 @@ def add_type(tree):
     insert(tree / "README.md", "| f8e4m3, f8e5m2", ", f8e3m4")
 
 
+NUMBERS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # what the codes of iq4_nl stand for
+
+
+def add_format(tree):
+    numbers = ", ".join(map(str, NUMBERS))
+    table = tree / "include/glgemm/quantization_table.h"
+    last = next(line for line in reversed(table.read_text(encoding="utf-8").splitlines()) if line.startswith("  ROW("))
+    number = int(last.split(",")[2]) + 1
+    insert(table, last, f" \\\n  ROW(iq4_nl, IQ4_NL, {number}, 32, 18, 32, 4, 0, 0, 0)")
+    shader = tree / "shaders/quantization.glsl"
+    insert(shader, f"#define {last.split(',')[1].strip()} {number - 1}\n", f"#define IQ4_NL {number}\n")
+    insert(shader, "  RETURN(float, scale_at(row) * code);\n", f"""#elif FORMAT == IQ4_NL
+  const int numbers[16] = int[16]({numbers});
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
+  RETURN(float, half_at(block) * float(numbers[nibble_at(block + 2 + (i & 15), i > 15)]));
+""")
+    host = tree / "src/base/quantization.cpp"
+    insert(host, "template <Format format>\nfloat decode(Bytes b, int k) = delete;\n", f"""
+template <>
+float decode<Format::iq4_nl>(Bytes b, int k) {{
+  constexpr int numbers[] = {{{numbers}}};
+  return product(f16(b), numbers[nibble(b + 2, k)]);
+}}
+""")
+    replace(tree / "src/weights/gguf.cpp", 'GgufType{20, "IQ4_NL", 32, 18}', 'blocks(20, "IQ4_NL", QuantizedFormat::iq4_nl)')
+    insert(tree / "docs/weights.md", "| `mxfp4` | E2M1 | 17 for 32 | 2^e q | in the block, a power of two |\n",
+           "| `iq4_nl` | 4 bits | 18 for 32 | d v[q], v of 16 numbers | in the block, f16 |\n")
+    draw = random.Random(1)
+    blocks, values = b"", b""
+    for _ in range(64):
+        scale = struct.pack("<e", draw.uniform(1e-4, 2))
+        nibbles = draw.randbytes(16)
+        codes = [byte & 15 for byte in nibbles] + [byte >> 4 for byte in nibbles]
+        blocks += scale + nibbles
+        values += struct.pack("<32f", *(struct.unpack("<e", scale)[0] * NUMBERS[code] for code in codes))
+    (tree / "tests/data/quantised/iq4_nl.blocks").write_bytes(blocks)
+    (tree / "tests/data/quantised/iq4_nl.f32").write_bytes(values)
+
+
 def changed(tree):
     return sorted(line[3:] for line in run("git", "status", "--porcelain", "--untracked-files=all", cwd=tree).splitlines())
 
@@ -68,14 +116,36 @@ def without_losses(tree, *arguments):
         sys.exit(f"bench {' '.join(arguments)}:\n{text}")
 
 
-def main(folder):
+def check_kernel(tree):
+    without_losses(tree, "--size", "100", "--kernel", "row")
+
+
+def check_type(tree):
+    for type_ in ("f32", "f8e3m4", "u8"):
+        without_losses(tree, "--shape", "60,70,3", "--type", type_, "--kernel", "all")
+
+
+def check_format(tree):
+    run("build/bin/glgemm", "inspect", "--type", "iq4_nl/f32", "--shape", "64,1,64", cwd=tree)
+    for types, shape in (("iq4_nl/f32", "64,1,64"), ("iq4_nl/f32", "70,30,160"), ("f32/iq4_nl", "3,70,64"), ("iq4_nl/f32", "64,4,2048")):
+        without_losses(tree, "--shape", shape, "--type", types, "--kernel", "all")
+    run("ninja", "-C", "build", "glgemm_gl_tests", cwd=tree)
+    run("../bin/glgemm_gl_tests", "-tc=quantised operands: blocks stand*,quantised operands: the self-check*", cwd=tree / "build/tests")
+
+
+# What is added, how, in how many files, and what is run then.
+RECIPES = {"kernel": (add_kernel, 3, check_kernel), "type": (add_type, 4, check_type), "format": (add_format, 7, check_format)}
+
+
+def main(folder, names):
     tree = pathlib.Path(folder) / "tree"
     run("git", "clone", "--quiet", root, tree, cwd=root)
-    for what, add, files in (("kernel", add_kernel, 3), ("type", add_type, 4)):
+    for name in names:
+        add, files, _ = RECIPES[name]
         before = changed(tree)
         add(tree)
         touched = [path for path in changed(tree) if path not in before]
-        print(f"the {what}: {', '.join(touched)}", flush=True)
+        print(f"the {name}: {', '.join(touched)}", flush=True)
         if len(touched) != files:
             sys.exit(f"{len(touched)} files instead of {files}")
     run("cmake", "--preset", "release", "-G", "Ninja", cwd=tree)
@@ -83,12 +153,11 @@ def main(folder):
     run("../bin/glgemm_tests", cwd=tree / "build/tests")
     run("ctest", "--preset", "release", "-R", r"^(shader|house)\.", cwd=tree)
     run(sys.executable, "tests/docs/check.py", "build/bin/glgemm", cwd=tree)
-    for type_ in ("f32", "f8e3m4", "u8"):
-        without_losses(tree, "--shape", "60,70,3", "--type", type_, "--kernel", "all")
-    without_losses(tree, "--size", "100", "--kernel", "row", "--type", "f8e3m4")
-    print("both work, and nothing else was touched")
+    for name in names:
+        RECIPES[name][2](tree)
+    print("all of it works, and nothing else was touched")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        main(sys.argv[1] if len(sys.argv) > 1 else temporary)
+        main(sys.argv[1] if len(sys.argv) > 1 else temporary, sys.argv[2:] or list(RECIPES))

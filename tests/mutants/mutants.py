@@ -22,6 +22,7 @@ CONVOLUTION_PLANS = "../bin/glgemm_tests -sf=*plan/convolution.cpp -aa=1"
 BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 
+QUANTISED = """../bin/glgemm_gl_tests "-tc=quantised operands: blocks stand for*" -aa=1"""
 WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
 
 
@@ -88,6 +89,15 @@ MUTANTS = [
            "ints(a_rows, b_rows, 0, 0)", (INDEXED,)),
     Mutant("blocked reads all rows of a vector at the first one's place", "shaders/blocked_elements.glsl",
            "load_b(loads_b.lines[e] + at)", "load_b(loads_b.lines[0] + at)", (INDEXED_BLOCKED,)),
+    # Codes.
+    Mutant("the upper nibbles of a block are its lower ones", "shaders/quantization.glsl", "upper ? byte_at(at) >> 4 : byte_at(at) & 15u",
+           "byte_at(at) & 15u", (QUANTISED,)),
+    Mutant("blocked takes the scale of a block in the middle of a word from its other half", "shaders/quantization.glsl",
+           "float scale = from_16_bits(codes.scale, half_word, false);", "float scale = from_16_bits(codes.scale, 0, false);", (QUANTISED,)),
+    Mutant("gemv takes the fifth bits of another quad", "shaders/chunks.glsl", "chunk.high[0].x >> 4 * q & 15u", "chunk.high[0].x >> 2 * q & 15u",
+           (QUANTISED,)),
+    Mutant("gemv takes the lower nibbles of q6_k for the upper ones", "shaders/chunks.glsl", "nibbles | high & 0x30303030u",
+           "(word & 0x0f0f0f0fu) | high & 0x30303030u", (QUANTISED,)),
     # The planner.
     Mutant("A's window begins at the first row", "src/plan/slices.cpp", "window(problem, Role::a, cursor.m0, cursor.k0, item, piece)",
            "window(problem, Role::a, 0, cursor.k0, item, piece)", (PLANS,)),

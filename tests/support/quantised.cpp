@@ -28,10 +28,10 @@ Number draw_scale(Random& random) {
   return random.coin() ? size : -size;
 }
 
-/// In place of the scales of a block, which set_unit_scale() finds.
+/// In place of the scales of a block, which set_scales() finds.
 void draw_scales(const Quantization& its, std::byte* block, Random& random) {
   Bytes ones(static_cast<std::size_t>(block_bytes(its)));
-  set_unit_scale(its, ones);
+  set_scales(its, ones, 1, 1);
   if (ones[0] == std::byte{127}) block[0] = static_cast<std::byte>(120 + random.below(5));  // a power of two
   for (std::size_t i = 0; i + 1 < ones.size(); i += 2)
     if (ones[i + 1] == std::byte{0x3c}) store(block + i, Type::f16, draw_scale(random));
@@ -54,7 +54,7 @@ QuantizedArrays random_quantised(const Quantization& its, std::int64_t rows, std
   for (std::int64_t i = 0; i < bytes.codes && !apart; i += block_bytes(its)) {
     std::byte* const block = result.codes.data() + i;
     if (exact)
-      set_unit_scale(its, std::span(block, static_cast<std::size_t>(block_bytes(its))));
+      set_scales(its, std::span(block, static_cast<std::size_t>(block_bytes(its))), 1, 1);
     else
       draw_scales(its, block, random);
   }
