@@ -288,7 +288,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           Report report;
           engine.gemm(product, test::with_kernel(kernel, split), &report);
           CHECK(c.download() == expected);
-          CHECK((report.plan->vector_reads != VectorReads::none) == part.by_vector);
+          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && info(its.format).chunks != 0));
           CHECK(report.plan->program().b_along_k == part.quads);
           CHECK((report.plan->parts > 1) == (split > 1));
         }
