@@ -134,6 +134,39 @@ vec4 vector_of_codes(CodesRead codes, int index) {
 #endif
 
 // The number that code `index` of the operand stands for.
+#if FORMAT == NBITS
+float dequantize(int index) {
+#if ZEROS
+  int bit = bit_of_zero(index);
+  int zero = int(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
+#else
+  const int zero = 1 << (CODE_BITS - 1);
+#endif
+#if CODE_BITS == 4
+  int q = int(nibble_at(codes_at.x + (index >> 1), (index & 1) != 0));
+#else
+  int q = int(byte_at(codes_at.x + index));
+#endif
+  RETURN(float, scale_at(index / GROUP) * float(q - zero));
+}
+#elif HAS_ELEMENTS
+float dequantize(int index) {
+#if FORMAT == PER_ROW
+  int row = (index + codes_at.w) / ROW_LENGTH;
+#else
+  const int row = 0;
+#endif
+  int at = codes_at.x + index;
+#if CODES == I8
+  float code = float(bitfieldExtract(int(byte_at(at)), 0, 8));
+#elif CODES == U8
+  float code = float(byte_at(at));
+#else
+  float code = from_word(CODES, WORD_OF_CODES(at >> 2), at);
+#endif
+  RETURN(float, scale_at(row) * code);
+}
+#else  // in blocks
 float dequantize(int index) {
 #if FORMAT == Q8_0
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, q = int(byte_at(block + 2 + (index & 31)));
@@ -180,36 +213,9 @@ float dequantize(int index) {
   // 2^(e - 128) in two factors, neither of them subnormal: drivers may take subnormal numbers for 0.
   float first = uintBitsToFloat((((e + 1u) >> 1) + 63u) << 23), second = uintBitsToFloat(((e >> 1) + 63u) << 23);
   RETURN(float, first * float((q & 8u) != 0u ? -int(twice) : int(twice)) * second);
-#elif FORMAT == NBITS
-#if ZEROS
-  int bit = bit_of_zero(index);
-  int zero = int(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
-#else
-  const int zero = 1 << (CODE_BITS - 1);
-#endif
-#if CODE_BITS == 4
-  int q = int(nibble_at(codes_at.x + (index >> 1), (index & 1) != 0));
-#else
-  int q = int(byte_at(codes_at.x + index));
-#endif
-  RETURN(float, scale_at(index / GROUP) * float(q - zero));
-#elif HAS_ELEMENTS
-#if FORMAT == PER_ROW
-  int row = (index + codes_at.w) / ROW_LENGTH;
-#else
-  const int row = 0;
-#endif
-  int at = codes_at.x + index;
-#if CODES == I8
-  float code = float(bitfieldExtract(int(byte_at(at)), 0, 8));
-#elif CODES == U8
-  float code = float(byte_at(at));
-#else
-  float code = from_word(CODES, WORD_OF_CODES(at >> 2), at);
-#endif
-  RETURN(float, scale_at(row) * code);
 #else
 #error "quantization: FORMAT has no decoding"
 #endif
 }
+#endif
 #endif

@@ -20,11 +20,11 @@ test::Buffer buffer_of(std::vector<std::byte> bytes) {
 }
 
 // A kernel for each way to read codes: one by one as they lie, packed, gemv's chunks, gemv without them, and four at a time.
-constexpr const char* by_elements = "naive";
-constexpr const char* packed = "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1";
-constexpr const char* by_chunks = "gemv:tile_m=1,tile_n=2,lanes_k=1,workgroup=8";
-constexpr const char* without_chunks = "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=8,chunks=0";
-constexpr const char* by_fours = "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,images=0";
+const std::string by_elements = "naive";
+const std::string packed = "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1";
+const std::string by_chunks = "gemv:tile_m=1,tile_n=2,lanes_k=1,workgroup=8";
+const std::string without_chunks = "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=8,chunks=0";
+const std::string by_fours = "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,images=0";
 
 Matrix<float> identity(std::int64_t size) {
   Matrix<float> result(size, size);
@@ -47,7 +47,7 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
     BufferView transposed = c.view();  // its columns are C's rows
     std::swap(transposed.rows, transposed.columns);
     transposed.layout = Layout::column_major;
-    for (const char* const kernel : {by_elements, packed, by_chunks, without_chunks, by_fours}) {
+    for (const std::string& kernel : {by_elements, packed, by_chunks, without_chunks, by_fours}) {
       if (kernel == by_fours && row.quads == 0) continue;
       for (const Gemm& product : {Gemm{.a = codes, .b = one.view(), .c = c.view()},
                                   Gemm{.op_b = Op::transpose, .a = one.view(), .b = codes, .c = transposed}}) {
@@ -71,8 +71,7 @@ namespace {
 
 /// A fault in how a kernel decodes: what takes the place of a text of its shader, wherever that stands.
 struct WrongDecoding {
-  const char* kernel;
-  std::string text, wrong;
+  std::string kernel, text, wrong;
 };
 std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   // The last code of a block is another, or the last of a few that are read together.
@@ -84,10 +83,10 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, chunk + "\n if (q == QUADS - 1) q -= 2;\n"});
   if (info(its.format).quads != 0)
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.words ^= uvec2(0x11111111u);\n"});
-  // The scale is the next block's.
+  // The scale is that of the block before.
   if (!scales_lie_apart(its)) {
     const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";
-    result.push_back({by_elements, "_at(" + scale, "_at(BLOCK_BYTES + " + scale});
+    result.push_back({by_elements, "_at(" + scale, "_at((index < BLOCK_CODES ? 0 : -BLOCK_BYTES) + " + scale});
   }
   return result;
 }
@@ -290,7 +289,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           Report report;
           engine.gemm(product, test::with_kernel(kernel, split), &report);
           CHECK(c.download() == expected);
-          CHECK((report.plan->vector_reads != VectorReads::none) == part.by_vector);
+          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && info(its.format).chunks != 0));
           CHECK(report.plan->program().b_along_k == part.quads);
           CHECK((report.plan->parts > 1) == (split > 1));
         }

@@ -86,7 +86,7 @@ TEST_CASE("products of two types and of quantised operands: each format on some 
     CHECK(programs.size() > 8);
     test::Way way;
     way.any_precision = true;
-    seen += run(programs, 12, seed, way);
+    seen += run(programs, 16, seed, way);
   }
   for (const Quantization& each : test::quantizations())  // with few buffers only kernels that pack take zeros
     CHECK((std::ranges::find(quantised, each) != quantised.end() || (each.zeros && limits.storage_blocks < 8)));
