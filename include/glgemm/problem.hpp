@@ -45,7 +45,7 @@ enum class Addressing { lines, strided, indexed };
 
 /// What one operand is made of, and how it lies in memory.
 struct Operand {
-  /// Of D: C's.
+  /// D has none of its own: C's is its too.
   ElementFormat format{};
   Layout layout = Layout::row_major;
   /// The leading dimension in elements: the distance from one row to the next (row-major) or from one column to the next
@@ -135,11 +135,11 @@ inline Type type(const Problem& problem, Role role) noexcept {
 inline Type sum_type(const Problem& problem) noexcept {
   return sum_type(problem.a.format.type, problem.b.format.type);
 }
-/// The problem with A, B, C and D of these types.
+/// The problem with A, B and C of these types.
 inline Problem of_types(Problem problem, Type a, Type b, Type c) noexcept {
   problem.a.format = {a};
   problem.b.format = {b};
-  problem.c.format = problem.d.format = {c};
+  problem.c.format = {c};
   return problem;
 }
 inline Problem of_type(const Problem& problem, Type type, Type c) noexcept {

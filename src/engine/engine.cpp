@@ -141,9 +141,10 @@ Problem Engine::problem(const Gemm& product) {
     const BufferView& d = *epilogue.residual;
     if (d.rows != problem.m || d.columns != problem.n)
       refuse_product("C is {} and D is {}", size_text(problem.m, problem.n), size_text(d.rows, d.columns));
-    if (d.type != product.c.type) refuse_product("C is {} and D is {}", to_string(product.c.type), to_string(d.type));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
+    if (const ElementFormat its = std::exchange(problem.d.format, {}); its != problem.c.format)
+      refuse_product("C is {} and D is {}", to_string(problem.c.format), to_string(its));
     if (problem.d.addressing == Addressing::indexed && !have_same_tables(product.c, d))
       refuse_product("D is indexed by other tables than C");
   }

@@ -358,7 +358,7 @@ Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, c
   result.b.aligned = problem.filters_aligned && is_aligned(product.filters.first, problem.filters.type) &&
                      (problem.groups == 1 || is_aligned(filters_of_group(problem), problem.filters.type));
   result.residual = problem.residual;
-  if (problem.residual) result.d = result.c;
+  if (problem.residual) result.d = operand({}, lying_of(product.output), result.c.batch_stride);
   result.bias = problem.bias ? Bias::for_each_column : Bias::none;
   result.activation = problem.activation;
   return result;

@@ -158,7 +158,7 @@ void validate_quantized(const Problem& problem, Role role) {
 /// What validate() says of the types of A, B and C.
 void validate_formats(const Problem& problem) {
   const Type a = problem.a.format.type, b = problem.b.format.type, c = problem.c.format.type;
-  if (problem.c.format.quantization || problem.d.format.quantization) refuse_product("C and D cannot be quantised");
+  if (problem.c.format.quantization) refuse_product("C cannot be quantised");
   if (problem.a.format.quantization && problem.b.format.quantization)
     refuse_product("A is {} and B is {}: one of them can be quantised", to_string(problem.a.format), to_string(problem.b.format));
   for (const Role role : {Role::a, Role::b})

@@ -144,6 +144,7 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong shapes, types and scalars") 
       {[](Gemm& g) { g.b.type = Type::i32; }, "invalid: gemm: A is f32 and B is i32"},
       {[&](Gemm& g) { type_all(g, Type::f32), g.c.type = Type::f16; }, "A and B are f32 and C is f16; it must be f32"},
       {[](Gemm& g) { g.epilogue.residual->type = Type::u32; }, "C is f32 and D is u32"},
+      {[](Gemm& g) { g.epilogue.residual->quantization = QuantizedFormat::q8_0; }, "C is f32 and D is q8_0"},
       {[&](Gemm& g) { type_all(g, Type::i8); }, "A and B are i8 and C is i8; it must be i32"},
       {[&](Gemm& g) { type_all(g, Type::f16), g.c.type = Type::bf16; }, "it must be f32 or f16"},
       {[&](Gemm& g) { type_all(g, Type::c64), g.c.type = Type::f32; }, "it must be c64"},

@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong formats, places a
          g.op_b = Op::transpose, g.b.quantization = QuantizedFormat::q4_0, g.c.columns = 4;
        },
        "gemm: A is q8_0 and B is q4_0: one of them can be quantised"},
-      {[](Gemm& g) { g.c.quantization = QuantizedFormat::q8_0; }, "gemm: C and D cannot be quantised"},
+      {[](Gemm& g) { g.c.quantization = QuantizedFormat::q8_0; }, "gemm: C cannot be quantised"},
       {transpose_a, "gemm: A is q8_0, and its codes do not lie along k: op(A) has contiguous columns"},
       {[](Gemm& g) {
          std::swap(g.b, g.a);
