@@ -12,6 +12,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/measure.hpp"
+#include "bench/table.hpp"
 #include "peers/peers.hpp"
 #include "support/environment.hpp"
 #include "support/functions.hpp"
@@ -479,6 +480,29 @@ TEST_CASE("under a budget each kernel runs once more, as a job, and its calls ar
   CHECK(run_tool("bench --size 8 --budget 0").status == 2);
 }
 
+TEST_CASE("a factor that is stored in another format is checked as what it stands for, by the bound of its format") {
+  for (const char* const types : {"q4_0/f32", "nbits:bits=4,group=32,zeros=1,scales=f16/f32", "per_row:codes=u8/f32",
+                                  "per_tensor:codes=f8e4m3/f32", "f16/f32"}) {
+    CAPTURE(types);
+    const Formats formats = parse_formats(types);
+    HostProduct<float> product = random_product<float>({5, 3, 40}, 2, 1);
+    const Matrix<float> before = product.a;
+    store_as(formats, product);
+    CHECK(product.quantized == static_cast<bool>(formats.a.quantization));
+    REQUIRE(product.stored_a);
+    CHECK(!product.stored_b);
+    CHECK(!(product.a == before));
+    CHECK(product.stored_a->scales.empty() != scales_lie_apart(formats.a.quantization));
+    const HostMatrix host = host_factor(product.stored_a, product.a);
+    CHECK(host.quantization == formats.a.quantization);
+    CHECK(host.type == formats.a.type);
+    if (!formats.a.quantization) continue;
+    Matrix<float> read(10, 40);
+    host.read({0, 0, 10, 40}, read.data());
+    CHECK(read == product.a);
+  }
+}
+
 TEST_CASE("what a call costs, in a scope and without one") {
   BenchOptions options = small_options();
   options.kernels = parse_kernels("tiled:tile=8");
@@ -504,6 +528,11 @@ TEST_CASE("what a call costs, in a scope and without one") {
     CHECK(x["cpu_us_high"] >= x["cpu_us"]);
     // A thread has one CPU at a time; what clocks round is little.
     CHECK(x["cpu_us"].get<double>() <= 1.1 * x["wall_us"].get<double>() + 20 + tick_us);
+    // The rate is of all calls and one wait: of what `done` says.
+    CHECK(x["done_us"] > x["wall_us"]);
+    CHECK(x["gflops"].get<double>() == doctest::Approx(2.0 * 40 * 33 * 50 / x["done_us"].get<double>() / 1e3));
+    CHECK(x["best_gflops"] >= x["gflops"]);
+    CHECK(result.says(digits(x["gflops"]) + " (" + digits(x["best_gflops"]) + ")"));
   }
   for (const char* arguments : {"--enqueue --first", "--enqueue --batch 2", "--enqueue --check full", "--first --beta 2",
                                 "--enqueue --kernel naive,tiled", "--first --scaling", "--enqueue --device-memory-limit 1M"}) {

@@ -147,10 +147,7 @@ grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stde
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && [ ! -s stderr ] && grep -q ' in f16/bf16 with sums in f32$' stdout || fail "f16 by bf16: $(elements C.npy f4): $(cat stdout stderr)"
 "$glgemm" multiply m.gguf:w.bf16 m.gguf:w.bf16 --op-b t -o C.npy >stdout 2>stderr || fail "bf16: status $?: $(cat stderr)"
 [ "$(elements C.npy f4)" = '14 32 32 77' ] && grep -q ' in bf16 with sums in f32$' stdout || fail "bf16: $(elements C.npy f4): $(cat stdout)"
-bad 'bench, blocks and a limit' '--type: --scaling and memory limits are for factors of one type, and these are q8_0/f32' \
-  bench --shape 2,1,32 --type q8_0/f32 --kernel auto --memory-limit 1M
 "$glgemm" bench --shape 65,2,40 --type u8/i8 --kernel gemv --check full --repeats 1 >stdout 2>stderr || fail "panels of i8 beside u8: $(cat stderr)"
-bad 'bench, scales apart' '--type: nbits:bits=4,group=32 has scales apart from its codes' bench --shape 2,1,32 --type nbits:bits=4,group=32 --kernel auto
 "$glgemm" bench --shapes-of m.gguf --kernel auto --repeats 1 --json bench.json >stdout 2>stderr || fail "bench, own types: status $?: $(cat stdout stderr)"
 python3 - bench.json <<'END' || fail "bench, own types: $(cat bench.json)"
 import json, sys
@@ -158,8 +155,27 @@ results = json.load(open(sys.argv[1], encoding="utf-8"))["results"]
 rows = [[each[key] for key in ("m", "n", "k", "type")] + [each["check"]["passed"]] for each in results]
 assert rows == [[2, 1, 3, "f16/f32", True], [2, 1, 3, "bf16/f32", True], [2, 1, 32, "q8_0/f32", True]], rows
 END
-for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 f16/f32 u8/i8 f32/f8e4m3; do
+for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
+  per_tensor:codes=f8e4m3,scales=f16; do
   "$glgemm" bench --shape 33,3,512 --type $type --kernel auto,naive --check full --repeats 1 >stdout 2>stderr || fail "bench --type $type: status $?: $(cat stdout stderr)"
+done
+for type in q4_0 nbits:bits=4,group=32,zeros=1 per_row; do # rows that end within a block
+  "$glgemm" bench --shape 9,3,50 --batch 3 --type $type --kernel auto --check full --repeats 1 >stdout 2>stderr || fail "bench --batch 3 --type $type: status $?: $(cat stdout stderr)"
+done
+for type in nbits:bits=4,group=16,zeros=1 per_row:codes=f8e4m3; do
+  "$glgemm" bench --convolution 1x5x5x12,4x3x3,padding=1 --type f32/$type --check full --repeats 1 >stdout 2>stderr || fail "bench --convolution --type f32/$type: status $?: $(cat stdout stderr)"
+done
+# From host to host each factor goes as it is stored: A of f32 alone would have 70 * 512 * 4 bytes.
+for type in q4_0/f32 nbits:bits=4,group=32,zeros=1 per_row:codes=u8/f32 f16/f32 u8/i8; do
+  for how in '--device-memory-limit 64K' '--scaling --accelerators 0'; do
+    "$glgemm" bench --shape 70,3,512 --type $type $how --kernel auto --check full --repeats 1 --json bench.json >stdout 2>stderr ||
+      fail "bench --type $type $how: status $?: $(cat stdout stderr)"
+    python3 - $type <<'END' || fail "bench --type $type $how: $(cat bench.json)"
+import json, sys
+for result in json.load(open("bench.json", encoding="utf-8"))["results"]:
+    assert result["type"] == sys.argv[1] + ("" if "/" in sys.argv[1] else "/f32") and 70 * 512 / 2 < result["bytes_moved"] < 70 * 512 * 3, result
+END
+  done
 done
 "$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
 grep -q '2x5x3' stdout || fail "bench: $(cat stdout)"

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
@@ -112,10 +111,6 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
 /// Makes the products of a group those that are measured next.
 void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
-  for (const ElementFormat& format : {group.formats.a, group.formats.b})
-    if (scales_lie_apart(format.quantization))
-      throw std::invalid_argument(
-          fmt::format("--type: {} has scales apart from its codes, and formats in blocks are measured", to_string(format)));
   for (const Shape& shape : group.shapes) problem_of(shape, group.formats);  // what does not go together is refused here
   options.shapes = group.shapes;
   options.type = one_type(group.formats);
@@ -125,9 +120,6 @@ void choose_types(Arguments& arguments, const ModelShapes& group) {
   options.beta = parse_scalar(arguments.beta, options.type, "--beta");
   if (options.paper && (options.stored || options.type != Type::f32 || options.batch > 1))
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
-  if (options.stored && (arguments.scaling || arguments.device_memory_limit || arguments.memory_limit))
-    throw std::invalid_argument(fmt::format("--type: --scaling and memory limits are for factors of one type, and these are {}",
-                                            to_string(group.formats)));
 }
 
 /// Adds the results of another group: JSON's lists become longer.
@@ -150,9 +142,6 @@ int bench_convolutions(Arguments& arguments) {
   for (const std::string& text : arguments.convolutions)
     bench.convolutions.push_back({"", parse_convolution(text, "--convolution"), ""});
   const Formats formats = parse_formats(arguments.type);
-  if (scales_lie_apart(formats.b.quantization))
-    throw std::invalid_argument(
-        fmt::format("--type: {} has scales apart from its codes, and formats in blocks are measured", to_string(formats.b)));
   for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, formats);
   bench.options.kernels =
       in_precisions(parse_kernels(arguments.kernel == "all" ? "auto" : arguments.kernel), arguments.precision);

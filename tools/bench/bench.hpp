@@ -91,8 +91,9 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
 // In calls.cpp: what is measured of calls rather than of kernels.
 
 /// Measures the call of Engine::gemm for a product that is repeated on the same matrices, in a scope and without one: the
-/// thread's CPU time and the host's clock, medians of batches of calls. Between them the device is waited for, outside of what is
-/// timed, so that its queue stays short. A driver that computes in the call shows by the host's clock.
+/// thread's CPU time and the host's clock, medians of batches of calls. After each batch the device is waited for, so that its
+/// queue stays short. These times are without that wait, and the rate, of all calls of a batch, is with it. A driver that
+/// computes in the call shows by the host's clock.
 /// @throws as run_bench
 BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out);
 

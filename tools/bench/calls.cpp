@@ -38,6 +38,7 @@ double milliseconds_now() {
 struct Calls {
   int calls = 0;  ///< in a batch
   std::vector<double> cpu, process_cpu, wall;
+  std::vector<double> done;  ///< from the first call until the device has done all of them
 };
 
 Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue, const BenchOptions& options) {
@@ -54,7 +55,7 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
     done_ms = std::min(done_ms, std::max(1e-4, milliseconds_since(first)));
   }
   // So many that clocks and caches do not matter, and so few that no driver waits for room in its queue.
-  Calls result{static_cast<int>(std::clamp(std::min(20 / call_ms, 200 / done_ms), 1.0, 200.0)), {}, {}, {}};
+  Calls result{static_cast<int>(std::clamp(std::min(20 / call_ms, 200 / done_ms), 1.0, 200.0)), {}, {}, {}, {}};
   const auto begin = Clock::now();
   const int most = options.repeats.value_or(50), least = options.repeats.value_or(5);
   for (int batch = 0; batch < most && (batch < least || milliseconds_since(begin) < 500); ++batch) {
@@ -67,6 +68,7 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
     result.cpu.push_back(each(thread_cpu_milliseconds() - thread));
     result.process_cpu.push_back(each(process_cpu_milliseconds() - process));
     wait();
+    result.done.push_back(each(milliseconds_since(start)));
   }
   return result;
 }
@@ -78,8 +80,12 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
   out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
       << "Microseconds of each call of gemm() on the same matrices, without the wait for the device: the thread's CPU time and, "
          "in\n"
-         "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock.\n"
-      << "            size  dispatches   scope  calls  us of CPU                   of all threads  on the clock  kernel\n";
+         "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock. The rate "
+         "is\n"
+         "that of so many calls, one after another, and one wait at the end: the median and, in brackets, the best.\n"
+      << "            size  dispatches   scope  calls  us of CPU                   of all threads  on the clock           "
+         "GFLOP/s  "
+         "kernel\n";
   Progress progress(static_cast<double>(options.shapes.size()));
   for (const Shape& shape : options.shapes) {
     progress.show(static_cast<double>(&shape - options.shapes.data()), to_string(shape));
@@ -96,9 +102,11 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       const std::string cpu =
           fmt::format("{} ({} to {})", digits(median(x.cpu)), digits(quantile(x.cpu, 0.25)), digits(quantile(x.cpu, 0.75)));
       progress.clear();
-      out << fmt::format("{:>16}{:>12}{:>8}{:>7}  {:<28}{:>14}{:>14}  {}\n", to_string(shape), report.dispatches,
+      const double work = flops(shape, options.type);
+      const double rate = gflops(work, median(x.done) / 1e3), best_rate = gflops(work, quantile(x.done, 0) / 1e3);
+      out << fmt::format("{:>16}{:>12}{:>8}{:>7}  {:<28}{:>14}{:>14}{:>18}  {}\n", to_string(shape), report.dispatches,
                          in_scope ? "in one" : "none", x.calls, cpu, digits(median(x.process_cpu)), digits(median(x.wall)),
-                         report.kernel)
+                         fmt::format("{} ({})", digits(rate), digits(best_rate)), report.kernel)
           << std::flush;
       Json result = shape_json(shape, options);
       result.update({{"requested", options.kernels.front().text},
@@ -111,7 +119,10 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
                      {"cpu_us_low", quantile(x.cpu, 0.25)},
                      {"cpu_us_high", quantile(x.cpu, 0.75)},
                      {"process_cpu_us", median(x.process_cpu)},
-                     {"wall_us", median(x.wall)}});
+                     {"wall_us", median(x.wall)},
+                     {"done_us", median(x.done)},
+                     {"gflops", rate},
+                     {"best_gflops", best_rate}});
       json["results"].push_back(std::move(result));
     }
   }

@@ -68,7 +68,10 @@ class TypedConvolutionTrial : public ConvolutionTrial {
     device_filters_.emplace(engine, stored_filters, filters_);
     output_.upload(poisoned<C>(1, output_.columns()));
     convolution_.input.buffer = device_input_->view().buffer;
-    convolution_.filters.buffer = device_filters_->view().buffer;
+    const BufferView filters = device_filters_->view();
+    convolution_.filters.buffer = filters.buffer;
+    convolution_.filters.scales = filters.scales;
+    convolution_.filters.zeros = filters.zeros;
     convolution_.output.buffer = output_.view().buffer;
   }
 
@@ -116,10 +119,7 @@ class TypedConvolutionTrial : public ConvolutionTrial {
     return result;
   }
 
-  std::int64_t row_of_filters() const {
-    const std::int64_t block = convolution_.filters.quantization ? block_codes(convolution_.filters.quantization) : 1;
-    return (k_ + block - 1) / block * block;
-  }
+  std::int64_t row_of_filters() const { return row_elements({convolution_.filters.type, convolution_.filters.quantization}, k_); }
 
   Convolution convolution_;
   std::int64_t k_;
@@ -214,10 +214,11 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   row.pieces = plan.pieces;
   row.depthwise = plan.depthwise;
   row.gflop = flops_of(convolution) / 1e9;
-  row.bytes = static_cast<double>(
-      input_elements(convolution) * element_bytes(convolution.input.type) +
-      storage_bytes({convolution.filters.type, convolution.filters.quantization}, filter_elements(convolution)) +
-      output_elements(convolution) * element_bytes(convolution.output.type));
+  const std::int64_t outputs = convolution.output.channels;
+  row.bytes =
+      static_cast<double>(input_elements(convolution) * element_bytes(convolution.input.type) +
+                          output_elements(convolution) * element_bytes(convolution.output.type)) +
+      stored_bytes({convolution.filters.type, convolution.filters.quantization}, outputs, filter_elements(convolution) / outputs);
   if (!plan.products.empty()) row.kernel = to_string(plan.products.front().kernel);
   const double bytes =
       static_cast<double>(element_bytes(convolution.output.type)) *

@@ -101,8 +101,7 @@ HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
   HostProduct<T> p = random_product<T>(shape, options.batch, 1);
   p.alpha = scalar_as<Accumulator>(options.alpha);
   p.beta = scalar_as<Accumulator>(options.beta);
-  p.stored_a = store(formats_of(options).a, p.a, 4);
-  p.stored_b = store(formats_of(options).b, p.b, 5);
+  store_as(formats_of(options), p);
   if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
   return p;
 }
@@ -206,8 +205,8 @@ class TypedTrial final : public Trial {
     return {.op_a = product_.op_a,
             .op_b = product_.op_b,
             .alpha = product_.alpha,
-            .a = host_matrix(std::as_const(product_.a)),
-            .b = host_matrix(std::as_const(product_.b)),
+            .a = host_factor(product_.stored_a, product_.a),
+            .b = host_factor(product_.stored_b, product_.b),
             .beta = product_.beta,
             .c = host_matrix(c_)};
   }
@@ -232,22 +231,28 @@ class TypedTrial final : public Trial {
   }
 
   double transfer_seconds(Engine& engine, const StreamReport& streamed) const override {
-    constexpr std::int64_t distinct = 8, part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
+    constexpr std::size_t distinct = 8;
+    constexpr std::int64_t part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
     struct Sections {
       DeviceMatrix device;
-      std::vector<Matrix<T>> host;
+      std::vector<std::vector<std::byte>> host;
     };
-    const auto cut = [&](const Matrix<T>& x, Op op, std::int64_t rows, std::int64_t columns) {
+    const auto cut = [&](const std::optional<StoredMatrix>& stored, const Matrix<T>& numbers, Op op, std::int64_t rows,
+                         std::int64_t columns) {
       if (op != Op::none) std::swap(rows, columns);
-      Sections sections{{engine, rows, columns, type_of<T>()}, {}};
-      const HostMatrix from = host_matrix(x);
-      for (std::int64_t i = 0; i < distinct && (i + 1) * rows <= x.rows(); ++i)
-        from.read({i * rows, 0, rows, columns}, sections.host.emplace_back(rows, columns).data());
+      const std::span<const std::byte> all = stored ? std::span(stored->bytes) : std::as_bytes(numbers.elements());
+      const std::int64_t row_bytes = storage_bytes(stored ? stored->format : ElementFormat{type_of<T>()}, columns);
+      const auto bytes = static_cast<std::size_t>(rows * row_bytes);
+      Sections sections{{engine, rows, row_bytes, Type::i8}, {}};
+      for (std::size_t i = 0; i < distinct && (i + 1) * bytes <= all.size(); ++i) {
+        const auto part = all.subspan(i * bytes, bytes);
+        sections.host.emplace_back(part.begin(), part.end());
+      }
       return sections;
     };
     const StreamPlan& plan = streamed.plan;
-    Sections operands[] = {cut(product_.a, product_.op_a, plan.piece_m, plan.piece_k),
-                           cut(product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
+    Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, plan.piece_m, plan.piece_k),
+                           cut(product_.stored_b, product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
     const std::int64_t c_rows =
         std::clamp<std::int64_t>(part_bytes / (plan.piece_n * static_cast<std::int64_t>(sizeof(C))), 1, plan.piece_m);
     const DeviceMatrix c(engine, c_rows, plan.piece_n, type_of<C>());
@@ -256,9 +261,9 @@ class TypedTrial final : public Trial {
     std::int64_t up = 0, down = 0;
     for (std::size_t i = 0; up < streamed.bytes_to_device; ++i) {
       Sections& sections = operands[i % 2];
-      const Matrix<T>& next = sections.host[i / 2 % sections.host.size()];
-      sections.device.upload(next);
-      up += next.size() * static_cast<std::int64_t>(sizeof(T));
+      const std::vector<std::byte>& next = sections.host[i / 2 % sections.host.size()];
+      engine.upload(next.data(), 0, sections.device.view());
+      up += static_cast<std::int64_t>(next.size());
       const double share = static_cast<double>(up) / static_cast<double>(streamed.bytes_to_device);
       for (; static_cast<double>(down) < share * static_cast<double>(streamed.bytes_from_device);
            down += c.rows() * c.columns() * static_cast<std::int64_t>(sizeof(C)))
@@ -375,15 +380,19 @@ class TypedTrial final : public Trial {
 
 void quantize_to(StoredMatrix& stored, Matrix<float>& numbers, std::uint64_t seed) {
   const Quantization& quantization = stored.format.quantization;
+  if (quantization.codes == Type::u8)
+    for (float& number : numbers.elements()) number = std::fabs(number);
   try {
-    stored.bytes = quantize(quantization, stored.rows, stored.columns, numbers.data()).codes;
+    QuantizedArrays arrays = quantize(quantization, stored.rows, stored.columns, numbers.data());
+    stored.bytes = std::move(arrays.codes);
+    stored.scales = std::move(arrays.scales);
+    stored.zeros = std::move(arrays.zeros);
   } catch (const std::invalid_argument&) {  // there is no quantiser
     std::mt19937_64 random(seed);
     // No two of these bytes are an f16 that is infinite or NaN.
     for (std::byte& byte : stored.bytes) byte = std::byte(random() & 0x3f);
   }
-  dequantize({.quantization = quantization, .rows = stored.rows, .columns = stored.columns, .codes = stored.bytes},
-             numbers.data());
+  dequantize({quantization, stored.rows, stored.columns, stored.bytes, stored.scales, stored.zeros}, numbers.data());
 }
 
 double quantile(std::vector<double> values, double p) {

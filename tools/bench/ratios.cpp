@@ -56,8 +56,7 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
 
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
   const Formats formats = formats_of(options);
-  const auto a_bytes = m * static_cast<double>(storage_bytes(formats.a, shape.k)),
-             b_bytes = n * static_cast<double>(storage_bytes(formats.b, shape.k));
+  const double a_bytes = stored_bytes(formats.a, shape.m, shape.k), b_bytes = stored_bytes(formats.b, shape.n, shape.k);
   const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
   const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
   const double bytes = static_cast<double>(options.batch) * (a_bytes + b_bytes + c_moves * c_element * m * n);

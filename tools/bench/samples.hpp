@@ -50,12 +50,12 @@ Matrix<C> poisoned(std::int64_t rows, std::int64_t columns) {
   return c;
 }
 
-/// Writes the blocks of a quantised matrix, and to `numbers` what they stand for: the numbers there, quantised; or random codes
-/// and scales in a format without a quantiser. Of formats in blocks.
+/// Writes the arrays of a quantised matrix, and to `numbers` what they stand for: the numbers there, quantised (their magnitudes
+/// where codes have no sign); or random codes and scales in a format without a quantiser.
 void quantize_to(StoredMatrix& stored, Matrix<float>& numbers, std::uint64_t seed);
 
 /// The numbers in the given format, if that is another than theirs: rounded to it, or quantised. `numbers` become what the result
-/// stands for. Formats whose scales lie apart are not made.
+/// stands for.
 template <class T>
 std::optional<StoredMatrix> store(const ElementFormat& format, Matrix<T>& numbers, std::uint64_t seed) {
   if (format == ElementFormat{type_of<T>()}) return std::nullopt;
@@ -95,6 +95,13 @@ HostProduct<T> product_of(const Shape& shape, std::int64_t batch, std::uint64_t 
 template <class T>
 HostProduct<T> random_product(const Shape& shape, std::int64_t batch, std::uint64_t seed) {
   return product_of<T>(shape, batch, seed, random_matrix<T>);
+}
+/// Has the device get A and B in these formats.
+template <class T>
+void store_as(const Formats& formats, HostProduct<T>& p) {
+  p.stored_a = store(formats.a, p.a, 4);
+  p.stored_b = store(formats.b, p.b, 5);
+  p.quantized = formats.a.quantization || formats.b.quantization;
 }
 
 }  // namespace glgemm::tools

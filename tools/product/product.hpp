@@ -18,17 +18,30 @@
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/plan.hpp>
+#include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
+
+#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 
-/// A factor as the device gets it: elements of its own type, or a quantised one's blocks. Row-major without gaps.
+/// A factor as the device gets it: elements of its own type, or a quantised one's arrays. Row-major without gaps.
 struct StoredMatrix {
   ElementFormat format;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::vector<std::byte> bytes{};
+  std::vector<std::byte> bytes{};            ///< elements, or codes
+  std::vector<std::byte> scales{}, zeros{};  ///< of formats whose scales lie apart
 };
+
+/// A factor on the host's side: `stored`, or without it `numbers`. Both must outlive it.
+template <class T>
+HostMatrix host_factor(const std::optional<StoredMatrix>& stored, const Matrix<T>& numbers) {
+  if (!stored) return host_matrix(numbers);
+  const auto& [format, rows, columns, bytes, scales, zeros] = *stored;
+  return format.quantization ? host_matrix(QuantizedMatrix{format.quantization, rows, columns, bytes, scales, zeros})
+                             : host_matrix(bytes.data(), rows, columns, format.type);
+}
 
 /// A factor on the device.
 class DeviceFactor {
@@ -38,6 +51,8 @@ class DeviceFactor {
   DeviceFactor(Engine& engine, const StoredMatrix& stored)
       : matrix_(engine, stored.rows, stored.format.quantization ? storage_bytes(stored.format, stored.columns) : stored.columns,
                 stored.format.quantization ? Type::i8 : stored.format.type),
+        scales_(copy(engine, stored.scales)),
+        zeros_(copy(engine, stored.zeros)),
         columns_(stored.columns),
         quantization_(stored.format.quantization) {
     engine.upload(stored.bytes.data(), 0, matrix_.view());
@@ -54,11 +69,21 @@ class DeviceFactor {
     result.ld = 0;
     result.type = Type::f32;
     result.quantization = quantization_;
+    if (scales_) result.scales.buffer = scales_->view().buffer;
+    if (zeros_) result.zeros.buffer = zeros_->view().buffer;
     return result;
   }
 
  private:
+  static std::optional<DeviceMatrix> copy(Engine& engine, const std::vector<std::byte>& bytes) {
+    if (bytes.empty()) return std::nullopt;
+    DeviceMatrix result(engine, 1, static_cast<std::int64_t>(bytes.size()), Type::i8);
+    engine.upload(bytes.data(), 0, result.view());
+    return result;
+  }
+
   DeviceMatrix matrix_;
+  std::optional<DeviceMatrix> scales_, zeros_;
   std::int64_t columns_ = 0;
   Quantization quantization_{};
 };
@@ -88,6 +113,8 @@ struct HostProduct {
   std::int64_t k() const { return op_a == Op::none ? a.columns() : a_rows(); }
   std::int64_t inner_b() const { return op_b == Op::none ? b_rows() : b.columns(); }
   std::int64_t n() const { return op_b == Op::none ? b.columns() : b_rows(); }
+  ElementFormat format_a() const { return stored_a ? stored_a->format : ElementFormat{type_of<T>()}; }
+  ElementFormat format_b() const { return stored_b ? stored_b->format : ElementFormat{type_of<T>()}; }
 
   /// What Engine::gemm gets, but for the names of the buffers.
   Gemm gemm() const {
@@ -104,12 +131,12 @@ struct HostProduct {
     product.op_b = op_b;
     product.alpha = alpha;
     product.beta = beta;
-    product.a = view(a_rows(), a.columns(), stored_a ? stored_a->format : ElementFormat{type_of<T>()});
-    product.b = view(b_rows(), b.columns(), stored_b ? stored_b->format : ElementFormat{type_of<T>()});
+    product.a = view(a_rows(), a.columns(), format_a());
+    product.b = view(b_rows(), b.columns(), format_b());
     product.c = view(m(), n(), {type_of<C>()});
     product.batch.count = batch;
-    product.batch.stride_a = a_repeats ? 0 : a_rows() * a.columns();
-    product.batch.stride_b = b_repeats ? 0 : b_rows() * b.columns();
+    product.batch.stride_a = a_repeats ? 0 : a_rows() * row_elements(format_a(), a.columns());
+    product.batch.stride_b = b_repeats ? 0 : b_rows() * row_elements(format_b(), b.columns());
     product.batch.stride_c = m() * n();
     return product;
   }
@@ -121,6 +148,8 @@ struct HostProduct {
       view->buffer = device->buffer;
       view->bands = device->bands;
       view->band_lines = device->band_lines;
+      view->scales = device->scales;
+      view->zeros = device->zeros;
     }
     return product;
   }

@@ -75,6 +75,12 @@ Formats with_activations(const ElementFormat& weight) noexcept {
   return {weight, {can_multiply(weight.type, Type::f32) ? Type::f32 : weight.type}};
 }
 
+double stored_bytes(const ElementFormat& format, std::int64_t rows, std::int64_t columns) {
+  if (!format.quantization) return static_cast<double>(rows) * static_cast<double>(storage_bytes(format, columns));
+  const QuantizedBytes bytes = quantized_bytes(format.quantization, rows, columns);
+  return static_cast<double>(bytes.codes) + static_cast<double>(bytes.scales) + static_cast<double>(bytes.zeros);
+}
+
 Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batch) {
   Problem problem;
   problem.m = shape.m;
@@ -82,14 +88,14 @@ Problem problem_of(const Shape& shape, const Formats& formats, std::int64_t batc
   problem.k = shape.k;
   problem.a.format = formats.a;
   problem.b.format = formats.b;
-  problem.c.format = problem.d.format = {sum_type(problem)};
+  problem.c.format = {sum_type(problem)};
   problem.a.op = shape.op_a;
   problem.b.op = shape.op_b;
   validate(problem);  // the sizes can be multiplied
   if (batch == 1) return problem;
   problem.batch = batch;
-  problem.a.batch_stride = shape.m * shape.k;
-  problem.b.batch_stride = shape.k * shape.n;
+  problem.a.batch_stride = shape.m * row_elements(formats.a, shape.k);  // codes lie along k
+  problem.b.batch_stride = shape.n * row_elements(formats.b, shape.k);
   problem.c.batch_stride = shape.m * shape.n;
   validate(problem);
   return problem;

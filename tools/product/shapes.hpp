@@ -32,6 +32,7 @@ double flops(const Shape& shape, Type type = Type::f32, std::int64_t batch = 1);
 /// What the elements of A and B are.
 struct Formats {
   ElementFormat a, b;
+  friend auto operator<=>(const Formats&, const Formats&) = default;
 };
 /// "f16", "f16/f32", "q4_0/f32": A's and B's. Without B's it is A's, and with a quantised A f32.
 /// @throws std::invalid_argument  as parse_format
@@ -44,6 +45,14 @@ std::string to_string(const Formats& formats);
 Type one_type(const Formats& formats) noexcept;
 /// A weight's products in a model: with f32 where such are multiplied, else with its own type.
 Formats with_activations(const ElementFormat& weight) noexcept;
+
+/// The elements from a row's first to the next row's: a quantised row is in whole blocks.
+inline std::int64_t row_elements(const ElementFormat& format, std::int64_t columns) noexcept {
+  const std::int64_t codes = block_codes(format.quantization);
+  return (columns + codes - 1) / codes * codes;
+}
+/// The bytes of a matrix as it is stored, with its scales and zeros wherever they lie.
+double stored_bytes(const ElementFormat& format, std::int64_t rows, std::int64_t columns);
 
 /// The product of these matrices, or a batch, without gaps. C is of the type of their sums.
 /// @throws std::invalid_argument  sizes that cannot be counted, formats that do not go together, or codes that would not lie
