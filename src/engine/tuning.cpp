@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/rounding.hpp"
 #include "base/system.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/nearby.hpp"
@@ -112,11 +113,9 @@ TuningEntry read_entry(const Json& json) {
     refuse_entry("its \"op\" is {}, not NN, NT, TN or TT", in_quotes(op));
   problem.a.op = op[0] == 'N' ? Op::none : Op::transpose;
   problem.b.op = op[1] == 'N' ? Op::none : Op::transpose;
-  if (problem.batch > 1 || !quantization(problem)) {
-    problem.a.batch_stride = problem.m * problem.k;
-    problem.b.batch_stride = problem.k * problem.n;
-    problem.c.batch_stride = problem.m * problem.n;
-  }
+  problem.a.batch_stride = problem.m * round_up(problem.k, block_codes(problem.a.format.quantization));
+  problem.b.batch_stride = problem.n * round_up(problem.k, block_codes(problem.b.format.quantization));
+  problem.c.batch_stride = problem.m * problem.n;
   validate(problem);
   entry.choice.kernel = parse_kernel(text_field(json, "kernel"));
   if (const std::string why = kernels::family(entry.choice.kernel).malformed(entry.choice.kernel); !why.empty())

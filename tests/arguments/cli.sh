@@ -94,6 +94,8 @@ completes '--shape --shapes --shapes-of' bench --sha
 completes 'f32 f64 f16 f8e4m3 f8e5m2' bench --type f
 completes 'q4_0/f32 q4_0/f64 q4_0/f16 q4_0/f8e4m3 q4_0/f8e5m2' inspect --type q4_0/f
 completes 'f32,bf16' tune --type f32,b
+completes 'q4_0/f32,f16/bf16' tune --type q4_0/f32,f16/b
+completes 'f16/f32,bf16' tune --type f16/f32,b
 completes probe bench --check p
 completes full bench --check = f
 completes 'tiled' inspect --kernel t

@@ -125,6 +125,17 @@ TEST_CASE("tuning: a table is read back as it was written") {
   for (const TuningEntry& e : again.entries()) check_valid(e);
 }
 
+TEST_CASE("tuning: a batch of quantised matrices whose rows end within a block is read back") {
+  TuningTable table;
+  Problem problem = product(4, 8, 5, Op::none, Op::none, 3);
+  problem.a.format.quantization = Quantization::nbits(4, 32);
+  problem.a.batch_stride = 4 * 32;
+  table.add(entry(problem));
+  const TuningTable again = read_back(table);
+  REQUIRE(again.entries().size() == 1);
+  CHECK(again.entries()[0].choice.problem == problem);
+}
+
 TEST_CASE("tuning: what means the same order in memory is the same") {
   CHECK(memory_order(product(30, 20, 10)) == MemoryOrder{'N', 'N', false});
   CHECK(memory_order(product(30, 20, 10, Op::transpose, Op::conjugate_transpose)) == MemoryOrder{'T', 'T', false});

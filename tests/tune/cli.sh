@@ -38,6 +38,24 @@ grep -qF '2 valid entries' stdout || fail "after a second shape: $(cat stdout)"
 grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qF '"date":"2026-01-31"' table.json ||
   fail "the second shape: $(cat table.json)"
 
+# A pair of types, and a format: the planner takes the table's entry.
+other=naive:workgroup_x=32,workgroup_y=1
+"$glgemm" tune --shape 20,3,50 --type f16/f32,q4_0/f32,nbits:bits=4,group=16,zeros=1 --kernel $other --output types.json --json report.json >stdout 2>stderr ||
+  fail "types: status $?: $(cat stderr)"
+"$glgemm" tune --shape 20,3,50 --type q4_0/f32 --kernel $other --output types.json --resume >stdout 2>stderr
+grep -qF "1 problem is in 'types.json' already" stdout || fail "types, --resume: $(cat stdout stderr)"
+"$glgemm" tune --check-table types.json | grep -qF '3 valid entries' || fail "types, the table: $(cat types.json)"
+for type in f16/f32 q4_0/f32 nbits:bits=4,group=16,zeros=1/f32; do
+  grep -qF "\"type\":\"${type%/*}\",\"c_type\":\"f32\"" types.json && grep -qF "\"type\": \"$type\"" report.json || fail "types, $type: $(cat types.json report.json)"
+  "$glgemm" inspect --shape 20,3,50 --type $type >untuned 2>stderr && GLGEMM_TUNING=types.json "$glgemm" inspect --shape 20,3,50 --type $type >stdout 2>stderr ||
+    fail "types, inspect $type: $(cat stderr)"
+  grep -qF "kernel        $other" untuned && fail "types, $type without the table: $(cat untuned)"
+  grep -qxF "kernel        $other" stdout && grep -q 'the tuning table: the fastest that was found for 20 x 3 x 50' stdout || fail "types, $type is not planned by the table: $(cat stdout)"
+done
+GLGEMM_TUNE_INJECT="wrong=$wrong_too" "$glgemm" tune --shape 20,3,50 --type q4_0/f32 --kernel naive --output wrong.json >stdout 2>stderr </dev/null
+grep -qF "wrong  $wrong_too, given 20x3x50 q4_0/f32: 19x3x49: " stdout || fail "types, a wrong kernel: $(cat stdout)"
+rm -f types.json wrong.json
+
 # Has the tuner run, as $tuner, until a candidate hangs: after two to four of the others.
 begin_and_hang() {
   local measured
@@ -92,6 +110,8 @@ bad 'a size of none' "--size: '0' is not a positive integer" --size 0 --output t
 bad 'two sizes' "'1,2' is not three sizes" --shape 1,2 --output t
 bad 'unknown class' "'round' is none of square, tall" --class round --output t
 bad 'unknown type' 'unknown type "f8"' --size 8 --type f8 --output t
+bad 'types without sums' 'A is f32 and B is i32: their products have no common type of sums' --size 8 --type f32/i32 --output t
+bad 'codes across k' 'B is q4_0, and its codes do not lie along k' --class gemv --type f32/q4_0 --output t
 bad 'unknown op' "'X' is none of n, t and c" --size 8 --op-a n --op-b n,X --output t
 bad 'unknown kernel' 'fastest' --size 8 --kernel fastest --output t
 bad 'date' "--date: 'today' is not of the form" --size 8 --date today --output t

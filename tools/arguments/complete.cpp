@@ -44,7 +44,7 @@ Completion values_of(const CLI::Option& option, const std::string& word) {
   for (const auto& [more, separator] : {std::pair("[,...]", ','), std::pair("[/FORMAT]", '/')})
     if (const std::size_t list = values.find(more); list != std::string::npos) {
       values.resize(list);
-      before = word.substr(0, word.rfind(separator) + 1);
+      before = word.substr(0, std::max(before.size(), word.rfind(separator) + 1));  // npos + 1 is 0
     }
   add_values(completion, values, word.substr(before.size()), before);
   return completion;

@@ -146,10 +146,6 @@ CLI::Option* add_op_b(CLI::App& verb, std::string& op) {
   return add_option_with_default(verb, "--op-b", op, "n|t|c", "The same for B");
 }
 
-CLI::Option* add_type(CLI::App& verb, std::string& type) {
-  return add_option_with_default(verb, "--type", type, "TYPE", "The elements of A and B: " + type_names());
-}
-
 CLI::Option* add_types(CLI::App& verb, std::string& types) {
   return add_option_with_default(verb, "--type", types, "FORMAT[/FORMAT]",
                                  "The elements of A and B, or of A/B: " + type_names() +

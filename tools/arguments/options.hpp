@@ -29,8 +29,8 @@ CLI::App* add_verb(CLI::App& app, const std::string& name, const std::string& de
 /// The parts of "a,b,c"; one empty part for an empty text.
 std::vector<std::string> split_list(std::string_view text);
 
-/// The kernels of a list, in which a comma separates kernels, and parameters of one kernel: what has a value but no name belongs
-/// to the kernel before, as in "naive,tiled:tile=8,register:tile_m=4,tile_n=8".
+/// The kernels, or formats, of a list, in which a comma separates kernels, and parameters of one kernel: what has a value but no
+/// name belongs to the kernel before, as in "naive,tiled:tile=8,register:tile_m=4,tile_n=8" or "f32,nbits:bits=4,group=32/f32".
 std::vector<std::string> split_kernels(std::string_view text);
 
 /// The products that a command line names.
@@ -79,7 +79,6 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<s
 
 CLI::Option* add_op_a(CLI::App& verb, std::string& op);
 CLI::Option* add_op_b(CLI::App& verb, std::string& op);
-CLI::Option* add_type(CLI::App& verb, std::string& type);
 /// --type of what parse_formats() reads.
 CLI::Option* add_types(CLI::App& verb, std::string& types);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);

@@ -17,7 +17,7 @@
 
 namespace glgemm::tools {
 
-std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software) {
+std::vector<TuneProblem> class_problems(std::string_view name, const Formats& formats, Op op_a, Op op_b, bool software) {
   struct Size {
     std::int64_t m, n, k, batch = 1;
     bool large = false;  ///< for GPUs alone
@@ -50,7 +50,8 @@ std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_
     throw std::invalid_argument("--class: '" + std::string(name) + "' is none of square, tall, wide, deep, gemv and batched");
   std::vector<TuneProblem> problems;
   for (const Size& size : sizes)
-    if (!size.large || !software) problems.push_back({std::string(name), {size.m, size.n, size.k, op_a, op_b}, type, size.batch});
+    if (!size.large || !software)
+      problems.push_back({std::string(name), {size.m, size.n, size.k, op_a, op_b}, formats, size.batch});
   return problems;
 }
 
@@ -96,21 +97,24 @@ int check_table(const std::string& path) {
 
 /// @throws std::invalid_argument, FileError  a list that cannot be read
 void read_problems(const Arguments& arguments, bool batch_given, TuneOptions& options) {
-  for (const std::string& type : split_list(arguments.types)) options.types.push_back(parse_type(type));
+  for (const std::string& type : split_kernels(arguments.types)) options.types.push_back(parse_formats(type));
   options.ops = ops_of(arguments.shapes);
   options.classes = split_list(arguments.classes);
-  for (const std::string& name : options.classes) class_problems(name, Type::f32, {}, {}, true);
+  for (const std::string& name : options.classes) class_problems(name, {}, {}, {}, true);
   const std::int64_t batch = parse_size(arguments.batch, "--batch");
   const std::vector<Shape> shapes = shapes_of(arguments.shapes);
   if (batch_given && shapes.empty()) throw std::invalid_argument("--batch goes with --shape, --size or --shapes");
-  for (const Type type : options.types)
+  for (const Formats& formats : options.types) {
+    if (shapes.empty())
+      for (const auto& [op_a, op_b] : options.ops) problem_of({1, 1, 1, op_a, op_b}, formats);  // they go together
     for (const Shape& shape : shapes) {
-      const TuneProblem problem{"given", shape, type, batch};
+      const TuneProblem problem{"given", shape, formats, batch};
       problem_of(problem);  // its sizes can be counted
       if (std::none_of(options.problems.begin(), options.problems.end(),
-                       [&](const TuneProblem& other) { return other.shape == shape && other.type == type; }))
+                       [&](const TuneProblem& other) { return other.shape == shape && other.formats == formats; }))
         options.problems.push_back(problem);
     }
+  }
 }
 
 int tune(Arguments& arguments, bool batch_given) {
@@ -147,7 +151,7 @@ CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
   add_option(verb, "--class", arguments.classes, (names + "[,...]").c_str(),
              "Where no product is named: built-in ones of these classes (default: all)")
       ->excludes(shapes.shape, shapes.size, shapes.shapes);
-  add_type(verb, arguments.types)->type_name("TYPE[,...]");
+  add_types(verb, arguments.types)->type_name("FORMAT[/FORMAT][,...]");
   return add_batch(verb, arguments.batch);
 }
 
@@ -195,7 +199,7 @@ void add_tune(CLI::App& app, int& status) {
   verb->footer(
       "Examples:\n"
       "  glgemm tune --resume\n"
-      "  glgemm tune --shape 4096,1,4096 --type f32,f16\n"
+      "  glgemm tune --shape 4096,1,4096 --type f32,q4_0/f32\n"
       "  glgemm tune --class gemv,deep --output table.json");
   verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
 

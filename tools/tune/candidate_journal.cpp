@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string key(const TuneProblem& problem) {
-  return fmt::format("{} {} {}", to_string(problem.shape), to_string(problem.type), problem.batch);
+  return fmt::format("{} {} {}", to_string(problem.shape), to_string(problem.formats), problem.batch);
 }
 
 }  // namespace

@@ -148,22 +148,23 @@ class Tuner {
 
   std::vector<TuneProblem> all_problems(std::vector<std::string>& notes) const {
     if (!options_.problems.empty()) {
-      for (const TuneProblem& problem : options_.problems) require_memory(problem.shape, problem.type, problem.batch);
+      for (const TuneProblem& problem : options_.problems)
+        require_memory(problem.shape, one_type(problem.formats), problem.batch);
       return options_.problems;
     }
     std::vector<TuneProblem> problems;
     const auto add = [&](const TuneProblem& problem) {
       try {
-        require_memory(problem.shape, problem.type, problem.batch);
+        require_memory(problem.shape, one_type(problem.formats), problem.batch);
         problems.push_back(problem);
       } catch (const std::invalid_argument& error) {
         notes.push_back(error.what());
       }
     };
-    for (const Type type : options_.types)
+    for (const Formats& formats : options_.types)
       for (const auto& [op_a, op_b] : options_.ops)
         for (const std::string& name : options_.classes)
-          for (const TuneProblem& problem : class_problems(name, type, op_a, op_b, device_.software)) add(problem);
+          for (const TuneProblem& problem : class_problems(name, formats, op_a, op_b, device_.software)) add(problem);
     return problems;
   }
 
@@ -350,15 +351,15 @@ class Tuner {
   }
 
   static double gflops(const TuneProblem& problem, double ms) {
-    return ms > 0 ? flops(problem.shape, problem.type, problem.batch) / ms * 1e-6 : 0;
+    return ms > 0 ? flops(problem.shape, one_type(problem.formats), problem.batch) / ms * 1e-6 : 0;
   }
 
   /// A program that hung, crashed or was wrong is not trusted with another shape or split.
   bool is_struck(const TuneProblem& problem, const Candidate& candidate) const {
-    return out_of_it_.count({candidate.kernel, problem.type}) > 0;
+    return out_of_it_.count({candidate.kernel, problem.formats}) > 0;
   }
   void strike(const std::string& name, const TuneProblem& problem, const Candidate& candidate, const Fate& fate) {
-    out_of_it_.insert({candidate.kernel, problem.type});
+    out_of_it_.insert({candidate.kernel, problem.formats});
     struck_.push_back({name, candidate, fate});
   }
 
@@ -370,7 +371,7 @@ class Tuner {
                 {"n", shape.n},
                 {"k", shape.k},
                 {"batch", problem.batch},
-                {"type", to_string(problem.type)},
+                {"type", to_string(problem.formats)},
                 {"op", std::string(shape.op_a == Op::none ? "N" : "T") + (shape.op_b == Op::none ? "N" : "T")},
                 {"space", space},
                 {"measured", measured},
@@ -425,7 +426,7 @@ class Tuner {
   Progress* progress_ = nullptr;
   double done_ = 0;
   std::vector<Struck> struck_;
-  std::set<std::pair<std::string, Type>> out_of_it_;
+  std::set<std::pair<std::string, Formats>> out_of_it_;
   Json results_ = Json::array();
   Json ratios_ = Json::array();  ///< the planner's choice over the best one, for each problem
   double log_sum_ = 0;           ///< of the ratios

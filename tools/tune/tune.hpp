@@ -15,15 +15,15 @@
 
 namespace glgemm::tools {
 
-/// The problems of a built-in class for a type, an op of A and one of B. Fewer and smaller ones where a CPU
+/// The problems of a built-in class in these formats, with an op of A and one of B. Fewer and smaller ones where a CPU
 /// computes.
 /// @throws std::invalid_argument  another name
-std::vector<TuneProblem> class_problems(std::string_view name, Type type, Op op_a, Op op_b, bool software);
+std::vector<TuneProblem> class_problems(std::string_view name, const Formats& formats, Op op_a, Op op_b, bool software);
 
 struct TuneOptions {
   std::vector<TuneProblem> problems;  ///< if empty: of `classes`
   std::vector<std::string> classes;
-  std::vector<Type> types;
+  std::vector<Formats> types;
   std::vector<std::pair<Op, Op>> ops;
   std::vector<std::string> kernels;  ///< families, or kernels with parameters, to which the space is confined; empty: all
   std::string device;

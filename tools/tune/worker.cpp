@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 std::string to_string(const TuneProblem& problem) {
   return fmt::format("{}{} {}{}", problem.shape_class.empty() ? "" : problem.shape_class + " ", to_string(problem.shape),
-                     to_string(problem.type), problem.batch > 1 ? fmt::format(", batch of {}", problem.batch) : "");
+                     to_string(problem.formats), problem.batch > 1 ? fmt::format(", batch of {}", problem.batch) : "");
 }
 
 std::string line_of(const nlohmann::json& json) {
@@ -106,7 +106,7 @@ Space Worker::load(const TuneProblem& problem, std::uint64_t seed) {
                      {"k", shape.k},
                      {"op_a", static_cast<int>(shape.op_a)},
                      {"op_b", static_cast<int>(shape.op_b)},
-                     {"type", static_cast<int>(problem.type)},
+                     {"type", to_string(problem.formats)},
                      {"batch", problem.batch},
                      {"seed", seed}};
   const Json answer = answer_of(ask(line_of(request), Seconds(600)));

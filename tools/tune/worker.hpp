@@ -28,11 +28,11 @@ namespace glgemm::tools {
 struct TuneProblem {
   std::string shape_class;
   Shape shape;
-  Type type = Type::f32;
+  Formats formats{};
   std::int64_t batch = 1;
 };
 inline Problem problem_of(const TuneProblem& problem) {
-  return problem_of(problem.shape, problem.type, problem.batch);
+  return problem_of(problem.shape, problem.formats, problem.batch);
 }
 /// "square 1024 f32", "batched 16 f32, batch of 4096".
 std::string to_string(const TuneProblem& problem);

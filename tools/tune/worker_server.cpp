@@ -102,9 +102,9 @@ class TypedBout final : public LoadedProblem {
  public:
   TypedBout(Engine& engine, const TuneProblem& problem, std::uint64_t seed)
       : engine_(engine),
-        product_(random_product<T>(problem.shape, problem.batch, seed)),
-        a_(engine, product_.a),
-        b_(engine, product_.b),
+        product_(stored(problem.formats, random_product<T>(problem.shape, problem.batch, seed))),
+        a_(engine, product_.stored_a, product_.a),
+        b_(engine, product_.stored_b, product_.b),
         c_(engine, problem.batch * problem.shape.m, problem.shape.n, type_of<C>()),
         problem_(problem),
         seed_(seed) {}
@@ -185,6 +185,11 @@ class TypedBout final : public LoadedProblem {
     times.gpu.push_back(Milliseconds(report.kernel_time).count());
   }
 
+  static HostProduct<T> stored(const Formats& formats, HostProduct<T> product) {
+    store_as(formats, product);
+    return product;
+  }
+
   static bool plausible(const Times& times) {
     return median(times.gpu) > 0 && clocks_agree(median(times.gpu), median(times.host));
   }
@@ -208,12 +213,12 @@ class TypedBout final : public LoadedProblem {
                                      });
     p.beta = C(1);  // and C0 shows that C was written at all
     p.c0 = random_integer_matrix<C>(p.batch * m, n, 100, seed_ + 2);
-    return p;
+    return stored(problem_.formats, std::move(p));
   }
 
   Engine& engine_;
   HostProduct<T> product_;
-  DeviceMatrix a_, b_;
+  DeviceFactor a_, b_;
   DeviceMatrix c_;
   TuneProblem problem_;
   std::uint64_t seed_;
@@ -257,11 +262,11 @@ class Server {
     problem.shape = {request.at("m").get<std::int64_t>(), request.at("n").get<std::int64_t>(),
                      request.at("k").get<std::int64_t>(), static_cast<Op>(request.at("op_a").get<int>()),
                      static_cast<Op>(request.at("op_b").get<int>())};
-    problem.type = static_cast<Type>(request.at("type").get<int>());
+    problem.formats = parse_formats(request.at("type").get<std::string>());
     problem.batch = request.at("batch").get<std::int64_t>();
     const auto seed = request.at("seed").get<std::uint64_t>();
     const Space space = space_of(problem_of(problem), engine_);
-    bout_ = with_type(problem.type, [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
+    bout_ = with_type(one_type(problem.formats), [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
       return std::make_unique<TypedBout<T>>(engine_, problem, seed);
     });
     Message candidates = Message::array();
