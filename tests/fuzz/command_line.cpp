@@ -29,7 +29,7 @@ struct Arguments {
 void add_verbs(CLI::App& app, Arguments& x) {
   CLI::App* const verb = app.add_subcommand("multiply", "Multiplies");
   add_shapes(*verb, x.shapes);
-  add_type(*verb, x.type);
+  add_types(*verb, x.type);
   add_batch(*verb, x.batch);
   add_kernel(*verb, x.kernel);
   add_device(*verb, x.device);
@@ -51,8 +51,12 @@ void use(const Arguments& x) {
   for (const Shape& shape : shapes_of(x.shapes)) check(shape);
   fuzz::require(parse_size(x.batch, "--batch") > 0, "a batch that is not positive");
   fuzz::require(x.steps >= 0 && x.steps <= 1000 && x.runs >= 1, "a number out of its range");
-  const Type type = parse_type(x.type);
-  parse_scalar(x.alpha, type, "--alpha");
+  for (const std::string& types : split_kernels(x.type)) {
+    const Formats formats = parse_formats(types);
+    problem_of({1, 1, 1}, formats);  // they go together
+    fuzz::require(parse_formats(to_string(formats)) == formats, "formats that do not read back: " + to_string(formats));
+    parse_scalar(x.alpha, one_type(formats), "--alpha");
+  }
   if (!x.limit.empty()) parse_bytes(x.limit, "--memory-limit");
   for (const std::string& name : split_kernels(x.kernel)) {
     const Kernel kernel = parse_kernel(name);

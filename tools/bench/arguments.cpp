@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
