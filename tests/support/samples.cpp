@@ -23,7 +23,7 @@ const Chosen chosen[] = {
      {"tile_m=2,tile_n=2", "tile_m=1,tile_n=1,lanes_k=4", "tile_m=1,tile_n=4,panels=2"},
      8,
      {"tile_m=2,tile_n=4", "tile_m=1,tile_n=2,lanes_k=4", "tile_m=4,tile_n=1,panels=1", "tile_m=8,tile_n=8,panels=2",
-      "tile_m=2,tile_n=1,lanes_k=32,workgroup=64", "tile_m=4,tile_n=2,broadcast=8", "tile_m=1,tile_n=1,lanes_k=16,chunks=0"}},
+      "tile_m=2,tile_n=1,lanes_k=32,workgroup=64", "tile_m=4,tile_n=2,broadcast=8", "tile_m=1,tile_n=1,lanes_k=16,workgroup=16,chunks=0"}},
     {"register",
      {"tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", "tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=0",
       "tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1", "tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=1,workgroup_y=2",
