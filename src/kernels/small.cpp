@@ -69,8 +69,10 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
     std::vector<Kernel> result{make({.tile_m = 4, .tile_n = 4})};
     const bool zeros = problem.a.format.quantization.zeros || problem.b.format.quantization.zeros;
     const std::int64_t sums = 64 * element_bytes(sum_type(problem)) / 4;
-    // Parts of complex products are values of their own. So are zeros of groups, for which Apple's compiler lacks 8 registers.
-    const std::int64_t parts = is_complex(sum_type(problem)) ? sums / 2 : zeros ? sums : 0;
+    // Parts of complex products are values of their own. So are zeros of groups, for which Apple's compiler lacks 8 registers,
+    // and that for Adreno 5xx 10 of its 192 with codes of 8 bits.
+    const std::int64_t of_zeros = limits.device_class == DeviceClass::adreno_5xx ? 2 * sums : sums;
+    const std::int64_t parts = is_complex(sum_type(problem)) ? sums / 2 : zeros ? of_zeros : 0;
     if (limits.cpu || sums + parts < traits(limits).max_registers) result.push_back(make({.tile_m = 8, .tile_n = 8}));
     return result;
   }
