@@ -573,6 +573,23 @@ TEST_CASE("gemv takes chunks of codes on GPUs that keep them in registers, and c
       }
 }
 
+TEST_CASE("small has as many sums as registers hold beside the decoding of codes") {
+  const auto tile = [](DeviceClass device, const Quantization& its) {
+    Problem problem{.m = 16, .n = 16, .k = 256, .a = {.format = {Type::f32, its}}, .batch = 1000};
+    problem.a.batch_stride = problem.b.batch_stride = 16 * 256;
+    problem.c.batch_stride = 16 * 16;
+    const Kernel kernel = make_plan(problem, usual_limits(device), {}).kernel;
+    return name(kernel) == "small" ? parameter(kernel, "tile_m") : 0;
+  };
+  const Quantization zeros = Quantization::nbits(8, 32, true), none = Quantization::nbits(8, 32);
+  CHECK(tile(DeviceClass::arm_midgard, none) == 2);
+  CHECK(tile(DeviceClass::broadcom_v3d7, zeros) == 4);
+  CHECK(tile(DeviceClass::apple_m1, zeros) == 4);
+  CHECK(tile(DeviceClass::adreno_5xx, zeros) == 4);
+  CHECK(tile(DeviceClass::adreno_5xx, none) == 8);
+  CHECK(tile(DeviceClass::adreno_6xx, zeros) == 8);
+}
+
 TEST_CASE("where the driver emulates doubles, an invocation has one sum of them") {
   for (const std::string name : {"apple-m1", "adreno-7xx", "intel-gen12"}) {
     Limits limits = usual_limits(parse_device_class(name));
