@@ -52,22 +52,24 @@ namespace {
 GLGEMM_EGL_FUNCTIONS(DECLARE)
 #undef DECLARE
 
-/// Why EGL cannot be used; empty if it can be. Called before any of its functions. It is never unloaded.
-std::string load_egl() {
-  void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return fmt::format("EGL cannot be loaded: {}", dlerror());
-#define LOAD(name)                                                \
-  name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
+/// Why EGL cannot be used; empty if it can be. Called before any of its functions. The program's own EGL is taken, or what a
+/// tracer puts before it; else it is loaded, and never unloaded.
+const std::string& load_egl() {
+  static const std::string why_not = []() -> std::string {
+    void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return fmt::format("EGL cannot be loaded: {}", dlerror());
+    const auto find = [&](const char* name) {
+      void* function = dlsym(RTLD_DEFAULT, name);
+      return function ? function : dlsym(library, name);
+    };
+#define LOAD(name)                                      \
+  name = reinterpret_cast<decltype(name)>(find(#name)); \
   if (!name) return "libEGL.so.1 has no " #name;
-  GLGEMM_EGL_FUNCTIONS(LOAD)
+    GLGEMM_EGL_FUNCTIONS(LOAD)
 #undef LOAD
-  return {};
-}
-
-/// @throws Unsupported  EGL is not here
-void require_egl() {
-  static const std::string why_not = load_egl();
-  if (!why_not.empty()) throw Unsupported(why_not);
+    return {};
+  }();
+  return why_not;
 }
 
 // ---- EGL's words
@@ -305,7 +307,7 @@ struct CurrentGuard::Current {
 };
 
 CurrentGuard::CurrentGuard() {
-  require_egl();
+  if (!load_egl().empty()) throw Unsupported(load_egl());
   current_ = std::make_unique<const Current>();
 }
 CurrentGuard::~CurrentGuard() {
@@ -340,7 +342,7 @@ std::vector<DevicePath> ways_apart(const std::vector<std::size_t>& indices, cons
 }  // namespace headless
 
 void (*HeadlessContext::get_proc_address(const char* name))() {
-  return eglGetProcAddress ? eglGetProcAddress(name) : nullptr;  // without EGL there is no context to ask for
+  return load_egl().empty() ? eglGetProcAddress(name) : nullptr;  // without EGL there is no context to ask for
 }
 
 }  // namespace glgemm

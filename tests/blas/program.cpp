@@ -668,7 +668,7 @@ unsigned reset_status() {
 }
 __attribute__((visibility("default"))) void (*eglGetProcAddress(const char* name))() {
   using Function = void (*(*)(const char*))();
-  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "eglGetProcAddress"));
+  static const auto next = reinterpret_cast<Function>(dlsym(dlopen("libEGL.so.1", RTLD_NOW), "eglGetProcAddress"));
   if (lost_at > 0 && std::strncmp(name, "glGetGraphicsResetStatus", 24) == 0) return reinterpret_cast<void (*)()>(&reset_status);
   return next(name);
 }
