@@ -56,7 +56,7 @@ bad 'no device at all' "glgemm inspect: --as: no device 'frobnicator 3000' is kn
 
 # A system without EGL: the loader meets a file that is no library before it.
 mkdir no_egl && : >no_egl/libEGL.so.1
-tool=(env "LD_LIBRARY_PATH=$work/no_egl" "$glgemm")
+tool=(env "LD_LIBRARY_PATH=$work/no_egl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$glgemm")
 bad 'no EGL' "glgemm devices: EGL cannot be loaded: $work/no_egl/libEGL.so.1: file too short" devices
 bad 'no EGL' "glgemm bench: EGL cannot be loaded: $work/no_egl/libEGL.so.1: file too short" bench --size 8
 tool=("$glgemm")
