@@ -12,6 +12,7 @@
 
 #include <glgemm/error.hpp>
 
+#include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 
