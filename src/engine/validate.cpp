@@ -350,8 +350,10 @@ void check_tables(const BufferView& view, Role role, const std::function<std::in
   for (const auto& [table, lines, count] :
        {std::tuple{&view.indexing->rows, "rows", view.rows}, std::tuple{&view.indexing->columns, "columns", view.columns}})
     if (table->values.empty())
-      check_inside([&] { return fmt::format("the table of {} {} of {}", count, lines, letter(role)); }, table->place.buffer,
-                   buffer_bytes(table->place.buffer), table->place.offset_bytes, 4 * count, {});
+      // Copies, since Clang before 16 captures no name of a structured binding.
+      check_inside(
+          [role, lines = lines, count = count] { return fmt::format("the table of {} {} of {}", count, lines, letter(role)); },
+          table->place.buffer, buffer_bytes(table->place.buffer), table->place.offset_bytes, 4 * count, {});
 }
 
 }  // namespace
