@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #ifndef _WIN32
-#include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #endif
 
 namespace glgemm::test {
@@ -16,27 +19,59 @@ namespace {
 
 std::atomic<std::int64_t> left = 0;  ///< until one fails; 0: none does
 std::atomic<bool> has_failed = false;
-std::atomic<const char*> failing_file = "";
 
 #ifndef _WIN32
-/// Whether operator new was called by code of that file, maybe by way of the C++ library's functions. It returns to `caller`.
-bool is_call_of(const char* file, void* caller) {
+/// Where the code lies of programs and libraries that have `name` in theirs. A driver's compiler allocates millions of times, so
+/// that nothing but addresses may be compared then.
+class Code {
+ public:
+  void find(const char* name) {
+    name_ = name;
+    count_ = 0;
+    ::dl_iterate_phdr(&add, this);
+  }
+  bool has(const void* place) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(place);
+    return std::any_of(parts_, parts_ + count_, [&](const Part& part) { return at >= part.begin && at < part.end; });
+  }
+
+ private:
+  struct Part {
+    std::uintptr_t begin, end;
+  };
+
+  static int add(dl_phdr_info* file, std::size_t, void* code) {
+    Code& its = *static_cast<Code*>(code);
+    const char* const path = *file->dlpi_name ? file->dlpi_name : program_invocation_name;
+    const char* const slash = std::strrchr(path, '/');
+    if (!std::strstr(slash ? slash : path, its.name_)) return 0;
+    for (const ElfW(Phdr)* part = file->dlpi_phdr; part != file->dlpi_phdr + file->dlpi_phnum; ++part) {
+      const std::uintptr_t begin = file->dlpi_addr + part->p_vaddr;
+      if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && its.count_ < std::size(its.parts_))
+        its.parts_[its.count_++] = {begin, begin + part->p_memsz};
+    }
+    return 0;
+  }
+
+  const char* name_ = "";
+  Part parts_[8] = {};
+  std::size_t count_ = 0;
+};
+Code failing_code, library_code;
+
+/// Whether operator new was called by the failing code, maybe by way of the C++ library's functions. It returns to `caller`.
+bool is_call_of_failing_code(void* caller) {
+  if (!library_code.has(caller)) return failing_code.has(caller);
   void* frames[12];
   void** const end = frames + ::backtrace(frames, 12);
-  for (void** frame = std::find(frames, end, caller); frame != end; ++frame) {
-    Dl_info place{};
-    if (::dladdr(*frame, &place) == 0 || !place.dli_fname) return false;
-    if (std::strstr(place.dli_fname, "libstdc++")) continue;
-    const char* const slash = std::strrchr(place.dli_fname, '/');
-    return std::strstr(slash ? slash : place.dli_fname, file) != nullptr;
-  }
-  return false;
+  void** const frame = std::find_if(std::find(frames, end, caller), end, [](void* place) { return !library_code.has(place); });
+  return frame != end && failing_code.has(*frame);
 }
 #endif
 
 bool shall_fail([[maybe_unused]] void* caller) {
 #ifndef _WIN32
-  if (left.load() == 0 || !is_call_of(failing_file, caller) || left.fetch_sub(1) != 1) return false;
+  if (left.load() == 0 || !is_call_of_failing_code(caller) || left.fetch_sub(1) != 1) return false;
   has_failed = true;
   return true;
 #else
@@ -56,12 +91,13 @@ void* allocate(std::size_t size, void* caller) {
 
 }  // namespace
 
-void fail_allocation(std::int64_t number, const char* file) {
+void fail_allocation([[maybe_unused]] std::int64_t number, [[maybe_unused]] const char* file) {
 #ifndef _WIN32
   void* frame = nullptr;
   ::backtrace(&frame, 1);  // which allocates at its first call
+  failing_code.find(file);
+  library_code.find("libstdc++");
 #endif
-  failing_file = file;
   has_failed = false;
   left = number;
 }

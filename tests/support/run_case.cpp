@@ -139,15 +139,23 @@ class DeviceCase {
   Bytes workspace_before_;
 };
 
-/// The bytes of workspace that the product asks for. Limits that are too small for the kernel, and a precision whose blocks of k
-/// are more than a band, are taken back.
+/// The bytes of workspace that the product asks for. Limits that are too small for the kernel, or make millions of dispatches of
+/// a long k, and a precision whose blocks of k are more than a band, are taken back.
 std::int64_t plan_workspace(Engine& engine, const Gemm& gemm, Case& x) {
+  const auto take_back_limits = [&] {
+    x.options.limits.reset();
+    x.options.workspace_bytes = PlanOptions{}.workspace_bytes;
+  };
+  if (x.options.limits && !x.in_bands()) try {
+      if (size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000) take_back_limits();
+    } catch (const Unsupported&) {
+      take_back_limits();
+    }
   for (;;) try {
       return engine.workspace_bytes(gemm, x.options);
     } catch (const Unsupported&) {
       if (x.options.limits) {
-        x.options.limits.reset();
-        x.options.workspace_bytes = PlanOptions{}.workspace_bytes;
+        take_back_limits();
       } else if (x.in_bands() && x.promise != Precision::standard) {
         x.options.precision = x.promise = Precision::standard;
       } else {
