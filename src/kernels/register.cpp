@@ -106,7 +106,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const int panels = cpu_panels(limits);
     std::vector<Kernel> result{make({8, 4, 1, 8, 0})};
     const int lanes = limits.fuses_multiply_adds ? broadcast_lanes(problem, limits) : 1;
-    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {24, 8}}) {
+    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 8}}) {
       result.push_back(make({m, n, 4, 8, panels}));
       if (lanes > 1) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
     }
