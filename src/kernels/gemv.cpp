@@ -237,7 +237,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     std::vector<Kernel> result;
     if (limits.cpu) {
       for (const int panels : {0, cpu_panels(limits)}) {
-        for (const int rows : {1, 4, 8}) result.push_back(make({rows, few, 1, 8, panels}));
+        // The chunks of 8 rows do not fit the registers. Their way to memory and back takes longer than one column's reads do.
+        const int most = few == 1 && wide_format(problem).quantization ? 4 : 8;
+        for (const int rows : {1, 4, 8})
+          if (rows <= most) result.push_back(make({rows, few, 1, 8, panels}));
         if (lies_along_k(problem)) result.push_back(make({8, few, 2, 8, panels}));
       }
       if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
