@@ -146,12 +146,9 @@ std::int64_t plan_workspace(Engine& engine, const Gemm& gemm, Case& x) {
     x.options.limits.reset();
     x.options.workspace_bytes = PlanOptions{}.workspace_bytes;
   };
-  if (x.options.limits && !x.in_bands()) try {
-      if (size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000) take_back_limits();
-    } catch (const Unsupported&) {
-      take_back_limits();
-    }
   for (;;) try {
+      if (x.options.limits && !x.in_bands() && size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000)
+        take_back_limits();
       return engine.workspace_bytes(gemm, x.options);
     } catch (const Unsupported&) {
       if (x.options.limits) {
