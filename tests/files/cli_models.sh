@@ -113,6 +113,8 @@ bad 'a picture over the model' "is the file of the input 'm.gguf:w.f16'" multipl
 # ---- bench
 bad 'bench, no matrix of the type' "--shapes-of: 'm.gguf' has no matrix of the type i8; 'm.gguf': 1 matrix is left out: BF16, --type bf16 measures them; " \
   bench --shapes-of m.gguf --type i8
+bad 'bench, no matrix of either type' "--shapes-of: 'm.gguf' has no matrix of the type i8 or u8; 'm.gguf': " \
+  bench --shapes-of m.gguf --type i8,u8
 bad 'bench, a shape and a model' '--shape excludes --shapes-of' bench --shapes-of m.gguf --shape 1,2,3
 bad 'bench, columns without a model' '--columns requires --shapes-of' bench --columns 3
 
@@ -154,6 +156,17 @@ import json, sys
 results = json.load(open(sys.argv[1], encoding="utf-8"))["results"]
 rows = [[each[key] for key in ("m", "n", "k", "type")] + [each["check"]["passed"]] for each in results]
 assert rows == [[2, 1, 3, "f16/f32", True], [2, 1, 3, "bf16/f32", True], [2, 1, 32, "q8_0/f32", True]], rows
+END
+"$glgemm" bench --shape 40,1,64 --type f32,nbits:bits=4,group=32,f16/f32 --kernel gemv --repeats 1 --json bench.json >stdout 2>stderr || fail "bench, three types: status $?: $(cat stdout stderr)"
+python3 - bench.json stdout <<'END' || fail "bench, three types: $(cat bench.json stdout)"
+import json, sys
+bench = json.load(open(sys.argv[1], encoding="utf-8"))
+times = {each["type"]: each["kernel_ms"] for each in bench["results"]}
+assert len(times) == 3, times
+ratios = {each["of"]: each["value"] for each in bench["ratios"]}
+assert set(ratios) == set(times) - {"f32"}, ratios
+assert all(abs(ratios[of] - times["f32"] / times[of]) < 1e-6 * ratios[of] for of in ratios), (ratios, times)
+assert "f16/f32 over f32, gemv 40x1x64: " in open(sys.argv[2], encoding="utf-8").read()
 END
 for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
   per_tensor:codes=f8e4m3,scales=f16; do

@@ -15,6 +15,7 @@
 #include "arguments/json.hpp"
 #include "arguments/options.hpp"
 #include "bench/bench.hpp"
+#include "bench/table.hpp"
 #include "peers/peers.hpp"
 #include "system/files.hpp"
 #include "system/program.hpp"
@@ -82,14 +83,22 @@ void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
     throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
 }
 
+bool is_limited(const Arguments& arguments) {
+  return arguments.device_memory_limit.value_or(0) > 0 || arguments.memory_limit.value_or(0) > 0;
+}
+
+/// Whether something else than kernels is measured.
+bool has_another_subject(const Arguments& arguments) {
+  return arguments.scaling || is_limited(arguments) || arguments.enqueue || arguments.first || arguments.first_child;
+}
+
 /// Measures in one context, or with --scaling in the contexts of the accelerators.
 BenchResult measure(const Arguments& arguments, std::ostream& out) {
   ScalingOptions scaling{arguments.options, arguments.accelerators};
   scaling.device_memory_limit = arguments.device_memory_limit.value_or(0);
   scaling.memory_limit = arguments.memory_limit.value_or(0);
-  const bool limited = scaling.device_memory_limit > 0 || scaling.memory_limit > 0;
   const BenchOptions& bench = scaling.bench;
-  if (arguments.scaling || limited || arguments.enqueue || arguments.first || arguments.first_child) {
+  if (has_another_subject(arguments)) {
     if (arguments.kernel == "all") scaling.bench.kernels = in_precisions(parse_kernels("auto"), arguments.precision);
     require_agreement(arguments, bench);
   }
@@ -101,7 +110,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   if (arguments.first_child) return run_first_child(bench, arguments.device);
   const HeadlessContext context({.device = arguments.device});
   Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = limited             ? run_streamed(scaling, engine, out)
+  const BenchResult result = is_limited(arguments) ? run_streamed(scaling, engine, out)
                              : arguments.enqueue ? run_enqueue(bench, engine, out)
                                                  : run_bench(bench, engine, out);
   engine.release();
@@ -111,7 +120,6 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
 /// Makes the products of a group those that are measured next.
 void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
-  for (const Shape& shape : group.shapes) problem_of(shape, group.formats);  // what does not go together is refused here
   options.shapes = group.shapes;
   options.type = one_type(group.formats);
   options.stored.reset();
@@ -133,6 +141,29 @@ void add(BenchResult& all, BenchResult next) {
   const auto added = nlohmann::ordered_json::parse(next.json);
   for (const auto& [key, value] : added.items())
     if (value.is_array() && json.contains(key)) json[key].insert(json[key].end(), value.begin(), value.end());
+  all.json = json_text(json);
+}
+
+/// How fast each type is beside the first one, where several were asked for: kernel by kernel, of median times.
+void compare_types(BenchResult& all, const std::string& first, std::ostream& out) {
+  if (all.json.empty()) return;
+  auto json = nlohmann::ordered_json::parse(all.json);
+  const auto same = [](const auto& x, const auto& y) {
+    constexpr std::array keys{"m", "n", "k", "requested"};
+    return std::all_of(keys.begin(), keys.end(), [&](const char* key) { return x[key] == y[key]; });
+  };
+  for (const auto& over : json["results"]) {
+    if (over["type"] != first) continue;
+    for (const auto& of : json["results"]) {
+      if (of["type"] == first || !same(of, over)) continue;
+      const double value = over["kernel_ms"].get<double>() / std::max(of["kernel_ms"].get<double>(), 1e-6);
+      const auto text = [](const auto& x, const char* key) { return x[key].template get<std::string>(); };
+      const std::string name = fmt::format("{} over {}, {} {}x{}x{}", text(of, "type"), first, text(of, "requested"),
+                                           of["m"].get<std::int64_t>(), of["n"].get<std::int64_t>(), of["k"].get<std::int64_t>());
+      out << fmt::format("{}: {:.4g}\n", name, value);
+      add_ratio(json, {name, text(of, "type"), first, value, value, value});
+    }
+  }
   all.json = json_text(json);
 }
 
@@ -166,26 +197,31 @@ int bench(Arguments& arguments) {
   options.batch = parse_size(arguments.batch, "--batch");
   std::vector<std::string> notes;
   std::vector<ModelShapes> groups;
-  const Formats formats = parse_formats(arguments.type);
-  if (arguments.model.empty())
-    groups.push_back({formats, shapes_of(arguments.shapes)});
-  else
-    groups = shapes_of_model(arguments.model, arguments.type_option->count() > 0 ? std::optional(formats) : std::nullopt,
+  std::vector<Formats> types;
+  for (const std::string& each : split_kernels(arguments.type)) types.push_back(parse_formats(each));
+  if (!arguments.model.empty())
+    groups = shapes_of_model(arguments.model, arguments.type_option->count() > 0 ? types : std::vector<Formats>(),
                              arguments.columns.value_or(1), notes);
+  else
+    for (const Formats& each : types) groups.push_back({each, shapes_of(arguments.shapes)});
   for (const std::string& note : notes) std::cerr << "glgemm bench: note: " << note << '\n';
-  if (groups.front().shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
+  if (groups.empty() || groups.front().shapes.empty()) throw std::invalid_argument("--size: there is no product to measure");
   options.kernels = in_precisions(parse_kernels(arguments.kernel), arguments.precision);
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
   if (arguments.roofline) options.roofline.emplace();
   options.check = check_method(arguments.check);
   if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
     throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
+  for (const ModelShapes& group : groups)
+    for (const Shape& shape : group.shapes) problem_of(shape, group.formats);  // what does not go together is refused here
   arguments.json.open();
   BenchResult all;
   for (const ModelShapes& group : groups) {
     choose_types(arguments, group);
     add(all, measure(arguments, arguments.json.text()));
   }
+  if (types.size() > 1 && arguments.model.empty() && !has_another_subject(arguments))
+    compare_types(all, to_string(types.front()), arguments.json.text());
   arguments.json.write(all.json);
   return all.status;
 }
@@ -202,7 +238,7 @@ void add_products(CLI::App& verb, Arguments& arguments) {
           ->excludes("--op-a")
           ->excludes("--op-b");
   add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)")->needs(model);
-  arguments.type_option = add_types(verb, arguments.type);
+  arguments.type_option = add_types(verb, arguments.type)->type_name("FORMAT[/FORMAT][,...]");
   add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");
   add_batch(verb, arguments.batch);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,11 +44,11 @@ struct ModelShapes {
   std::vector<Shape> shapes;
 };
 /// The products of a model's matrices with matrices of `columns` columns: m x k is the matrix, and the other one is
-/// with_activations(). With `only`, those of matrices of its A, in its types. What is left out is noted, a sentence for each
+/// with_activations(). With `only`, those of matrices of one of their As, in its types. What is left out is noted, a sentence for each
 /// type.
 /// @throws FileError              as open_model()
 /// @throws std::invalid_argument  it has no such matrix; the message has what it has instead
-std::vector<ModelShapes> shapes_of_model(const std::string& path, const std::optional<Formats>& only, std::int64_t columns,
+std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<const Formats> only, std::int64_t columns,
                                          std::vector<std::string>& notes);
 
 struct BenchOptions {

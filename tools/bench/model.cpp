@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace glgemm::tools {
 
-std::vector<ModelShapes> shapes_of_model(const std::string& path, const std::optional<Formats>& only, std::int64_t columns,
+std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<const Formats> only, std::int64_t columns,
                                          std::vector<std::string>& notes) {
   const ModelFile model = open_model(path);
   std::vector<ModelShapes> groups;
@@ -22,13 +23,14 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, const std::opt
   for (const ModelTensor& tensor : model.tensors()) {
     if (tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] == 0) continue;
     const std::optional<ElementFormat> format = format_of(tensor);
-    if (!format || (only && *format != only->a)) {
+    const auto wanted = std::find_if(only.begin(), only.end(), [&](const Formats& x) { return format == x.a; });
+    if (!format || (!only.empty() && wanted == only.end())) {
       const std::string why =
           format ? fmt::format("--type {} measures them", to_string(*format)) : "a type that glgemm does not have";
       ++left_out[visible(tensor.type_name) + ", " + why];
       continue;
     }
-    const Formats formats = only ? *only : with_activations(*format);
+    const Formats formats = only.empty() ? with_activations(*format) : *wanted;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const ModelShapes& x) { return x.formats.a == formats.a; });
     if (group == groups.end()) group = groups.insert(groups.end(), {formats, {}});
     const Shape shape{tensor.shape[0], columns, tensor.shape[1]};
@@ -36,9 +38,11 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, const std::opt
   }
   for (const auto& [why, count] : left_out)
     notes.push_back(fmt::format("{}: {} {} left out: {}", quote(path), count, count == 1 ? "matrix is" : "matrices are", why));
+  std::vector<std::string> names;
+  for (const Formats& each : only) names.push_back(to_string(each.a));
   if (groups.empty())
     throw std::invalid_argument(fmt::format("--shapes-of: {} has no matrix{}{}{}", quote(path),
-                                            only ? " of the type " + to_string(only->a) : "", notes.empty() ? "" : "; ",
+                                            only.empty() ? "" : fmt::format(" of the type {}", fmt::join(names, " or ")), notes.empty() ? "" : "; ",
                                             fmt::join(notes, "; ")));
   return groups;
 }
