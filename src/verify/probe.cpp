@@ -139,6 +139,11 @@ std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, 
     }
     return sum;
   };
+  const auto has_nan = [&](std::span<const R> x) {
+    for (std::size_t j = 0; j < x.size(); ++j)
+      if (t[j] != 0 && std::isnan(x[j])) return true;
+    return false;
+  };
   std::vector<D> t_magnitude(t.size());
   D t_sum = 0;
   for (std::size_t j = 0; j < t.size(); ++j) t_sum += t_magnitude[j] = std::fabs(t[j]);
@@ -166,8 +171,10 @@ std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, 
     for (int part = 0; part < p.parts; ++part) {
       const Reference<D>& x = expected[index(part)];
       if (!(x.magnitude < std::numeric_limits<R>::max() / 4)) continue;
-      const D got = dot(row(*p.c, i * p.parts + part), t, t_magnitude).value;
-      if (p.narrow.round && std::isinf(got)) continue;
+      const std::span<const R> c = row(*p.c, i * p.parts + part);
+      const D got = dot(c, t, t_magnitude).value;
+      // Elements of a narrower C may overflow. Infinities of both signs are NaN in a sum, but none of them is.
+      if (p.narrow.round && !std::isfinite(got) && !has_nan(c)) continue;
       const D flushed = 2 * std::min(static_cast<D>(judge.flushed()) * t_sum, x.magnitude);
       D bound = (gamma + own * (2 + gamma)) * x.magnitude + flushed;
       if (p.narrow.round) bound += p.narrow.roundoff * (x.magnitude + bound) + p.narrow.least * t_sum;

@@ -555,6 +555,16 @@ TEST_CASE("C of 16 bits is rounded once more") {
   CHECK(check_full(row_of_60, column_of_60, Matrix<half>{{half(inf)}}).passed);
   CHECK_FALSE(check_full(row_of_60, column_of_60, Matrix<half>{{half(-inf)}}).passed);
   CHECK_FALSE(check_full(row_of_60, column_of_60, Matrix<half>{{half(65504)}}).passed);
+  // Elements of a row that overflow with both signs: their sum is NaN, and no element of it.
+  Matrix<half> large(1, 30), columns(30, 40), overflowing(1, 40);
+  for (std::int64_t q = 0; q < 30; ++q) {
+    large(0, q) = half(60);
+    for (std::int64_t j = 0; j < 40; ++j) columns(q, j) = half(j % 2 == 0 ? 60.0F : -60.0F);
+  }
+  for (std::int64_t j = 0; j < 40; ++j) overflowing(0, j) = half(j % 2 == 0 ? inf : -inf);
+  CHECK(check_probe(large, columns, overflowing, 1, 4).passed);
+  overflowing(0, 17) = half(not_a_number);
+  CHECK_FALSE(check_probe(large, columns, overflowing, 1, 4).passed);
   const Matrix<half> odd{{half(2047), half(2)}}, ones{{half(1)}, {half(1)}};
   CHECK(check_full(odd, ones, Matrix<half>{{half(2048)}}).passed);
   CHECK_FALSE(check_full(odd, ones, Matrix<half>{{half(2050)}}).passed);
