@@ -354,7 +354,7 @@ typedef struct glgemm_limits {
   const char* device_class;          ///< maker and generation: "nvidia-ampere", ...; NULL: "unknown"
   int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
   int32_t fuses_multiply_adds;       ///< whether fma() rounds once, 1 or 0; known of a CPU alone
-  int64_t subgroup_size;             ///< the invocations that run in step, 0: unknown; known of a CPU alone
+  int64_t subgroup_size;             ///< the invocations that run in step and share numbers fast, 0: none known; known of a CPU alone
 } glgemm_limits;
 
 /// What the caller decides about a product's plan. The planner decides the rest.

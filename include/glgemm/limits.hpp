@@ -43,8 +43,8 @@ struct Limits {
   bool splits_storage_loads = false;
   /// fma() rounds once. On a CPU it is then one instruction, and a * b + c is two. Found out on a CPU alone.
   bool fuses_multiply_adds = false;
-  /// The invocations that run in step (`gl_SubGroupSizeARB`), if shaders can ask each other for numbers; 0: unknown. Found out on
-  /// a CPU alone.
+  /// The invocations that run in step (`gl_SubGroupSizeARB`), if they get each other's numbers about as fast as their own; else, and
+  /// where it is unknown, 0. Found out on a CPU alone.
   std::int64_t subgroup_size = 0;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;

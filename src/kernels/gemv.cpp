@@ -26,7 +26,7 @@ constexpr Parameter<Gemv> list[] = {
     {"panels", "PANELS", &Gemv::panels, any_panels,
      "0: B is read as it lies; 1: packed, from a storage buffer; 2: packed, from an image"},
     {"broadcast", "BROADCAST", &Gemv::broadcast, powers_of_two(1, 16),
-     "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers that fuse multiply-adds"},
+     "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers"},
     {"chunks", "CHUNKS", &Gemv::chunks, flag,
      "1: A is read 16 bytes along k, or a chunk of codes, at a time; 0: one by one, in fewer registers"}};
 
@@ -225,7 +225,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     // Invocations that together read less than lines of 128 bytes cost as if they wanted it all.
     const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
     return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b +
-                     elements * terms.multiply_add * (g.broadcast > 1 ? 0.65 : 1.3)) *
+                     elements * terms.multiply_add * (g.broadcast > 1 && limits.fuses_multiply_adds ? 0.65 : 1.3)) *
                     idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
@@ -243,8 +243,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
           if (rows <= most) result.push_back(make({rows, few, 1, 8, panels}));
         if (lies_along_k(problem)) result.push_back(make({8, few, 2, 8, panels}));
       }
-      if (limits.fuses_multiply_adds && wide_format(problem).quantization && reads_other_by_vector(problem))
-        for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, broadcast_lanes(problem, limits)}));
+      const int lanes = broadcast_lanes(problem, limits);
+      if (lanes > 1 && wide_format(problem).quantization && reads_other_by_vector(problem))
+        for (const int rows : {4, 8}) result.push_back(make({rows, few, 1, 8, 0, lanes}));
     } else {
       // Adreno's compiler has no registers left for 64 elements of B that are loaded one by one.
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&

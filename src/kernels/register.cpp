@@ -27,7 +27,7 @@ constexpr Parameter<Register> list[] = {
     {"workgroup_y", "WORKGROUP_Y", &Register::workgroup_y, powers_of_two(1, 8),
      "invocations below each other, each with rows of its own; more than 1 for GPUs"},
     {"broadcast", "BROADCAST", &Register::broadcast, powers_of_two(1, 16),
-     "invocations of a subgroup that share their reads of packed A; more than 1 for CPU drivers that fuse multiply-adds"}};
+     "invocations of a subgroup that share their reads of packed A; more than 1 for CPU drivers"}};
 
 constexpr About about{.name = "register",
                       .summary = "for CPU drivers and small boards: registers alone, no barrier",
@@ -86,10 +86,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 
   bool runs_transposed(const Problem& problem) const override { return has_columns(problem); }
-  Cost cost(const Problem&, const Kernel& kernel, const Limits&, const CostTerms& terms) const override {
+  Cost cost(const Problem&, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Register r = read(kernel);
     const double elements = r.tile_m * r.tile_n, rows_read = static_cast<double>(r.tile_m) / r.broadcast;
-    double step = elements * terms.multiply_add * (r.broadcast > 1 ? 0.5 : 1) +
+    double step = elements * terms.multiply_add * (r.broadcast > 1 && limits.fuses_multiply_adds ? 0.5 : 1) +
                   (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
                                  : (rows_read + r.tile_n) / terms.per_vector * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
@@ -105,8 +105,8 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     if (!limits.cpu) return {};
     const int panels = cpu_panels(limits);
     std::vector<Kernel> result{make({8, 4, 1, 8, 0})};
-    const int lanes = limits.fuses_multiply_adds ? broadcast_lanes(problem, limits) : 1;
-    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 8}}) {
+    const int lanes = broadcast_lanes(problem, limits);
+    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 8}, {24, 16}, {32, 8}}) {
       result.push_back(make({m, n, 4, 8, panels}));
       if (lanes > 1) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
     }

@@ -650,7 +650,7 @@ TEST_CASE("blocked reads A and B as images if it is told to, or where a driver s
   }
 }
 
-TEST_CASE("register shares reads of A in a subgroup where a CPU driver fuses multiply-adds") {
+TEST_CASE("register shares reads of A in a subgroup where a CPU driver does so fast") {
   const auto lanes = [](Type type, bool fuses, std::int64_t subgroup) {
     const Limits limits{.image_buffer_bytes = std::int64_t{1} << 27,
                         .fuses_multiply_adds = fuses,
@@ -666,7 +666,8 @@ TEST_CASE("register shares reads of A in a subgroup where a CPU driver fuses mul
   CHECK(lanes(Type::f32, true, 4) == 4);
   CHECK(lanes(Type::f32, true, 16) == 8);  // a workgroup has no more
   CHECK(lanes(Type::f32, true, 0) == 1);
-  CHECK(lanes(Type::f32, false, 8) == 1);
+  CHECK(lanes(Type::f32, false, 8) == 8);
+  CHECK(lanes(Type::f32, false, 0) == 1);
   CHECK(lanes(Type::f64, true, 8) == 1);
   const Kernel shares = parse_kernel("register:workgroup=16,broadcast=16");
   CHECK(why_not({.m = 64, .n = 64, .k = 64}, shares, {.image_buffer_bytes = 1 << 27, .subgroup_size = 8}) ==
