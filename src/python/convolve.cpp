@@ -4,10 +4,12 @@
 
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "python/dtype.hpp"
+#include "python/job.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
@@ -158,19 +160,27 @@ struct Built {
 };
 
 /// Its multiply-adds.
-double work_of(const Built& built) {
-  double work = static_cast<double>(built.filters.inner);
-  const TensorView& many = built.conv.transposed ? built.conv.input : built.conv.output;
+double work_of(const Convolution& conv) {
+  const auto& [many, few] = conv.transposed ? std::tie(conv.input, conv.output) : std::tie(conv.output, conv.input);
+  double work = static_cast<double>(few.channels / conv.groups);
   for (const std::int64_t size : shape_of(many)) work *= static_cast<double>(size);
-  for (const std::int64_t size : built.conv.filters.size) work *= static_cast<double>(size);
+  for (const std::int64_t size : conv.filters.size) work *= static_cast<double>(size);
   return work;
 }
 
 }  // namespace
 
-Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
+struct PlacedConvolution::Parts {
+  Parts(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type)
+      : given(arrays), built(arrays, how, terms, type) {}
+  DeviceConvolution given;
+  Built built;
+  Array result;
+};
+
+PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+                                     std::optional<Type> type) {
   const auto& [given_x, given_w, out, given_bias, given_residual] = arrays;
-  const std::shared_ptr<Service>& service = given_x.storage->service;
   const char* const quantised = "the filters can be quantised, and other arrays cannot";
   check_operands(terms.who, given_x, given_w, {&out, &given_bias, &given_residual}, quantised);
   if (elements_of(given_x)->quantization) throw py::type_error(fmt::format("{}: {}", terms.who, quantised));
@@ -180,22 +190,36 @@ Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, con
   if (!elements_of(given_w)->quantization && given_w.layout.dimensions() != given_x.layout.dimensions())
     throw std::invalid_argument(fmt::format("{}: x is {} and the filters are {}: they have as many dimensions", terms.who,
                                             text(given_x.layout.shape), text(given_w.layout.shape)));
-  Built built(arrays, how, terms, out ? std::optional(out->layout.type) : type);
-  const Sizes shape = shape_of(built.conv.output);
+  parts_ = std::make_shared<Parts>(arrays, how, terms, out ? std::optional(out->layout.type) : type);
+  Convolution& conv = parts_->built.conv;
+  const Sizes shape = shape_of(conv.output);
   if (out && (out->layout.shape != shape || !is_dense(out->layout)))
     throw std::invalid_argument(fmt::format("{}: the output is {} and out is {}{}", terms.who, text(shape),
                                             text(out->layout.shape), out->layout.shape == shape ? ", with gaps" : ""));
-  const Array result = out ? *out : empty(service, built.conv.output.type, shape);
-  const Dense to(terms.who, result);
-  built.conv.output.buffer = to.place.buffer;
-  built.conv.output.offset_bytes = to.place.offset_bytes;
-  if (result.layout.size() == 0) return result;
-  service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    if (!is_long(work_of(built))) return engine.convolve(built.conv, terms.options);
-    Job job = engine.start(built.conv, terms.options);
+  parts_->result = out ? *out : empty(given_x.storage->service, conv.output.type, shape);
+  const Dense to(terms.who, parts_->result);
+  conv.output.buffer = to.place.buffer;
+  conv.output.offset_bytes = to.place.offset_bytes;
+}
+
+const Array& PlacedConvolution::result() const {
+  return parts_->result;
+}
+
+const Convolution* PlacedConvolution::convolution() const {
+  return parts_->result.layout.size() == 0 ? nullptr : &parts_->built.conv;
+}
+
+Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
+  const PlacedConvolution placed(arrays, how, terms, type);
+  const Convolution* const convolution = placed.convolution();
+  if (!convolution) return placed.result();
+  arrays.x.storage->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
+    if (!is_long(work_of(*convolution))) return engine.convolve(*convolution, terms.options);
+    Job job = engine.start(*convolution, terms.options);
     finish(job, interrupt);
   });
-  return result;
+  return placed.result();
 }
 
 namespace {
@@ -250,13 +274,16 @@ ConvolutionTerms convolution_terms(const py::object& stride, const py::object& d
 
 void define_convolve(py::module_& module) {
   py::class_<ConvolutionTerms>(module, "ConvolutionTerms").def(py::init(&convolution_terms));
-  module.def("convolve", [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w,
-                            const py::object& out, const py::object& bias, const py::object& residual, const py::object& dtype) {
-    const auto optional = [](const py::object& object) {
-      return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
-    };
-    return convolve({x, w, optional(out), optional(bias), optional(residual)}, how, terms, optional_type(dtype));
-  });
+  module.def("convolve",
+             [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w, const std::optional<Array>& out,
+                const std::optional<Array>& bias, const std::optional<Array>& residual, const py::object& dtype) {
+               return convolve({x, w, out, bias, residual}, how, terms, optional_type(dtype));
+             });
+  module.def("start_convolve",
+             [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w, const std::optional<Array>& out,
+                const std::optional<Array>& bias, const std::optional<Array>& residual, const py::object& dtype) {
+               return StartedWork::start({x, w, out, bias, residual}, how, terms, optional_type(dtype));
+             });
 }
 
 }  // namespace glgemm::python

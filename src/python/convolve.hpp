@@ -1,6 +1,7 @@
 // Convolutions of arrays on the device.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include <glgemm/convolution.hpp>
@@ -29,7 +30,21 @@ struct DeviceConvolution {
   std::optional<Array> residual{};
 };
 
-/// The result goes into `out` if there is one, else into a new array of `type`, by default default_type_of_c().
+/// A convolution of arrays as the library takes it, and the arrays that it needs, which it keeps.
+class PlacedConvolution {
+ public:
+  /// The result goes into `out` if there is one, else into a new array of `type`, by default default_type_of_c().
+  PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
+  const Array& result() const;
+  /// Null if the result has no elements.
+  const Convolution* convolution() const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<Parts> parts_;
+};
+
+/// Runs it, and returns its result.
 Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
 
 void define_convolve(py::module_& module);

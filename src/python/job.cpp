@@ -12,20 +12,38 @@
 
 namespace glgemm::python {
 
-std::unique_ptr<StartedProduct> StartedProduct::start(const DeviceProduct& product, const Terms& terms,
-                                                      std::optional<Type> c_type) {
-  auto running = std::make_shared<Running>(product, terms, c_type);
-  if (product.out && !running->product.is_direct())
+std::unique_ptr<StartedWork> StartedWork::start(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
+  struct WithTerms {
+    WithTerms(const DeviceProduct& of, const Terms& its, std::optional<Type> type) : terms(its), product(of, terms, type) {}
+    Terms terms;
+    PlacedProduct product;
+  };
+  auto running = std::make_shared<Running>(product.a.storage->service);
+  const auto placed = std::make_shared<WithTerms>(product, terms, c_type);
+  running->kept = placed;
+  if (product.out && !placed->product.is_direct())
     throw std::invalid_argument(terms.who + ": the product cannot be written where C lies, and a job makes no copy of it");
   running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
-    const Gemm* const gemm = running->product.build(engine);
+    const Gemm* const gemm = placed->product.build(engine);
     if (gemm) running->job = std::make_unique<Job>(engine.start(*gemm, terms.options));
   });
-  return std::unique_ptr<StartedProduct>(new StartedProduct(std::move(running)));
+  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), placed->product.result()));
 }
 
-StartedProduct::StartedProduct(std::shared_ptr<Running> running)
-    : service_(running->service), running_(std::move(running)), c_(running_->product.result()) {
+std::unique_ptr<StartedWork> StartedWork::start(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+                                                std::optional<Type> type) {
+  auto running = std::make_shared<Running>(arrays.x.storage->service);
+  const auto placed = std::make_shared<PlacedConvolution>(arrays, how, terms, type);
+  running->kept = placed;
+  if (const Convolution* const convolution = placed->convolution())
+    running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
+      running->job = std::make_unique<Job>(engine.start(*convolution, terms.options));
+    });
+  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), placed->result()));
+}
+
+StartedWork::StartedWork(std::shared_ptr<Running> running, Array c)
+    : service_(running->service), running_(std::move(running)), c_(std::move(c)) {
   if (running_->job) {
     look(*running_->job);
   } else {
@@ -36,22 +54,22 @@ StartedProduct::StartedProduct(std::shared_ptr<Running> running)
   service_->keep(*this);
 }
 
-StartedProduct::~StartedProduct() {
+StartedWork::~StartedWork() {
   service_->let_go(*this);
 }
 
-void StartedProduct::look(const Job& job) noexcept {
+void StartedWork::look(const Job& job) noexcept {
   done_ = job.done();
   progress_ = job.progress();
 }
 
-void StartedProduct::run(const char* what, const std::function<void(Job& job, Interrupt& interrupt)>& work) {
+void StartedWork::run(const char* what, const std::function<void(Job& job, Interrupt& interrupt)>& work) {
   const std::shared_ptr<Running> running = running_;  // another thread may cancel meanwhile
   service_->run(what, [&](Engine&, Interrupt& interrupt) {
     if (!running) return;
     const struct Looking {
       ~Looking() { product.look(job); }  // also where a signal ends the work
-      StartedProduct& product;
+      StartedWork& product;
       const Job& job;
     } looking{*this, *running->job};
     work(*running->job, interrupt);
@@ -59,7 +77,7 @@ void StartedProduct::run(const char* what, const std::function<void(Job& job, In
   if (done_) running_.reset();
 }
 
-bool StartedProduct::advance(const py::object& given) {
+bool StartedWork::advance(const py::object& given) {
   const auto seconds = value_of<double>("Job.advance: the budget", given, "a number of seconds");
   if (!(seconds > 0 && seconds <= 1e9))
     throw std::invalid_argument(fmt::format("Job.advance: the budget is {} and must be a number of seconds above 0", seconds));
@@ -68,7 +86,7 @@ bool StartedProduct::advance(const py::object& given) {
   return done_;
 }
 
-Array StartedProduct::result() {
+Array StartedWork::result() {
   run("Job.result", [](Job& job, Interrupt& interrupt) { finish(job, interrupt); });
   if (done_) return c_;
   PyErr_SetString(py::module_::import("concurrent.futures").attr("CancelledError").ptr(), "Job.result: the job was cancelled");
@@ -76,31 +94,31 @@ Array StartedProduct::result() {
 }
 
 void define_job(py::module_& module) {
-  py::class_<StartedProduct>(
+  py::class_<StartedWork>(
       module, "Job",
-      R"(A product on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
+      R"(A product or convolution on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
 
-Made by Engine.start(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are
+Made by Engine.start() and Engine.start_convolve(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are
 freed. Other products and jobs may run in between. It is used where its engine may be used. Closing the engine ends it, and so
 does letting go of it.)")
-      .def("advance", &StartedProduct::advance, py::arg("seconds"),
+      .def("advance", &StartedWork::advance, py::arg("seconds"),
            R"(Enqueues what takes the device about so many seconds, and returns done().
 
 Does not wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not
 done what the last call but one enqueued, so that work does not pile up, nor after cancel(). Programs that have not been timed yet
-begin with less. What may take long, such as compiling, Engine.start() has done.)")
-      .def("done", &StartedProduct::done,
+begin with less. What may take long, such as compiling, was done when the job was made.)")
+      .def("done", &StartedWork::done,
            "Whether all is enqueued: what is enqueued from now on sees C. Engine.finish() waits for the device.")
-      .def_property_readonly("progress", &StartedProduct::progress, "The share of the work that is enqueued, from 0 to 1.")
-      .def("cancel", &StartedProduct::cancel,
+      .def_property_readonly("progress", &StartedWork::progress, "The share of the work that is enqueued, from 0 to 1.")
+      .def("cancel", &StartedWork::cancel,
            "Nothing more is enqueued. Unless it is done, C is then written in part, and result() raises CancelledError.")
-      .def("result", &StartedProduct::result,
-           "Enqueues what is left, as gemm() does, and returns C, an Array. Where nothing is left, it does not wait.");
+      .def("result", &StartedWork::result,
+           "Enqueues what is left, as gemm() does, and returns the result, an Array. Where nothing is left, it does not wait.");
   module.def(
       "start",
       [](const Terms& terms, const Array& a, const Array& b, const std::optional<Array>& out, const std::optional<Array>& bias,
          const std::optional<Array>& residual, const py::object& dtype) {
-        return StartedProduct::start({a, b, out, bias, residual}, terms, optional_type(dtype));
+        return StartedWork::start({a, b, out, bias, residual}, terms, optional_type(dtype));
       },
       py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out"), py::arg("bias"), py::arg("residual"), py::kw_only(),
       py::arg("dtype"));

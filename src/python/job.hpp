@@ -1,23 +1,28 @@
-// Products of arrays that are enqueued piece by piece.
+// Products and convolutions of arrays that are enqueued piece by piece.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "python/convolve.hpp"
 #include "python/placed.hpp"
 
 namespace glgemm::python {
 
 /// glgemm::Job on arrays, whose elements it keeps until all is enqueued. Closing the engine ends it.
-class StartedProduct final : public Kept {
+class StartedWork final : public Kept {
  public:
   /// @throws as multiply(), and std::invalid_argument  the product cannot be written where `out` lies
-  static std::unique_ptr<StartedProduct> start(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type);
-  ~StartedProduct();
-  StartedProduct(const StartedProduct&) = delete;
-  StartedProduct& operator=(const StartedProduct&) = delete;
+  static std::unique_ptr<StartedWork> start(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type);
+  /// @throws as convolve()
+  static std::unique_ptr<StartedWork> start(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+                                            std::optional<Type> type);
+  ~StartedWork();
+  StartedWork(const StartedWork&) = delete;
+  StartedWork& operator=(const StartedWork&) = delete;
 
   /// Enqueues what takes the device about so many seconds, and returns done().
   bool advance(const py::object& budget);
@@ -30,19 +35,17 @@ class StartedProduct final : public Kept {
 
  private:
   struct Running {
-    Running(const DeviceProduct& of, const Terms& its, std::optional<Type> c_type)
-        : service(of.a.storage->service), terms(its), product(of, terms, c_type) {}
+    explicit Running(std::shared_ptr<Service> its) : service(std::move(its)) {}
     ~Running() { service->discard(std::move(job)); }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
     std::shared_ptr<Service> service;
-    Terms terms;
-    PlacedProduct product;
-    std::unique_ptr<Job> job{};  ///< null if C has no elements
+    std::shared_ptr<const void> kept;  ///< the arrays
+    std::unique_ptr<Job> job{};        ///< null if C has no elements
   };
 
-  explicit StartedProduct(std::shared_ptr<Running> running);
+  StartedWork(std::shared_ptr<Running> running, Array c);
   /// Calls `work` with the job, if it goes on, where the engine works.
   void run(const char* what, const std::function<void(Job& job, Interrupt& interrupt)>& work);
   /// Sees how far the job is.

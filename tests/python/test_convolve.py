@@ -1,5 +1,6 @@
 """Convolutions, against a loop that follows the definition."""
 
+import gc
 import itertools
 
 import numpy as np
@@ -125,6 +126,35 @@ def test_long_convolutions_are_done_in_slices(engine):
     got = engine.convolve(x, w, padding="same_upper")
     assert np.array_equal(got[0, 40:43, 50], glgemm.convolve(x[:, 39:44, 49:52], w)[0, :, 0])
     assert np.array_equal(got[0, :2, -2:], glgemm.convolve(x[:, :3, -3:], w, padding=((1, 0), (0, 1)))[0])
+
+
+def test_jobs(engine):
+    x, w, bias = integers((2, 40, 40, 16)), integers((24, 3, 3, 16), seed=1), np.arange(24, dtype=np.float32)
+    arguments = dict(padding=1, stride=(2, 1), activation="relu", output_layout="nchw")
+    expected = glgemm.convolve(x, w, bias, **arguments)
+    d = engine.asarray(w)
+    into = engine.asarray(np.zeros_like(expected))
+    job = engine.start_convolve(x, d, bias, out=into, **arguments)
+    d.free()  # the job keeps it
+    gc.collect()
+    shares = [job.progress]
+    while not job.advance(1e-7):
+        shares.append(job.progress)
+    assert len(shares) >= 3 and shares == sorted(shares) and shares[0] == 0 and job.progress == 1
+    assert job.result().buffer == into.buffer and np.array_equal(into.numpy(), expected)
+    assert np.array_equal(engine.start_convolve(x, w, bias, **arguments).result().numpy(), expected)
+    q = glgemm.quantize(integers((8, 9 * 32), seed=1), "q8_0")
+    images = integers((1, 6, 6, 32))
+    got = engine.start_convolve(images, q, filter_size=(3, 3)).result()
+    assert np.array_equal(got.numpy(), engine.convolve(engine.asarray(images), engine.quantized(q), filter_size=(3, 3)).numpy())
+    nothing = engine.start_convolve(x[:0], w)
+    assert nothing.done() and nothing.result().shape == (0, 38, 38, 24)
+    check_errors(
+        (lambda: engine.start_convolve(x, w, out=expected), TypeError, "start_convolve: out is a ndarray, and a convolution of device arrays"),
+        (lambda: engine.start_convolve(x[0, 0], w), ValueError, r"start_convolve: x is \(40, 16\) and must have a batch"),
+        (lambda: engine.start_convolve(x, w, groups=3), ValueError, "start_convolve: x has 16 channels"),
+        (lambda: engine.start_convolve(x, w, strides=2), TypeError, "strides"),
+    )
 
 
 def test_bad_input(engine):

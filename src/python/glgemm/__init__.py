@@ -28,7 +28,7 @@ stream      products larger than the device or the memory, in the background
 explain     what a product would do, and whether it copies
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
 Array       what lies on a device
-Job         a product that is enqueued piece by piece, within a frame's budget; Engine.start() makes it
+Job         a product or convolution that is enqueued piece by piece, within a frame's budget; Engine.start() and start_convolve() make it
 Accelerators  several devices at once
 quantize    rounds a matrix to codes of 4 to 8 bits
 load        a model's file, .gguf or .safetensors

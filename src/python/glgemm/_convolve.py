@@ -1,4 +1,4 @@
-"""convolve."""
+"""convolve, at once and as a job."""
 
 from __future__ import annotations
 
@@ -70,11 +70,81 @@ def convolve(
     array([[ 5.,  6.],
            [ 9., 10.]], dtype=float32)
     """
+    how = _how(
+        "convolve", x, stride, padding, dilation, groups, layout, filter_layout, output_layout, transposed, output_padding, filter_size
+    )
+    terms = _core.Terms("convolve", alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
+    on_device = _is_on_device(x, w, bias, residual, out)
+    if on_device:
+        service = _service_for("convolve", engine, x, w, bias, residual, out)
+    else:
+        service = _engine_for("convolve", engine)._service
+    wanted = native_type(dtype) if on_device or out is None else out.dtype
+    c = _core.convolve(terms, how, *_brought(service, x, w, out if on_device else None, bias, residual), wanted)
+    if on_device:
+        return c
+    if out is None:
+        return c.numpy()
+    check_out("convolve: out", out, c.shape)
+    out[...] = c.numpy()
+    return out
+
+
+def start_convolve(
+    engine: Engine,
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    alpha: complex = 1,
+    residual: Any = None,
+    activation: str | tuple[Any, ...] | None = None,
+    out: Any = None,
+    dtype: npt.DTypeLike = None,
+    kernel: str | None = None,
+    split_k: int = 0,
+    precision: Precision = "standard",
+    **how: Any,
+) -> _core.Job:
+    """Engine.start_convolve()."""
+    who = "start_convolve"
+    terms = _core.Terms(who, alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
+    service = _service_for(who, engine, x, w, bias, residual, out)
+    return _core.start_convolve(terms, _how(who, x, **how), *_brought(service, x, w, out, bias, residual), native_type(dtype))
+
+
+def _service_for(who: str, engine: Engine | None, x: Any, w: Any, bias: Any, residual: Any, out: Any) -> _core.Service:
+    """That of arrays on the device."""
+    if out is not None and not isinstance(out, _core.Array):
+        raise TypeError(f"{who}: out is a {type(out).__name__}, and a convolution of device arrays needs an Array")
+    return _service_of(who, engine, x, w, bias, residual, out)
+
+
+def _brought(service: _core.Service, x: Any, w: Any, out: Any, bias: Any, residual: Any) -> list[Any]:
+    """The arrays on the device."""
+    bring = lambda given: None if given is None else _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
+    return [bring(x), bring(w), out, bring(bias), bring(residual)]
+
+
+def _how(
+    who: str,
+    x: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    layout: Layout = "nhwc",
+    filter_layout: FilterLayout = "ohwi",
+    output_layout: Layout | None = None,
+    transposed: bool = False,
+    output_padding: Any = 0,
+    filter_size: Sequence[int] | None = None,
+) -> _core.ConvolutionTerms:
     n = np.ndim(x) - 2
     if not 1 <= n <= 3:
-        raise ValueError(f"convolve: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
+        raise ValueError(f"{who}: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
     kind, before, after = _padding(padding, n)
-    how = _core.ConvolutionTerms(
+    return _core.ConvolutionTerms(
         _each(stride, n),
         _each(dilation, n),
         kind,
@@ -88,24 +158,6 @@ def convolve(
         _each(output_padding, n),
         () if filter_size is None else _each(filter_size, n),
     )
-    terms = _core.Terms("convolve", alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
-    on_device = _is_on_device(x, w, bias, residual, out)
-    if on_device:
-        service = _service_of("convolve", engine, x, w, bias, residual, out)
-        if out is not None and not isinstance(out, _core.Array):
-            raise TypeError(f"convolve: out is a {type(out).__name__}, and a convolution of device arrays needs an Array")
-    else:
-        service = _engine_for("convolve", engine)._service
-    bring = lambda given: None if given is None else _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
-    wanted = native_type(dtype) if on_device or out is None else out.dtype
-    c = _core.convolve(terms, how, bring(x), bring(w), out if on_device else None, bring(bias), bring(residual), wanted)
-    if on_device:
-        return c
-    if out is None:
-        return c.numpy()
-    check_out("convolve: out", out, c.shape)
-    out[...] = c.numpy()
-    return out
 
 
 def _each(given: Any, n: int) -> Any:

@@ -165,6 +165,16 @@ def convolve(
     residual: Array | None,
     dtype: np.dtype[Any] | None,
 ) -> Array: ...
+def start_convolve(
+    terms: Terms,
+    how: ConvolutionTerms,
+    x: Array,
+    w: Array,
+    out: Array | None,
+    bias: Array | None,
+    residual: Array | None,
+    dtype: np.dtype[Any] | None,
+) -> Job: ...
 def explain(a: Array, b: Array, terms: Terms) -> str: ...
 def begin_exit() -> None: ...
 def is_first_process() -> bool: ...

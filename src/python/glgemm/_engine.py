@@ -251,6 +251,23 @@ class Engine:
 
         return convolve(x, w, bias, engine=self, **options)
 
+    def start_convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> _core.Job:
+        """A convolution with convolve()'s arguments as a Job, as start() makes one of a product; `out` is an Array, or None.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     job = engine.start_convolve(np.ones((1, 3, 3, 1), np.float32), np.ones((1, 2, 2, 1), np.float32))
+        ...     while not job.advance(0.004):
+        ...         pass  # draw the frame
+        ...     job.result().numpy()[0, :, :, 0]
+        array([[4., 4.],
+               [4., 4.]], dtype=float32)
+        """
+        from ._convolve import start_convolve
+
+        return start_convolve(self, x, w, bias, **options)
+
     def stream(self, a: Any, b: Any, **options: Any) -> Any:
         """glgemm.stream() on this engine."""
         from ._stream import stream
