@@ -154,7 +154,6 @@ def test_what_an_sdist_builds(tmp_path, monkeypatch):
     assert done.stdout == "2.0\n", done.stderr
 
 
-@pytest.mark.skipif(int(os.environ.get("GLGEMM_PYTHON_EXAMPLES", "60")) < 60, reason="mypy reads NumPy's hints for a minute")
 def test_hints(tmp_path):
     pytest.importorskip("mypy")
     right = "import glgemm, numpy as np\nx: glgemm.Array = glgemm.Engine().asarray(np.ones(3))\ny: int = x.ndim\nz: glgemm.Array = x @ x\n"

@@ -120,10 +120,15 @@ def _service_for(who: str, engine: Engine | None, x: Any, w: Any, bias: Any, res
     return _service_of(who, engine, x, w, bias, residual, out)
 
 
-def _brought(service: _core.Service, x: Any, w: Any, out: Any, bias: Any, residual: Any) -> list[Any]:
+def _brought(service: _core.Service, x: Any, w: Any, out: Any, bias: Any, residual: Any) -> tuple[Any, Any, Any, Any, Any]:
     """The arrays on the device."""
-    bring = lambda given: None if given is None else _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
-    return [bring(x), bring(w), out, bring(bias), bring(residual)]
+
+    def bring(given: Any) -> Any:
+        if given is None or isinstance(given, (_core.Array, Quantized)):
+            return given if given is None else _on_device(service, given)
+        return _on_device(service, native(as_numpy(given)))
+
+    return bring(x), bring(w), out, bring(bias), bring(residual)
 
 
 def _how(

@@ -319,7 +319,7 @@ class Gemm:
 
     def type_of_c(self, c: Any, dtype: npt.DTypeLike) -> np.dtype[Any]:
         """That of C, where there is one, else what is wanted."""
-        kind = c.dtype if c is not None else native_type(dtype) or default_type_of_c(self.a.dtype, self.b.dtype)
+        kind: np.dtype[Any] = c.dtype if c is not None else native_type(dtype) or default_type_of_c(self.a.dtype, self.b.dtype)
         self.check_types(kind)
         return kind
 
@@ -469,7 +469,8 @@ def _is_on_device(*arrays: Any) -> bool:
 def _streams(who: str, engine: Engine | None, a: Any, b: Any) -> Callable[..., Any] | None:
     """What multiplies matrices in the host's memory that do not fit the device, one of them quantised; None for others."""
     target = _engine_for(who, engine)
-    x, y = (given if isinstance(given, Quantized) else as_numpy(given) for given in (a, b))
+    on_host: Callable[[Any], Any] = lambda given: given if isinstance(given, Quantized) else as_numpy(given)
+    x, y = on_host(a), on_host(b)
     if x.ndim != 2 or y.ndim != 2 or not target._service.has_thread or target._fits(x.nbytes + y.nbytes):
         return None
     return lambda *arguments, **named: target.stream(*arguments, progress=False, **named).result()

@@ -215,7 +215,7 @@ def stream(
 
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
-            runner = device._devices if isinstance(device, Accelerators) else device._service
+            runner: _core.Devices | _core.Service = device._devices if isinstance(device, Accelerators) else device._service
             runner.stream(product, terms, _core.StreamTerms(*limits, step))
         if isinstance(c, np.memmap):
             c.flush()
@@ -241,7 +241,7 @@ def stream(
 class _NewFile:
     """A .npy file under a temporary name beside its own: what is mapped from a file that it replaces stays valid."""
 
-    def __init__(self, path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._target = os.path.realpath(os.fsdecode(path))
         if os.path.exists(self._target) and not os.path.isfile(self._target):
             raise ValueError(f"stream: out is {str(path)!r}, which is not a file")
@@ -279,7 +279,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
     if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
         return None, lambda: None
     try:
-        from tqdm import tqdm  # type: ignore[import]
+        from tqdm import tqdm
     except ImportError:
         return None, lambda: None
     bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}")

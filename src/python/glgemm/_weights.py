@@ -169,15 +169,15 @@ class Model(Mapping):  # type: ignore[type-arg]
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
-        self._tensors = {name: rest for name, *rest in _core.ModelFile(path).tensors()}
+        self._tensors = {tensor[0]: tensor for tensor in _core.ModelFile(path).tensors()}
 
     @property
     def types(self) -> dict[str, str]:
         """What the file calls each tensor's type, by the tensor's name."""
-        return {name: type_name for name, (type_name, *_) in self._tensors.items()}
+        return {name: tensor[1] for name, tensor in self._tensors.items()}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any] | Quantized:
-        type_name, dtype, format, shape, data = self._tensors[name]
+        _, type_name, dtype, format, shape, data = self._tensors[name]
         if format is not None:
             return Quantized(format, shape, data)
         if dtype is None:
