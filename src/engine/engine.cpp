@@ -190,7 +190,7 @@ void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, 
   if (k != inner)
     throw std::invalid_argument(fmt::format("multiply: A is {} and B is {}: the inner sizes {} and {} differ", size_text(m, k),
                                             size_text(inner, n), k, inner));
-  plan(of_types({.m = m, .n = n, .k = k}, {a}, {b}, sum_type(a, b)), options);  // refuses before anything is uploaded
+  plan(of_types({.m = m, .n = n, .k = k}, a, b, sum_type(a, b)), options);  // refuses before anything is uploaded
 }
 
 void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Type type_a, const void* a, Type type_b,

@@ -105,11 +105,11 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     if (!limits.cpu) return {};
     const int panels = cpu_panels(limits);
     std::vector<Kernel> result{make({8, 4, 1, 8, 0})};
+    // Where reads of A are shared, more rows cost less than more columns.
     const int lanes = broadcast_lanes(problem, limits);
-    for (const auto& [m, n] : {std::pair{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 8}, {24, 16}, {32, 8}}) {
-      result.push_back(make({m, n, 4, 8, panels}));
-      if (lanes > 1) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
-    }
+    const std::initializer_list<std::pair<int, int>> tiles{{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 16}},
+        of_sharing{{4, 4}, {8, 4}, {12, 8}, {24, 8}, {32, 8}};
+    for (const auto& [m, n] : lanes > 1 ? of_sharing : tiles) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
     return result;
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
