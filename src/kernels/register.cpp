@@ -109,7 +109,9 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const int lanes = broadcast_lanes(problem, limits);
     const std::initializer_list<std::pair<int, int>> tiles{{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 16}},
         of_sharing{{4, 4}, {8, 4}, {12, 8}, {24, 8}, {32, 8}};
-    for (const auto& [m, n] : lanes > 1 ? of_sharing : tiles) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
+    const int most = is_complex(sum_type(problem)) ? 192 : 384;  // sums: more of them move to and from memory for too long
+    for (const auto& [m, n] : lanes > 1 ? of_sharing : tiles)
+      if (m * n <= most) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
     return result;
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
