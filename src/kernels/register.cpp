@@ -89,9 +89,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   Cost cost(const Problem&, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const override {
     const Register r = read(kernel);
     const double elements = r.tile_m * r.tile_n, rows_read = static_cast<double>(r.tile_m) / r.broadcast;
+    const double vectors = (rows_read + r.tile_n) / terms.per_vector;
     double step = elements * terms.multiply_add * (r.broadcast > 1 && limits.fuses_multiply_adds ? 0.5 : 1) +
                   (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
-                                 : (rows_read + r.tile_n) / terms.per_vector * terms.vector);
+                                 : vectors * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
@@ -107,7 +108,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     std::vector<Kernel> result{make({8, 4, 1, 8, 0})};
     // Where reads of A are shared, more rows cost less than more columns.
     const int lanes = broadcast_lanes(problem, limits);
-    const std::initializer_list<std::pair<int, int>> tiles{{4, 4}, {8, 4}, {12, 8}, {12, 16}, {24, 16}},
+    const std::initializer_list<std::pair<int, int>> tiles{{4, 4}, {8, 4}, {12, 8}, {12, 16}, {16, 16}, {24, 16}},
         of_sharing{{4, 4}, {8, 4}, {12, 8}, {24, 8}, {32, 8}};
     const int most = is_complex(sum_type(problem)) ? 192 : 384;  // sums: more of them move to and from memory for too long
     for (const auto& [m, n] : lanes > 1 ? of_sharing : tiles)
