@@ -49,18 +49,26 @@ struct Arithmetic {
   std::int64_t lanes = 0;
 };
 
-/// The least time of some runs. Other work may make some of them longer, and none shorter.
-double least_seconds(const Api& api, Program& program, int own, int others) {
+double seconds(const Api& api, Program& program, int own, int others) {
   program.set(api, 0, own);
   program.set(api, 1, others);
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 5; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    dispatch(api, {1, 1, 1});
-    api.Finish();
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  const auto begin = std::chrono::steady_clock::now();
+  dispatch(api, {1, 1, 1});
+  api.Finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Whether a number of another invocation takes less than twice the time of one's own. On llvmpipe the quotient is 3.4 to 6 where a
+/// loop finds the other invocation's number, and at most 1.1 where an instruction does. The least times of several runs count: other
+/// work on the machine makes some of them longer, and none shorter.
+bool shares_fast(const Api& api, Program& program) {
+  constexpr int runs = 8, turns = 2048;
+  double own = std::numeric_limits<double>::infinity(), others = own;
+  for (int i = 0; i < runs; ++i) {
+    own = std::min(own, seconds(api, program, turns, 0));
+    others = std::min(others, seconds(api, program, 0, turns));
   }
-  return least;
+  return others < 2 * own;
 }
 
 Arithmetic run(const Api& api) {
@@ -80,12 +88,10 @@ Arithmetic run(const Api& api) {
   dispatch(api, {1, 1, 1});
   barrier_before_transfers(api);
   read_buffer(api, buffer, 0, &found, sizeof found);
-  // On llvmpipe the quotient is 3.4 to 6 where a loop finds the other invocation's number, and at most 1.1 where an instruction does.
-  constexpr int turns = 2048;
-  const bool shares_fast = least_seconds(api, program, 0, turns) < 2 * least_seconds(api, program, turns, 0);
+  const bool is_fast = shares_fast(api, program);
   delete_buffer(api, buffer);
   program.destroy(api);
-  return {found.fused == 0x1p-24f, shares_fast ? found.lanes : 0};
+  return {found.fused == 0x1p-24f, is_fast ? found.lanes : 0};
 }
 
 }  // namespace
