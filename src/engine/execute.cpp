@@ -237,7 +237,7 @@ void Dispatch::pack(gl::Program& program, Role role) {
   const WorkspaceLayout& workspace = plan_.workspace;
   const int first = bind_workspace(gl::binding_partial, b ? workspace.panels_b : workspace.panels_a, 16);
   const std::int64_t width = kernels::panel_width(plan_.kernel, role, sum_type(problem));
-  const std::int64_t lanes = kernels::pack_lanes(problem, role, round_up(rows, width) * acc_bytes / 16);
+  const std::int64_t lanes = kernels::pack_lanes(problem, role, round_up(rows, width) * acc_bytes / 16, step_.padded_k);
   program.set(api, at_panels, ints(first, width * acc_bytes / 16, panel_stride(role), lanes));
 }
 

@@ -101,8 +101,9 @@ void probe_arithmetic(const Api& api, const DeviceInfo& device, Limits& limits) 
   static std::mutex mutex;
   static std::map<std::string, Arithmetic> known;
   const std::lock_guard lock(mutex);
-  const auto [found, is_new] = known.try_emplace(device.renderer + device.version);
-  if (is_new) found->second = run(api);
+  const std::string driver = device.renderer + device.version;
+  auto found = known.find(driver);
+  if (found == known.end()) found = known.emplace(driver, run(api)).first;
   limits.fuses_multiply_adds = found->second.fuses;
   limits.subgroup_size = found->second.lanes;
 }

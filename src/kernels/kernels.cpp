@@ -358,16 +358,17 @@ bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
   }
 }
 
-std::int64_t pack_lanes(const Problem& problem, Role role, std::int64_t vectors) {
+std::int64_t pack_lanes(const Problem& problem, Role role, std::int64_t vectors, std::int64_t k) {
   const Operand& operand = role == Role::a ? problem.a : problem.b;
   const Strides stride = strides(problem, role);
   const bool rows_follow = operand.addressing == Addressing::indexed
                                ? (operand.layout == Layout::row_major) == (operand.op != Op::none)
                                : stride.row < stride.column;
   const bool along_k = rows_follow == (role == Role::b);
-  constexpr std::int64_t lanes_along_k = 4;  // measured on llvmpipe: 2 and 8 are no faster
-  const auto all = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, vectors)));
-  return std::min<std::int64_t>(along_k ? lanes_along_k : workgroup(pack())[0], static_cast<std::int64_t>(all));
+  const auto up = [](std::int64_t x) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x))); };
+  const std::int64_t all = workgroup(pack())[0], busy_along_k = up(ceil_div(std::max<std::int64_t>(1, k), pack_step));
+  constexpr std::int64_t least = 4;  // measured on llvmpipe: 2 and 8 are no faster
+  return std::min(along_k ? std::max(least, all / std::min(all, busy_along_k)) : all, up(std::max<std::int64_t>(1, vectors)));
 }
 
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all) {
@@ -405,7 +406,7 @@ std::string cannot_broadcast(const Problem& problem, const Kernel& kernel, int b
   if (broadcast > 1 && needs_f64(sum_type(problem)))
     return fmt::format("{}: no invocation can ask another for a double", to_string(kernel));
   if (broadcast > 1 && broadcast > limits.subgroup_size)
-    return fmt::format("{}: subgroups are not known to have {} invocations", to_string(kernel), broadcast);
+    return fmt::format("{}: subgroups are not known to have {} invocations that share numbers fast", to_string(kernel), broadcast);
   return {};
 }
 

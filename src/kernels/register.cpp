@@ -95,7 +95,12 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
                                  : vectors * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
-    return {.step = step, .elements = elements, .finish = terms.price.finish, .written_out = elements * r.step_k};
+    // On llvmpipe each read of a vector has branches, across which the compiler carries all sums.
+    const bool branches = limits.cpu && r.panels != 0;
+    return {.step = step,
+            .elements = elements,
+            .finish = terms.price.finish,
+            .written_out = branches ? 1.75 * elements * vectors : elements * r.step_k};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     if (shares_through_memory(limits)) {
@@ -110,9 +115,11 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const int lanes = broadcast_lanes(problem, limits);
     const std::initializer_list<std::pair<int, int>> tiles{{4, 4}, {8, 4}, {12, 8}, {12, 16}, {16, 16}, {24, 16}},
         of_sharing{{4, 4}, {8, 4}, {12, 8}, {24, 8}, {32, 8}};
-    const int most = is_complex(sum_type(problem)) ? 192 : 384;  // sums: more of them move to and from memory for too long
+    // With more sums, to move them to and from memory takes longer than larger tiles save.
+    const int most = is_complex(sum_type(problem)) ? 192 : 384;
     for (const auto& [m, n] : lanes > 1 ? of_sharing : tiles)
       if (m * n <= most) result.push_back(make({m, n, 4, 8, panels, 1, lanes}));
+    if (lanes > 1) result.push_back(make({12, 8, 4, 8, panels}));  // for drivers on which the others fail their self-check
     return result;
   }
   std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {

@@ -33,7 +33,7 @@ void pack_grid(Grid& grid, const Plan& plan, Role role, const Piece& piece) {
   const std::int64_t per_vector = 16 / element_bytes(sum_type(problem));
   const std::int64_t width = kernels::panel_width(plan.kernel, role, sum_type(problem));
   const std::int64_t rows = round_up(role == Role::a ? piece.m : piece.n, width),
-                     lanes = kernels::pack_lanes(problem, role, rows / per_vector);
+                     lanes = kernels::pack_lanes(problem, role, rows / per_vector, padded_k(plan.kernel, piece.k));
   grid.columns = lanes * per_vector;
   grid.rows = kernels::pack_step * (workgroup(kernels::pack())[0] / lanes);
   grid.x = ceil_div(rows, grid.columns);

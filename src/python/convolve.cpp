@@ -64,7 +64,8 @@ Sizes shape_of(const TensorView& tensor) {
 struct Filters {
   FilterView view;
   std::int64_t outer = 0, inner = 0;
-  std::optional<Dense> dense{};  ///< of those that are not quantised
+  std::optional<Dense> dense{};                ///< of those that are not quantised
+  std::shared_ptr<const Elements> elements{};  ///< of those that are
 };
 
 Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerms& how) {
@@ -92,6 +93,7 @@ Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerm
                    .zeros = codes.zeros};
     result.outer = shape[0];
     result.inner = shape[1] / taps;
+    result.elements = elements_of(w);
     return result;
   }
   const std::size_t dimensions = shape.size() - 2;
@@ -172,10 +174,10 @@ double work_of(const Convolution& conv) {
 
 struct PlacedConvolution::Parts {
   Parts(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type)
-      : given(arrays), built(arrays, how, terms, type) {}
-  DeviceConvolution given;
+      : built(arrays, how, terms, type) {}
   Built built;
   Array result;
+  std::shared_ptr<const Elements> elements{};  ///< of the result
 };
 
 PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
@@ -200,6 +202,7 @@ PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const Conv
   const Dense to(terms.who, parts_->result);
   conv.output.buffer = to.place.buffer;
   conv.output.offset_bytes = to.place.offset_bytes;
+  parts_->elements = to.elements;
 }
 
 const Array& PlacedConvolution::result() const {
@@ -226,48 +229,48 @@ namespace {
 
 /// The enumerator of a name.
 template <class Enum>
-Enum named(const char* what, const py::object& given, const std::vector<std::pair<const char*, Enum>>& names) {
+Enum named(const std::string& who, const char* what, const py::object& given, const std::vector<std::pair<const char*, Enum>>& names) {
   std::string known;
   for (const auto& [name, value] : names) {
     if (given.equal(py::str(name))) return value;
     known += fmt::format("{}'{}'", known.empty() ? "" : ", ", name);
   }
-  throw std::invalid_argument(fmt::format("convolve: {} is {} and must be one of {}", what, repr(given), known));
+  throw std::invalid_argument(fmt::format("{}: {} is {} and must be one of {}", who, what, repr(given), known));
 }
 
-TensorLayout layout_of(const char* what, const py::object& given) {
-  return named<TensorLayout>(what, given, {{"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}});
+TensorLayout layout_of(const std::string& who, const char* what, const py::object& given) {
+  return named<TensorLayout>(who, what, given, {{"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}});
 }
 
-Extents extents_of(const char* what, const py::object& given) {
-  const Sizes sizes = whole_numbers(std::string("convolve: ") + what, given);
+Extents extents_of(const std::string& who, const char* what, const py::object& given) {
+  const Sizes sizes = whole_numbers(who + ": " + what, given);
   if (sizes.size() > Extents::max_dimensions)
-    throw std::invalid_argument(fmt::format("convolve: {} is {}, and images have three dimensions at most", what, text(sizes)));
+    throw std::invalid_argument(fmt::format("{}: {} is {}, and images have three dimensions at most", who, what, text(sizes)));
   return extents_of(sizes);
 }
 
-ConvolutionTerms convolution_terms(const py::object& stride, const py::object& dilation, const py::object& padding,
+ConvolutionTerms convolution_terms(const std::string& who, const py::object& stride, const py::object& dilation, const py::object& padding,
                                    const py::object& before, const py::object& after, const py::object& groups,
                                    const py::object& layout, const py::object& filter_layout, const py::object& output_layout,
                                    bool transposed, const py::object& output_padding, const py::object& filter_size) {
   using Kind = Padding::Kind;
-  return {.stride = extents_of("the stride", stride),
-          .dilation = extents_of("the dilation", dilation),
-          .padding = {named<Kind>("the padding", padding,
+  return {.stride = extents_of(who, "the stride", stride),
+          .dilation = extents_of(who, "the dilation", dilation),
+          .padding = {named<Kind>(who, "the padding", padding,
                                   {{"valid", Kind::valid},
                                    {"same_upper", Kind::same_upper},
                                    {"same_lower", Kind::same_lower},
                                    {"given", Kind::given}}),
-                      extents_of("the padding", before), extents_of("the padding", after)},
-          .groups = whole_number("convolve: groups", groups),
-          .layout = layout_of("the layout", layout),
-          .output_layout = layout_of("the output's layout", output_layout),
+                      extents_of(who, "the padding", before), extents_of(who, "the padding", after)},
+          .groups = whole_number(who + ": groups", groups),
+          .layout = layout_of(who, "the layout", layout),
+          .output_layout = layout_of(who, "the output's layout", output_layout),
           .filter_layout =
-              named<FilterLayout>("the filters' layout", filter_layout,
+              named<FilterLayout>(who, "the filters' layout", filter_layout,
                                   {{"ohwi", FilterLayout::ohwi}, {"oihw", FilterLayout::oihw}, {"hwio", FilterLayout::hwio}}),
           .transposed = transposed,
-          .output_padding = extents_of("output_padding", output_padding),
-          .filter_size = extents_of("filter_size", filter_size)};
+          .output_padding = extents_of(who, "output_padding", output_padding),
+          .filter_size = extents_of(who, "filter_size", filter_size)};
 }
 
 }  // namespace

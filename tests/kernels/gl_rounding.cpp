@@ -158,6 +158,15 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
   }
 }
 
+TEST_CASE("an engine finds out whether subgroups share numbers fast: on llvmpipe since Mesa 25, and not on 22") {
+  const Engine& engine = test::engine();
+  const std::string& version = engine.device().version;
+  if (!engine.device().renderer.starts_with("llvmpipe") || engine.limits().language != ShadingLanguage::glsl_430) return;
+  if (version.find("Mesa 22.") != std::string::npos) CHECK(engine.limits().subgroup_size == 0);
+  if (version.find("Mesa 25.") != std::string::npos || version.find("Mesa 26.") != std::string::npos)
+    CHECK(engine.limits().subgroup_size >= 4);
+}
+
 TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engine found that the driver does") {
   const Limits& limits = test::engine().limits();
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there

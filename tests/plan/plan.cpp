@@ -672,7 +672,7 @@ TEST_CASE("register shares reads of A in a subgroup where a CPU driver does so f
   const Kernel shares = parse_kernel("register:workgroup=16,broadcast=16");
   CHECK(why_not({.m = 64, .n = 64, .k = 64}, shares, {.image_buffer_bytes = 1 << 27, .subgroup_size = 8}) ==
         "register:tile_m=12,tile_n=8,step_k=4,workgroup=16,panels=2,workgroup_y=1,broadcast=16: subgroups are not known to have 16 "
-        "invocations");
+        "invocations that share numbers fast");
   CHECK(why_not({.m = 64, .n = 64, .k = 64}, with(shares, "panels", 0), {.subgroup_size = 16}) ==
         "register: broadcast=16 is 1 with panels=0, workgroup=16 and workgroup_y=1");
 }

@@ -137,22 +137,35 @@ def test_jobs(engine):
     job = engine.start_convolve(x, d, bias, out=into, **arguments)
     d.free()  # the job keeps it
     gc.collect()
+    others = [engine.asarray(np.full(w.shape, 9, np.float32)) for _ in range(3)]
     shares = [job.progress]
     while not job.advance(1e-7):
         shares.append(job.progress)
-    assert len(shares) >= 3 and shares == sorted(shares) and shares[0] == 0 and job.progress == 1
+    assert len(others) == 3 and len(shares) >= 3 and shares == sorted(shares) and shares[0] == 0 and job.progress == 1
     assert job.result().buffer == into.buffer and np.array_equal(into.numpy(), expected)
     assert np.array_equal(engine.start_convolve(x, w, bias, **arguments).result().numpy(), expected)
     q = glgemm.quantize(integers((8, 9 * 32), seed=1), "q8_0")
     images = integers((1, 6, 6, 32))
-    got = engine.start_convolve(images, q, filter_size=(3, 3)).result()
-    assert np.array_equal(got.numpy(), engine.convolve(engine.asarray(images), engine.quantized(q), filter_size=(3, 3)).numpy())
+    expected = engine.convolve(engine.asarray(images), engine.quantized(q), filter_size=(3, 3)).numpy()
+    for into in (None, engine.asarray(np.zeros_like(expected))):
+        filters = engine.quantized(q)
+        job = engine.start_convolve(images, filters, filter_size=(3, 3), out=into)
+        filters.free()
+        if into is not None:
+            into.free()
+        others = [engine.asarray(np.full_like(expected, 9)) for _ in range(8)] + [engine.quantized(glgemm.quantize(0 * q.numpy(), "q8_0"))]
+        while not job.advance(1e-7):
+            pass
+        assert all((other.numpy() == 9).all() for other in others[:-1])
+        assert into is not None or np.array_equal(job.result().numpy(), expected)
     nothing = engine.start_convolve(x[:0], w)
     assert nothing.done() and nothing.result().shape == (0, 38, 38, 24)
     check_errors(
         (lambda: engine.start_convolve(x, w, out=expected), TypeError, "start_convolve: out is a ndarray, and a convolution of device arrays"),
         (lambda: engine.start_convolve(x[0, 0], w), ValueError, r"start_convolve: x is \(40, 16\) and must have a batch"),
         (lambda: engine.start_convolve(x, w, groups=3), ValueError, "start_convolve: x has 16 channels"),
+        (lambda: engine.start_convolve(x, w, padding="all"), ValueError, "start_convolve: the padding is 'all'"),
+        (lambda: engine.start_convolve(x, w, padding=[(1, 2, 3), 1]), ValueError, "start_convolve: the padding is"),
         (lambda: engine.start_convolve(x, w, strides=2), TypeError, "strides"),
     )
 

@@ -565,6 +565,11 @@ TEST_CASE("C of 16 bits is rounded once more") {
   CHECK(check_probe(large, columns, overflowing, 1, 4).passed);
   overflowing(0, 17) = half(not_a_number);
   CHECK_FALSE(check_probe(large, columns, overflowing, 1, 4).passed);
+  const Matrix<half> small(1, 30, std::vector<half>(30, half(1))), unit(30, 40, std::vector<half>(1200, half(1)));
+  Matrix<half> of_30(1, 40, std::vector<half>(40, half(30)));
+  CHECK(check_probe(small, unit, of_30, 1, 4).passed);
+  of_30(0, 17) = half(inf);  // nothing here can overflow
+  CHECK_FALSE(check_probe(small, unit, of_30, 1, 4).passed);
   const Matrix<half> odd{{half(2047), half(2)}}, ones{{half(1)}, {half(1)}};
   CHECK(check_full(odd, ones, Matrix<half>{{half(2048)}}).passed);
   CHECK_FALSE(check_full(odd, ones, Matrix<half>{{half(2050)}}).passed);

@@ -120,6 +120,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
 /// Makes the products of a group those that are measured next.
 void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
+  for (const Shape& shape : group.shapes) problem_of(shape, group.formats);
   options.shapes = group.shapes;
   options.type = one_type(group.formats);
   options.stored.reset();
@@ -139,8 +140,11 @@ void add(BenchResult& all, BenchResult next) {
   }
   auto json = nlohmann::ordered_json::parse(all.json);
   const auto added = nlohmann::ordered_json::parse(next.json);
+  const auto append = [](nlohmann::ordered_json& to, const nlohmann::ordered_json& from) { to.insert(to.end(), from.begin(), from.end()); };
   for (const auto& [key, value] : added.items())
-    if (value.is_array() && json.contains(key)) json[key].insert(json[key].end(), value.begin(), value.end());
+    if (value.is_array() && json.contains(key)) append(json[key], value);
+  if (added.contains("peers") && added["peers"].contains("results") && json["peers"].contains("results"))
+    append(json["peers"]["results"], added["peers"]["results"]);
   all.json = json_text(json);
 }
 
@@ -149,7 +153,7 @@ void compare_types(BenchResult& all, const std::string& first, std::ostream& out
   if (all.json.empty()) return;
   auto json = nlohmann::ordered_json::parse(all.json);
   const auto same = [](const auto& x, const auto& y) {
-    constexpr std::array keys{"m", "n", "k", "requested"};
+    constexpr std::array keys{"m", "n", "k", "op_a", "op_b", "requested"};
     return std::all_of(keys.begin(), keys.end(), [&](const char* key) { return x[key] == y[key]; });
   };
   for (const auto& over : json["results"]) {
@@ -158,8 +162,10 @@ void compare_types(BenchResult& all, const std::string& first, std::ostream& out
       if (of["type"] == first || !same(of, over)) continue;
       const double value = over["kernel_ms"].get<double>() / std::max(of["kernel_ms"].get<double>(), 1e-6);
       const auto text = [](const auto& x, const char* key) { return x[key].template get<std::string>(); };
-      const std::string name = fmt::format("{} over {}, {} {}x{}x{}", text(of, "type"), first, text(of, "requested"),
-                                           of["m"].get<std::int64_t>(), of["n"].get<std::int64_t>(), of["k"].get<std::int64_t>());
+      const std::string ops = text(of, "op_a") + text(of, "op_b");
+      const std::string name = fmt::format("{} over {}, {} {}x{}x{}{}", text(of, "type"), first, text(of, "requested"),
+                                           of["m"].get<std::int64_t>(), of["n"].get<std::int64_t>(), of["k"].get<std::int64_t>(),
+                                           ops == "nn" ? "" : "-" + ops);
       out << fmt::format("{}: {:.4g}\n", name, value);
       add_ratio(json, {name, text(of, "type"), first, value, value, value});
     }
@@ -212,8 +218,9 @@ int bench(Arguments& arguments) {
   options.check = check_method(arguments.check);
   if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
     throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
-  for (const ModelShapes& group : groups)
-    for (const Shape& shape : group.shapes) problem_of(shape, group.formats);  // what does not go together is refused here
+  if (groups.size() > 1 && !options.image_dir.empty())
+    throw std::invalid_argument("--image-dir is for products of one type: files of several would have the same names");
+  for (const ModelShapes& group : groups) choose_types(arguments, group);  // what does not go together is refused here
   arguments.json.open();
   BenchResult all;
   for (const ModelShapes& group : groups) {
@@ -231,7 +238,7 @@ void add_products(CLI::App& verb, Arguments& arguments) {
   auto* model =
       add_option(verb, "--shapes-of", arguments.model, "FILE",
                  "The products of the matrices of a .gguf or .safetensors file in their own types, with f32; each shape M x K "
-                 "once. With --type those of that type")
+                 "once. With --type those of these types")
           ->excludes(shapes.size)
           ->excludes(shapes.shape)
           ->excludes(shapes.shapes)

@@ -148,8 +148,9 @@ def _how(
     n = np.ndim(x) - 2
     if not 1 <= n <= 3:
         raise ValueError(f"{who}: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
-    kind, before, after = _padding(padding, n)
+    kind, before, after = _padding(who, padding, n)
     return _core.ConvolutionTerms(
+        who,
         _each(stride, n),
         _each(dilation, n),
         kind,
@@ -170,7 +171,7 @@ def _each(given: Any, n: int) -> Any:
     return [given] * n if isinstance(given, (int, np.integer)) else given
 
 
-def _padding(given: Any, n: int) -> tuple[str, Sequence[Any], Sequence[Any]]:
+def _padding(who: str, given: Any, n: int) -> tuple[str, Sequence[Any], Sequence[Any]]:
     """The kind of padding, and what is added before and behind in each dimension."""
     if isinstance(given, str):
         return given, (), ()
@@ -178,5 +179,5 @@ def _padding(given: Any, n: int) -> tuple[str, Sequence[Any], Sequence[Any]]:
         before, after = zip(*((first, last) for first, last in (_each(side, 2) for side in _each(given, n))))
     except (TypeError, ValueError):
         words = "must be a name, a whole number, or one or a pair of them for each dimension"
-        raise ValueError(f"convolve: the padding is {given!r} and {words}") from None
+        raise ValueError(f"{who}: the padding is {given!r} and {words}") from None
     return "given", before, after

@@ -6,6 +6,7 @@ import atexit
 import concurrent.futures
 import contextlib
 import errno
+import importlib
 import os
 import secrets
 import stat
@@ -279,7 +280,7 @@ def _shown(progress: bool | Callable[[float], object] | None) -> tuple[Callable[
     if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
         return None, lambda: None
     try:
-        from tqdm import tqdm
+        tqdm = importlib.import_module("tqdm").tqdm
     except ImportError:
         return None, lambda: None
     bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining}")
