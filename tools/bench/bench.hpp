@@ -44,8 +44,8 @@ struct ModelShapes {
   std::vector<Shape> shapes;
 };
 /// The products of a model's matrices with matrices of `columns` columns: m x k is the matrix, and the other one is
-/// with_activations(). With `only`, just the matrices whose format is the A of one of these, with the B of the first such. What is left out is noted, a sentence for each
-/// type.
+/// with_activations(). With `only`, just the matrices whose format is the A of one of these, with the B of the first such. What
+/// is left out is noted, a sentence for each type.
 /// @throws FileError              as open_model()
 /// @throws std::invalid_argument  it has no such matrix; the message has what it has instead
 std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<const Formats> only, std::int64_t columns,
