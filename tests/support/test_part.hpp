@@ -9,8 +9,8 @@
 
 namespace glgemm::test {
 
-/// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs, with N times the cases. Programs take longest to
-/// compile on the newer Mesas, and two of those share them.
+/// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs. They take longest to compile on the newer Mesas, of which
+/// each takes another part.
 struct Part {
   std::uint32_t index = 0, of = 1;
   /// Whether a program is in it: as if by chance, since every other one in their list is of one kind.
