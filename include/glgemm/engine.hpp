@@ -258,8 +258,7 @@ class GLGEMM_EXPORT Engine {
   /// Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after write_texture() sees the
   /// texture without a barrier of the caller's, and products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
-  /// the
-  ///                                tensor leaves its buffer or is misaligned; the message has the numbers
+  ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
   /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);

@@ -298,6 +298,15 @@ typedef struct glgemm_tensor {
   int32_t type;    ///< GLGEMM_F32, ...
 } glgemm_tensor;
 
+/// Layers of a 2D texture or of a 2D array texture of the engine's context. TextureView in texture.hpp has the formats that it may
+/// have. This struct does not grow.
+typedef struct glgemm_texture {
+  uint32_t texture;     ///< the name of a texture object
+  int32_t is_array;     ///< 1: GL_TEXTURE_2D_ARRAY; 0: GL_TEXTURE_2D
+  int32_t level;        ///< of its mipmaps
+  int32_t first_layer;  ///< of an array: image i of a tensor is layer first_layer + i; else 0
+} glgemm_texture;
+
 /// Filters in a buffer object of the application, without gaps. Their numbers of channels follow from the images. This struct
 /// does not grow.
 typedef struct glgemm_filters {
@@ -717,6 +726,16 @@ GLGEMM_EXPORT glgemm_status glgemm_convolution_workspace_bytes(const glgemm_engi
 /// @return as glgemm_convolve()
 GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_convolution* convolutions,
                                                         size_t count, const glgemm_options* options);
+
+/// Copies texels to images in a buffer, or back. The tensor has two dimensions, the size of the texture's level, and the first
+/// channels of a texel; what it lacks is written as 0, or as 1 where it is alpha. Its layout is GLGEMM_NHWC and its type GLGEMM_F32
+/// or GLGEMM_F16. Row 0 is the row of texels at y = 0. Numbers of 8 bits go from 0 to 1. Enqueues; does not wait. It sees what was
+/// drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of the caller's.
+/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, a format that TextureView does not name, sizes or channels differ, or
+///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
+/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable
+GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
+GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);
 
 // ---- Packed operands, fences and scopes
 

@@ -1,8 +1,9 @@
-// The C interface's convolutions.
+// The C interface's convolutions, and copies between textures and tensors.
 #include <algorithm>
 
 #include <glgemm/convolution.hpp>
 #include <glgemm/convolution_plan.hpp>
+#include <glgemm/texture.hpp>
 
 #include "c/convert.hpp"
 
@@ -18,6 +19,29 @@ static_assert(static_cast<int>(Padding::Kind::given) == GLGEMM_PADDING_GIVEN &&
               static_cast<int>(Padding::Kind::valid) == GLGEMM_PADDING_VALID &&
               static_cast<int>(Padding::Kind::same_upper) == GLGEMM_PADDING_SAME_UPPER &&
               static_cast<int>(Padding::Kind::same_lower) == GLGEMM_PADDING_SAME_LOWER);
+
+Extents to_extents(const std::int64_t (&numbers)[Extents::max_dimensions], std::int32_t dimensions) {
+  Extents result;
+  for (std::int32_t i = 0; i < dimensions; ++i) result.push_back(numbers[i]);
+  return result;
+}
+
+TensorView to_tensor(const Arguments& in, const glgemm_tensor& given, std::int32_t dimensions, const std::string& name) {
+  return {.buffer = given.buffer,
+          .offset_bytes = given.offset_bytes,
+          .batch = given.batch,
+          .size = to_extents(given.size, dimensions),
+          .channels = given.channels,
+          .layout = in.enumerator(given.layout, TensorLayout::nchw, name + ".layout"),
+          .type = to_type(in, given.type, name + ".type")};
+}
+
+TextureView to_texture(const Arguments& in, const glgemm_texture& given, const std::string& name) {
+  return {.texture = given.texture,
+          .is_array = in.flag(given.is_array, name + ".is_array"),
+          .level = given.level,
+          .first_layer = given.first_layer};
+}
 
 /// A convolution in C's struct as C++ has it.
 class Converter {
@@ -49,20 +73,8 @@ class Converter {
   }
 
  private:
-  Extents extents(const std::int64_t (&numbers)[Extents::max_dimensions]) const {
-    Extents result;
-    for (std::int32_t i = 0; i < given_.dimensions; ++i) result.push_back(numbers[i]);
-    return result;
-  }
-  TensorView tensor(const glgemm_tensor& given, const std::string& name) const {
-    return {.buffer = given.buffer,
-            .offset_bytes = given.offset_bytes,
-            .batch = given.batch,
-            .size = extents(given.size),
-            .channels = given.channels,
-            .layout = in_.enumerator(given.layout, TensorLayout::nchw, name + ".layout"),
-            .type = to_type(in_, given.type, name + ".type")};
-  }
+  Extents extents(const std::int64_t (&numbers)[Extents::max_dimensions]) const { return to_extents(numbers, given_.dimensions); }
+  TensorView tensor(const glgemm_tensor& given, const char* name) const { return to_tensor(in_, given, given_.dimensions, name); }
   FilterView filters() const {
     const glgemm_filters& given = given_.filters;
     FilterView result{.buffer = given.buffer,
@@ -135,5 +147,18 @@ glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_c
     glgemm_job*& result = in.result(job, "job");
     Engine& used = in.need(engine, "engine").engine;
     result = new glgemm_job{used.start(to_convolution(in, convolution), to_options(in, options))};
+  });
+}
+
+glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    used.read_texture(to_texture(in, in.need(from, "from"), "from"), to_tensor(in, in.need(to, "to"), 2, "to"));
+  });
+}
+glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to) {
+  return call(__func__, [&](const Arguments& in) {
+    Engine& used = in.need(engine, "engine").engine;
+    used.write_texture(to_tensor(in, in.need(from, "from"), 2, "from"), to_texture(in, in.need(to, "to"), "to"));
   });
 }

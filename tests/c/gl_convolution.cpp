@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "c/c_calls.hpp"
+#include "support/functions.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;
@@ -224,4 +225,69 @@ TEST_CASE("C: convolutions that are refused") {
   refused(glgemm_job_start_convolution(nullptr, &good, nullptr, &job), "engine is null");
   refused(glgemm_job_start_convolution(engine, nullptr, nullptr, &job), "convolution is null");
   refused(glgemm_job_start_convolution(engine, &good, nullptr, nullptr), "job is null");
+}
+
+TEST_CASE("C: a texture is read into a tensor and written from it") {
+  const glgemm_engine_options options = unchecked();
+  const CEngine engine(&options);
+  const gl::Api& gl = gl_functions();
+  constexpr int width = 3, height = 2, layers = 2;
+  constexpr std::size_t texels = std::size_t{width} * height * layers;
+  unsigned names[2];
+  gl.GenTextures(2, names);
+  for (const unsigned name : names) {
+    gl.BindTexture(GL_TEXTURE_2D_ARRAY, name);
+    gl.TexStorage3D(GL_TEXTURE_2D_ARRAY, 1, GL_RGBA32F, width, height, layers + 1);
+  }
+  gl.BindTexture(GL_TEXTURE_2D_ARRAY, 0);
+
+  // Three channels go to layers 1 and 2 of one texture; from there and by the other texture all four come back.
+  const std::vector<float> colours = Streamed::filled(texels * 3, 50);
+  const CMatrix from = make_matrix(engine, 1, texels * 3, colours.data()), to = make_matrix(engine, 1, texels * 4, nullptr);
+  const glgemm_texture first{.texture = names[0], .is_array = 1, .level = 0, .first_layer = 1}, other{names[1], 1, 0, 0};
+  glgemm_tensor image{};
+  image.buffer = buffer_of(from);
+  image.batch = layers;
+  image.size[0] = height, image.size[1] = width;
+  image.channels = 3;
+  glgemm_tensor whole = image;
+  whole.buffer = buffer_of(to);
+  whole.channels = 4;
+  CHECK(glgemm_write_texture(engine, &image, &first) == GLGEMM_OK);
+  CHECK(glgemm_read_texture(engine, &first, &whole) == GLGEMM_OK);
+  CHECK(glgemm_write_texture(engine, &whole, &other) == GLGEMM_OK);
+  CHECK(glgemm_read_texture(engine, &other, &whole) == GLGEMM_OK);
+  std::vector<float> expected;
+  for (std::size_t i = 0; i < texels; ++i) {
+    for (std::size_t channel = 0; channel < 3; ++channel) expected.push_back(colours[i * 3 + channel]);
+    expected.push_back(1);  // alpha
+  }
+  CHECK(download(to, texels * 4) == expected);
+
+  const auto refuses = [&](glgemm_texture texture, glgemm_tensor tensor, const std::string& part) {
+    refused(glgemm_read_texture(engine, &texture, &tensor), part);
+    refused(glgemm_write_texture(engine, &tensor, &texture), part);
+  };
+  glgemm_texture texture = first;
+  texture.is_array = 2;
+  refuses(texture, whole, ".is_array is 2 and must be 0 or 1");
+  texture = first;
+  texture.first_layer = 2;
+  refuses(texture, whole, "layers");
+  glgemm_tensor tensor = whole;
+  tensor.layout = 2;
+  refuses(first, tensor, ".layout is 2 and must be one of 0 to 1");
+  tensor = whole;
+  tensor.type = no_type;
+  refuses(first, tensor, ".type " + is_no_type);
+  tensor = whole;
+  tensor.size[0] = 4;
+  refuses(first, tensor, "rows");
+  refused(glgemm_read_texture(nullptr, &first, &whole), "glgemm_read_texture: engine is null");
+  refused(glgemm_read_texture(engine, nullptr, &whole), "glgemm_read_texture: from is null");
+  refused(glgemm_read_texture(engine, &first, nullptr), "glgemm_read_texture: to is null");
+  refused(glgemm_write_texture(nullptr, &whole, &first), "glgemm_write_texture: engine is null");
+  refused(glgemm_write_texture(engine, nullptr, &first), "glgemm_write_texture: from is null");
+  refused(glgemm_write_texture(engine, &whole, nullptr), "glgemm_write_texture: to is null");
+  gl.DeleteTextures(2, names);
 }

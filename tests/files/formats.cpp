@@ -83,6 +83,7 @@ TEST_CASE("formats: Matrix Market arrays, column by column") {
   CHECK(files.read<std::complex<double>>("A.mtx", array + "complex hermitian\n2 2\n1 0\n2 3\n4 0\n") ==
         Matrix<std::complex<double>>{{{1, 0}, {2, -3}}, {{2, 3}, {4, 0}}});
   CHECK(files.read<double>("A.mtx", array + "real general\n0 3\n") == Matrix<double>(0, 3));
+  CHECK(files.read<double>("A.mtx", array + "real general\n0 5757922623132532736\n").rows() == 0);  // at once
 }
 
 TEST_CASE("formats: Matrix Market coordinates are expanded, and entries of one place added up") {

@@ -6,6 +6,7 @@
 #include "support/gl_test.hpp"
 #include "support/messages.hpp"
 #include "support/quantised.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
 
@@ -64,10 +65,12 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
   Engine engine = test::own_engine(test::unchecked_options());
   test::Random random(5);
   std::int64_t pieces = 0, windows = 0, packed = 0, cases = 0;
+  std::size_t turn = 0;
   for (const char* name :
        {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1", "gemv:tile_m=2,tile_n=2,panels=1"})
     for (const Quantization& quantization : test::quantizations())
       for (const bool is_a : {true, false}) {
+        if (!test::part().has(turn++)) continue;
         CodesCase one(quantization, random, is_a);
         StreamOptions options;
         options.plan.kernel = parse_kernel(name);
@@ -95,9 +98,10 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         windows += report.windows;
         packed += plan.window.packs(Role::a) || plan.window.packs(Role::b);
       }
-  CHECK(cases > 60);
   CHECK(pieces > cases);
   CHECK(windows > pieces);
+  if (test::part().of > 1) return;
+  CHECK(cases > 60);
   CHECK(packed > 20);
 }
 

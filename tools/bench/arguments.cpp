@@ -245,7 +245,9 @@ void add_products(CLI::App& verb, Arguments& arguments) {
           ->excludes("--op-a")
           ->excludes("--op-b");
   add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)")->needs(model);
-  arguments.type_option = add_types(verb, arguments.type)->type_name("FORMAT[/FORMAT][,...]");
+  CLI::Option* const type = add_types(verb, arguments.type)->type_name("FORMAT[/FORMAT][,...]");
+  type->description(type->get_description() + ". Several are measured in turn, and compared with the first");
+  arguments.type_option = type;
   add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");
   add_batch(verb, arguments.batch);

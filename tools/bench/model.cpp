@@ -38,13 +38,12 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<cons
   }
   for (const auto& [why, count] : left_out)
     notes.push_back(fmt::format("{}: {} {} left out: {}", quote(path), count, count == 1 ? "matrix is" : "matrices are", why));
+  if (!groups.empty()) return groups;
   std::vector<std::string> names;
   for (const Formats& each : only) names.push_back(to_string(each.a));
-  if (groups.empty())
-    throw std::invalid_argument(fmt::format("--shapes-of: {} has no matrix{}{}{}", quote(path),
-                                            only.empty() ? "" : fmt::format(" of the type {}", fmt::join(names, " or ")), notes.empty() ? "" : "; ",
-                                            fmt::join(notes, "; ")));
-  return groups;
+  const std::string of = names.empty() ? "" : fmt::format(" of the type {}", fmt::join(names, " or "));
+  throw std::invalid_argument(
+      fmt::format("--shapes-of: {} has no matrix{}{}{}", quote(path), of, notes.empty() ? "" : "; ", fmt::join(notes, "; ")));
 }
 
 }  // namespace glgemm::tools

@@ -203,6 +203,7 @@ class MtxReader {
     const std::size_t fields = fields_of_value();
     const char* const what = fields == 2 ? "the two parts of a complex number" : "one number";
     const bool skew = header_.symmetry == "skew-symmetric";
+    if (rows_ == 0) return;  // there may be 2^63 columns
     for (std::int64_t j = 0; j < columns_; ++j)
       for (std::int64_t i = header_.symmetric() ? j + (skew ? 1 : 0) : 0; i < rows_; ++i)
         add(i, j, value(entry(fields, what), 0));
