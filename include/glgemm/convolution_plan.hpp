@@ -1,8 +1,6 @@
-// What is convolved and how it runs, as values: a ConvolutionProblem and Limits in, a ConvolutionPlan out. Pure, as plan.hpp.
+// How a convolution runs, as values: a ConvolutionProblem and Limits in, a ConvolutionPlan out. Pure, as plan.hpp.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -11,30 +9,6 @@
 #include <glgemm/plan.hpp>
 
 namespace glgemm {
-
-/// A convolution as far as planning is concerned: sizes, types and layouts, without buffers. Its images have three dimensions:
-/// those that a Convolution lacks come first, with one element.
-struct ConvolutionProblem {
-  using Three = std::array<std::int64_t, 3>;
-  static constexpr Three ones{1, 1, 1};
-
-  std::int64_t batch = 1;
-  std::int64_t input_channels = 1, output_channels = 1;
-  std::int64_t groups = 1;
-  Three input = ones, output = ones, filter = ones;
-  Three stride = ones, dilation = ones;
-  Three before{};  ///< the padding before the first elements
-  TensorLayout input_layout = TensorLayout::nhwc, output_layout = TensorLayout::nhwc;
-  FilterLayout filter_layout = FilterLayout::ohwi;
-  Type input_type = Type::f32, output_type = Type::f32;
-  ElementFormat filters{};
-  bool transposed = false;
-  /// Whether each begins at a multiple of 16 bytes in its buffer.
-  bool input_aligned = true, filters_aligned = true, output_aligned = true;
-  bool bias = false, residual = false;
-  ActivationKind activation = ActivationKind::none;
-  friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
-};
 
 /// A part of the input's images in the workspace, with zeros around it where it reaches beyond them. Lengths are in elements.
 struct BorderedCopy {

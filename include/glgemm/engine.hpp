@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/convolution.hpp>  // complete: GCC 13 crashes where an argument in braces may be of a type that is not
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
@@ -40,18 +41,15 @@ struct DeviceInfo {
   bool device_clock = true;
 };
 
-struct Convolution;         // convolution.hpp
-struct ConvolutionPlan;     // convolution_plan.hpp
-struct ConvolutionProblem;  // convolution_plan.hpp
-class Fence;                // fence.hpp
-class Job;                  // job.hpp
-class PackedOperand;        // device_matrix.hpp
-struct Explanation;         // plan.hpp
-struct Plan;                // plan.hpp
-struct ProgramReport;       // program_report.hpp
-class Scope;                // scope.hpp
-struct TensorView;          // tensor.hpp
-struct TextureView;         // texture.hpp
+struct ConvolutionPlan;  // convolution_plan.hpp
+class Fence;             // fence.hpp
+class Job;               // job.hpp
+class PackedOperand;     // device_matrix.hpp
+struct Explanation;      // plan.hpp
+struct Plan;             // plan.hpp
+struct ProgramReport;    // program_report.hpp
+class Scope;             // scope.hpp
+struct TextureView;      // texture.hpp
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
