@@ -56,10 +56,10 @@ in_system "$build" sh -c 'lintian --fail-on error,warning --display-level ">=war
 system=$work/$suite
 bare_system "$system"
 inside() { in_system "$system" "$@"; }
-state() { # packages; alternatives; files, but for caches and logs and for what packages keep of themselves
+state() { # packages; alternatives; files, but for caches, logs, copies of lists of groups, and what packages keep of themselves
   inside dpkg-query -W
   inside find /etc/alternatives /var/lib/dpkg/alternatives -printf '%p %l\n' | sort
-  inside find /usr /etc /opt ! -name '*.pyc' ! -name __pycache__ ! -path '/etc/ld.so.cache' -print | sort
+  inside find /usr /etc /opt ! -name '*.pyc' ! -name __pycache__ ! -path '/etc/ld.so.cache' ! -path '/etc/*shadow-' -print | sort
 }
 
 # What the tests need beside ours. OpenBLAS is there before: apt-get would keep what NumPy, too, can use.
