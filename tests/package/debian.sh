@@ -43,11 +43,12 @@ in_system() { # in_system FOLDER COMMAND...
 build=$work/$suite.build
 bare_system "$build"
 in_system "$build" apt-get -q -y install --no-install-recommends dpkg-dev lintian
-rm -rf "$build/glgemm" "$build/debs"
 if [ -z "$debs" ]; then
+  rm -rf "$build/glgemm" "$build/debs"
   git clone -q "$root" "$build/glgemm"
   in_system "$build" /glgemm/tools/package-deb /debs
-else
+elif [ ! "$debs" -ef "$build/debs" ]; then
+  rm -rf "$build/debs"
   cp -r "$debs" "$build/debs"
 fi
 debs=$build/debs
