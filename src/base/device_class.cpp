@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <string>
 
 #include "base/text.hpp"
@@ -303,6 +304,26 @@ Limits usual_limits(DeviceClass device_class) {
     limits.language = ShadingLanguage::essl_310;
   }
   return limits;
+}
+
+Limits limits_as(DeviceClass device_class, const Limits& limits) {
+  Limits result = limits;
+  const Limits usual = usual_limits(device_class);
+  result.device_class = device_class;
+  result.cpu = usual.cpu;
+  result.concurrent_groups = usual.concurrent_groups;
+  result.fuses_multiply_adds = limits.fuses_multiply_adds && usual.cpu;  // found out on a CPU alone, as is the next
+  result.subgroup_size = usual.cpu ? limits.subgroup_size : 0;
+  result.storage_offset_alignment = std::lcm(limits.storage_offset_alignment, usual.storage_offset_alignment);
+  for (const auto member : {&Limits::storage_block_bytes, &Limits::storage_blocks, &Limits::groups_product,
+                            &Limits::workgroup_invocations, &Limits::shared_bytes, &Limits::image_buffer_bytes})
+    result.*member = std::min(limits.*member, usual.*member);
+  for (std::size_t axis = 0; axis < limits.groups.size(); ++axis) {
+    result.groups[axis] = std::min(limits.groups[axis], usual.groups[axis]);
+    result.workgroup_size[axis] = std::min(limits.workgroup_size[axis], usual.workgroup_size[axis]);
+  }
+  result.f64 = limits.f64 && usual.f64;
+  return result;
 }
 
 }  // namespace glgemm

@@ -43,6 +43,10 @@ inline const DeviceTraits& traits(const Limits& limits) noexcept {
   return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
 }
 
+/// The limits of a device of that class, as far as another device, which has `limits`, can run what is planned for them: of each
+/// limit the narrower one. An engine takes them where the variable GLGEMM_PLAN_AS names a class.
+Limits limits_as(DeviceClass device_class, const Limits& limits);
+
 /// The invocations of a workgroup, 128 at most, so that each can have all registers. Of Midgard's 128 each has half of them.
 inline int roomy_invocations(const Limits& limits) noexcept {
   return limits.workgroup_invocations <= 128 ? 64 : 128;

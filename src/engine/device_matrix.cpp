@@ -19,10 +19,12 @@ constexpr std::int64_t min_band_bytes = std::int64_t{64} << 20, max_bands = 256;
 constexpr std::int64_t max_small_bands = 1 << 20;
 
 /// The most bytes of a matrix. A driver that computes on the CPU gives more memory than the machine has, and the system then ends
-/// the process.
-std::int64_t max_bytes(const DeviceInfo& device) {
-  const std::int64_t memory = device.software ? main_memory_bytes() : 0;
-  return memory > 0 ? memory : std::numeric_limits<std::int64_t>::max();
+/// the process. Some drivers of GPUs give more than the device has, and fail when it is used.
+std::int64_t max_bytes(const Engine::State& state) {
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t memory : {state.device.software ? main_memory_bytes() : 0, gl::memory_bytes(state.api)})
+    if (memory > 0) bytes = std::min(bytes, memory);
+  return bytes;
 }
 
 void delete_buffers(const gl::Api& api, std::vector<unsigned>& buffers) noexcept {
@@ -68,7 +70,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
   const gl::StateGuard guard(api, gl::copy_bindings);
   band_rows_ = std::max<std::int64_t>(1, rows);
   if (bytes <= max_buffer.value_or(bytes)) buffers_ = make_bands(api, rows, row_bytes, band_rows_);
-  while (buffers_.empty() && band_rows_ > 1 && bytes <= max_bytes(state_->device)) {
+  while (buffers_.empty() && band_rows_ > 1 && bytes <= max_bytes(*state_)) {
     // The largest power of two below the last try.
     band_rows_ = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(band_rows_ - 1)));
     const std::int64_t band_bytes = band_rows_ * row_bytes;

@@ -16,6 +16,8 @@
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
+#include "base/device_class.hpp"
+#include "base/system.hpp"
 #include "engine/execute.hpp"
 #include "engine/offsets.hpp"
 #include "engine/state.hpp"
@@ -53,6 +55,8 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.limits = gl::query_limits(state.api, state.device);
   gl::probe_arithmetic(state.api, state.device, state.limits);
   state.options = std::move(options);
+  if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
+    state.limits = limits_as(parse_device_class(*as), state.limits);
   if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
     throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));

@@ -396,7 +396,7 @@ bool may_be_long(const Engine::State& state, const Prepared& prepared) {
 
 }  // namespace
 
-Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double seconds) {
+Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, double seconds) {
   const Prepared& prepared = *call_.prepared;
   Cursor here = cursor;
   const std::optional<Step> least = next_slice(plan_, here, 0);  // one workgroup
@@ -411,12 +411,12 @@ Enqueuer::Timed Enqueuer::run_timed(Cursor& cursor, SliceClock& clock, double se
   const bool is_trial = !rate.known() || Rate::growth * rate.proven < 0.9 * rate.per_second * seconds;
 
   Timed result;
-  clock.start(state_.api);
+  state_.clock.start(state_.api);
   result.step = next_slice(plan_, cursor, work);
   run(*result.step);
   result.seconds = result.step->work / per_second;
   // A step that came out smaller may take the time of the whole one.
-  clock.stop(state_.api, rate, result.step->work, std::max(work, least->work) / per_second);
+  state_.clock.stop(state_.api, rate, result.step->work, std::max(work, least->work) / per_second);
   result.is_trial = is_trial && (!rate.known() || result.step->work > work / 2);
   return result;
 }
@@ -454,7 +454,7 @@ void enqueue(Engine::State& state, const Call& call, Report* report) {
   }
   const double longest = seconds(state.options.max_dispatch);
   for (;;) {
-    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state.clock, longest);
+    const Enqueuer::Timed timed = enqueuer.run_timed(cursor, longest);
     if (!timed.step) return;
     count();
     state.clock.collect(state.api, timed.is_trial);

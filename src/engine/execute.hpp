@@ -25,7 +25,7 @@ class Enqueuer {
   };
   /// Enqueues the next step, measures and flushes it. By what is known of the programs, it takes `seconds` at most. None at the
   /// end.
-  Timed run_timed(Cursor& cursor, SliceClock& clock, double seconds);
+  Timed run_timed(Cursor& cursor, double seconds);
 
  private:
   Engine::State& state_;

@@ -50,7 +50,6 @@ struct GLGEMM_HIDDEN Job::State {
   std::optional<ConvolutionSteps> convolution{};  ///< whose product `call` is
   Call call{};
   Cursor cursor{};
-  SliceClock clock{};
   std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one and the last one
   double work_all = 0, work_done = 0;
   bool done = false, cancelled = false;
@@ -64,7 +63,6 @@ struct GLGEMM_HIDDEN Job::State {
   ~State() {
     if (engine->is_gone()) return;
     const gl::Api& api = engine->api;
-    clock.destroy(api);
     work.destroy(api);
     for (gl::Sync& advance : advances) advance.destroy(api);
   }
@@ -106,8 +104,8 @@ void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begi
     done = !has_more();
     if (done) return;
     if (!enqueuer) enqueuer.emplace(*engine, call);
-    const Enqueuer::Timed timed = enqueuer->run_timed(cursor, clock, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
-    clock.collect(engine->api, false);
+    const Enqueuer::Timed timed = enqueuer->run_timed(cursor, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    engine->clock.collect(engine->api, false);
     expected += timed.seconds;
     work_done += timed.step->work;
     ++report.slices;
@@ -152,7 +150,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   const gl::Api& api = job.engine->api;
   gl::check_reset(api);
   if (job.done || job.cancelled) return job.done;
-  job.clock.collect(api, false);
+  job.engine->clock.collect(api, false);
   if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;

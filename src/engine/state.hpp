@@ -69,7 +69,7 @@ struct GLGEMM_HIDDEN Engine::State {
   void forget_images() {
     for (gl::BufferImage& image : operand_images) image.begin = -1;
   }
-  SliceClock clock;  ///< of long products
+  SliceClock clock;  ///< of long products, streamed ones and jobs
   bool scoped = false;
   /// The sizes of the buffers that this scope has asked for.
   std::vector<std::pair<unsigned, std::int64_t>> sizes;

@@ -47,6 +47,15 @@ void raise(const Api& api, GLenum error) {
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
+/// Some drivers "make" a buffer of any size, and fail when it is used.
+/// @throws OutOfMemory  the device has less memory
+void check_memory(const Api& api, std::int64_t bytes) {
+  if (api.memory_bytes > 0 && bytes > api.memory_bytes)
+    throw OutOfMemory(
+        fmt::format("the driver cannot give a buffer of {} bytes: the device has {} bytes of memory", bytes, api.memory_bytes),
+        bytes);
+}
+
 /// The size of the buffer that is bound to the target.
 std::int64_t bound_bytes(const Api& api, GLenum target) {
   GLint64 bytes = 0;
@@ -57,6 +66,7 @@ std::int64_t bound_bytes(const Api& api, GLenum target) {
 }  // namespace
 
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data) {
+  check_memory(api, bytes);
   GLuint buffer = 0;
   api.GenBuffers(1, &buffer);
   api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
@@ -123,6 +133,7 @@ bool maps_buffers(const Api& api) {
 MappedBuffer create_mapped_buffer(const Api& api, std::int64_t bytes) {
   constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
   const auto size = static_cast<GLsizeiptr>(bytes);
+  check_memory(api, bytes);
   MappedBuffer made;
   api.GenBuffers(1, &made.buffer);
   api.BindBuffer(GL_COPY_WRITE_BUFFER, made.buffer);

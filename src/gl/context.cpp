@@ -47,6 +47,23 @@ void adopt_extensions(Api& api) {
   adopt(api.GetDebugMessageLog, api.GetDebugMessageLogKHR);
 }
 
+/// The four numbers of GL_ATI_meminfo, in KiB: what is free in all pools, the largest free block, and the same of memory beside
+/// it.
+std::array<GLint, 4> ati_free_memory(const Api& api) {
+  std::array<GLint, 4> kib{};
+  api.GetIntegerv(GL_VBO_FREE_MEMORY_ATI, kib.data());
+  return kib;
+}
+
+/// The device's memory: all of it by GL_NVX_gpu_memory_info, what is free now by GL_ATI_meminfo, else 0.
+std::int64_t query_memory_bytes(const Api& api) {
+  GLint kib = 0;
+  if (api.NVX_gpu_memory_info) api.GetIntegerv(GL_GPU_MEMORY_INFO_TOTAL_AVAILABLE_MEMORY_NVX, &kib);
+  if (kib > 0 || !api.ATI_meminfo) return std::int64_t{kib} * 1024;
+  const std::array<GLint, 4> free = ati_free_memory(api);
+  return (std::int64_t{free[0]} + free[2]) * 1024;
+}
+
 }  // namespace
 
 Context load(GetProcAddress get_proc_address) {
@@ -61,6 +78,7 @@ Context load(GetProcAddress get_proc_address) {
     throw Unsupported(fmt::format("Engine: the context has {}{}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed",
                                   api->es ? "" : "OpenGL ", found));
   if (api->es) adopt_extensions(*api);
+  api->memory_bytes = query_memory_bytes(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
   return Context(std::move(api));
 }
@@ -135,13 +153,17 @@ bool captures_vertices(const Api& api) {
   return active && !paused;
 }
 
+std::int64_t memory_bytes(const Api& api) {
+  return api.memory_bytes;
+}
+
 std::int64_t free_memory_bytes(const Api& api) {
-  std::array<GLint, 4> kib{};
+  GLint kib = 0;
   if (api.NVX_gpu_memory_info)
-    api.GetIntegerv(GL_GPU_MEMORY_INFO_CURRENT_AVAILABLE_VIDMEM_NVX, kib.data());
+    api.GetIntegerv(GL_GPU_MEMORY_INFO_CURRENT_AVAILABLE_VIDMEM_NVX, &kib);
   else if (api.ATI_meminfo)
-    api.GetIntegerv(GL_VBO_FREE_MEMORY_ATI, kib.data());  // all pools; the largest block; the same two of auxiliary memory
-  return std::int64_t{kib[0]} * 1024;
+    kib = ati_free_memory(api)[0];
+  return std::int64_t{kib} * 1024;
 }
 
 void flush(const Api& api) {

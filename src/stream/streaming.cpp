@@ -398,7 +398,7 @@ void Streamer::run_steps(Call& call, const WindowParts& parts) {
       pack_strip(enqueuer, call, role, parts[index_of(role)], cursor);
     } else {
       const Timer timer(report_.compute_time);
-      const Enqueuer::Timed timed = enqueuer.run_timed(cursor, state_.clock, max_seconds);
+      const Enqueuer::Timed timed = enqueuer.run_timed(cursor, max_seconds);
       state_.clock.collect(state_.api, timed.is_trial);
     }
   }

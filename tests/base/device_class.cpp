@@ -182,6 +182,24 @@ TEST_CASE("device classes: each has a name, traits that can be, and usual limits
     CHECK(row.f64_rate > 0);
     CHECK(row.compute_units > 0);
   }
+  Limits here = usual_limits(cpu);
+  here.groups = {70000, 1000, 70000};
+  here.subgroup_size = 8;
+  here.fuses_multiply_adds = true;
+  const Limits hopper = usual_limits(nvidia_hopper), as_hopper = limits_as(nvidia_hopper, here);
+  CHECK(as_hopper.device_class == nvidia_hopper);
+  CHECK(!as_hopper.cpu);
+  CHECK(as_hopper.concurrent_groups == hopper.concurrent_groups);
+  CHECK(as_hopper.subgroup_size == 0);
+  CHECK(!as_hopper.fuses_multiply_adds);
+  CHECK(as_hopper.loop_iterations == here.loop_iterations);  // what this device cannot do, its plans must not ask for
+  CHECK(as_hopper.storage_block_bytes == std::min(here.storage_block_bytes, hopper.storage_block_bytes));
+  CHECK(as_hopper.groups == std::array<std::int64_t, 3>{70000, 1000, 65535});
+  CHECK(limits_as(cpu, here) == [&] {
+    Limits same = here;
+    same.groups[2] = 65535;
+    return same;
+  }());
   CHECK(traits(Limits{.cpu = true, .device_class = amd_vega}).info.device_class == cpu);
   CHECK_THROWS_WITH_AS(parse_device_class("nvidia-amper"), doctest::Contains("unknown class of devices \"nvidia-amper\""),
                        std::invalid_argument);

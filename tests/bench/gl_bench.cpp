@@ -134,7 +134,7 @@ TEST_CASE("bench runs every kernel by default and shows the published figures on
   const ToolRun run = run_tool("bench --size 128 --repeats 1 --paper");
   CHECK(run.status == 0);
   for (const char* part : {"tiled 32x32", "naive 8x8", "ok, bound", "Quadro 4000", "273.4x"}) {
-    CAPTURE(part);
+    CAPTURE(std::string(part));
     CHECK(run.out.find(part) != std::string::npos);
   }
   CHECK(run.out.find("WRONG") == std::string::npos);
@@ -239,7 +239,7 @@ TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the
   std::size_t means = 0;
   for (const json& ratio : all["ratios"]) {
     const std::string name = ratio["name"], of = ratio["of"], over = ratio["over"];
-    CAPTURE(name);
+    CAPTURE(std::string(name));
     if (name.find(", geometric mean of 2") != std::string::npos) {
       const std::string first = of + " over " + over + ", 40x33x50 f32", second = of + " over " + over + ", 60x4x70-tn f32";
       double product = 1;
@@ -483,7 +483,7 @@ TEST_CASE("under a budget each kernel runs once more, as a job, and its calls ar
 TEST_CASE("a factor that is stored in another format is checked as what it stands for, by the bound of its format") {
   for (const char* const types : {"q4_0/f32", "nbits:bits=4,group=32,zeros=1,scales=f16/f32", "per_row:codes=u8/f32",
                                   "per_tensor:codes=f8e4m3/f32", "f16/f32"}) {
-    CAPTURE(types);
+    CAPTURE(std::string(types));
     const Formats formats = parse_formats(types);
     HostProduct<float> product = random_product<float>({5, 3, 40}, 2, 1);
     const Matrix<float> before = product.a;

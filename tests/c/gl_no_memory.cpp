@@ -26,7 +26,7 @@ struct Entries {
 
 /// Makes the calls again and again, each time with another of their allocations failing, until none fails any more.
 void check_allocations(const Entries& calls) {
-  CAPTURE(calls.name);
+  CAPTURE(std::string(calls.name));
   int refused = 0;
   glgemm_status status = GLGEMM_OK;
   bool has_failed = true;

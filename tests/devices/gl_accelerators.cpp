@@ -632,7 +632,7 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
     Accelerators accelerators(std::move(sources), finely);
     for (const std::int64_t limit : {0, 200000})
       for (const char* kernel : {"naive", "tiled:tile=8"}) {
-        INFO(names.size(), " accelerators with ", limit, " bytes and ", kernel);
+        INFO(names.size(), " accelerators with ", limit, " bytes and ", std::string(kernel));
         CHECK_RESULT(has_same_bits(accelerators, kernel, limit, Precision::reproducible));
       }
     CHECK_RESULT(!has_same_bits(accelerators, "naive", 0, Precision::standard));

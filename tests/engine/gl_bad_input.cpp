@@ -82,7 +82,7 @@ class ProductWithEpilogue {
     const std::vector<std::byte> right = c.read();
     CHECK_RESULT(right != before);
     for (const Wrong& one : wrong) {
-      CAPTURE(one.message);
+      CAPTURE(std::string(one.message));
       Gemm gemm = good;
       one.change(gemm);
       const std::string message = refusal([&] { engine.gemm(gemm); });

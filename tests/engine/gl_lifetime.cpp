@@ -402,7 +402,7 @@ TEST_CASE("100,000 products: no transfer, no allocation, no object and no memory
   for (const auto& call : called)
     for (const char* const allocation_or_transfer :
          {"glGen", "glCreate", "glBuffer", "glFence", "glCopy", "glMap", "glGetBufferSub", "glGetError"}) {
-      CAPTURE(allocation_or_transfer);
+      CAPTURE(std::string(allocation_or_transfer));
       CHECK_FALSE(call.first.starts_with(allocation_or_transfer));
       CHECK_FALSE(contains(call.first, "unknown"));
     }

@@ -52,7 +52,7 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
       for (const Gemm& product : {Gemm{.a = codes, .b = one.view(), .c = c.view()},
                                   Gemm{.op_b = Op::transpose, .a = one.view(), .b = codes, .c = transposed}}) {
         CAPTURE(row.name);
-        CAPTURE(kernel);
+        CAPTURE(std::string(kernel));
         CAPTURE(product.op_b == Op::none);
         PlanOptions options = test::with_kernel(kernel, 1);
         if (kernel == by_chunks) options.transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
@@ -153,7 +153,7 @@ class QuantisedProduct {
       Gemm gemm = good;
       one.change(gemm);
       const std::string message = message_of<std::invalid_argument>([&] { engine.gemm(gemm); });
-      CHECK_MESSAGE(contains(message, one.message), message, " and not ", one.message);
+      CHECK_MESSAGE(contains(message, std::string(one.message)), message, " and not ", one.message);
     }
     CHECK_NOTHROW(engine.gemm(good));
     Gemm gemm = good;

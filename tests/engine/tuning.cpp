@@ -362,7 +362,7 @@ TEST_CASE("tuning: an entry that is malformed or not known is left out, and said
       {"{\"device\"", "3, {\"device\"", "it is no object"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.from);
+    CAPTURE(std::string(c.from));
     CAPTURE(c.to);
     std::vector<std::string> notes;
     const TuningTable table = TuningTable::parse(replaced(good, c.from, c.to), notes);

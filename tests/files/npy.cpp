@@ -133,7 +133,7 @@ TEST_CASE("npy: Fortran order and big-endian are converted and noted, another ty
 TEST_CASE("npy: each type is written as NumPy writes it, and read back") {
   Reader reader;
   const auto check = [&]<class T>(const char* descr, const Matrix<T>& values) {
-    CAPTURE(descr);
+    CAPTURE(std::string(descr));
     const std::string bytes = reader.write("C.npy", values);
     if constexpr (std::endian::native == std::endian::little)
       CHECK(bytes.find("{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (2, 2), }") == 10);
@@ -177,7 +177,7 @@ TEST_CASE("npy: conversions to integers do not change a number") {
 TEST_CASE("npy: integers of all sizes and bool are converted") {
   Reader reader;
   const auto check = [&]<class T>(const char* descr, const std::string& bytes, const Matrix<T>& values) {
-    CAPTURE(descr);
+    CAPTURE(std::string(descr));
     CHECK(reader.convert<T>(npy(descr, "(1, 2)", bytes)) == values);
   };
   check("|b1", "\x01\x00"s, Matrix<std::int32_t>{{1, 0}});

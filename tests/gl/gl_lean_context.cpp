@@ -53,7 +53,9 @@ TEST_CASE("a context without what OpenGL ES leaves to extensions: right products
     const Scope scope = engine.scope();
     engine.gemm(product.gemm);
   }
-  CHECK(engine.compile(engine.plan({.m = 8, .n = 8, .k = 8})).front().messages.empty());
+  // Without debug messages there is no report but the assembly that NVIDIA's binaries hold.
+  for (const std::string& message : engine.compile(engine.plan({.m = 8, .n = 8, .k = 8})).front().messages)
+    CHECK(message.starts_with("!!NV"));
   engine.release();
   CHECK(test::gl_functions().GetError() == GL_NO_ERROR);
 }

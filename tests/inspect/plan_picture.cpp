@@ -26,7 +26,7 @@ TEST_CASE("inspect - the invocations of a block compute each of its elements onc
     for (const char* kernel : {"naive", "tiled:tile=16", "gemv:tile_m=4,tile_n=2,lanes_k=4,workgroup=32", "blocked",
                                "blocked:panels=1", "blocked:block_m=128,block_n=64,tile_m=4",
                                "register:tile_m=8,tile_n=8,workgroup=16", "register:workgroup_y=4", "outer:tile_m=4,tile_n=16"}) {
-      CAPTURE(kernel);
+      CAPTURE(std::string(kernel));
       const Plan plan = plan_with(kernel, 300, 300, std::string(kernel).starts_with("outer") ? 2 : 300, type);
       const Block block = block_of(plan.kernel);
       const Invocations count = invocations_of_block(plan);

@@ -96,7 +96,7 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
           for (std::int64_t i = 0; i < count; ++i) {
             const float x = all(i, 0);
             CAPTURE(to_string(type));
-            CAPTURE(how);
+            CAPTURE(std::string(how));
             CAPTURE(i);
             if (std::isnan(x))
               REQUIRE(std::isnan(got.data()[i]));

@@ -40,7 +40,7 @@ TEST_CASE("sizes are lists of positive integers") {
   CHECK(parse_sizes("1, 20,3", "x") == std::vector<Shape>{{1, 1, 1}, {20, 20, 20}, {3, 3, 3}});
   for (const char* bad :
        {"", "0", "-3", "+3", "1.5", "1e3", "12x", "0x10", "a", " ", "1,", ",1", "1,,2", "1;2", "99999999999999999999"}) {
-    CAPTURE(bad);
+    CAPTURE(std::string(bad));
     CHECK_THROWS_AS(parse_sizes(bad, "x"), std::invalid_argument);
   }
   CHECK_THROWS_WITH(parse_sizes("12,abc", "--size"), "--size: 'abc' is not a positive integer");
@@ -109,7 +109,7 @@ TEST_CASE("scalars on the command line") {
   CHECK(parse_scalar("-2147483648", Type::i8, "x") == Number(-2147483648.0));
   for (const char* bad :
        {"", "x", "1x", "nan", "inf", "1e999", "--1", "+-1", "1+", "1+2", "i", "1+i2", "1 2", "0x10", "1,2", "1+2i3"}) {
-    CAPTURE(bad);
+    CAPTURE(std::string(bad));
     CHECK_THROWS_WITH_AS(parse_scalar(bad, Type::c128, "--alpha"), doctest::Contains("is not a number"), std::invalid_argument);
   }
   CHECK_THROWS_WITH(parse_scalar("2i", Type::f16, "--beta"), "--beta: '2i' is no value of the type f32");
@@ -146,7 +146,7 @@ TEST_CASE("kernels on the command line") {
   CHECK(texts("naive:workgroup_x=4,workgroup_y=2,tiled:tile=16") == Names{"naive:workgroup_x=4,workgroup_y=2", "tiled:tile=16"});
   CHECK(parse_kernels("naive:workgroup_x=4,workgroup_y=2")[0].kernel == parse_kernel("naive:workgroup_x=4,workgroup_y=2"));
   for (const char* bad : {"", "nosuch", "tiled,", "tile=16", "tiled:tile=x"}) {
-    CAPTURE(bad);
+    CAPTURE(std::string(bad));
     CHECK_THROWS_AS(parse_kernels(bad), std::invalid_argument);
   }
 }
@@ -202,7 +202,7 @@ TEST_CASE("inspect shows a plan without a device") {
   for (const char* part : {"the cost model, for 1,000 runs", "runner-up   ", "--all shows them", "multiply  tiled:tile=32 f32\n",
                            "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
                            "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
-    CAPTURE(part);
+    CAPTURE(std::string(part));
     CHECK(run.out.find(part) != std::string::npos);
   }
 }
@@ -230,7 +230,7 @@ TEST_CASE("inspect shows types, ops and batches") {
   CHECK(run.status == 0);
   for (const char* part : {"C = op(A) op(B) in c64, a batch of 100", "33 x 70, 1,848,000 bytes, transposed",
                            "50 x 33, 1,320,000 bytes, its conjugate transposed", "70 x 50, 2,800,000 bytes"}) {
-    CAPTURE(part);
+    CAPTURE(std::string(part));
     CHECK(run.out.find(part) != std::string::npos);
   }
 }

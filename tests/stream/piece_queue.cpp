@@ -31,7 +31,7 @@ TEST_CASE("every element is taken once") {
       for (const std::int64_t n : {1, 10, 33})
         for (const std::int64_t panel : {1, 4, 100})
           for (const std::int64_t length : {1, 5, 64}) {
-            INFO(m, "x", n, by_columns ? " by columns" : " by rows", ", panels of ", panel, ", pieces of ", length);
+            INFO(m, "x", n, std::string(by_columns ? " by columns" : " by rows"), ", panels of ", panel, ", pieces of ", length);
             PieceQueue queue(m, n, panel, by_columns);
             CHECK(queue.left() == m * n);
             Matrix<int> times(m, n);

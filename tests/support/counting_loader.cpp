@@ -39,7 +39,7 @@ constexpr std::size_t max_unknown = 2000;
 std::array<std::atomic<std::int64_t>, known_functions + max_unknown> counts;
 std::atomic<std::int64_t> max_bytes = std::numeric_limits<std::int64_t>::max();
 std::atomic<GLenum> status = GL_NO_ERROR;
-std::atomic<bool> busy = false;
+std::atomic<bool> busy = false, out_of_memory = false;
 std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
@@ -69,10 +69,14 @@ struct Counted<I, R (*)(Arguments...)> {
   static R call(Arguments... arguments) {
     ++counts[I];
     if constexpr (I == at_BufferData || I == at_BufferStorage) {
-      const auto refused = [](auto first, GLsizeiptr size, auto... rest) {
-        real.load()(first, size > max_bytes ? GLsizeiptr{1} << 46 : size, rest...);
+      const auto make = [](auto first, GLsizeiptr size, auto... rest) {
+        if (size <= max_bytes) return real.load()(first, size, rest...);
+        out_of_memory = true;
       };
-      return refused(arguments...);
+      return make(arguments...);
+    } else if constexpr (I == at_GetError) {
+      const GLenum error = real.load()();
+      return error == GL_NO_ERROR && out_of_memory.exchange(false) ? GLenum{GL_OUT_OF_MEMORY} : error;
     } else if constexpr (I == at_GetGraphicsResetStatus || I == at_GetGraphicsResetStatusARB) {
       return status != GL_NO_ERROR ? status.load() : real.load()(arguments...);
     } else if constexpr (I == at_ClientWaitSync) {

@@ -1,12 +1,17 @@
-// The main function of the test executables: doctest's, with two options more for the tests of OpenGL.
+// The main function of the test executables: doctest's, with three options more for the tests of OpenGL.
 //
 //   --api gl|es      the contexts are of OpenGL, or of OpenGL ES
 //   --limits least   engines take the device for one that has no more than OpenGL ES 3.1 promises
+//   --as CLASS       engines plan as for a device of that class, those of tools and of the C interface too; today: another class each day
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <glgemm/device_class.hpp>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,21 +25,53 @@ extern "C" int __cxa_thread_atexit(void (*)(void*), void*, void*) {
 }
 #endif
 
+namespace {
+
+/// An option with a value, which becomes a variable of the environment: tools that tests start have it too.
+struct Option {
+  std::string_view name;
+  const char* variable;
+  std::vector<std::string_view> values;
+};
+
+/// A GPU's class, another one each day.
+std::string_view class_of_today() {
+  const auto classes = glgemm::device_classes();
+  const auto days = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
+  const std::size_t gpus = classes.size() - 2;  // the first two are `unknown` and `cpu`
+  return classes[2 + static_cast<std::size_t>(days) % gpus].name;
+}
+
+std::vector<Option> options() {
+  std::vector<Option> result{{"--api", "GLGEMM_API", {"gl", "es"}}, {"--limits", "GLGEMM_TEST_LIMITS", {"least"}}};
+  Option& as = result.emplace_back("--as", "GLGEMM_PLAN_AS");
+  for (const glgemm::DeviceClassInfo& device : glgemm::device_classes()) as.values.push_back(device.name);
+  return result;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  const std::vector<Option> known = options();
   std::vector<char*> rest;
   for (int i = 0; i < argc; ++i) {
-    const std::string_view option = argv[i];
-    const bool api = option == "--api", limits = option == "--limits";
-    if (!api && !limits) {
+    const auto option = std::find_if(known.begin(), known.end(), [&](const Option& row) { return row.name == argv[i]; });
+    if (option == known.end()) {
       rest.push_back(argv[i]);
       continue;
     }
-    const std::string_view value = i + 1 < argc ? argv[++i] : "";
-    if (api ? value != "gl" && value != "es" : value != "least") {
-      std::cerr << option << " is " << (api ? "gl or es" : "least") << ", not '" << value << "'\n";
+    std::string_view value = i + 1 < argc ? argv[++i] : "";
+    if (option->name == "--as" && value == "today") {
+      value = class_of_today();
+      std::cout << "today is the turn of: --as " << value << '\n';
+    }
+    if (std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
+      std::cerr << option->name << " is one of";
+      for (const std::string_view allowed : option->values) std::cerr << ' ' << allowed;
+      std::cerr << ", not '" << value << "'\n";
       return 2;
     }
-    setenv(api ? "GLGEMM_API" : "GLGEMM_TEST_LIMITS", argv[i], 1);
+    setenv(option->variable, std::string(value).c_str(), 1);
   }
   doctest::Context context(static_cast<int>(rest.size()), rest.data());
   return context.run();

@@ -11,7 +11,7 @@ using namespace std::string_literals;
 TEST_CASE("texts: what is printable stays") {
   for (const char* text :
        {"", "A.npy", "a b'c\\n~", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x8c\x8d", "\xc2\xa0\xed\x9f\xbf\xee\x80\x80"}) {
-    CAPTURE(text);
+    CAPTURE(std::string(text));
     CHECK(visible(text) == text);
     CHECK(quote(text) == "'" + std::string(text) + "'");
   }

@@ -212,7 +212,7 @@ TEST_CASE("gross errors are caught, by the probe too") {
                                                   })},
     };
     for (const auto& [label, c] : wrong) {
-      INFO(label);
+      INFO(std::string(label));
       CHECK_FALSE(check_full(t.a, t.b, c).passed);
       CHECK_FALSE(check_probe(t.a, t.b, c).passed);
     }

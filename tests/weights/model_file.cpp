@@ -94,7 +94,7 @@ TEST_CASE("model file: the types of .gguf files") {
     const std::string bytes = Gguf{{{"w", {256}, number, std::string(static_cast<std::size_t>(size), 'w')}}}.bytes();
     const ModelFile model = model_of(bytes);
     const ModelTensor& tensor = model.tensors().front();
-    CAPTURE(name);
+    CAPTURE(std::string(name));
     CHECK(tensor.type_name == name);
     CHECK(tensor.bytes == size);
     CHECK(tensor.type == type);
