@@ -149,6 +149,7 @@ void define_engine(py::module_& module) {
                const auto begin = std::chrono::steady_clock::now();
                for (int i = 0; i < calls; ++i) engine.gemm(gemm);
                seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      .def("check_idle", &Service::check_idle)
              });
              return seconds;
            })
