@@ -1,9 +1,13 @@
 // CBLAS's ?gemm, and its batches as MKL and OpenBLAS have them: groups of products of one shape, by arrays of pointers or by
 // strides. With 32- and with 64-bit integers.
+#include <algorithm>
 #include <complex>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "blas/entry.hpp"
 
@@ -71,6 +75,16 @@ struct CCall {
 
 // ---- Batches
 
+/// From the first element of a C to behind its last one.
+constexpr std::int64_t reach_of_c(const Product& p) noexcept {
+  return (p.n - 1) * p.ldc + p.m;
+}
+/// Whether a C and one that begins `apart` elements later have elements in common. Their columns may lie between each other.
+constexpr bool is_shared(const Product& p, std::int64_t apart) noexcept {
+  const std::int64_t columns = apart / p.ldc, rows = apart % p.ldc;
+  return (rows < p.m && columns < p.n) || (p.ldc - rows < p.m && columns + 1 < p.n);
+}
+
 /// A, B and C by arrays of pointers, of which a row-major call's A and B are exchanged as in `shape`.
 template <class T>
 struct PointerBatch final : Batch {
@@ -83,6 +97,19 @@ struct PointerBatch final : Batch {
     one.b = b[i];
     one.c = c[i];
     return one;
+  }
+  bool shares_c() const override {
+    std::vector<std::uintptr_t> places(count);
+    std::transform(c, c + count, places.begin(), [](CElement<T>* place) { return reinterpret_cast<std::uintptr_t>(place); });
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t j = i + 1; j < count; ++j) {
+        const std::uintptr_t bytes = places[j] - places[i];
+        const auto apart = static_cast<std::int64_t>(bytes / sizeof(T));
+        if (apart >= reach_of_c(shape)) break;
+        if (bytes % sizeof(T) != 0 || is_shared(shape, apart)) return true;
+      }
+    return false;
   }
   const CElement<T>* const* a;
   const CElement<T>* const* b;
@@ -101,6 +128,13 @@ struct StridedBatch final : Batch {
     one.b = static_cast<const T*>(one.b) + number * stride_b;
     one.c = static_cast<T*>(one.c) + number * stride_c;
     return one;
+  }
+  bool shares_c() const override {
+    const std::int64_t step = std::abs(stride_c);
+    std::int64_t apart = step;
+    for (std::size_t i = 1; i < count && apart < reach_of_c(shape); ++i, apart += step)
+      if (is_shared(shape, apart)) return true;
+    return false;
   }
   std::int64_t stride_a, stride_b, stride_c;
 };
@@ -124,9 +158,13 @@ void multiply_groups(Routine& routine, Type type, bool has_next, const Call& cal
   if (!is_inside && !has_conjugates && goes_to_opengl(type, sum))
     return call.for_groups([&](const Batch& group) {
       if (is_nothing(group.shape)) return;
-      const Outcome way = multiply_by_opengl(group);
-      routine.count(way, flops(group));
-      if (way != Outcome::opengl) multiply_by_fortran(routine, group);
+      const auto multiply = [&](const auto& products) {
+        const Outcome way = multiply_by_opengl(products);
+        routine.count(way, flops(products));
+        if (way != Outcome::opengl) multiply_by_fortran(routine, products);
+      };
+      if (!guarded(true, [&] { return group.shares_c(); })) return multiply(group);
+      for (std::size_t i = 0; i < group.count; ++i) multiply(group.item(i));  // which sees what those before it wrote
     });
   if (!is_inside) routine.count(has_conjugates ? Outcome::conjugate : Outcome::small, sum);
   const InsideNext inside;

@@ -12,6 +12,8 @@ namespace glgemm::blas {
 struct Batch {
   Batch(const Product& given, std::size_t items) : shape(given), count(items) {}
   virtual Product item(std::size_t i) const = 0;
+  /// Whether two items write the same elements, where the shape is right and not empty.
+  virtual bool shares_c() const = 0;
 
   Product shape;  ///< what an item's product has apart from its matrices
   std::size_t count;

@@ -2,11 +2,13 @@
 #include "blas/next.hpp"
 
 #include <dlfcn.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -41,10 +43,15 @@ void* base_of(const void* function) noexcept {
   return ::dladdr(function, &found) ? found.dli_fbase : nullptr;
 }
 
+/// Whether it is of this library.
+bool is_own(const void* function) noexcept {
+  static void* const own = base_of(reinterpret_cast<const void*>(&find_next));
+  return base_of(function) == own;
+}
+
 /// Not our own: the system's BLAS may be a link to this library.
 void* foreign(void* function) noexcept {
-  static void* const own = base_of(reinterpret_cast<const void*>(&find_next));
-  return function && base_of(function) != own ? function : nullptr;
+  return function && !is_own(function) ? function : nullptr;
 }
 
 constexpr std::array fortran_names = {"sgemm_", "dgemm_", "cgemm_", "zgemm_"};
@@ -61,7 +68,27 @@ constexpr std::array exchanged = {0, 1, 2, 3, 5, 4, 6, 7, 8, 11, 10, 9, 12, 13, 
 
 }  // namespace
 
-thread_local bool InsideNext::inside_ = false;
+thread_local const InsideNext* InsideNext::innermost_ = nullptr;
+
+/// Then code of others stands between code of this library, and the outer part of that has the object. Where the stack cannot be
+/// followed so far, it is taken to be there.
+bool InsideNext::is_on_stack(const InsideNext* object) noexcept {
+  struct Walk {
+    std::uintptr_t object;
+    bool is_past_this_call = false, is_gone = false;
+  } walk{reinterpret_cast<std::uintptr_t>(object)};
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* given) {
+        auto& [at, is_past_this_call, is_gone] = *static_cast<Walk*>(given);
+        is_gone = _Unwind_GetCFA(frame) > at;  // where the frame begins: it and all outer ones lie behind the object
+        const bool own = is_own(reinterpret_cast<const void*>(_Unwind_GetIP(frame)));
+        if (is_gone || (own && is_past_this_call)) return _URC_END_OF_STACK;
+        is_past_this_call = is_past_this_call || !own;
+        return _URC_NO_REASON;
+      },
+      &walk);
+  return !walk.is_gone;
+}
 
 AnyFunction find_next(const char* name) noexcept {
   void* const named = named_library();
@@ -83,7 +110,7 @@ std::string next_file() {
   return "none";
 }
 
-bool multiply_by_next(const Product& p) noexcept {
+bool multiply_by_next(const Product& p) {
   static const std::array<AnyFunction, 4> plain = find_all(fortran_names), suffixed = find_all(fortran_names_64);
   const bool is_large = std::max({p.m, p.n, p.k, p.lda, p.ldb, p.ldc}) > INT_MAX;
   const std::size_t index = index_of(p.type);
@@ -132,13 +159,18 @@ bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_maj
   if (row_major && !is_row_major) parameter = exchanged.at(static_cast<std::size_t>(parameter));
   constexpr const char* forms[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
                                    "Illegal TransB setting, %d\n"};
-  if (is_row_major) *is_row_major = row_major;
-  if (is_from_c) *is_from_c = 1;
+  const struct Setting {
+    Setting(int* place, int value) : at(place) {
+      if (at) *at = value;
+    }
+    ~Setting() {  // also where cblas_xerbla throws
+      if (at) *at = 0;
+    }
+    int* at;
+  } storage(is_row_major, row_major), origin(is_from_c, 1);
   // An integer of either size is right in a register.
   reinterpret_cast<void (*)(std::int64_t, const char*, const char*, ...)>(function)(
       parameter, routine, parameter <= 3 ? forms[parameter - 1] : "", value);
-  if (is_row_major) *is_row_major = 0;
-  if (is_from_c) *is_from_c = 0;
   return true;
 }
 

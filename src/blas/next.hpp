@@ -21,8 +21,9 @@ AnyFunction find_next(const char* name) noexcept;
 /// The file of the BLAS below; "none" without one.
 std::string next_file();
 
-/// Multiplies with the Fortran routine of the BLAS below; false if there is none that takes such sizes.
-bool multiply_by_next(const Product& product) noexcept;
+/// Multiplies with the Fortran routine of the BLAS below; false if there is none that takes such sizes. The caller may leave it:
+/// its xerbla_ by an exception, say.
+bool multiply_by_next(const Product& product);
 
 /// Reports a wrong parameter by the program's own xerbla_, else by the xerbla_ of the BLAS below. That function may end the
 /// process.
@@ -33,17 +34,25 @@ void report_to_xerbla(const char* routine, int parameter);
 bool report_to_own_cblas_xerbla(const char* routine, int parameter, bool row_major, int value);
 
 /// While it lives, this thread is in the BLAS below, which may call our routines again. They then hand the call on.
+///
+/// A caller may leave the BLAS below by longjmp(), which destroys nothing: here() looks whether this object's function is still
+/// on the stack.
 class InsideNext {
  public:
-  InsideNext() noexcept : before_(inside_) { inside_ = true; }
-  ~InsideNext() { inside_ = before_; }
+  InsideNext() noexcept : before_(innermost_) { innermost_ = this; }
+  ~InsideNext() { innermost_ = before_; }
   InsideNext(const InsideNext&) = delete;
   InsideNext& operator=(const InsideNext&) = delete;
-  static bool here() noexcept { return inside_; }
+  static bool here() noexcept {
+    if (innermost_ && !is_on_stack(innermost_)) innermost_ = nullptr;
+    return innermost_ != nullptr;
+  }
 
  private:
-  bool before_;
-  static thread_local bool inside_;
+  static bool is_on_stack(const InsideNext* object) noexcept;
+
+  const InsideNext* before_;
+  static thread_local const InsideNext* innermost_;
 };
 
 /// A line on stderr, in one piece: "glgemm_blas: ...". It is cut at 2,000 characters, since saying something needs no memory.

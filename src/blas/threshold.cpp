@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/system.hpp"
@@ -50,6 +50,25 @@ struct Threshold {
   const char* source = "not measured yet";
 };
 
+/// Of each thread; one at a time has the turn to measure. A measurement that was left by longjmp() ends when its thread comes
+/// again, or ends.
+class Turn {
+ public:
+  ~Turn() { end(); }
+  bool begin() noexcept {
+    end();
+    return has_it_ = !is_taken.exchange(true);
+  }
+  void end() noexcept {
+    if (std::exchange(has_it_, false)) is_taken = false;
+  }
+
+ private:
+  static inline std::atomic<bool> is_taken = false;
+  bool has_it_ = false;
+};
+thread_local Turn turn;
+
 class Thresholds {
  public:
   Thresholds() {
@@ -79,8 +98,6 @@ class Thresholds {
       slow_size[i].store(watched_ || size == 0 ? -never : size, std::memory_order_relaxed);
     }
   }
-
-  std::mutex measuring;
 
  private:
   std::array<Threshold, blas_types.size()> known_;
@@ -215,8 +232,10 @@ bool goes_to_opengl(Type type, double flops) {
       while (!known.spent.compare_exchange_weak(spent, spent + flops)) {
       }
       if (spent + flops < patience) return false;
-      const std::unique_lock lock(all.measuring, std::try_to_lock);
-      if (!lock) return false;  // another thread measures; this call need not wait for it
+      if (!turn.begin()) return false;  // another thread measures; this call need not wait for it
+      const struct End {
+        ~End() { turn.end(); }
+      } end;
       if (!known.decided) find_threshold(type);
     }
     return flops >= known.min_flops;

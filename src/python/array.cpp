@@ -225,7 +225,8 @@ void assign(const Array& array, const py::object& host) {
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");
   if (matrix.size() == 0) return;
   if (const auto dimension = array.layout.gathered()) {
-    const py::object all = numpy.attr("broadcast_to")(host, py::tuple(py::cast(array.layout.shape)));
+    const py::array all = host_array(dense(array.layout.type, array.layout.shape));
+    numpy.attr("copyto")(all, host, "same_kind");  // all are there before one is written
     for (std::int64_t i = 0; i < array.layout.shape[*dimension]; ++i)
       assign(entry(array, *dimension, i), numpy.attr("take")(all, i, *dimension));
     return;
@@ -256,12 +257,43 @@ void assign(const Array& array, const py::object& host) {
 
 namespace {
 
+/// DLPack's name of the CPU's memory.
+py::tuple cpu_device() {
+  return py::make_tuple(1, 0);
+}
+
 py::object as_numpy(const Array& array, const py::object& dtype, const py::object& copy) {
   if (!copy.is_none() && !copy.cast<bool>())
     throw std::invalid_argument("__array__: the elements are on the device and cannot be had without a copy");
   const py::array host = download(array);
   if (dtype.is_none()) return host;
   return host.attr("astype")(dtype, py::arg("copy") = false);
+}
+
+/// As the array API has it. NumPy before 2.1 knows neither `max_version` nor `copy`, which it may do without.
+py::object as_dlpack(const Array& array, const py::object& stream, const py::object& max_version, const py::object& device,
+                     const py::object& copy) {
+  const char* const who = "__dlpack__: the elements are copied to the CPU's memory";
+  if (!stream.is_none()) throw py::buffer_error(fmt::format("{}, where the stream is None, not {}", who, repr(stream)));
+  if (!device.is_none() && !device.equal(cpu_device()))
+    throw py::buffer_error(fmt::format("{}, device (1, 0), not to {}", who, repr(device)));
+  if (!copy.is_none() && !copy.cast<bool>())
+    throw py::buffer_error("__dlpack__: the elements are on the device and cannot be had without a copy");
+  const py::object host = download(array);
+  py::dict known;
+  if (!max_version.is_none()) known["max_version"] = max_version;
+  if (!copy.is_none()) known["copy"] = copy;
+  try {
+    return host.attr("__dlpack__")(**known);
+  } catch (const py::error_already_set& error) {
+    if (known.empty() || !error.matches(PyExc_TypeError)) throw;
+  }
+  return host.attr("__dlpack__")();
+}
+
+[[noreturn]] bool refuse_comparison(const Array&, const py::object&) {
+  throw py::type_error(
+      "an array on the device is not compared: x.numpy() == y compares elements, 'x is y' tells whether it is that array");
 }
 
 Array matmul(const Array& a, const Array& b) {
@@ -319,18 +351,21 @@ them, or by free().)");
            "that\n"
            "its codes stand for.")
       .def("__array__", &as_numpy, py::arg("dtype") = py::none(), py::arg("copy") = py::none(), "As numpy().")
+      .def("__dlpack__", &as_dlpack, py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+           py::arg("dl_device") = py::none(), py::arg("copy") = py::none(), "A DLPack capsule of a copy in the CPU's memory.")
       .def(
-          "__dlpack__", [](const Array& a, const py::kwargs& arguments) { return download(a).attr("__dlpack__")(**arguments); },
-          "A DLPack capsule of a copy in the CPU's memory.")
-      .def(
-          "__dlpack_device__", [](const Array&) { return py::make_tuple(1, 0); },
-          "The CPU's memory, in which __dlpack__() copies.")
+          "__dlpack_device__", [](const Array&) { return cpu_device(); }, "The CPU's memory, in which __dlpack__() copies.")
       .def("reshape", &reshaped, "A view of another shape; the elements must lie without gaps.")
       .def("copy", &copied, "A new array with the same elements, without gaps; of a quantised array, with its numbers.")
       .def(
           "free", [](const Array& a) { a.storage->free(); },
           "Frees the elements now, for all arrays that show them. Buffers of the application are let go of.")
       .def("__len__", [](const Array& a) { return py::len(outline(a)); })
+      .def("__iter__",
+           [](const py::object& self) {
+             if (self.cast<const Array&>().layout.dimensions() == 0) throw py::type_error("iteration over a 0-d array");
+             return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
+           })
       .def("__getitem__", &part, "A view of a part of the array.")
       .def(
           "__setitem__",
@@ -345,6 +380,11 @@ them, or by free().)");
       .def(
           "__rmatmul__", [](const Array& b, const py::array& a) { return matmul(upload(b.storage->service, a), b); },
           py::is_operator())
+      .def("__eq__", &refuse_comparison)
+      .def("__bool__",
+           [](const Array&) -> bool {
+             throw py::type_error("an array on the device has no truth value: x.numpy().any() and all() have one, and x.size");
+           })
       .def("__repr__", &described)
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](const Array& a, const py::args&) { a.storage->free(); });

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -72,6 +73,40 @@ py::dict device_dict(const DeviceInfo& device) {
   return result;
 }
 
+ternaryfunc call_of_all = nullptr;  ///< tp_call of pybind11's metaclass
+
+/// An instance of the class from which pybind11 derives all others would end the process. Python makes one where it copies an
+/// object by pickle's protocols 0 and 1, or by object.__reduce__. Other modules may share class and metaclass, and see no
+/// difference.
+PyObject* call_or_refuse(PyObject* type, PyObject* args, PyObject* named) {
+  if (type != py::detail::get_internals().instance_base) return call_of_all(type, args, named);
+  PyErr_SetString(PyExc_TypeError, "cannot create 'pybind11_object' instances");
+  return nullptr;
+}
+
+/// What is in this process alone is neither copied by Python nor made without its constructor.
+void refuse_copies(const py::module_& module) {
+  PyTypeObject* const metaclass = py::detail::get_internals().default_metaclass;
+  if (metaclass->tp_call != &call_or_refuse) call_of_all = std::exchange(metaclass->tp_call, &call_or_refuse);
+  auto* const base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
+  for (const auto& [name, value] : module.attr("__dict__").cast<py::dict>()) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+    if (!PyType_Check(value.ptr()) || !PyType_IsSubtype(type, base)) continue;
+    if (Py_IS_TYPE(value.attr("__init__").ptr(), &PyWrapperDescr_Type))
+      type->tp_new = nullptr;  // pybind11's own: none is defined
+    for (const char* const function : {"__reduce__", "__reduce_ex__"})
+      py::setattr(value, function,
+                  py::cpp_function(
+                      [](const py::object& self, const py::args&) -> py::object {
+                        const py::object kind = py::type::of(self);
+                        throw py::type_error(
+                            fmt::format("a {}.{} belongs to this process: it is neither pickled nor copied by the module copy",
+                                        kind.attr("__module__").cast<std::string>(), kind.attr("__name__").cast<std::string>()));
+                      },
+                      py::is_method(value)));
+  }
+}
+
 /// While it lives, OpenGL's state is saved once.
 class SavedState {
  public:
@@ -114,6 +149,7 @@ void define_engine(py::module_& module) {
                   })
       .def("close", &Service::close)
       .def_property_readonly("closed", &Service::is_closed)
+      .def("check_idle", &Service::check_idle)
       .def_property_readonly("has_thread", &Service::has_thread)
       .def_property_readonly("device", [](const Service& service) { return device_dict(service.device()); })
       .def_property_readonly("doubles", [](const Service& service) { return service.limits().f64; })
@@ -228,6 +264,7 @@ PYBIND11_MODULE(_core, module) {
   define_job(module);
   define_stream(module);
   define_weights(module);
+  refuse_copies(module);
   module.def("begin_exit", &begin_exit);
   module.def("is_first_process", &is_first_process);
   module.def("check_process", &check_process);

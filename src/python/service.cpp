@@ -105,6 +105,10 @@ void Service::check(const char* what) const {
         fmt::format("{}: the engine is in the context of another thread: an engine of Engine.current() is "
                     "used on the thread that made it alone",
                     what));
+  check_idle(what);
+}
+
+void Service::check_idle(const char* what) const {
   if (has_thread() ? thread_->is_current() : works_)
     throw GlError(
         fmt::format("{}: the engine is at work: a function that it calls, such as log, progress or the handler of a "

@@ -110,6 +110,8 @@ class Service {
   /// Frees all of the engine's arrays and jobs, and the engine; work that was queued is done before. Does nothing if it is
   /// closed.
   void close();
+  /// @throws GlError  a function that the engine calls waits for it: for itself
+  void check_idle(const char* what) const;
   bool is_closed() const noexcept { return is_closed_; }
   bool has_thread() const noexcept { return thread_ != nullptr; }
 

@@ -156,6 +156,12 @@ class Devices {
     });
   }
 
+  /// @throws GlError  progress waits for the product that calls it
+  void check_idle(const char* what) const {
+    if (Reports::on_this_thread == this)
+      throw GlError(fmt::format("{}: the accelerators are at work: progress cannot use them", what));
+  }
+
   py::list info() {
     std::vector<AcceleratorInfo> all;
     run("Accelerators.info", [&](Interrupt&) { all = accelerators_->info(); });
@@ -179,11 +185,6 @@ class Devices {
     ~Reports() { on_this_thread = nullptr; }
     static thread_local const Devices* on_this_thread;
   };
-
-  void check_idle(const char* what) const {
-    if (Reports::on_this_thread == this)
-      throw GlError(fmt::format("{}: the accelerators are at work: progress cannot use them", what));
-  }
 
   void run(const char* what, const std::function<void(Interrupt&)>& work) {
     check_process(what);
@@ -224,6 +225,7 @@ void define_stream(py::module_& module) {
   py::class_<Devices>(module, "Devices")
       .def(py::init<const std::string&>())
       .def("close", &Devices::close)
+      .def("check_idle", &Devices::check_idle)
       .def("info", &Devices::info)
       .def("stream", &Devices::multiply);
 }

@@ -55,19 +55,34 @@ Array shown(const Array& array, const View& view) {
   return {array.storage, layout};
 }
 
-bool is_array_of_numbers(const py::object& key) {
-  return py::isinstance<Array>(key) || py::isinstance<py::list>(key) ||
-         (py::isinstance<py::array>(key) && py::reinterpret_borrow<py::array>(key).ndim() > 0);
+/// What a key has for a dimension as NumPy's array, if it is one, a list or a boolean; numbers on the device are read.
+std::optional<py::array> array_in_key(const py::object& key) {
+  if (PyLong_CheckExact(key.ptr()) || PySlice_Check(key.ptr())) return std::nullopt;  // soon: most keys are these
+  if (py::isinstance<Array>(key)) return download(key.cast<const Array&>());
+  const py::module_ numpy = py::module_::import("numpy");
+  if (!PyBool_Check(key.ptr()) && !py::isinstance<py::list>(key) && !py::isinstance<py::array>(key) &&
+      !py::isinstance(key, numpy.attr("generic")))
+    return std::nullopt;
+  const py::array array = numpy.attr("asarray")(key);
+  if (py::isinstance<py::list>(key) && array.size() == 0 && array.ndim() == 1) return array.attr("astype")("int64");
+  return array;
 }
 
-/// The numbers of an index, each from 0 on below `size`.
-Sizes indices_of(const py::object& given, std::size_t dimension, std::int64_t size) {
-  const py::array numbers = py::module_::import("numpy").attr("asarray")(given);
+/// @throws py::index_error  these are no numbers that choose elements of one dimension
+void check_numbers(const py::array& numbers) {
   const char kind = numbers.dtype().kind();
-  if (numbers.ndim() != 1 || (kind != 'i' && kind != 'u' && numbers.size() > 0))
+  if (kind == 'b')
+    throw py::index_error(
+        "an array on the device takes no booleans as indices: x[None] adds a dimension, x[numpy.flatnonzero(mask)] chooses by a "
+        "mask");
+  if (numbers.ndim() > 1 || (kind != 'i' && kind != 'u'))
     throw py::index_error(
         fmt::format("an array on the device takes an array of whole numbers with one dimension as an index; this one is {} {}",
                     text({numbers.shape(), numbers.shape() + numbers.ndim()}), py::str(numbers.dtype()).cast<std::string>()));
+}
+
+/// The numbers of an index, each from 0 on below `size`.
+Sizes indices_of(const py::array& numbers, std::size_t dimension, std::int64_t size) {
   Sizes indices = numbers.attr("astype")("int64").attr("tolist")().cast<Sizes>();
   for (std::int64_t& index : indices) {
     if (index < -size || index >= size)
@@ -96,26 +111,32 @@ Array gathered(Array array, std::size_t dimension, const Sizes& indices) {
 Array part(const Array& array, const py::object& key) {
   py::list keys;
   bool has_dots = false, has_number = false;
-  std::optional<py::object> chosen;     // an index that is an array of numbers
+  std::optional<py::array> chosen;      // an index that is an array of numbers
   std::ptrdiff_t before = 0, from = 0;  // dimensions that the keys before it make, and it and those behind it
   bool is_behind_dots = false;
   for (const py::handle handle : py::isinstance<py::tuple>(key) ? key.cast<py::tuple>() : py::make_tuple(key)) {
     auto one = py::reinterpret_borrow<py::object>(handle);
     const bool is_dots = one.is(py::ellipsis());
-    if (is_array_of_numbers(one)) {
-      if (chosen) throw py::index_error("an array on the device takes one array of integers at a time: x[rows][:, columns]");
-      chosen = one;
-      is_behind_dots = has_dots;
-      one = py::slice(std::nullopt, std::nullopt, std::nullopt);
+    if (const std::optional<py::array> numbers = array_in_key(one)) {
+      check_numbers(*numbers);
+      if (numbers->ndim() == 0) {
+        one = numbers->attr("item")();
+      } else {
+        if (chosen) throw py::index_error("an array on the device takes one array of integers at a time: x[rows][:, columns]");
+        chosen = numbers;
+        is_behind_dots = has_dots;
+        one = py::slice(std::nullopt, std::nullopt, std::nullopt);
+      }
     }
     const bool is_number = PyIndex_Check(one.ptr());
     if (!is_number && !one.is_none() && !is_dots && !py::isinstance<py::slice>(one))
       throw py::index_error("an array on the device takes integers, slices, '...', None and arrays of integers as indices");
+    if (is_number) one = py::reinterpret_steal<py::object>(PyNumber_Index(one.ptr()));
+    if (!one) throw py::error_already_set();
     has_dots = has_dots || is_dots;
     has_number = has_number || is_number;
     if (!is_number && !is_dots) ++(chosen ? from : before);
-    keys.append(is_number ? py::reinterpret_steal<py::object>(PyNumber_Index(one.ptr())) : one);
-    if (PyErr_Occurred()) throw py::error_already_set();
+    keys.append(one);
   }
   if (chosen && has_number)  // of which NumPy makes more than the elements that both name
     throw py::index_error("an array on the device takes integers and an array of them one after the other: x[rows][:, column]");

@@ -24,6 +24,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "support/allocations.hpp"
@@ -94,6 +95,8 @@ struct Heard {
 extern "C" __attribute__((visibility("default"))) void xerbla_(const char* name, const Plain* parameter, std::size_t length) {
   heard = {"xerbla_", std::string(name, length), static_cast<long>(*parameter)};
 }
+/// slow_blas.c calls it.
+extern "C" __attribute__((visibility("default"))) void in_next_blas(int m);
 extern "C" __attribute__((visibility("default"))) void cblas_xerbla(int parameter, const char* name, const char*, ...) {
   heard = {"cblas_xerbla", name, parameter};
 }
@@ -532,6 +535,124 @@ void check_callers_that_leave() {
   CHECK(left > 0, "no caller has left");
 }
 
+// ---- Callers that leave the BLAS below, which tells us of its products
+
+void (*on_next)(Plain m) = nullptr;
+std::jmp_buf before_next;
+
+/// Far down the stack, and over what was left there.
+[[gnu::noinline]] void multiply_deep_down(int depth) {
+  volatile char room[20'000];
+  room[0] = 0;
+  depth > 0 ? multiply_deep_down(depth - 1) : check_product<float>(fortran, 'N', 'N', 130, 120, 110, 1, 0);
+  room[sizeof room - 1] = 0;  // in a frame of its own until here
+}
+
+void multiply_small(int way) {
+  const std::vector<float> a(64, 1.0f);
+  std::vector<float> c(64);
+  call<float>(way, 'N', 'N', 8, 8, 8, 1.0f, a.data(), 8, a.data(), 8, 0.0f, c.data(), 8);
+}
+void multiply_large() {
+  check_product<float>(fortran, 'N', 'N', 130, 120, 110, 1, 0);
+  multiply_deep_down(20);
+}
+
+/// Small products go to the BLAS below and are left there; after each, two large ones go to OpenGL. Last, the BLAS below calls us
+/// again, and is called in turn.
+void check_callers_that_leave_next(int way) {
+  on_next = [](Plain) { std::longjmp(before_next, 1); };
+  if (setjmp(before_next) == 0) multiply_small(way);
+  multiply_large();
+  on_next = [](Plain) { throw 1; };
+  bool is_thrown = false;
+  try {
+    multiply_small(way);
+  } catch (int) {
+    is_thrown = true;
+  }
+  CHECK(is_thrown, "nothing came out of the BLAS below");
+  multiply_large();
+  on_next = [](Plain) { pthread_exit(nullptr); };
+  std::thread(multiply_small, way).join();
+  static int calls;
+  calls = 0;
+  on_next = [](Plain) {
+    if (++calls == 1) check_product<float>(fortran, 'N', 'N', 130, 120, 110, 0, 1);  // of which the BLAS below computes nothing
+  };
+  multiply_small(way);
+  CHECK(calls == 2, "the BLAS below was called %d times", calls);
+  on_next = nullptr;
+  multiply_large();
+}
+
+/// The measurement of a threshold is left once. It is done when the next large product comes.
+void check_a_measurement_that_is_left() {
+  static bool has_left = false;
+  on_next = [](Plain m) {
+    if (m == 256 && !std::exchange(has_left, true)) std::longjmp(before_next, 1);
+  };
+  static const std::vector<float> a(1600 * 1600, 1.0f);
+  static std::vector<float> c(a.size());
+  static int calls;
+  calls = 0;
+  setjmp(before_next);
+  while (calls < 10) {
+    ++calls;
+    call<float>(fortran, 'N', 'N', 1600, 1600, 1600, 1.0f, a.data(), 1600, a.data(), 1600, 0.0f, c.data(), 1600);
+  }
+  CHECK(has_left, "nothing was measured");
+}
+
+/// Items that share elements of C, wholly or in part: each adds to what those before it left. Of the C's of other batches the
+/// columns lie between each other, and nothing is shared: these are one call.
+template <class T>
+void check_shared() {
+  constexpr Plain m = 6, n = 5, k = 4, ldc = 42, count = 7;
+  using Places = std::vector<Plain>;
+  const T one = 1, two = 2;
+  const auto check = [&](const Places& places, auto&& multiply) {
+    std::uint32_t seed = 9;
+    Stored<T> a(m, k * count, false, 0, seed), b(k, n, false, 0, seed);
+    std::vector<T> c(1300);
+    for (T& x : c) x = integer<T>(seed);
+    std::vector<T> expected = c;
+    for (Plain item = 0; item < count; ++item)
+      for (Plain i = 0; i < m; ++i)
+        for (Plain j = 0; j < n; ++j) {
+          T& x = expected[static_cast<std::size_t>(places[static_cast<std::size_t>(item)] + i + j * ldc)];
+          x *= two;
+          for (Plain l = 0; l < k; ++l) x += a.at(i, item * k + l) * b.at(l, j);
+        }
+    multiply(a.data(), b.data(), c);
+    CHECK(same(c, expected), "%zu bytes, items at %ld, %ld, ...", sizeof(T), static_cast<long>(places[0]),
+          static_cast<long>(places[1]));
+  };
+  for (const Plain stride : {0, 1, 5, -5, 37, 40, 42, /* nothing shared: */ 6, -6, 36, 174}) {
+    const Plain first = stride < 0 ? -stride * (count - 1) : 0;
+    Places places;
+    for (Plain i = 0; i < count; ++i) places.push_back(first + i * stride);
+    check(places, [&](const T* a, const T* b, std::vector<T>& c) {
+      routines<T>.strided(102, 111, 111, m, n, k, value(one), a, m, m * k, b, k, 0, value(two), c.data() + first, ldc, stride,
+                          count);
+    });
+  }
+  for (const Places& places :
+       {Places{0, 200, 0, 6, 12, 206, 18}, Places{0, 6, 12, 18, 24, 30, 37}, Places{5, 0, 200, 20, 26, 32, 400},
+        /* nothing shared: */ Places{0, 6, 12, 18, 24, 30, 36}, Places{30, 6, 12, 18, 24, 210, 0}})
+    check(places, [&](const T* a, const T* b, std::vector<T>& c) {
+      const Element<T>*of_a[count], *of_b[count];
+      Element<T>* of_c[count];
+      for (Plain i = 0; i < count; ++i) {
+        of_a[i] = a + i * m * k;
+        of_b[i] = b;
+        of_c[i] = c.data() + places[static_cast<std::size_t>(i)];
+      }
+      const int op = 111;
+      routines<T>.batch(102, &op, &op, &m, &n, &k, &one, of_a, &m, of_b, &k, &two, of_c, &ldc, 1, &count);
+    });
+}
+
 /// Each allocation of the library fails in turn, or those from the `first` on, of a process that has not used it yet. All
 /// products are right: without memory they go to the next BLAS.
 void check_without_memory(std::int64_t first) {
@@ -657,6 +778,10 @@ void square(Long n, int times) {
 
 }  // namespace
 
+extern "C" void in_next_blas(int m) {
+  if (on_next) on_next(m);
+}
+
 // A driver with a fault, where LOST_AT is set: from the n-th time on that it is asked, it says that the context is lost.
 namespace {
 int asked = 0, lost_at = std::getenv("LOST_AT") ? std::atoi(std::getenv("LOST_AT")) : 0;
@@ -696,6 +821,12 @@ int main(int argc, char** argv) {
     check_forks();
   } else if (command == "leave") {
     check_callers_that_leave();
+  } else if (command == "leave_next") {
+    for (const int way : {fortran, column_major}) check_callers_that_leave_next(way);  // that BLAS has but the first one
+  } else if (command == "leave_measurement") {
+    check_a_measurement_that_is_left();
+  } else if (command == "shared") {
+    for_each_type([]<class T>(T, char) { check_shared<T>(); });
   } else if (command == "memory") {
     check_without_memory(argc > 2 ? std::atoll(argv[2]) : 0);
   } else if (command == "environment") {

@@ -25,6 +25,12 @@ for type in s d c z; do
     [ "$(opengl_calls out $routine)" -ge 4 ] && [ -z "$(other_calls out $routine)" ] || fail "$routine: $(grep $routine: out)"
   done
 done
+# Items that share elements of C one by one, the others at once: 7 strided batches of 7 items and 4 more, 3 listed ones and 2.
+run shared
+for type in s d c z; do
+  [ "$(opengl_calls out cblas_${type}gemm_batch_strided)" = 53 ] && [ "$(opengl_calls out cblas_${type}gemm_batch)" = 23 ] ||
+    fail "shared items: $(grep cblas_${type}gemm out)"
+done
 run errors
 [ -n "$slow" ] || finish
 [ -e $openblas/libblas.so.3 ] || missing "OpenBLAS (libopenblas0-pthread)"
@@ -37,6 +43,12 @@ for type in s d c z; do
 done
 run environment
 run leave
+# Callers that leave the BLAS below, and one that leaves the measurement: their later products go to OpenGL.
+GLGEMM_BLAS_MIN_FLOPS=1e6 GLGEMM_BLAS_LOG=1 GLGEMM_BLAS_NEXT=$slow timeout 60 "$program" leave_next >out 2>&1 || fail "leave_next: $? $(tail -n 5 out)"
+grep -q 'sgemm_: OpenGL: 12 calls, [^;]*; next BLAS, too small to gain: 4 calls' out && grep -q 'cblas_sgemm: next BLAS, too small to gain: 4 calls' out ||
+  fail "leave_next: $(cat out)"
+GLGEMM_BLAS_LOG=1 GLGEMM_BLAS_NEXT=$slow timeout 60 "$program" leave_measurement >out 2>&1 || fail "leave_measurement: $? $(tail -n 5 out)"
+grep -q 'type s: to OpenGL: from 3.35544e+07 flops on (measured)' out || fail "leave_measurement: $(cat out)"
 run memory
 for number in 1 2 3 5 8 13 21 34 55 89 144 233 377; do
   run memory $number
@@ -65,6 +77,7 @@ fi
 
 # Batches where all goes to the next BLAS.
 GLGEMM_BLAS_MIN_FLOPS=inf GLGEMM_BLAS_LOG=1 "$program" batches >out 2>&1 || fail "batches on the next BLAS: $(tail -n 5 out)"
+GLGEMM_BLAS_MIN_FLOPS=inf "$program" shared >out2 2>&1 || fail "shared items on the next BLAS: $(tail -n 5 out2)"
 grep -q 'OpenGL: not used' out || fail "OpenGL was used without need: $(cat out)"
 
 # On the reference BLAS, which has nothing to take down: OpenBLAS crashes at times where threads still call it at the end.

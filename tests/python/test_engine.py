@@ -179,6 +179,27 @@ with glgemm.Engine(log=use, program_cache="") as engine:
     assert (status, errors) == (0, "") and "finish: the engine is at work" in out
 
 
+def test_a_signal_while_the_first_engine_is_made():
+    """Its handler multiplies, too."""
+    code = """
+import faulthandler
+faulthandler.dump_traceback_later(60, exit=True)
+small, calls = np.ones((2, 2), np.float32), []
+class Engine(glgemm.Engine):
+    def __init__(self):
+        if not calls: signal.raise_signal(signal.SIGUSR1)
+        super().__init__()
+def handle(*_):
+    calls.append(0)
+    calls[0] = glgemm.matmul(small, small)[0, 0]
+signal.signal(signal.SIGUSR1, handle)
+glgemm._engine.Engine = Engine
+assert glgemm.matmul(small, small)[0, 0] == 2 and calls == [2]
+print("end")
+"""
+    assert run_python(code) == (0, "end\n", "")
+
+
 def test_closing_frees_arrays_that_own_each_other():
     """Letting go of one array's owner may destroy arrays that close() has not come to yet."""
     code = """

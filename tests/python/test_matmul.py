@@ -199,7 +199,7 @@ def test_kernel():
     [
         (lambda a: glgemm.matmul(a, a), ValueError, r"A is \(2, 3\) and B is \(2, 3\): the inner sizes 3 and 2 differ"),
         (lambda a: glgemm.matmul(a, 3), ValueError, "second operand is a scalar"),
-        (lambda a: glgemm.matmul(a, None), ValueError, "scalar"),
+        (lambda a: glgemm.matmul(a, None), TypeError, "an operand is None, which is no array"),
         (lambda a: glgemm.matmul("ab", a), TypeError, "an operand is 'ab'"),
         (lambda a: glgemm.matmul(["ab", "cd"], a), TypeError, ""),
         (lambda a: glgemm.matmul(a, a.T, out=np.zeros((2, 3), np.float32)), ValueError, r"out is \(2, 3\) and the product is \(2, 2\)"),

@@ -2,10 +2,12 @@
 
 import concurrent.futures
 import errno
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -269,6 +271,64 @@ def test_progress_cannot_use_its_accelerators():
         assert accelerators.stream(a, a, progress=progress).result(60)[0, 0] == 300
         assert len(accelerators.info()) == 1
     assert told[-1] == 1
+
+
+def test_progress_cannot_wait_for_its_product():
+    """Nor for what comes after it on the same devices: each of these would wait for itself."""
+    code = """
+import concurrent.futures, faulthandler
+faulthandler.dump_traceback_later(60, exit=True)
+a = np.ones((300, 300), np.float32)
+def check(engine, log=None):
+    said, future, ready = [], [], threading.Event()
+    def call(*given):
+        if not future or said: return
+        ready.wait(30)
+        other = engine.stream(a[:2, :2], a[:2, :2], progress=False)
+        for wait in (future[0].result, future[0].exception, lambda: future[0].result(timeout=60), other.result,
+                     lambda: concurrent.futures.wait(future), lambda: list(concurrent.futures.as_completed(future))):
+            try:
+                wait()
+                said.append("no error")
+            except glgemm.Error as error:
+                said.append("at work" in str(error))
+        try: future[0].result(timeout=0)
+        except concurrent.futures.TimeoutError: said.append(True)
+        other.cancel()
+    if log is not None: log.append(call)
+    future.append(engine.stream(a, a, progress=False if log is not None else call))
+    ready.set()
+    assert future[0].result()[0, 0] == 300 and future[0].exception() is None and concurrent.futures.wait(future).done == set(future)
+    assert said and set(said) == {True}, said
+check(glgemm.default_engine())
+with glgemm.Accelerators("0,0") as devices: check(devices)
+log = []
+check(glgemm.Engine(log=lambda line: [call() for call in log], program_cache=""), log)
+done = []
+future = glgemm.stream(a, a, progress=False)
+future.add_done_callback(lambda one: done.append(one.result()[0, 0]))
+future.result()
+while not done: time.sleep(0.01)
+print("end")
+"""
+    assert run_python(code) == (0, "end\n", "")
+
+
+def test_a_future_goes_with_its_last_reference():
+    """And with it C: no collection of cycles is waited for."""
+    a = integers((30, 30))
+    gc.collect()
+    gc.disable()
+    try:
+        future = glgemm.stream(a, a, progress=lambda share: None)
+        left = [weakref.ref(future), weakref.ref(future.result())]
+        del future
+        for thread in threading.enumerate():
+            if thread.name == "glgemm stream":
+                thread.join()
+        assert [one() for one in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_accelerators(tmp_path):

@@ -124,11 +124,10 @@ def _brought(service: _core.Service, x: Any, w: Any, out: Any, bias: Any, residu
     """The arrays on the device."""
 
     def bring(given: Any) -> Any:
-        if given is None or isinstance(given, (_core.Array, Quantized)):
-            return given if given is None else _on_device(service, given)
-        return _on_device(service, native(as_numpy(given)))
+        return _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
 
-    return bring(x), bring(w), out, bring(bias), bring(residual)
+    values, d = (None if given is None else bring(given) for given in (bias, residual))
+    return bring(x), bring(w), out, values, d
 
 
 def _how(
@@ -147,7 +146,7 @@ def _how(
 ) -> _core.ConvolutionTerms:
     n = np.ndim(x) - 2
     if not 1 <= n <= 3:
-        raise ValueError(f"{who}: x is {np.shape(x)} and must have a batch, channels, and one to three dimensions of images")
+        raise ValueError(f"{who}: x is {np.shape(x) or repr(x)} and must have a batch, channels, and one to three dimensions of images")
     kind, before, after = _padding(who, padding, n)
     return _core.ConvolutionTerms(
         who,

@@ -20,7 +20,15 @@ from ._weights import Quantized, made_of
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
-class Engine:
+class OfThisProcess:
+    """What cannot leave its process, and has no second copy."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        words = "belongs to this process: it is neither pickled nor copied by the module copy"
+        raise TypeError(f"a {type(self).__module__}.{type(self).__name__} {words}")
+
+
+class Engine(OfThisProcess):
     """A device that multiplies.
 
     Engine() takes the first GPU, or a driver that computes on the CPU where there is none; `device` is an index or a part of
@@ -32,7 +40,7 @@ class Engine:
     that fork() made cannot use the engines of its parent, nor make one: it gets an Error. Start processes by 'spawn'.
 
     device          an index, or a part of the renderer's name
-    log             called with lines for developers; it cannot use the engine, which is at work
+    log             called with lines for developers as long as this object lives; it cannot use the engine, which is at work
     program_cache   the folder that keeps compiled programs; '' keeps none
     tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
     self_check      whether each program computes a small product, which is checked, before its first use
@@ -40,6 +48,7 @@ class Engine:
     """
 
     _service: _core.Service
+    _log: Callable[[str], object] | None
 
     def __init__(
         self,
@@ -51,7 +60,7 @@ class Engine:
         self_check: bool = True,
         max_dispatch: float = 0.1,
     ) -> None:
-        options = _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)
+        options = _core.EngineOptions(self._keep(log), program_cache, tuning, self_check, max_dispatch)
         self._take(_core.Service.headless(str(device), options))
 
     @classmethod
@@ -76,8 +85,21 @@ class Engine:
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        engine._take(_core.Service.current(address, _core.EngineOptions(log, program_cache, tuning, self_check, max_dispatch)))
+        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, self_check, max_dispatch)
+        engine._take(_core.Service.current(address, options))
         return engine
+
+    def _keep(self, log: Callable[[str], object] | None) -> Callable[[str], None] | None:
+        """What calls the log. Python sees who keeps it, and so collects an engine that its log reaches: C++ keeps no reference to it."""
+        self._log = log
+        engine = weakref.ref(self)
+
+        def tell(line: str) -> None:
+            its = engine()
+            if its is not None and its._log is not None:
+                its._log(line)
+
+        return tell if log is not None else None
 
     def _take(self, service: _core.Service) -> None:
         self._service = service
@@ -312,9 +334,10 @@ def as_numpy(x: Any) -> npt.NDArray[Any]:
     refuse_mask(x)
     if isinstance(x, (str, os.PathLike)):
         raise TypeError(f"glgemm: an operand is {x!r}: a file is opened by numpy.load(path, mmap_mode='r')")
-    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
-        return np.from_dlpack(x)
-    return np.asarray(x)
+    array = np.from_dlpack(x) if hasattr(x, "__dlpack__") and not hasattr(x, "__array__") else np.asarray(x)
+    if array.ndim == 0 and array.dtype.kind in "OSUMm":  # what NumPy makes of None, and of any object that it does not know
+        raise TypeError(f"glgemm: an operand is {x!r}, which is no array of numbers")
+    return array
 
 
 def refuse_mask(x: Any) -> None:
@@ -334,7 +357,7 @@ def native_type(dtype: npt.DTypeLike) -> np.dtype[Any] | None:
 
 
 _default: Engine | None = None
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()  # the handler of a signal may want the engine while it is made
 
 
 def default_engine() -> Engine:

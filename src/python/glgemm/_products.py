@@ -169,9 +169,9 @@ def _gemm_of(
     who: str, service: _core.Service | None, a: Any, b: Any, c: Any, bias: Any, residual: Any, op_a: str, op_b: str
 ) -> Gemm:
     """The operands of gemm() or start(), on the device if there is one, checked."""
-    given = (a, b, bias, residual)
-    x, y, values, d = (None if one is None else _on_device(service, one) if service else native(as_numpy(one)) for one in given)
-    product = Gemm(who, x, y, values, d, op_a, op_b)
+    bring: Callable[[Any], Any] = lambda one: _on_device(service, one) if service else native(as_numpy(one))
+    values, d = (None if one is None else bring(one) for one in (bias, residual))
+    product = Gemm(who, bring(a), bring(b), values, d, op_a, op_b)
     if service:
         _check_device_out(f"{who}: C", c)
     elif c is not None:
@@ -386,12 +386,23 @@ def _where(x: _Host) -> tuple[Any, ...]:
 
 
 def _overlaps_itself(x: _Host) -> bool:
-    """Whether two indices name one element; sure of it where each dimension steps over all that the smaller steps reach."""
+    """Whether two elements share memory."""
     reach = x.itemsize
     for step, size in sorted((abs(step), size) for step, size in zip(x.strides, x.shape) if size > 1):
         if step < reach:
-            return x.size > 0
+            break
         reach = step * (size - 1) + reach
+    else:
+        return False  # each dimension steps over all that the smaller steps reach
+    # Two that differ in a dimension lie in different halves of it, or so do two in the first half that are as far apart.
+    for axis in range(x.ndim):
+        x = x.swapaxes(0, axis)
+        while len(x) > 1:
+            half = (len(x) + 1) // 2
+            if np.may_share_memory(x[:half], x[half:], max_work=1 << 20):  # where the answer takes long, it is yes
+                return True
+            x = x[:half]
+        x = x.swapaxes(0, axis)
     return False
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine, native_type
+from ._engine import Engine, OfThisProcess, as_numpy, default_engine, native_type
 from ._products import Gemm, Precision, _Host, check_out, need_c, overlapping, types_of_c
 from ._weights import Quantized
 
@@ -30,22 +30,47 @@ class _Ended(Exception):
     """Raised in the progress of a product that was cancelled."""
 
 
-class Future(concurrent.futures.Future):  # type: ignore[type-arg]
+class _Waiters(list):  # type: ignore[type-arg]
+    """Those of concurrent.futures.wait() and as_completed(): of a future that they cannot wait for, an error tells them."""
+
+    def __init__(self, future: Future) -> None:
+        self._future = weakref.ref(future)  # which keeps these
+
+    def append(self, waiter: Any) -> None:
+        if future := self._future():
+            future._check_wait("Future")
+        super().append(waiter)
+
+
+class Future(OfThisProcess, concurrent.futures.Future):  # type: ignore[type-arg]
     """A product that runs in the background; see concurrent.futures.Future.
 
-    result() waits and returns C. A KeyboardInterrupt while it waits cancels the product and waits for its end. cancel() ends the
-    product at its next step: an array C is then written in part, no file is made, and result() raises CancelledError. `progress`
-    is the share that is done, from 0 to 1.
+    result() waits and returns C. In a function that the engine calls meanwhile, such as `progress`, it would wait for itself and
+    raises Error. A KeyboardInterrupt while it waits cancels the product and waits for its end. cancel() ends the product at its next
+    step: an array C is then written in part, no file is made, and result() raises CancelledError. `progress` is the share that is
+    done, from 0 to 1.
     """
 
     progress: float = 0.0
+    _runner: _core.Devices | _core.Service | None = None
     _ends = False
     _has_ended = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiters: list[Any] = _Waiters(self)
 
     def _check_process(self, what: str) -> None:
         # A forked child has no thread that would end the product, and its copy of a lock may be held for ever.
         if not self._has_ended:
             _core.check_process(what)
+
+    def _check_wait(self, what: str, timeout: float | None = None) -> None:
+        """Raises Error where this thread is the one that computes the product, which would wait for itself."""
+        self._check_process(what)
+        runner = self._runner
+        if runner is not None and timeout != 0 and not self.done():
+            runner.check_idle(what)
 
     def cancel(self) -> bool:
         """Has the product end at its next step. False if it is done."""
@@ -55,7 +80,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def result(self, timeout: float | None = None) -> Any:
         """Waits for the product and returns C, or raises what ended it."""
-        self._check_process("Future.result")
+        self._check_wait("Future.result", timeout)
         try:
             return super().result(timeout)
         except KeyboardInterrupt:
@@ -65,7 +90,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Waits for the product and returns what it raised, if anything."""
-        self._check_process("Future.exception")
+        self._check_wait("Future.exception", timeout)
         return super().exception(timeout)
 
     def _run(self, work: Callable[[Callable[[float], None]], Any], show: Callable[[float], object] | None, end: Callable[[], None]) -> None:
@@ -91,9 +116,10 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
             end()
             self.set_result(result)
         self._has_ended = True
+        self._runner = None
 
 
-class Accelerators:
+class Accelerators(OfThisProcess):
     """Several devices that multiply together, each with a thread, a context and an engine of its own.
 
     `devices` names them: '' every GPU, or one software device where there is none; 'all' the software devices as well; else
@@ -166,7 +192,7 @@ def stream(
                bias; D may be C itself
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product. It cannot use the engine,
-               which is at work
+               which is at work, nor wait for the product
     device_memory_limit, memory_limit
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
     checksums  check the sum of each column of each piece of C before the piece is written; a piece that fails is computed again,
@@ -214,9 +240,10 @@ def stream(
     c = file.array if file else np.empty(gemm.shape, c_type) if given_c is None else given_c
     product = _core.HostProduct(gemm.a, gemm.b, c, gemm.bias, d, codes_a, codes_b)
 
+    runner: _core.Devices | _core.Service = device._devices if isinstance(device, Accelerators) else device._service
+
     def work(step: Callable[[float], None]) -> npt.NDArray[Any]:
         if c.size:
-            runner: _core.Devices | _core.Service = device._devices if isinstance(device, Accelerators) else device._service
             runner.stream(product, terms, _core.StreamTerms(*limits, step))
         if isinstance(c, np.memmap):
             c.flush()
@@ -230,6 +257,7 @@ def stream(
         end()
 
     future = Future()
+    future._runner = runner
     _running.add(future)
     try:
         threading.Thread(target=future._run, args=(work, show, ended), name="glgemm stream", daemon=True).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Iterator, Literal, Sequence
+from typing import Any, Iterator, Literal, NoReturn, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,14 @@ class Quantized:
         from ._products import matmul
 
         return matmul(other, self)
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TypeError("a Quantized is not compared: x.numpy() == y compares its numbers, and x.codes its codes")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a Quantized has no truth value: x.numpy().any() and all() have one, and x.shape")
 
     def __repr__(self) -> str:
         return f"<glgemm.Quantized of {self.format}, shape {self.shape}>"
