@@ -283,7 +283,7 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
   engine_options.rewrite_source = [&](const ProgramKey& key, std::string source) {
     const std::string_view family = name(key.kernel);
     const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
-    return wanted ? source : replaced(std::move(source), "void main() {", "void main() { nonsense");
+    return wanted ? source : "nonsense";
   };
   Engine engine = test::own_engine(engine_options);
   const Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
