@@ -146,8 +146,9 @@ struct StreamPlan {
   std::int64_t host_bytes = 0;
   /// Bytes that are brought to the device and from it.
   double moved_bytes = 0;
-  /// The least bytes that any order of pieces moves with that many bytes on the device: 2 m n k / sqrt(S) + m n elements, where S
-  /// is the device's bytes in elements; or to read A and B once and to write C once, where that is more.
+  /// No cut into pieces moves fewer bytes within the limit on the device, S bytes. Let A, B and C be the matrices' bytes and s
+  /// those of a sum: C, and of A and B the least of 2 sqrt(A B m n s / S), A + B (A + m s) / S and B + A (B + n s) / S, or A + B
+  /// where that is more.
   double bound_bytes = 0;
 
   GLGEMM_EXPORT std::int64_t pieces() const noexcept;
@@ -182,8 +183,8 @@ struct StreamOptions {
 /// Considers the cuts that move at most 1.45 times the bound (if there are none, those that move the least), and takes the one
 /// that is the fastest by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k is
 /// not cut, so that a piece needs room for all of k. Any thread.
-/// @throws std::invalid_argument  as make_plan; or the limit is too small for any piece: the message has the least that works
-/// @throws Unsupported            as make_plan; or checksums and an activation
+/// @throws std::invalid_argument  as make_plan; or a limit is too small for any piece: the message has the least that works
+/// @throws Unsupported            as make_plan, whatever the memory; or checksums and an activation
 GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
                                           const StreamOptions& options = {});
 

@@ -10,6 +10,7 @@
 
 #include "base/rounding.hpp"
 #include "plan/cost_model.hpp"
+#include "stream/stream_plan.hpp"
 
 namespace glgemm {
 namespace {
@@ -51,6 +52,7 @@ SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& optio
     : problem_(problem(product)),
       product_(with_calls(product)),
       options_(options),
+      memory_limit_(options.memory_limit),
       min_seconds_(seconds(min_piece)),
       products_(static_cast<double>(std::max<std::int64_t>(1, problem_.k))),
       workers_(workers),
@@ -82,14 +84,18 @@ void SharedProduct::plan(Worker& one) noexcept {
       plan_within(one, limit);
     }
     one.report->plan = one.plan;
+  } catch (const MemoryTooSmall& its) {
+    const StreamMemory limits{its.limits.device, its.limits.both > 0 ? memory_limit_ : 0};  // and not one's share
+    const StreamMemory least{its.least.device, its.least.both * std::ssize(workers_)};
+    one.failure = std::make_exception_ptr(MemoryTooSmall(limits, least));
   } catch (...) {
     one.failure = std::current_exception();
   }
 }
 
-void SharedProduct::plan_within(Worker& one, std::int64_t device_memory) {
+void SharedProduct::plan_within(Worker& one, std::int64_t device_limit) {
   StreamOptions options = options_;
-  options.device_memory_limit = device_memory;
+  options.device_memory_limit = one.device_limit = device_limit;
   one.plan = Streamer::ready_plan(*one.engine, problem_, options);
   const std::lock_guard lock(mutex_);
   if (queue_) queue_->narrow(across(one.plan));
@@ -126,7 +132,7 @@ std::int64_t SharedProduct::block_lines(const StreamPlan& plan) const {
   return by_columns_ != plan.window.transposed ? block.rows : block.columns;
 }
 
-void SharedProduct::fit(Worker& one) {
+void SharedProduct::fit(Worker& one) noexcept try {
   if (along(one.plan) <= max_length_) return;
   StreamOptions options = options_;
   options.plan.kernel = one.plan.window.kernel;
@@ -140,6 +146,7 @@ void SharedProduct::fit(Worker& one) {
   fitting.moved_bytes = one.plan.moved_bytes;
   fitting.bound_bytes = one.plan.bound_bytes;
   one.report->plan = one.plan = std::move(fitting);
+} catch (const std::exception&) {  // larger pieces do as well; what is wrong with the engine will show at its next piece
 }
 
 // ---- Pieces
@@ -156,10 +163,7 @@ void SharedProduct::work(Worker& one) noexcept {
 void SharedProduct::compute_pieces(Worker& one) {
   std::optional<Streamer> streamer;
   std::optional<std::int64_t> panel;
-  try {
-    fit(one);
-  } catch (const std::exception&) {  // larger pieces do as well; what is wrong with the engine will show at its first piece
-  }
+  fit(one);
   while (const std::optional<Section> piece = take(one, panel)) {
     panel = by_columns_ ? piece->column : piece->row;
     std::exception_ptr error;
@@ -203,7 +207,8 @@ void SharedProduct::recover(Worker& one, const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const DeviceLost& lost) {
     renew_engine(one, lost);
-    plan_within(one, bytes);  // an equal plan, unless it is another device
+    plan_within(one, one.device_limit);  // an equal plan, unless it is another device
+    fit(one);
     return;
   } catch (const OutOfMemory&) {
   } catch (const std::bad_alloc&) {

@@ -27,7 +27,8 @@ class SharedProduct {
     /// Called when the context was lost: gives an engine in a new one. Without it the worker ends.
     std::function<Engine&(const DeviceLost&)> new_engine{};
     Rate rate{};
-    StreamPlan plan{};  ///< the plan by which it streams now
+    StreamPlan plan{};              ///< the plan by which it streams now
+    std::int64_t device_limit = 0;  ///< with which that was planned, as StreamOptions has it
     std::int64_t elements = 0;
     std::chrono::nanoseconds waiting_time{};  ///< while others had the last pieces
     std::exception_ptr failure{};             ///< why it gave up
@@ -65,10 +66,10 @@ class SharedProduct {
   /// @throws  why it cannot
   void recover(Worker& one, const std::exception_ptr& error);
   void renew_engine(Worker& one, const DeviceLost& lost);
-  /// Plans anew with so much memory on the device.  @throws std::invalid_argument  it is too small for any piece
-  void plan_within(Worker& one, std::int64_t device_memory);
+  /// Plans anew with so much memory on the device.  @throws MemoryTooSmall  it is too small for any piece
+  void plan_within(Worker& one, std::int64_t device_limit);
   /// Makes the plan's pieces, and with them the engine's buffers, no larger than what the worker can get.
-  void fit(Worker& one);
+  void fit(Worker& one) noexcept;
 
   std::optional<Section> take(Worker& one, std::optional<std::int64_t> panel);
   /// How long the worker's next piece may be.
@@ -100,6 +101,7 @@ class SharedProduct {
   const Problem problem_;
   const HostGemm product_;
   StreamOptions options_;
+  const std::int64_t memory_limit_;  ///< of all workers together
   const double min_seconds_;
   const double products_;  ///< for each element of C
   const std::span<Worker> workers_;

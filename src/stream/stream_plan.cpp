@@ -15,20 +15,51 @@
 #include "plan/problem.hpp"
 #include "stream/checksums.hpp"
 #include "stream/sections.hpp"
+#include "stream/stream_plan.hpp"
 
 namespace glgemm {
 namespace {
 
+/// "a limit of 100 bytes is too small for any piece; the least is 4108".
+std::string text_of(const StreamMemory& limits, const StreamMemory& least) {
+  if (limits.device > 0 && limits.both > 0)
+    return fmt::format("limits of {} bytes on the device and of {} in all are too small for any piece; the least are {} and {}",
+                       limits.device, limits.both, least.device, least.both);
+  return fmt::format("a limit of {} bytes is too small for any piece; the least is {}", limits.device + limits.both,
+                     least.device + least.both);
+}
+
+}  // namespace
+
+MemoryTooSmall::MemoryTooSmall(const StreamMemory& too_small, const StreamMemory& needed)
+    : std::invalid_argument("multiply: " + text_of(too_small, needed)), limits(too_small), least(needed) {}
+
+namespace {
+
 /// What work costs in seconds. `along` and `across`: to move and pack a byte of an operand whose elements lie in the order of
 /// panels (along the columns of A or the rows of B), or in the other order. `c_element`: to read and write an element of C in a
-/// window of k. The CPU's were measured on llvmpipe; the GPU's are about those of PCI Express and of device memory.
+/// window of k. `window`: to begin a window, where host and device are two. The CPU's were measured on llvmpipe; the GPU's are
+/// about those of PCI Express, of device memory and of a wait for the device.
 struct Prices {
-  double along, across, c_element;
+  double along, across, c_element, window;
 };
-constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9};
+constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9, 0}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9, 20e-6};
 
 /// Windows are planned with at least this much workspace; excess() enforces the limit later.
 constexpr std::int64_t min_workspace = std::int64_t{1} << 20;
+/// A workspace that no plan exceeds.
+constexpr std::int64_t any_workspace = std::numeric_limits<std::int64_t>::max() / 8;
+
+/// The most bytes that a device may have.
+std::int64_t most_on_device(const StreamMemory& memory) {
+  return memory.both > 0 ? std::min(memory.device, memory.both) : memory.device;
+}
+
+/// How many bytes a plan has too many; 0 or less if it fits.
+std::int64_t excess(const StreamPlan& plan, const StreamMemory& memory) {
+  const std::int64_t of_device = plan.device_bytes - memory.device;
+  return memory.both > 0 ? std::max(of_device, plan.device_bytes + plan.host_bytes - memory.both) : of_device;
+}
 
 /// A cut: the sizes of a piece and a window.
 struct Cut {
@@ -37,64 +68,69 @@ struct Cut {
   double moved = 0, seconds = 0;
 };
 
+// ---- Strips
+
+constexpr std::int64_t min_strip_of_elements = 4096;  // the bytes that a workgroup of pack.comp packs
+constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
+
+/// The least bytes of a strip: those of codes have room for a part that begins and ends where sections may.
+std::int64_t min_strip(const Problem& problem) {
+  const Quantization& its = quantization(problem);
+  return its ? std::max(min_strip_of_elements, round_up(quantized_layout(its, 1, section_codes(its)).size_bytes, 256))
+             : min_strip_of_elements;
+}
+
+/// Strips within that much memory: as small as they can be without many dispatches.
+std::int64_t usual_strip(const Problem& problem, std::int64_t limit) {
+  const std::int64_t least = min_strip(problem);
+  const std::int64_t strip = std::max(least, std::min(limit / 16 / 256 * 256, max_strip));
+  const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
+  const std::int64_t widest =
+      std::max({element_bytes(type(problem, Role::a)), element_bytes(type(problem, Role::b)), element_bytes(sum_type(problem))});
+  if (sizes >= max_strip / sizes / widest) return strip;
+  return std::min(strip, std::max(least, round_up(sizes * sizes * widest, 256)));
+}
+
+// ---- Cuts
+
 /// Looks for the best cut of a product for one kernel.
 class Cutter {
  public:
   Cutter(const Problem& problem, const Limits& limits, const PlanOptions& plan_options, const Plan& nominal,
-         std::int64_t device_limit, const StreamOptions& options)
+         const StreamMemory& memory, bool checksums, std::int64_t strip_bytes)
       : problem_(problem),
         limits_(limits),
         options_(plan_options),
         nominal_(nominal),
-        device_limit_(device_limit),
-        both_limit_(options.memory_limit),
-        checksums_(options.checksums) {
-    // Strips are as small as they can be without many dispatches.
-    const std::int64_t limit = both_limit_ > 0 ? std::min(device_limit, both_limit_) : device_limit;
-    const std::int64_t min_strip = std::max(min_strip_of_elements, least_of_codes());
-    strip_bytes_ = std::max(min_strip, std::min(limit / 16 / 256 * 256, max_strip));
-    const std::int64_t sizes = std::max({problem.m, problem.n, problem.k});
-    const std::int64_t widest =
-        std::max({element_bytes(type(problem, Role::a)), element_bytes(type(problem, Role::b)), acc_bytes()});
-    if (sizes < max_strip / sizes / widest)
-      strip_bytes_ = std::min(strip_bytes_, std::max<std::int64_t>(min_strip, round_up(sizes * sizes * widest, 256)));
+        memory_(memory),
+        strip_bytes_(strip_bytes),
+        checksums_(checksums) {
     options_.kernel = nominal.kernel;
     options_.split_k = std::max<std::int64_t>(1, nominal.parts);
     options_.transposed = nominal.transposed;
-    options_.workspace_bytes = std::max(limit, min_workspace);
   }
 
-  /// The best cut, as a plan; nothing if no piece is small enough.
+  /// The best cut, as a plan; nothing if none that it considers is small enough.
   std::optional<StreamPlan> best(double bound_bytes) const {
-    // The workspace of a plan is known once the plan is made. If it is too large, the next cut gets so much less room.
-    for (std::int64_t spare = 0, tries = 0; tries < 16; ++tries) {
-      const std::optional<Cut> cut = choose(bound_bytes, spare);
-      StreamPlan plan = made(cut.value_or(smallest()));
-      const std::int64_t too_many = excess(plan);
-      if (too_many <= 0) return plan;
+    // What a plan takes is known once it is made. If that is too much, the next cut gets so much less room, and an eighth less at
+    // least.
+    for (std::int64_t room = this->room(); room > 0;) {
+      const std::optional<Cut> cut = choose(bound_bytes, room);
       if (!cut) return {};
-      spare += too_many;
+      StreamPlan plan = made(*cut);
+      const std::int64_t too_many = excess(plan, memory_);
+      if (too_many <= 0) return plan;
+      room -= std::max(too_many, room / 8);
     }
     return {};
   }
 
-  /// The bytes that the smallest piece takes.
-  std::int64_t min_bytes() const {
-    const StreamPlan plan = made(smallest());
-    return plan.device_bytes + (both_limit_ > 0 ? plan.host_bytes : 0);
-  }
+  /// A plan of pieces of these sizes.
+  StreamPlan of_pieces(std::int64_t m, std::int64_t n, std::int64_t k) const { return made(measured(m, n, k)); }
 
  private:
-  static constexpr std::int64_t min_strip_of_elements = 4096;  // the bytes that a workgroup of pack.comp packs
-  static constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
-
   /// Whether all of k is on the device at the same time: the sums of a window of k would be rounded when C is written.
   bool keeps_k() const { return nominal_.precision != Precision::standard; }
-  Cut smallest() const {
-    Cut cut = measured(1, 1, keeps_k() ? problem_.k : std::min(problem_.k, unit_k()));
-    cut.by_columns = false;
-    return cut;
-  }
   /// The price of a byte of A or B. To decode a code takes a CPU no less time than to move a float, which has so many more bytes.
   double price(Role role, double of_element) const {
     const ElementFormat& its = format_of(problem_, role);
@@ -108,10 +144,6 @@ class Cutter {
   const Quantization& quantization() const { return glgemm::quantization(problem_); }
   /// Windows begin at a multiple of so many steps of k.
   std::int64_t unit_k() const { return section_codes(quantization()); }
-  /// The least bytes of a strip of codes.
-  std::int64_t least_of_codes() const {
-    return quantization() ? round_up(quantized_layout(quantization(), 1, unit_k()).size_bytes, 256) : 0;
-  }
   /// Bytes of a window for each step of k, of an operand of that many rows (B: columns). About that, where it is quantised.
   double bytes_as_it_lies(Role role, std::int64_t rows) const {
     const std::int64_t steps = format_of(problem_, role).quantization ? std::max<std::int64_t>(1024, unit_k()) : 1;
@@ -154,29 +186,33 @@ class Cutter {
     return checksums_ ? checksum_bytes(sum_type(problem_), columns, strip_bytes_) : 0;
   }
   std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
-  std::int64_t excess(const StreamPlan& plan) const {
-    const std::int64_t both = both_limit_ > 0 ? plan.device_bytes + plan.host_bytes - both_limit_ : 0;
-    return std::max(plan.device_bytes - device_limit_, both);
+  /// Bytes on the device for each element of C: its own, and those of sums in the workspace.
+  std::int64_t bytes_for_each_c() const {
+    return acc_bytes() + (nominal_.reduces() ? nominal_.parts * kernels::sum_bytes(sum_type(problem_), nominal_.precision) : 0);
+  }
+  std::int64_t bias_bytes(std::int64_t piece_m, std::int64_t piece_n) const {
+    return problem_.bias == Bias::none ? 0 : (problem_.bias == Bias::for_each_row ? piece_m : piece_n) * acc_bytes();
   }
   /// The bytes that a piece of C, its windows and the workspace may have together.
   std::int64_t room() const {
     const std::int64_t staging = strips() * strip_bytes_;
-    const std::int64_t by_both = both_limit_ > 0
-                                     ? both_limit_ - staging - strip_bytes_ * (problem_.residual ? 2 : 1) - sums_bytes(0)
+    const std::int64_t by_both = memory_.both > 0
+                                     ? memory_.both - staging - strip_bytes_ * (problem_.residual ? 2 : 1) - sums_bytes(0)
                                      : std::numeric_limits<std::int64_t>::max();
     const std::int64_t alignment = nominal_.workspace.size_bytes > 0 ? 2 * kernels::workspace_padding : 0;
-    return std::min(device_limit_ - (limits_.cpu ? staging : 0), by_both) - alignment;
+    return std::min(memory_.device - (limits_.cpu ? staging : 0), by_both) - alignment;
   }
 
-  std::optional<Cut> choose(double bound_bytes, std::int64_t spare) const;
+  std::optional<Cut> choose(double bound_bytes, std::int64_t room) const;
   StreamPlan made(const Cut& cut) const;
 
   const Problem& problem_;
   const Limits& limits_;
   PlanOptions options_;
   const Plan& nominal_;
-  std::int64_t device_limit_, both_limit_, strip_bytes_ = 0;
-  bool checksums_;
+  const StreamMemory memory_;
+  const std::int64_t strip_bytes_;
+  const bool checksums_;
 };
 
 Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
@@ -192,7 +228,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
     const double a = a_bytes * a_times, b = b_bytes * b_times;
     const double moved = a + b + c_elements * static_cast<double>(element_bytes(problem_.c.format.type));
-    const double seconds = a * a_price + b * b_price + c_elements * windows * prices.c_element;
+    const double seconds = a * a_price + b * b_price + windows * (c_elements * prices.c_element + rows * columns * prices.window);
     return {piece_m, piece_n, piece_k, by_columns, moved, seconds};
   };
   if (piece_k < k) return cut(columns, rows, false);
@@ -203,14 +239,14 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   return a_stays.seconds <= b_stays.seconds ? a_stays : b_stays;
 }
 
-std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const {
+std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
   const std::int64_t m = problem_.m, n = problem_.n, k = problem_.k;
   const std::int64_t k_step = std::lcm(kernels::product_family(nominal_.kernel).k_step(nominal_.kernel), unit_k()),
                      min_k = keeps_k() ? k : std::min(k, k_step);
   Block block = block_of(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
-  const std::int64_t room = this->room() - spare;
-  const std::int64_t sums = both_limit_ > 0 ? sums_bytes(1) - sums_bytes(0) : 0;  // for each column of a piece
+  const std::int64_t c_bytes = bytes_for_each_c();
+  const std::int64_t sums = memory_.both > 0 ? sums_bytes(1) - sums_bytes(0) : 0;  // for each column of a piece
   const auto piece = [](std::int64_t size, std::int64_t pieces, std::int64_t step) {
     const std::int64_t each = ceil_div(size, pieces);
     return std::min(size, round_up(each, each > step ? step : 1));
@@ -218,7 +254,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
 
   std::vector<Cut> cuts;
   const auto add = [&](std::int64_t piece_m, std::int64_t piece_n) {
-    const std::int64_t left = room - piece_n * (piece_m * acc_bytes() + sums);
+    const std::int64_t left = room - piece_n * (piece_m * c_bytes + sums) - bias_bytes(piece_m, piece_n);
     const double each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
     if (static_cast<double>(left) < each_k * static_cast<double>(min_k)) return;
     std::int64_t fitting = std::min(steps_in(left, each_k), max_k(piece_m, piece_n));
@@ -234,18 +270,20 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t spare) const 
     if (quantization() && !fits()) return;
     cuts.push_back(measured(piece_m, piece_n, piece_k));
   };
-  for (std::int64_t i = 1; i <= m; i = std::max(i + 1, i + i / 20)) {
+  const auto more = [](std::int64_t pieces, std::int64_t most) {  // up to pieces of one row or column
+    return pieces == most ? most + 1 : std::min(most, std::max(pieces + 1, pieces + pieces / 20));
+  };
+  for (std::int64_t i = 1; i <= m; i = more(i, m)) {
     const std::int64_t piece_m = piece(m, i, block.rows);
     // The widest piece that leaves room for the smallest window, and some narrower ones.
     const double padding = packs(Role::b) ? static_cast<double>(panel_bytes(Role::b, 1) - acc_bytes()) : 0;
     const double column = bytes_for_each_k(Role::b, 1) - padding;
     const double left = static_cast<double>(room) - (bytes_for_each_k(Role::a, piece_m) + padding) * static_cast<double>(min_k);
-    const auto width = static_cast<std::int64_t>(
-        left / (static_cast<double>(piece_m * acc_bytes() + sums) + column * static_cast<double>(min_k)));
+    const auto width =
+        static_cast<std::int64_t>(left / (static_cast<double>(piece_m * c_bytes + sums) + column * static_cast<double>(min_k)));
     if (width < 1) continue;
-    const std::int64_t first = ceil_div(n, width);
-    for (std::int64_t j = first; j <= std::min(n, 4 * first + 64); j = std::max(j + 1, j + j / 20))
-      add(piece_m, piece(n, j, block.columns));
+    const std::int64_t first = ceil_div(n, width), last = std::min(n, 4 * first + 64);
+    for (std::int64_t j = first; j <= last; j = more(j, last)) add(piece_m, piece(n, j, block.columns));
   }
   if (cuts.empty()) return {};
   const double min_moved = std::ranges::min(cuts, {}, &Cut::moved).moved;
@@ -269,13 +307,13 @@ StreamPlan Cutter::made(const Cut& cut) const {
                   .window = make_plan(window, limits_, options_),
                   .strip_bytes = strip_bytes_,
                   .strips = strips()};
-  if (!limits_.cpu && both_limit_ == 0) {  // the next window is filled while the device computes this one
+  if (!limits_.cpu && memory_.both == 0) {  // the next window is filled while the device computes this one
     const std::int64_t both = window_bytes(problem_, Role::a, cut.m, cut.k) + window_bytes(problem_, Role::b, cut.n, cut.k);
     plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(both, strip_bytes_), plan.strips, max_strips));
   }
   plan.device_bytes = round_up(cut.m * cut.n * acc_bytes(), 4) + plan.window.workspace.size_bytes;
   if (plan.window.workspace.size_bytes > 0) plan.device_bytes += kernels::workspace_padding;
-  if (problem_.bias != Bias::none) plan.device_bytes += (problem_.bias == Bias::for_each_row ? cut.m : cut.n) * acc_bytes();
+  plan.device_bytes += bias_bytes(cut.m, cut.n);
   for (const Role role : {Role::a, Role::b})
     if (has_window(plan.window, role))
       plan.device_bytes += round_up(window_bytes(problem_, role, role == Role::a ? cut.m : cut.n, cut.k), 4);
@@ -298,13 +336,129 @@ std::int64_t StreamPlan::windows() const noexcept {
 }
 
 namespace {
-/// The mean of all elements of A or B.
-double element_bytes_of(const Problem& problem, Role role) {
-  const double lines = static_cast<double>(role == Role::a ? problem.m : problem.n), k = static_cast<double>(problem.k);
-  const Type its = type(problem, role);
-  if (!format_of(problem, role).quantization || lines * k == 0) return static_cast<double>(element_bytes(its));
-  return static_cast<double>(window_bytes(problem, role, role == Role::a ? problem.m : problem.n, problem.k)) / (lines * k);
+
+/// The bytes of all of A or B.
+double bytes_of(const Problem& problem, Role role) {
+  const std::int64_t lines = role == Role::a ? problem.m : problem.n;
+  const ElementFormat& its = format_of(problem, role);
+  if (!its.quantization) return static_cast<double>(lines * element_bytes(its.type)) * static_cast<double>(problem.k);
+  const QuantizedBytes all = quantized_bytes(its.quantization, lines, problem.k);
+  return static_cast<double>(all.codes) + static_cast<double>(all.scales) + static_cast<double>(all.zeros);
 }
+
+/// The bytes of an element of A or B, on average.
+double bytes_of_element(const Problem& problem) {
+  if (problem.k == 0) return static_cast<double>(element_bytes(sum_type(problem)));
+  return (bytes_of(problem, Role::a) / static_cast<double>(problem.m) +
+          bytes_of(problem, Role::b) / static_cast<double>(problem.n)) /
+         static_cast<double>(2 * problem.k);
+}
+
+/// StreamPlan::bound_bytes for `limit` bytes on the device.
+///
+/// Let A, B and C be the bytes of the matrices, s those of an element of C on the device, and p x q the largest piece of C. There
+/// are three ways to go through the pieces, and one may be as good as the best of them:
+///
+///   Each piece brings its part of A and its part of B. A comes for each column of pieces, and B for each row of them, so that
+///   A n / q + B m / p move at least. That is 2 sqrt(A B m n / (p q)) at least, and p q s <= limit.
+///   A part of A stays while its row of pieces is computed. Then A comes once, and B for each row of pieces: A + B m / p. On the
+///   device are at least one column of the piece, and p rows of A: as they lie, or as panels, whose elements have the type of
+///   sums and no fewer bytes. So p (A / m + s) <= limit.
+///   A part of B stays: likewise.
+///
+/// A and B come once at least, and C goes once.
+double bound(const Problem& problem, double limit) {
+  const double a = bytes_of(problem, Role::a), b = bytes_of(problem, Role::b),
+               s = static_cast<double>(element_bytes(sum_type(problem)));
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+  const double neither_stays = 2 * std::sqrt(a * b * m * n * s / limit);
+  const double a_stays = a + b * (a + m * s) / limit, b_stays = b + a * (b + n * s) / limit;
+  return std::max(a + b, std::min({neither_stays, a_stays, b_stays})) +
+         m * n * static_cast<double>(element_bytes(problem.c.format.type));
+}
+
+/// How a product is to be planned.
+struct Request {
+  const Problem& problem;  ///< its operands have no gaps
+  const Limits& limits;
+  const StreamOptions& options;
+  StreamMemory memory;
+};
+
+/// The plan of a kernel that takes the least memory: pieces of one element of C, the shortest windows of k, the smallest strips.
+/// Nothing in it depends on the memory that there is.
+StreamPlan least_plan(const Request& x, const Kernel& kernel) {
+  const std::string reason = why_not(x.problem, kernel, x.limits);
+  PlanOptions options = x.options.plan;
+  options.kernel = kernel;
+  options.split_k = 1;
+  options.workspace_bytes = any_workspace;
+  Problem window = x.problem;
+  window.m = window.n = 1;
+  window.c.format.type = sum_type(window);
+  window.residual = false;
+  const Plan all_of_k = make_plan(window, x.limits, options);
+  if (!reason.empty()) throw Unsupported(reason);
+  if (all_of_k.precision == Precision::standard) window.k = std::min(window.k, section_codes(quantization(window)));
+  const Plan nominal = make_plan(window, x.limits, options);
+  return Cutter(x.problem, x.limits, options, nominal, x.memory, x.options.checksums, min_strip(x.problem))
+      .of_pieces(1, 1, window.k);
+}
+
+/// The least of the plans of the kernels that there may be.
+StreamPlan least_plan(const Request& x) {
+  if (x.options.plan.kernel) return least_plan(x, *x.options.plan.kernel);
+  std::optional<StreamPlan> least;
+  for (const Kernel& kernel : kernel_table()) {
+    try {
+      StreamPlan plan = least_plan(x, kernel);
+      if (!least || plan.device_bytes < least->device_bytes) least = std::move(plan);
+    } catch (const Unsupported&) {  // another may run it
+      if (!least && kernel == kernel_table().back()) throw;
+    }
+  }
+  return *least;
+}
+
+/// Ends with the limits that the least plan exceeds.
+[[noreturn]] void refuse_memory(const Request& x, const StreamPlan& least) {
+  StreamMemory limits, needed;
+  if (const std::int64_t all = least.device_bytes + least.host_bytes; x.memory.both > 0 && all > x.memory.both) {
+    limits.both = x.memory.both;
+    needed.both = all;
+  }
+  const bool is_given = x.options.device_memory_limit > 0 || limits.both == 0;
+  if (is_given && least.device_bytes > x.memory.device) {
+    limits.device = x.memory.device;
+    needed.device = least.device_bytes;
+  }
+  throw MemoryTooSmall(limits, needed);
+}
+
+/// The best plan by one kernel; nothing if there is none but the least.
+std::optional<StreamPlan> best_plan(const Request& x, const Problem& square, const Kernel& kernel, double bound_bytes) {
+  const std::int64_t limit = most_on_device(x.memory);
+  PlanOptions options = x.options.plan;
+  options.workspace_bytes = std::max(limit, min_workspace);
+  options.kernel = kernel;
+  try {
+    Plan nominal = make_plan(square, x.limits, options);
+    // Sums over parts of k have to be small beside what else is on the device.
+    const double parts_bytes = static_cast<double>(x.problem.m) * static_cast<double>(x.problem.n) *
+                               static_cast<double>(nominal.parts * element_bytes(sum_type(square)));
+    if (nominal.parts > 1 && (nominal.precision != Precision::standard || parts_bytes > static_cast<double>(limit) / 8)) {
+      options.split_k = 1;
+      nominal = make_plan(square, x.limits, options);
+    }
+    for (const std::int64_t strip : {usual_strip(x.problem, limit), min_strip(x.problem)})
+      if (std::optional<StreamPlan> plan =
+              Cutter(x.problem, x.limits, options, nominal, x.memory, x.options.checksums, strip).best(bound_bytes))
+        return plan;
+  } catch (const Unsupported&) {  // panels of the least window, a block of codes along k, do not fit the memory
+  }
+  return {};
+}
+
 }  // namespace
 
 StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits, std::int64_t device_memory,
@@ -319,61 +473,44 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   const Limits& limits = options.plan.limits ? *options.plan.limits : device_limits;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
+  if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};
 
   const std::int64_t device_limit = options.device_memory_limit > 0          ? options.device_memory_limit
                                     : options.memory_limit > 0 && limits.cpu ? options.memory_limit
                                                                              : device_memory;
-  const std::int64_t limit = options.memory_limit > 0 ? std::min(device_limit, options.memory_limit) : device_limit;
-  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
-  const double a_bytes = element_bytes_of(dense, Role::a), b_bytes = element_bytes_of(dense, Role::b),
-               bytes = (a_bytes + b_bytes) / 2;
-  const auto c_bytes = static_cast<double>(element_bytes(problem.c.format.type));
-  const double inside = std::sqrt(static_cast<double>(limit) / bytes);  // the side of a square that fills the device
-  const double bound = std::max(2 * m * n * k / inside * bytes, m * k * a_bytes + k * n * b_bytes) + m * n * c_bytes;
-  if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};
+  const Request request{dense, limits, options, {device_limit, options.memory_limit}};
+  const StreamPlan least = least_plan(request);
+  if (excess(least, request.memory) > 0) refuse_memory(request, least);
 
+  const auto limit = static_cast<double>(most_on_device(request.memory));
+  const double bound_bytes = bound(dense, limit);
   // The kernel is the best one for a square piece that fits. All pieces run it, whatever their shape.
-  const auto side = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(static_cast<double>(limit) / 3 / bytes)));
+  const double bytes = bytes_of_element(dense);
+  const auto side = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(limit / 3 / bytes)));
   Problem square = dense;
-  square.m = std::min(problem.m, side);
-  square.n = std::min(problem.n, side);
-  square.k = std::min(problem.k, side);
-  square.c.format.type = sum_type(problem);
+  square.m = std::min(dense.m, side);
+  square.n = std::min(dense.n, side);
+  square.k = std::min(dense.k, side);
+  square.c.format.type = sum_type(dense);
   square.residual = false;
-  PlanOptions plan_options = options.plan;
-  plan_options.workspace_bytes = limit / 2;
-  std::int64_t min_bytes = std::numeric_limits<std::int64_t>::max();
-  std::vector<Kernel> kernels{options.plan.kernel.value_or(Kernel{})};
+  std::vector<Kernel> kernels{least.window.kernel};
   if (!options.plan.kernel) {
+    PlanOptions any = options.plan;
+    any.workspace_bytes = most_on_device(request.memory) / 2;
     try {
-      const Kernel best = make_plan(square, limits, plan_options).kernel;
+      const Kernel best = make_plan(square, limits, any).kernel;
       if (why_not(dense, best, limits).empty()) kernels.insert(kernels.begin(), best);  // pieces may have a longer k
     } catch (const Unsupported&) {  // only the kernel that needs the least may fit so little memory
     }
   }
-  plan_options.workspace_bytes = std::max(limit, min_workspace);
-  for (const Kernel& kernel : kernels) {
-    plan_options.kernel = kernel;
-    Plan nominal = make_plan(square, limits, plan_options);
-    // Sums over parts of k have to be small beside what else is on the device.
-    const double parts_bytes = m * n * static_cast<double>(nominal.parts * element_bytes(square.c.format.type));
-    if (nominal.parts > 1 && (nominal.precision != Precision::standard || parts_bytes > static_cast<double>(limit) / 8)) {
-      plan_options.split_k = 1;
-      nominal = make_plan(square, limits, plan_options);
+  StreamPlan plan = least;
+  for (const Kernel& kernel : kernels)
+    if (std::optional<StreamPlan> best = best_plan(request, square, kernel, bound_bytes)) {
+      plan = *std::move(best);
+      break;
     }
-    try {
-      const Cutter cutter(dense, limits, plan_options, nominal, device_limit, options);
-      if (std::optional<StreamPlan> plan = cutter.best(bound)) {
-        plan->bound_bytes = bound;
-        return *std::move(plan);
-      }
-      min_bytes = std::min(min_bytes, cutter.min_bytes());
-    } catch (const Unsupported&) {  // panels of the least window, a block of codes along k, do not fit the memory
-      if (kernel == kernels.back()) throw;
-    }
-  }
-  throw std::invalid_argument(
-      fmt::format("multiply: a limit of {} bytes is too small for any piece; the least is {}", limit, min_bytes));
+  plan.bound_bytes = bound_bytes;
+  return plan;
 }
 
 }  // namespace glgemm

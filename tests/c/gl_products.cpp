@@ -343,7 +343,7 @@ TEST_CASE("C: streamed products") {
   const glgemm_section first = {0, 0, 7, x.n};
   x.options.done = &first;
   x.options.done_count = 1;
-  x.options.memory_limit_bytes = x.options.device_memory_limit_bytes + 4096;
+  x.options.memory_limit_bytes = x.options.device_memory_limit_bytes + (16 << 10);
   REQUIRE(x.run(engine) == GLGEMM_OK);
   CHECK(std::equal(x.c.begin(), x.c.begin() + 7 * x.n, x.before.begin()));
   CHECK(std::equal(x.c.begin() + 7 * x.n, x.c.end(), x.right.begin() + 7 * x.n));
@@ -375,7 +375,7 @@ TEST_CASE("C: streamed products") {
     x.options.device_memory_limit_bytes = 12 << 10;
     x.plan.kernel = "naive";
   };
-  check([&] { x.options.device_memory_limit_bytes = 16; }, "16");
+  check([&] { x.options.device_memory_limit_bytes = 1; }, "a limit of 1 bytes is too small for any piece; the least is ");
   check([&] { x.product.b.data = x.b.data(); }, "glgemm_multiply_streamed: b has data and functions");
   check([&] { x.product.b.read = nullptr; }, "B has no function to read it");
   check([&] { x.product.c.write = nullptr; }, "C has no function to write it");

@@ -440,8 +440,23 @@ TEST_CASE("bad products are refused before anything runs") {
   product = example.product();
   product.c.write = {};
   CHECK_THROWS_AS(accelerators.multiply(product), std::invalid_argument);
-  const std::string least = message_of<std::invalid_argument>([&] { accelerators.multiply(example.product(), streaming(100)); });
-  CHECK(contains(least, "least"));
+  // A limit of both together, of which each has a half: the least that is named works for one of them, and less for none.
+  StreamOptions both = streaming();
+  const auto refusal = [&](std::int64_t limit) {
+    both.memory_limit = limit;
+    return message_of<std::invalid_argument>([&] { accelerators.multiply(example.product(), both); });
+  };
+  const std::string message = refusal(5);
+  const std::string_view beginning = "multiply: a limit of 5 bytes is too small for any piece; the least is ";
+  REQUIRE(message.starts_with(beginning));
+  const std::int64_t least = std::stoll(message.substr(beginning.size()));
+  CHECK(least % 2 == 0);
+  CHECK(contains(refusal(least - 1), "the least is " + std::to_string(least)));
+  both.memory_limit = least;
+  accelerators.multiply(example.product(), both);
+  CHECK(example.c == example.wanted);
+  CHECK(contains(message_of<std::invalid_argument>([&] { accelerators.multiply(example.product(), streaming(1)); }),
+                 "a limit of 1 bytes is too small for any piece; the least is "));
   Matrix<float> nothing(0, 9);
   product = example.product();
   product.a = host_matrix(static_cast<const void*>(nullptr), 0, 10, Type::f32);
@@ -678,7 +693,7 @@ TEST_CASE("glgemm bench --scaling and with memory limits") {
     CHECK(contains(limited.out, "\"name\": \"" + std::string(name) + "96x96x96 f32\""));
   CHECK(run_tool("bench --accelerators 0").status == 2);
   CHECK(run_tool("bench --scaling --accelerators nothing").status == 2);
-  CHECK(run_tool("bench --size 8 --device-memory-limit 100").status == 2);
+  CHECK(run_tool("bench --size 8 --device-memory-limit 1").status == 2);
 }
 
 TEST_CASE("every context has ended, on its own thread") {

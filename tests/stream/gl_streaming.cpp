@@ -110,9 +110,9 @@ int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     Case<T, C> one(random, m, n, k);
     StreamOptions options;
     if (kernel) options.plan.kernel = parse_kernel(kernel);
-    options.device_memory_limit = (9 + random.below(24)) << 10;
+    options.device_memory_limit = (9 + random.below(one_in(4) ? 60 : 24)) << 10;
     options.checksums = i % 2 == 0 && one.product.epilogue.activation == Activation{};
-    if (random.coin()) options.memory_limit = options.device_memory_limit + (options.checksums ? 16384 : 8192);
+    if (random.coin()) options.memory_limit = options.device_memory_limit + (options.checksums ? 24 << 10 : 16 << 10);
     if (one_in(3)) {
       options.plan.limits = engine.limits();
       options.plan.limits->storage_block_bytes = 4096;
@@ -190,7 +190,7 @@ TEST_CASE("streamed products of every kind are exact") {
 }
 
 TEST_CASE("a panel that is on the device already is not sent again") {
-  Streamed x(160 << 10, wide_panels);  // all of B, and some rows of A and C
+  Streamed x(250 << 10, wide_panels);  // all of B, and some rows of A and C
   const StreamReport report = x.run();
   CHECK(x.is_right());
   CHECK(report.plan.windows() == 1);
@@ -205,7 +205,7 @@ TEST_CASE("a panel that is on the device already is not sent again") {
 
 TEST_CASE("a panel stays on the device for a last piece of fewer rows") {
   bool ragged = false;
-  for (const std::int64_t limit : {150, 160, 170, 180, 190}) {
+  for (std::int64_t limit = 120; limit < 250; limit += 10) {
     Streamed x(limit << 10, wide_panels);
     const StreamReport report = x.run();
     const StreamPlan& plan = report.plan;
@@ -277,11 +277,19 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
   Matrix<float> c(64, 62);
   const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
   StreamOptions options;
-  options.device_memory_limit = 40000;
   options.plan.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
+  // Pieces that are read 16 bytes at a time, and a last one that has not a multiple of 4 columns.
+  for (StreamPlan plan; plan.window.vector_reads == VectorReads::none || plan.piece_n == 62;) {
+    options.device_memory_limit += 4000;
+    REQUIRE(options.device_memory_limit < 64000);
+    try {
+      plan = make_stream_plan(problem(product), engine.limits(), 0, options);
+    } catch (const std::invalid_argument&) {  // not even for one element
+    }
+  }
   const StreamPlan plan = stream_plan(engine, product, options);
   const std::size_t made = lines.size();
-  CHECK(made == 2);  // pieces of 16 columns, read 16 bytes at a time, and one of 14
+  CHECK(made == 2);
   StreamReport report;
   multiply(engine, product, options, &report);
   CHECK(lines.size() == made);
@@ -290,12 +298,11 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
 }
 
 TEST_CASE("a limit that is too small names the least, which works") {
-  Streamed x(100);
+  Streamed x(1);
   const std::string message = message_of<std::invalid_argument>([&] { x.run(); });
-  CHECK(message.find("a limit of 100 bytes is too small for any piece; the least is ") != std::string::npos);
-  const std::size_t last = message.rfind(' ');
-  REQUIRE(last != std::string::npos);
-  x.options.device_memory_limit = std::stoll(message.substr(last));
+  const std::string_view beginning = "multiply: a limit of 1 bytes is too small for any piece; the least is ";
+  REQUIRE(message.starts_with(beginning));
+  x.options.device_memory_limit = std::stoll(message.substr(beginning.size()));
   CHECK(x.options.device_memory_limit < 10000);
   const auto plan = [&] { make_stream_plan(problem(x.product), test::engine().limits(), 0, x.options); };
   CHECK_NOTHROW(plan());
@@ -489,29 +496,4 @@ TEST_CASE("what the matrices' functions throw ends a streamed product, and the e
   x.product.alpha = 1;
   x.product.c.write = {};
   CHECK_THROWS_WITH_AS(x.run(), "multiply: C has no function to write it", std::invalid_argument);
-}
-
-TEST_CASE("streaming plans move few bytes, within their limits") {
-  Limits gpu = test::engine().limits();
-  gpu.cpu = false;
-  gpu.loop_iterations = 0;
-  Limits cpu = gpu;
-  cpu.cpu = true;
-  for (const Limits& limits : {gpu, cpu})
-    for (const auto& [m, n, k] : {std::array{2048, 2048, 2048}, {4096, 1000, 3000}, {300, 5000, 8000}, {8000, 40, 9000}}) {
-      Problem problem{.m = m, .n = n, .k = k};
-      for (const int part : {2, 4, 8, 16, 50}) {
-        StreamOptions options;
-        const std::int64_t all = 4 * (std::int64_t{m} * k + std::int64_t{k} * n + std::int64_t{m} * n);
-        options.device_memory_limit = all / part;
-        const StreamPlan plan = make_stream_plan(problem, limits, 0, options);
-        INFO("cpu ", limits.cpu, ": ", m, "x", n, "x", k, " in 1/", part);
-        CHECK(plan.device_bytes <= options.device_memory_limit);
-        CHECK(plan.moved_bytes <= 1.5 * plan.bound_bytes);
-        CHECK(plan.moved_bytes >= plan.bound_bytes * 0.999);
-      }
-      // Enough memory: everything moves once.
-      const StreamPlan all = make_stream_plan(problem, limits, std::int64_t{1} << 30, {});
-      CHECK(all.moved_bytes == all.bound_bytes);
-    }
 }

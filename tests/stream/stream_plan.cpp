@@ -1,0 +1,87 @@
+// Plans of streamed products, for devices of every class: they keep their limits and move few bytes, and a limit that is refused
+// names the least that works.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <glgemm/streaming.hpp>
+#include <string>
+
+#include "stream/stream_plan.hpp"
+#include "support/stream_checks.hpp"
+
+using namespace glgemm;
+
+TEST_CASE("random products on every class and kernel: a plan within the limits, or a refusal with the least that works") {
+  test::StreamChecks checks;
+  for (const DeviceClassInfo& each : device_classes())
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+      const std::string fault = test::fault_of_stream_plan(each.device_class, nullptr, seed, checks);
+      CHECK_MESSAGE(fault.empty(), fault);
+    }
+  const auto classes = static_cast<std::int64_t>(device_classes().size());
+  CHECK(checks.planned > 300 * classes);
+  CHECK(checks.refused > 200 * classes);
+  CHECK(checks.unsupported > 0);
+}
+
+TEST_CASE("plans move few bytes, and no fewer than the bound, on every class") {
+  constexpr std::array<std::int64_t, 3> sizes[] = {{2048, 2048, 2048}, {4096, 1000, 3000}, {300, 5000, 8000},
+                                                   {8000, 40, 9000},   {8000, 1, 9000},    {9000, 9000, 16}};
+  std::size_t turn = 0;
+  for (const DeviceClassInfo& each : device_classes())
+    for (const char* const format : {"f32", "f16", "i8", "q4_0", "q6_k", "nbits:bits=4,group=128,zeros=1,scales=f16", "per_row"})
+      for (const auto& [m, n, k] : sizes) {
+        if (turn++ % 4 != 0) continue;  // each format and each size on some classes
+        Problem problem{.m = m, .n = n, .k = k};
+        problem.a.format = parse_format(format);
+        problem.b.format.type = problem.a.format.type;
+        problem.c.format.type = sum_type(problem);
+        const Limits limits = usual_limits(each.device_class);
+        const StreamPlan all = make_stream_plan(problem, limits, std::int64_t{1} << 31, {});
+        const std::string name(each.name);
+        INFO(name, ": ", m, "x", n, "x", k, " of ", std::string(format));
+        CHECK(all.moved_bytes >= all.bound_bytes);  // everything moves once
+        CHECK(all.moved_bytes <= 1.001 * all.bound_bytes);
+        const std::int64_t unit = section_codes(problem.a.format.quantization);
+        for (const int part : {2, 8, 50}) {
+          StreamOptions options;
+          options.device_memory_limit = static_cast<std::int64_t>(all.moved_bytes) / part;
+          const StreamPlan plan = make_stream_plan(problem, limits, 0, options);
+          INFO("in 1/", part);
+          CHECK(plan.device_bytes <= options.device_memory_limit);
+          CHECK(plan.moved_bytes >= plan.bound_bytes * (1 - 1e-9));
+          // Codes take whole blocks, and panels of floats beside them.
+          CHECK(plan.moved_bytes <= (problem.a.format.quantization ? 2.5 : 1.5) * plan.bound_bytes);
+          CHECK((plan.piece_k == k || plan.piece_k % unit == 0));
+        }
+      }
+}
+
+TEST_CASE("the least memory is named for both limits, and where a group of codes takes more than a strip") {
+  Limits limits;
+  StreamOptions options;
+  options.device_memory_limit = 3;
+  options.memory_limit = 5;
+  Problem problem{.m = 9, .n = 9, .k = 9};
+  const auto plan = [&] { return make_stream_plan(problem, limits, 0, options); };
+  CHECK_THROWS_WITH_AS(plan(),
+                       "multiply: limits of 3 bytes on the device and of 5 in all are too small for any piece; the least are 12 "
+                       "and 12300",
+                       MemoryTooSmall);
+  options.device_memory_limit = 12;
+  CHECK_THROWS_WITH_AS(plan(), "multiply: a limit of 5 bytes is too small for any piece; the least is 12300", MemoryTooSmall);
+  options.memory_limit = 12300;
+  CHECK(plan().device_bytes == 12);
+
+  limits.cpu = true;
+  problem = {.m = 9, .n = 9, .k = 3 << 20, .a = {.format = {Type::f32, Quantization::nbits(8, 1 << 20)}}};
+  options.memory_limit = 0;
+  try {
+    plan();
+    FAIL("12 bytes for a group of 2^20 codes");
+  } catch (const MemoryTooSmall& refusal) {
+    CHECK(refusal.least.device > 1 << 20);
+    options.device_memory_limit = refusal.least.device;
+  }
+  CHECK(plan().piece_k == 1 << 20);
+}
