@@ -89,7 +89,7 @@ bool is_nan(ACC x) {
 // GLSL's division is not rounded alike on all drivers: a sixth is a number. 6 times it is rounded to 1, so that x above 3 stays x.
 ACC hard_swish(ACC x) {
   ACC bounded = max(x, ACC(-3.0));  // -infinity times 0 would be NaN
-  PRECISE ACC upper = bounded + ACC(3.0), part = min(upper, ACC(6.0)) * sixth;
+  PRECISE ACC upper = EXACT(bounded + ACC(3.0)), part = EXACT(min(upper, ACC(6.0)) * sixth);
   return multiply(bounded, part);
 }
 
