@@ -103,17 +103,17 @@ void finish(int z, int row, int column, ACC sum) {
 #endif
   PRECISE ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
   if (take_c) {
-    if (has(READ_C) && BETA(z) != ZERO) value += multiply(BETA(z), ELEMENT_C(C, at));
+    if (has(READ_C) && BETA(z) != ZERO) ADD_TO(value, multiply(BETA(z), ELEMENT_C(C, at)));
 #if EPILOGUE && RESIDUAL
-    if (has(ADD_D)) value += ELEMENT_C(D, place_in_c(row, column, d_at) + OFFSET(z, d, d_at));
+    if (has(ADD_D)) ADD_TO(value, ELEMENT_C(D, place_in_c(row, column, d_at) + OFFSET(z, d, d_at)));
 #endif
   } else {
-    value += ELEMENT_C(C, at);
+    ADD_TO(value, ELEMENT_C(C, at));
   }
 #if EPILOGUE
   if (has(LAST_K)) {
 #if BIAS
-    if (has(ADD_BIAS)) value += ELEMENT_C(Bias, bias_at.x + row * bias_at.y + column * bias_at.z);
+    if (has(ADD_BIAS)) ADD_TO(value, ELEMENT_C(Bias, bias_at.x + row * bias_at.y + column * bias_at.z));
 #endif
     value = activate(value);
   }

@@ -21,6 +21,7 @@
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 //           PRECISION: 0: standard; 1: reproducible, sums are made in the order of k, each operation rounded; 2 and 3: sums have twice the
 //           digits of f32, 2 as two floats, 3 as doubles. With 1 to 3 PARTS is 1, and a dispatch sums whole blocks of k
+//           SEALED: 1 if these hold even on drivers that fuse or reorder what is `precise`
 
 #define F32 0
 #define F64 1
@@ -64,6 +65,9 @@
 #endif
 #ifndef PRECISION
 #define PRECISION 0
+#endif
+#ifndef SEALED
+#define SEALED 0
 #endif
 #ifndef WIDE
 #define WIDE 0
@@ -188,10 +192,11 @@ precision highp int;
 #error "gemm: with PRECISION, reduce.comp finishes C"
 #endif
 // With PRECISION drivers must compute what is written: nothing fused, nothing in another order. Only `precise` says so, and only of a
-// variable: a function's result has to pass through one.
+// variable: a function's result has to pass through one. For drivers that take that lightly, EXACT(x) is the result of one operation, and
+// with SEALED no compiler can know that it is.
 #if PRECISION
 #define PRECISE precise
-#define RETURN(type, value) { precise type result = value; return result; }
+#define RETURN(type, value) { precise type result = EXACT(value); return result; }
 #else
 #define PRECISE
 #define RETURN(type, value) return value
@@ -379,18 +384,36 @@ layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
 
+#if SEALED
+// The same number, by way of its bits: size.z is never negative, but nothing says so.
+#define SEAL_FLOATS(type) type exact(type x) { return uintBitsToFloat(floatBitsToUint(x) ^ uint(size.z >> 31)); }
+SEAL_FLOATS(float)
+SEAL_FLOATS(vec2)
+SEAL_FLOATS(vec4)
+#if SUM == F64 || SUM == C128 || PRECISION == 3
+double exact(double x) { return packDouble2x32(unpackDouble2x32(x) ^ uint(size.z >> 31)); }
+dvec2 exact(dvec2 x) { return dvec2(exact(x.x), exact(x.y)); }
+dvec4 exact(dvec4 x) { return dvec4(exact(x.xy), exact(x.zw)); }
+#endif
+#define EXACT(x) exact(x)
+#define ADD_TO(to, x) to = exact(to + exact(x))
+#else
+#define EXACT(x) x
+#define ADD_TO(to, x) to += x
+#endif
+
 // A vector: PER_VECTOR elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
 #if SUM == C64
 #define VECTOR vec4
 #define PER_VECTOR 2
-vec4 scale(vec2 x, vec4 y) { RETURN(vec4, x.x * y + x.y * vec4(-y.y, y.x, -y.w, y.z)); }
+vec4 scale(vec2 x, vec4 y) { RETURN(vec4, EXACT(x.x * y) + EXACT(x.y * vec4(-y.y, y.x, -y.w, y.z))); }
 #define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
 vec2 element(vec4 vector, int e) { return e == 0 ? vector.xy : vector.zw; }
 #define VECTOR_OF(get) vec4(get(0), get(1))
 #elif SUM == C128
 #define VECTOR dvec2
 #define PER_VECTOR 1
-dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, x.x * y + x.y * dvec2(-y.y, y.x)); }
+dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, EXACT(x.x * y) + EXACT(x.y * dvec2(-y.y, y.x))); }
 #define SCALE(x, e, y) scale(x, y)
 dvec2 element(dvec2 vector, int e) { return vector; }
 #define VECTOR_OF(get) get(0)
@@ -491,7 +514,7 @@ float from_half(uint bits) {
   uint magnitude = bits & 0x7fffu;
   // What is added to the exponent makes it a float's. Infinity and NaN get the largest exponent.
   uint exponent = magnitude < 0x7c00u ? 0x38000000u : 0x70000000u;
-  PRECISE float value = magnitude < 0x400u ? float(magnitude) * 5.9604644775390625e-8 : uintBitsToFloat((magnitude << 13) + exponent);
+  PRECISE float value = magnitude < 0x400u ? EXACT(float(magnitude) * 5.9604644775390625e-8) : uintBitsToFloat((magnitude << 13) + exponent);
   return uintBitsToFloat(floatBitsToUint(value) | (bits & 0x8000u) << 16);
 #else
   return unpackHalf2x16(bits).x;
@@ -511,7 +534,7 @@ float from_word(int type, uint word, int index) {
   uint bits = bitfieldExtract(word, (index & 3) * 8, 8);
   if (type == F8E5M2) return from_half(bits << 8);  // the upper bits of a half
   // F8E4M3. Shifted into a half, the exponent is 8 too small. All bits set are NaN.
-  PRECISE float value = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0;
+  PRECISE float value = EXACT(from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0);
   return (bits & 0x7fu) == 0x7fu ? uintBitsToFloat(0x7fc00000u) : value;
 }
 #elif SUM == I32 || SUM == U32

@@ -122,7 +122,7 @@ vec4 vector_of_codes(CodesRead codes, int index) {
 #if FORMAT == Q4_0
   bits = bits >> ((index & 16) >> 2) & 0x0f0f0f0fu;
   vec4 q = vec4(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8), bitfieldExtract(bits, 16, 8), bitfieldExtract(bits, 24, 8));
-  RETURN(vec4, q * scale - 8.0 * scale);  // exact, as each of its parts is
+  RETURN(vec4, EXACT(q * scale) - EXACT(8.0 * scale));  // exact, as each of its parts is
 #elif FORMAT == Q8_0
   int all = int(bits);
   vec4 q = vec4(bitfieldExtract(all, 0, 8), bitfieldExtract(all, 8, 8), bitfieldExtract(all, 16, 8), bitfieldExtract(all, 24, 8));
@@ -176,7 +176,7 @@ float dequantize(int index) {
   RETURN(float, half_at(block) * float(int(nibble_at(block + 2 + (i & 15), i > 15)) - 8));
 #elif FORMAT == Q4_1
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  RETURN(float, half_at(block) * float(nibble_at(block + 4 + (i & 15), i > 15)) + half_at(block + 2));
+  RETURN(float, EXACT(half_at(block) * float(nibble_at(block + 4 + (i & 15), i > 15))) + half_at(block + 2));
 #elif FORMAT == Q5_0
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   uint high = (byte_at(block + 2 + (i >> 3)) >> (i & 7)) & 1u;
@@ -184,7 +184,7 @@ float dequantize(int index) {
 #elif FORMAT == Q5_1
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   uint high = (byte_at(block + 4 + (i >> 3)) >> (i & 7)) & 1u;
-  RETURN(float, half_at(block) * float(nibble_at(block + 8 + (i & 15), i > 15) + 16u * high) + half_at(block + 2));
+  RETURN(float, EXACT(half_at(block) * float(nibble_at(block + 8 + (i & 15), i > 15) + 16u * high)) + half_at(block + 2));
 #elif FORMAT == Q4_K || FORMAT == Q5_K
   const int nibbles = FORMAT == Q4_K ? 16 : 48;
   int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, group = i >> 5;
@@ -198,7 +198,7 @@ float dequantize(int index) {
   q += 16u * ((byte_at(block + 16 + (i & 31)) >> group) & 1u);
 #endif
   // Both products are exact.
-  RETURN(float, half_at(block) * float(scale * q) - half_at(block + 2) * float(offset));
+  RETURN(float, EXACT(half_at(block) * float(scale * q)) - EXACT(half_at(block + 2) * float(offset)));
 #elif FORMAT == Q6_K
   int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, half_block = i >> 7, part = (i & 127) >> 5, at = i & 31;
   uint q = nibble_at(block + half_block * 64 + (part & 1) * 32 + at, part > 1);

@@ -1,7 +1,7 @@
 // Products and their sums, in each PRECISION: what gemm.glsl knows of adding up.
 
 #if IS_COMPLEX
-#define PRODUCT(a, b) ACC(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)
+#define PRODUCT(a, b) ACC(EXACT(a.x * b.x) - EXACT(a.y * b.y), EXACT(a.x * b.y) + EXACT(a.y * b.x))
 #else
 #define PRODUCT(a, b) a * b
 #endif
@@ -9,17 +9,18 @@
 #if PRECISION == 2
 // Adds a * b to the sum, and what the product's and the sum's roundings took to `rest` (Ogita, Rump, Oishi 2005: Dot2). The upper and the
 // lower 12 bits of a factor have products that are exact, so that no fma() is needed, which is not fused everywhere.
-#define ADD_PRODUCT(FLOATS)                                                                                            \
-  void add_product(inout FLOATS sum, inout FLOATS rest, FLOATS a, FLOATS b) {                                          \
-    precise FLOATS product = a * b;                                                                                    \
-    precise FLOATS a_high = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), a_low = a - a_high;                     \
-    precise FLOATS b_high = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u), b_low = b - b_high;                     \
-    precise FLOATS error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;            \
-    precise FLOATS next = sum + product, added = next - sum;                                                           \
-    precise FLOATS lost = (sum - (next - added)) + (product - added);                                                  \
-    precise FLOATS more = rest + (lost + error);                                                                       \
-    sum = next;                                                                                                        \
-    rest = more;                                                                                                       \
+#define ADD_PRODUCT(FLOATS)                                                                                                        \
+  void add_product(inout FLOATS sum, inout FLOATS rest, FLOATS a, FLOATS b) {                                                      \
+    precise FLOATS product = EXACT(a * b);                                                                                         \
+    precise FLOATS a_high = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u), a_low = EXACT(a - a_high);                          \
+    precise FLOATS b_high = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u), b_low = EXACT(b - b_high);                          \
+    precise FLOATS error = EXACT(EXACT(EXACT(EXACT(a_high * b_high) - product) + EXACT(a_high * b_low)) + EXACT(a_low * b_high)) + \
+                           EXACT(a_low * b_low);                                                                                   \
+    precise FLOATS next = EXACT(sum + product), added = EXACT(next - sum);                                                         \
+    precise FLOATS lost = EXACT((sum - EXACT((next - added)))) + EXACT((product - added));                                         \
+    precise FLOATS more = EXACT(rest + EXACT((EXACT(lost) + EXACT(error))));                                                       \
+    sum = next;                                                                                                                    \
+    rest = more;                                                                                                                   \
   }
 ADD_PRODUCT(float)
 ADD_PRODUCT(vec4)
@@ -40,13 +41,13 @@ vec2 multiply_add(vec2 sum, float a, float b) {
 
 // The sum of two pairs, again with all that can be in its first float.
 vec2 add(vec2 x, vec2 y) {
-  precise float sum = x.x + y.x, added = sum - x.x;
-  precise float rest = ((x.x - (sum - added)) + (y.x - added)) + (x.y + y.y);
-  precise float high = sum + rest, low = rest - (high - sum);
+  precise float sum = EXACT(x.x + y.x), added = EXACT(sum - x.x);
+  precise float rest = EXACT((EXACT((x.x - EXACT((sum - added)))) + EXACT((y.x - added)))) + EXACT((x.y + y.y));
+  precise float high = EXACT(sum + EXACT(rest)), low = EXACT(EXACT(rest) - EXACT((high - sum)));
   return abs(sum) <= 3.4028234e38 ? vec2(high, low) : vec2(sum, 0.0);  // infinity and NaN have no rest
 }
 float rounded(vec2 sum) {
-  precise float both = sum.x + sum.y;
+  precise float both = EXACT(sum.x + sum.y);
   return abs(sum.x) <= 3.4028234e38 ? both : sum.x;
 }
 #define ADD_SUM(to, x) to = add(to, x)
@@ -54,11 +55,11 @@ float rounded(vec2 sum) {
 #elif PRECISION == 3
 #define RUNNING_VECTOR dvec4
 #define ZERO_VECTOR dvec4(0)
-#define ADD_SCALED(to, x, e, y) to += double((x)[e]) * dvec4(y)
-#define ADD_SCALED_BY(to, x, y) to += double(x) * dvec4(y)
+#define ADD_SCALED(to, x, e, y) ADD_TO(to, double((x)[e]) * dvec4(y))
+#define ADD_SCALED_BY(to, x, y) ADD_TO(to, double(x) * dvec4(y))
 double element(dvec4 vector, int e) { return vector[e]; }
-double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(a) * double(b)); }
-#define ADD_SUM(to, x) to += x
+double multiply_add(double sum, float a, float b) { RETURN(double, sum + EXACT(double(a) * double(b))); }
+#define ADD_SUM(to, x) ADD_TO(to, x)
 #define ROUNDED(sum) float(sum)
 #else
 #define RUNNING_VECTOR VECTOR
@@ -67,11 +68,11 @@ double multiply_add(double sum, float a, float b) { RETURN(double, sum + double(
 #define ADD_SCALED(to, x, e, y) to = fma(VECTOR((x)[e]), y, to)
 float multiply_add(float sum, float a, float b) { return fma(a, b, sum); }
 #else
-#define ADD_SCALED(to, x, e, y) to += SCALE(x, e, y)
-ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + PRODUCT(a, b)); }
+#define ADD_SCALED(to, x, e, y) ADD_TO(to, SCALE(x, e, y))
+ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + EXACT(PRODUCT(a, b))); }
 #endif
-#define ADD_SCALED_BY(to, x, y) to += scale(x, y)
-#define ADD_SUM(to, x) to += x
+#define ADD_SCALED_BY(to, x, y) ADD_TO(to, scale(x, y))
+#define ADD_SUM(to, x) ADD_TO(to, x)
 #define ROUNDED(sum) sum
 #endif
 

@@ -109,12 +109,8 @@ void print(const Found& found) {
       return joined(names);
     };
     const std::string lost = places(false), kept = places(true);
-    line(x.type, fmt::format("{}, a * b + c {}{}; subnormals {}{}", x.fma_fused ? "fma() is fused" : "fma() rounds twice",
-                             x.plain_contracted ? "is contracted" : "is not contracted",
-                             x.precise_contracted == x.plain_contracted ? ""
-                             : x.precise_contracted                     ? ", if precise it is"
-                                                                        : " if precise",
-                             lost.empty() ? "are kept" : "become 0 in " + lost,
+    line(x.type, fmt::format("{}, a * b + c {}; subnormals {}{}", x.fma_fused ? "fma() is fused" : "fma() rounds twice",
+                             contraction(x), lost.empty() ? "are kept" : "become 0 in " + lost,
                              lost.empty() || kept.empty() ? "" : ", and are kept in " + kept));
   }
   std::vector<std::string> types{"f32", "i32"}, missing;

@@ -91,8 +91,10 @@ struct EngineOptions {
   /// the built-in table alone. By default the table at TuningTable::user_path(), if it exists.
   std::optional<std::string> tuning{};
   /// Whether a program runs a small product of integers, whose every byte is compared, before its first use; drivers do
-  /// miscompile. A program that fails is struck off (see Engine::struck_off), and another kernel is taken. The check waits for
-  /// the GPU, a few milliseconds at most. prepare() does it ahead, and the program cache remembers it.
+  /// miscompile. Where Precision promises bits, products of other numbers are compared to the bit: the promise rests on what the
+  /// driver makes of `precise`. A program that fails is struck off (see Engine::struck_off), and another form of it
+  /// (ProgramKey::sealed) or another kernel is taken. The check waits for the GPU, a few milliseconds, and some tens of them
+  /// where bits are promised. prepare() does it ahead, and the program cache remembers it.
   bool self_check = true;
   /// The longest time that a dispatch is planned to take. Drivers end a context whose work holds the device up for a few
   /// seconds, and a frame waits for what was enqueued before it. A longer product is enqueued in slices of about that time, see

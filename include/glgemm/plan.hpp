@@ -84,6 +84,7 @@ struct Plan {
   bool few_buffers = false;
   Precision precision = Precision::standard;
   bool doubles = false;
+  bool sealed = false;
   /// The parts of a piece's k that are summed apart, and the length of each.
   std::int64_t parts = 1;
   std::int64_t part_k = 0;

@@ -180,7 +180,8 @@ std::string to_string(const ProgramKey& key) {
                                                                 {key.a_along_k, "A along k"},
                                                                 {key.b_along_k, "B along k"},
                                                                 {key.precision != Precision::standard, to_string(key.precision)},
-                                                                {key.doubles, "by doubles"}})
+                                                                {key.doubles, "by doubles"},
+                                                                {key.sealed, "sealed"}})
     if (has) text += fmt::format(" {}", what);
   return text;
 }
@@ -253,6 +254,7 @@ std::vector<Macro> macros(const ProgramKey& key) {
                                    : key.precision != Precision::extended   ? 0
                                    : key.doubles                            ? 3
                                                                             : 2);
+  result.emplace_back("SEALED", key.sealed ? 1 : 0);
   result.emplace_back("WIDE", static_cast<int>(key.vector_reads));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
   constexpr const char* bindings[storage_buffers] = {"BINDING_A",     "BINDING_B",      "BINDING_C",       "BINDING_D",

@@ -121,7 +121,11 @@ class Chooser {
       if (plan.transposed && kernels::product_family(plan.kernel).packs_items())
         reason = why_not(plan.problem, plan.kernel, limits_);
       if (reason.empty()) reason = cut(plan, limits_, options_, choice.parts);
-      if (reason.empty()) reason = why_struck_off(plan);
+      if (reason.empty()) {
+        reason = why_struck_off(plan);
+        plan.sealed = !reason.empty() && precision_ != Precision::standard;
+        if (plan.sealed) reason = why_struck_off(plan);
+      }
       if (reason.empty()) {
         if (why) *why = explain(choice);
         return plan;
@@ -195,7 +199,10 @@ std::string Chooser::why_struck_off(const Plan& plan) const {
   if (list.empty()) return {};
   for (const Stage stage : plan.stages())
     if (const ProgramKey key = plan.program(stage); std::find(list.begin(), list.end(), key) != list.end())
-      return to_string(key.kernel) + " failed its self-check";
+      return fmt::format("{} failed its self-check{}", to_string(key.kernel),
+                         precision_ == Precision::standard ? ""
+                                                           : fmt::format(": this driver has no {} products of {} of it",
+                                                                         to_string(precision_), to_string(sum_type(problem_))));
   return {};
 }
 

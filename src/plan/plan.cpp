@@ -37,6 +37,7 @@ ProgramKey Plan::program(Stage stage) const {
   key.bias = few_buffers && problem.bias != Bias::none;
   key.precision = precision;
   key.doubles = doubles;
+  key.sealed = sealed;
   key.indexed_c = is_indexed(Role::c);
   if (stage == Stage::reduce) {
     key.kernel = kernels::reduce();

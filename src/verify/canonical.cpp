@@ -2,33 +2,17 @@
 #include <glgemm/verify.hpp>
 
 #include <algorithm>
-#include <type_traits>
 
+#include "base/canonical.hpp"
 #include "verify/lowered.hpp"
 
 namespace glgemm {
 
+using canonical::product;
+using canonical::sum;
 using namespace verify;
 
 namespace {
-
-template <class A>
-A product(A x, A y) {
-  if constexpr (is_complex_v<A>)
-    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
-  else if constexpr (std::is_integral_v<A>)
-    return static_cast<A>(static_cast<std::uint32_t>(x) * static_cast<std::uint32_t>(y));
-  else
-    return x * y;
-}
-
-template <class A>
-A sum(A x, A y) {
-  if constexpr (std::is_integral_v<A>)
-    return static_cast<A>(static_cast<std::uint32_t>(x) + static_cast<std::uint32_t>(y));
-  else
-    return x + y;
-}
 
 /// C's row i before alpha: along the row, so that the compiler can vectorise it; each element is added up by itself.
 template <class A, class T>

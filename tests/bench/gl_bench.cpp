@@ -12,6 +12,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/measure.hpp"
+#include "bench/probes.hpp"
 #include "bench/table.hpp"
 #include "peers/peers.hpp"
 #include "support/environment.hpp"
@@ -676,6 +677,13 @@ void check_rounding(Engine& engine, const json& rounding) {
 }
 
 }  // namespace
+
+TEST_CASE("devices says what becomes of a product and a sum, precise or not") {
+  for (const auto& [plain, precise, text] :
+       {std::tuple{false, false, "is not contracted"}, std::tuple{true, false, "is contracted unless precise"},
+        std::tuple{true, true, "is contracted, precise or not"}, std::tuple{false, true, "is contracted if precise"}})
+    CHECK(contraction({.type = "f32", .plain_contracted = plain, .precise_contracted = precise}) == text);
+}
 
 TEST_CASE("devices says what shaders can do") {
   const json all = json_of_tool("devices --json");

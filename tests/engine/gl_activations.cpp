@@ -44,9 +44,11 @@ std::vector<Activation> all_activations() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
-  if (!test::has_type(type_of<T>())) return;
-  Engine& engine = test::engine();
+namespace {
+
+/// The errors stay within 6 units in the last place, relative to max(1, |x|).
+template <class T>
+void check_errors(Engine& engine) {
   const Matrix<T> x = inputs<T>();
   const long double u = std::numeric_limits<T>::epsilon() / 2;
   for (const Activation& activation : all_activations()) {
@@ -59,6 +61,43 @@ TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
       if (!(error <= worst)) worst = error;
     }
     CHECK_MESSAGE(static_cast<double>(worst) <= 12, "activation ", info(activation.kind()).name);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("activations from -1000 to 1000", T, float, double) {
+  if (test::has_type(type_of<T>())) check_errors<T>(test::engine());
+}
+
+TEST_CASE("activations of doubles where each quotient is 3 units in the last place too large, or too small") {
+  if (!test::has_type(Type::f64)) return;
+  for (const char* const units : {"3u", "-3"}) {
+    EngineOptions options = test::engine_options();
+    options.program_cache = "";
+    std::size_t replaced = 0;
+    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+      if (!key.epilogue) return source;
+      const std::string begin = "precision highp int;\n";
+      source.insert(source.find(begin) + begin.size(),
+                    "double off(double x) {\n  uvec2 bits = unpackDouble2x32(x);\n"
+                    "  if (bits.x > 3u && bits.x < 0xfffffff0u) bits.x += uint(" +
+                        std::string(units) + ");\n  return packDouble2x32(bits);\n}\n");
+      for (const std::string quotient :
+           {"y / ACC(i)", "square / ACC(2 * i + 1)", "ACC(i) * ACC(0.5) / fraction", "e / (fraction * root_pi)",
+            "((ACC(1.0) - e) / (ACC(1.0) + e))", "less_one / (less_one + ACC(2.0))",
+            "(activation == SILU ? x : ACC(1.0)) / (ACC(1.0) + e)"}) {
+        const std::size_t at = source.find(quotient);
+        REQUIRE(at != std::string::npos);
+        source.replace(at, quotient.size(), "off(" + quotient + ")");
+        ++replaced;
+      }
+      return source;
+    };
+    Engine engine = test::own_engine(options);
+    CAPTURE(std::string(units));
+    check_errors<double>(engine);
+    CHECK(replaced > 0);
   }
 }
 

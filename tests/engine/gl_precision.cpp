@@ -14,7 +14,7 @@ using namespace glgemm;
 
 namespace {
 
-const char* const kernels[] = {"naive", "tiled:tile=8", "register:tile_m=4,tile_n=4,panels=2",
+const std::string kernels[] = {"naive", "tiled:tile=8", "register:tile_m=4,tile_n=4,panels=2",
                                "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2"};
 
 template <class T>
@@ -62,7 +62,7 @@ void check_bits(unsigned seed) {
   Engine& engine = test::engine();
   std::mt19937 random(seed);
   const std::int64_t sizes_k[] = {1, 37, 511, 512, 513, 1300};
-  for (const char* const name : kernels) {
+  for (const std::string& name : kernels) {
     const Kernel kernel = test::kernel_here(name);
     const std::int64_t m = 1 + static_cast<std::int64_t>(random() % 40), n = 1 + static_cast<std::int64_t>(random() % 40);
     const std::int64_t k = sizes_k[random() % 6];
@@ -82,7 +82,7 @@ void check_bits(unsigned seed) {
     for (int i = 0; i < 3; ++i) {
       PlanOptions options = any_options(random, engine.limits());
       options.kernel = kernel;
-      INFO(std::string(name), ", ", m, "x", n, "x", k, ", split_k ", options.split_k);
+      INFO(to_string(type_of<T>()), " ", name, ", ", m, "x", n, "x", k, ", split_k ", options.split_k);
       CHECK_RESULT(same_bits(run(engine, a, b, terms, options), expected));
     }
   }
@@ -107,7 +107,7 @@ template <class T>
 void check_sign_of_zero() {
   Engine& engine = test::engine();
   const DeviceMatrix a(engine, Matrix<T>{{T(2)}}), b(engine, Matrix<T>{{T(0), T(0)}}), c(engine, 1, 2, type_of<T>());
-  for (const char* const name : kernels)
+  for (const std::string& name : kernels)
     for (const Activation& activation :
          {Activation(), Activation::relu(), Activation::leaky_relu(0.5), Activation::clamp(0, 6), Activation::hard_swish()}) {
       engine.gemm({.alpha = -1, .a = a.view(), .b = b.view(), .c = c.view(), .epilogue = {.activation = activation}},
@@ -168,8 +168,8 @@ TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same m
       if (doubles && !limits.cpu) limits.device_class = DeviceClass::nvidia_volta;  // whose doubles are fast: it sums in them
     };
     Engine engine = test::own_engine(engine_options);
-    for (const char* const name : kernels) {
-      CAPTURE(std::string(name));
+    for (const std::string& name : kernels) {
+      CAPTURE(name);
       CAPTURE(doubles);
       PlanOptions options = test::with_kernel(name);
       options.precision = Precision::extended;

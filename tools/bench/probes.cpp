@@ -292,6 +292,12 @@ std::int64_t timer_step() {
 
 }  // namespace
 
+std::string_view contraction(const Rounding& rounding) {
+  if (rounding.plain_contracted)
+    return rounding.precise_contracted ? "is contracted, precise or not" : "is contracted unless precise";
+  return rounding.precise_contracted ? "is contracted if precise" : "is not contracted";
+}
+
 Probes probe(GetProcAddress get_proc_address) {
   load_current_gl(get_proc_address, "probe");
   const std::vector<std::string> names = extension_names();

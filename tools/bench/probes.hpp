@@ -35,6 +35,8 @@ struct Rounding {
   bool shared_kept = false;         ///< in a subnormal product in shared memory
   bool copies_kept = false;         ///< in a subnormal number that is only copied
 };
+/// What becomes of a * b + c, for people.
+std::string_view contraction(const Rounding& rounding);
 
 /// What the driver gives for a small program.
 struct Binary {
