@@ -257,7 +257,8 @@ class GLGEMM_EXPORT Engine {
   /// texture without a barrier of the caller's, and products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
-  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable
+  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
+  ///                                bindless handle fixes a range of levels without this one
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);
 

@@ -32,6 +32,7 @@ class TextureCopy {
   }
   void check_texture();
   void check_tensor() const;
+  void copy();
   ProgramKey program() const;
   std::int64_t row_bytes() const { return level_.width * tensor_.channels * element_bytes(tensor_.type); }
 
@@ -112,6 +113,16 @@ ProgramKey TextureCopy::program() const {
 
 void TextureCopy::run() {
   if (tensor_.batch == 0) return;
+  const gl::LevelGuard guard(state_.api, texture_.texture, texture_.is_array, texture_.level, level_, texels_);
+  if (!guard.holds())
+    throw Unsupported(
+        fmt::format("{}: level {} of texture {} is none of those from {} to {} that OpenGL gives to shaders, and a "
+                    "bindless handle of the texture keeps them as they are",
+                    what_, texture_.level, texture_.texture, level_.base_level, level_.max_level));
+  copy();
+}
+
+void TextureCopy::copy() {
   const gl::Api& api = state_.api;
   const ProgramKey key = program();
   gl::Program& program = state_.program(key);

@@ -12,38 +12,12 @@
 namespace glgemm::gl {
 namespace {
 
-/// Makes an error pending again that glGetError handed out.
-void raise(const Api& api, GLenum error) {
-  switch (error) {
-    case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
-      const StateGuard guard(api, draw_framebuffer_binding);
-      GLuint incomplete = 0;
-      api.GenFramebuffers(1, &incomplete);
-      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
-      api.Clear(GL_COLOR_BUFFER_BIT);
-      api.DeleteFramebuffers(1, &incomplete);
-      break;
-    }
-    case GL_INVALID_ENUM:
-      api.Enable(0xFFFFFFFF);
-      break;
-    case GL_INVALID_VALUE:
-      api.Viewport(0, 0, -1, -1);
-      break;
-    case GL_INVALID_OPERATION:
-      api.BindVertexArray(0xFFFFFFFF);
-      break;
-    default:
-      break;
-  }
-}
-
 /// Throws OutOfMemory for a buffer that the driver did not give, and clears the driver's error for it but no other.
 [[noreturn]] void refuse_memory(const Api& api, unsigned& buffer, std::int64_t bytes) {
   delete_buffer(api, buffer);
   check_reset(api);  // a lost context gives no buffers either
   // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
-  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise_error(api, error);
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
