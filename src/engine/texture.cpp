@@ -10,6 +10,7 @@
 
 #include "base/rounding.hpp"
 #include "engine/state.hpp"
+#include "engine/validate.hpp"
 #include "gl/textures.hpp"
 #include "kernels/kernels.hpp"
 
@@ -90,7 +91,7 @@ void TextureCopy::check_tensor() const {
     refuse("the tensor starts at byte {}, which is no multiple of its element's {} bytes", tensor_.offset_bytes, element);
   const std::int64_t bytes = state_.buffer_bytes(tensor_.buffer),
                      needed = round_up(tensor_.offset_bytes + tensor_.batch * level_.height * row_bytes(), 4);
-  if (bytes < 0) refuse("{} is not the name of a buffer", tensor_.buffer);
+  if (bytes < 0) refuse("the tensor: {}", why_not_used(tensor_.buffer, bytes));
   if (needed > bytes)
     refuse("the tensor needs {} bytes from byte {} on and leaves its buffer of {}", needed - tensor_.offset_bytes,
            tensor_.offset_bytes, bytes);

@@ -21,11 +21,21 @@ namespace {
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
-/// The size of the buffer that is bound to the target.
+/// A parameter of the buffer that is bound to the target.
+std::int64_t parameter(const Api& api, GLenum target, GLenum name) {
+  GLint64 value = 0;
+  api.GetBufferParameteri64v(target, name, &value);
+  return value;
+}
 std::int64_t bound_bytes(const Api& api, GLenum target) {
-  GLint64 bytes = 0;
-  api.GetBufferParameteri64v(target, GL_BUFFER_SIZE, &bytes);
-  return bytes;
+  return parameter(api, target, GL_BUFFER_SIZE);
+}
+
+/// Whether the buffer that is bound there to be read can be mapped for that.
+bool is_mappable(const Api& api) {
+  const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
+  return of_buffer(GL_BUFFER_MAPPED) == GL_FALSE && (!api.BufferStorage || of_buffer(GL_BUFFER_IMMUTABLE_STORAGE) == GL_FALSE ||
+                                                     (of_buffer(GL_BUFFER_STORAGE_FLAGS) & GL_MAP_READ_BIT) != 0);
 }
 
 }  // namespace
@@ -45,9 +55,12 @@ void delete_buffer(const Api& api, unsigned& buffer) noexcept {
 }
 
 std::int64_t buffer_bytes(const Api& api, unsigned buffer) {
-  if (buffer == 0 || !api.IsBuffer(buffer)) return -1;
+  if (buffer == 0 || !api.IsBuffer(buffer)) return no_buffer;
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
-  return bound_bytes(api, GL_COPY_READ_BUFFER);
+  const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
+  if (of_buffer(GL_BUFFER_MAPPED) != GL_FALSE && (of_buffer(GL_BUFFER_ACCESS_FLAGS) & GL_MAP_PERSISTENT_BIT) == 0)
+    return mapped_buffer;
+  return of_buffer(GL_BUFFER_SIZE);
 }
 
 void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
@@ -65,6 +78,12 @@ void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* dat
   const auto size = static_cast<GLsizeiptr>(bytes);
   if (api.GetBufferSubData) return api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
   if (bytes == 0) return;
+  if (!is_mappable(api)) {
+    unsigned copy = create_buffer(api, bytes);
+    copy_lines(api, {buffer, offset}, {copy}, bytes);
+    read_buffer(api, copy, 0, data, bytes);
+    return delete_buffer(api, copy);
+  }
   const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
   if (!mapped) {
     check_reset(api);
