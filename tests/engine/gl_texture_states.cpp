@@ -41,11 +41,24 @@ struct Parameters {
   bool before_storage;  ///< they were set before there were levels
 };
 
+/// Another test's application may have left other ones.
+void usual_transfers() {
+  const gl::Api& gl = gl_functions();
+  for (const GLenum target : test::Enums{GL_PIXEL_PACK_BUFFER, GL_PIXEL_UNPACK_BUFFER}) gl.BindBuffer(target, 0);
+  for (const GLenum name : test::Enums{GL_UNPACK_ROW_LENGTH, GL_UNPACK_IMAGE_HEIGHT, GL_UNPACK_SKIP_ROWS, GL_UNPACK_SKIP_PIXELS,
+                                       GL_UNPACK_SKIP_IMAGES, GL_PACK_ROW_LENGTH, GL_PACK_SKIP_ROWS, GL_PACK_SKIP_PIXELS})
+    gl.PixelStorei(name, 0);
+  if (!gl.es)
+    for (const GLenum name : test::Enums{GL_UNPACK_SWAP_BYTES, GL_PACK_SWAP_BYTES, GL_PACK_IMAGE_HEIGHT, GL_PACK_SKIP_IMAGES})
+      gl.PixelStorei(name, 0);
+}
+
 /// A texture of GL_R32F whose texel i of layer l of a level has 100 * level + 20 * l + i.
 class States {
  public:
   States(const Storage& storage, bool is_array, const Parameters& parameters) : storage_(storage), is_array_(is_array) {
     const gl::Api& gl = gl_functions();
+    usual_transfers();
     gl.GenTextures(1, &name_);
     gl.BindTexture(target(), name_);
     for (const GLenum name : test::Enums{GL_TEXTURE_WRAP_S, GL_TEXTURE_WRAP_T})
