@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,14 +53,12 @@ constexpr double max_full = 0x1p31;
 /// Finds the types to check in: C decides where A and B alone do not.
 /// @throws std::invalid_argument  C's elements are not values of the type that a product of A and B has
 void settle_types(FileProduct& product, const Arguments& arguments, const NpyType& c) {
-  if (product.integers && product.integers->kind == 'b')
-    throw std::invalid_argument(
-        fmt::format("{} and {} hold bool: --type i8 checks a product that counts", quote(arguments.a), quote(arguments.b)));
   const std::vector<std::string> notes = product.notes;
   product.settle_integers();
   product.notes = notes;  // without the note on how a product is computed: here none is
   const std::optional<Type> own = type_in(c);
-  if (product.integers && (c.kind == 'i' || c.kind == 'u')) {
+  const bool is_logical = c.kind == 'b' && product.result.kind == 'b';
+  if (product.integers && (c.kind == 'i' || c.kind == 'u' || is_logical)) {
     // As doubles, which are exact here, so that an element of any integer type can be compared.
     for (NpyFile* file : {&product.a, &product.b, product.c0 ? &*product.c0 : &product.a}) file->convert_to(Type::f64);
     product.c_type = Type::f64;
@@ -96,12 +95,27 @@ void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>
           : fmt::format("; but {} elements have other bits than --precision reproducible gives, {} the first", others, first);
 }
 
+/// Of a product of truths, which is true where a sum is not 0: C with that sum for each element that is so.
+Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double>& c) {
+  Matrix<double> sums = c;
+  std::int64_t row = 0;
+  for_each_item(p, c, [&](const auto& a, const auto& b, const Matrix<double>& c_item, const auto& terms) {
+    const Matrix<double> expected = canonical_product(a, b, terms);
+    for (std::int64_t i = 0; i < expected.rows(); ++i, ++row)
+      for (std::int64_t j = 0; j < expected.columns(); ++j)
+        if ((expected(i, j) != 0) == (c_item(i, j) != 0)) sums(row, j) = expected(i, j);
+  });
+  return sums;
+}
+
 template <class T, class C>
 ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, OutputFile* histogram) {
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
   p.precision = precision;
-  const Matrix<C> values = read_matrix<C>(c, notes);
+  Matrix<C> values = read_matrix<C>(c, notes);
+  if constexpr (std::is_same_v<T, double> && std::is_same_v<C, double>)
+    if (product.integers && c.header().type.kind == 'b') values = as_sums(p, values);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   ProductCheck found = check(p, values, full);
   if (histogram) {
@@ -224,6 +238,12 @@ int verify(Arguments& arguments) {
 
   arguments.json.text() << product_text(arguments, arguments.product, product) << '\n';
   print_verdict(arguments.json.text(), result);
+  if (const Format format = parse_matrix_path(arguments.product).format;
+      !result.passed && !is_integer(product.type()) && (format == Format::csv || format == Format::mtx))
+    std::cerr << fmt::format(
+        "glgemm verify: note: {} is text: elements that were printed with few digits are no more within the "
+        "bound; float32 needs 9 of them, float64 17\n",
+        quote(arguments.product));
   if (histogram) histogram->commit();
   arguments.json.write(json_text(to_json(result, arguments, product)));
   return result.passed ? 0 : 1;

@@ -61,6 +61,12 @@ struct Padding {
 /// Transposed, it is the gradient of such a convolution: input and output have changed places, input[n, o, y, x] filters[o, i, h,
 /// w] is added to output[n, i, y stride + h dilation - before, ...]. O then counts the input's channels, I the output's of a
 /// group.
+///
+/// What is outside the image is a zero like any other, and is multiplied: an infinite or NaN element of a filter makes NaN of it,
+/// as in a product of the image with its border. So it is in a transposed one, too: an output gets
+/// input[n, o, (y + before - h dilation) / stride, ...] filters[o, i, h, w] for each h for which the division leaves nothing, and
+/// the input is 0 outside. (PyTorch and ONNX skip those zeros in transposed convolutions alone; of finite filters all is the
+/// same.)
 struct Convolution {
   TensorView input{};
   FilterView filters{};
@@ -85,7 +91,8 @@ struct Convolution {
 
 /// The size of the output's images: along each dimension floor((size + padding - (filter - 1) dilation - 1) / stride) + 1, or
 /// transposed (size - 1) stride + (filter - 1) dilation + 1 - padding. Transposed, several sizes of output belong to one of
-/// input: an output may have up to stride - 1 elements more than this.
+/// input: an output may have up to max(stride, dilation) - 1 elements more than this. With padding of the same kinds the output
+/// may be any from (size - 1) stride + 1 to size stride; where `output` has such a size, that is the result, else the largest.
 /// @throws std::invalid_argument  numbers of dimensions differ, a size is negative, or the filter leaves the image; with the
 ///                                numbers
 GLGEMM_EXPORT Extents output_size(const Convolution& convolution);

@@ -190,7 +190,8 @@ class GLGEMM_EXPORT Engine {
   /// - where a batch gives its items one by one: glInvalidateBufferData, glBindBufferBase, glBufferSubData;
   /// - where an operand is read as an image (gemv on CPU drivers), or panels lie in a workspace of the caller's:
   ///   glGetIntegerv, glBindTexture twice and glTexBufferRange, and the same with glTexBuffer to let go of it;
-  /// - outside a scope, for each buffer of the product its size: glIsBuffer, glBindBuffer, glGetBufferParameteri64v;
+  /// - outside a scope, for each buffer of the product its size, and whether it is mapped: glIsBuffer, glBindBuffer,
+  ///   2 glGetBufferParameteri64v (3 for one that is mapped);
   ///   glGetIntegerv (is there room for a debug group?), glPushDebugGroup and glPopDebugGroup; and to save and restore:
   ///   glGetBooleanv, 4 glGetIntegerv, for each of the kernel's bindings glGetIntegeri_v and 2 glGetInteger64i_v, for each of its
   ///   image units 6 glGetIntegeri_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, glBindImageTexture,
@@ -207,7 +208,8 @@ class GLGEMM_EXPORT Engine {
   /// of C.
   ///
   /// If it throws anything but DeviceLost, nothing has been enqueued.
-  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input
+  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
+  ///                                persistently (GL_MAP_PERSISTENT_BIT), C overlaps an input
   ///                                or another item's C; the message has the numbers
   /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
@@ -222,8 +224,8 @@ class GLGEMM_EXPORT Engine {
   ///
   /// What may fail or take long happens here: it checks, plans, compiles and makes room. The job has buffers of its own beside
   /// the operands (Plan::workspace, unless the product brings a workspace), so that other products and jobs may run in
-  /// between. The product's buffers, its workspace included, must stay as they are, and what lies in them, until the job's fence
-  /// says that it is done; what its spans point to may go.
+  /// between. The product's buffers, its workspace included, must stay as they are and unmapped, and what lies in them, until the
+  /// job's fence says that it is done; what its spans point to may go.
   /// Throws as gemm(); nothing has been enqueued.
   Job start(const Gemm& product, const PlanOptions& options = {});
 
@@ -233,8 +235,8 @@ class GLGEMM_EXPORT Engine {
   /// plan (convolution_plan.hpp) is a copy of the input with a border of zeros, where it needs one (glUseProgram,
   /// glBindBufferRange twice, glProgramUniform* for what differs, glMemoryBarrier, glDispatchCompute), and products as gemm()
   /// enqueues them. What gemm() says of slices, barriers and OpenGL's state holds here too.
-  /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, or the output overlaps
-  ///                                what is read; the message has the numbers
+  /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, a buffer is mapped as
+  ///                                gemm() says, or the output overlaps what is read; the message has the numbers
   /// @throws Unsupported            as gemm(), or the workspace has no room for the copy of a row
   /// @throws OutOfMemory            the workspace could not be had; the message has the bytes
   /// @throws GlError, DeviceLost    as gemm()
@@ -259,7 +261,8 @@ class GLGEMM_EXPORT Engine {
   /// texture without a barrier of the caller's, and products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
-  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable
+  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
+  ///                                bindless handle fixes a range of levels without this one
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);
 
@@ -307,14 +310,16 @@ class GLGEMM_EXPORT Engine {
 
   /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
   /// again. Enqueues; does not wait.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped as
+  ///                                gemm() says
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
   /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
   /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has them;
   /// the host's may then be changed. What lies between the view's lines is not written.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, or an ld below the width
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, its buffer is mapped as gemm() says, or an ld below
+  ///                                the width
   void upload(const void* from, std::int64_t ld, const BufferView& to);
   /// Copies the elements of a matrix from a buffer to host memory. Waits for what was enqueued before.
   /// @throws std::invalid_argument  as upload

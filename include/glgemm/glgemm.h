@@ -670,7 +670,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 /// max_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
-/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, C overlaps an input
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
+///                                  persistently, C overlaps an input
 ///                                  or another item's C; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
@@ -733,7 +734,8 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, c
 /// drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of the caller's.
 /// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, a format that TextureView does not name, sizes or channels differ, or
 ///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable
+/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
+///                                  bindless handle fixes a range of levels without this one
 GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
 GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);
 

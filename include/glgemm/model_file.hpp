@@ -19,7 +19,8 @@ namespace glgemm {
 /// A tensor of a model's file. Of `type` and `quantization` one says what its elements are; neither, if glgemm has no such type.
 struct ModelTensor {
   std::string name;
-  /// What the file calls its type: "F16", "Q4_K", "F8_E4M3"; or "unknown type 16", where a .gguf file has a number alone.
+  /// What the file calls its type: "F16", "Q4_K", "F8_E4M3"; or "unknown type 99", where a .gguf file has a number that ggml's
+  /// table does not.
   std::string type_name;
   std::optional<Type> type{};
   Quantization quantization{};
@@ -30,10 +31,19 @@ struct ModelTensor {
   std::int64_t bytes = 0;
   /// The bytes themselves, little-endian, as long as the ModelFile or a copy of it lives. They may be misaligned for their type.
   const std::byte* data = nullptr;
+  /// The file that has it, of a model in several; else empty.
+  std::string file{};
 };
+
+/// What a file that begins so is, where it is neither a model nor an array that glgemm reads, and what to do with it: a part of a
+/// sentence, "it is ...". Empty where the first bytes say nothing.
+GLGEMM_WEIGHTS_EXPORT std::string_view kind_of_file(std::string_view beginning);
 
 /// A .gguf file (versions 2 and 3, little-endian) or a .safetensors file, whichever it is by its contents. Copies share the
 /// mapping.
+///
+/// A model in several files is read as one: by the index of a .safetensors model (its name ends in ".index.json"), or by any of
+/// the files, whose names have "-00001-of-00003" before their ending and of which those are read that are there.
 ///
 /// Opening reads the header and checks all that it says: sizes can be counted, and each tensor lies within the file, aligned as
 /// the format demands, and apart from the others. The tensors' bytes are not read. The file must stay as it is meanwhile: as with
@@ -56,9 +66,9 @@ class GLGEMM_WEIGHTS_EXPORT ModelFile {
   const ModelTensor& tensor(std::string_view name) const;
 
  private:
-  void read(std::span<const std::byte> contents);
+  void read(std::span<const std::byte> contents, const std::string& file);
 
-  std::string path_;
+  std::string path_, missing_;  ///< the files of the model that are not there
   std::shared_ptr<const void> mapping_;
   std::vector<ModelTensor> tensors_;
 };

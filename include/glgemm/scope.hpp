@@ -10,8 +10,8 @@ namespace glgemm {
 class Engine;
 
 /// Saves OpenGL state when it is made and restores it when it ends; while it lives, the engine's calls do neither. In between,
-/// the application must not rely on that state or change it, and must not delete or resize the buffers of its products in the
-/// scope. Scopes do not nest.
+/// the application must not rely on that state or change it, and must not delete, resize or map the buffers of its products in
+/// the scope. Scopes do not nest.
 ///
 /// Made by Engine::scope(). Used and destroyed with the engine's context current.
 class GLGEMM_EXPORT Scope {

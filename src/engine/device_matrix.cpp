@@ -163,13 +163,17 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
   check_section("upload", type, row, column, rows, columns);
   state_->check_context("DeviceMatrix::upload");
   const std::int64_t element = element_bytes(type_), bytes = columns * element;
-  write_lines(*state_, {data, bytes}, {buffers_, band_rows_, columns_ * element, column * element}, row, rows, bytes);
+  const BandedLines lines{buffers_, band_rows_, columns_ * element, column * element};
+  check_unmapped(state_->api, "DeviceMatrix::upload", lines, row, rows);
+  write_lines(*state_, {data, bytes}, lines, row, rows, bytes);
 }
 
 void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
   state_->check_context("DeviceMatrix::download");
   const std::int64_t element = element_bytes(type_), bytes = columns * element;
-  read_lines(*state_, {buffers_, band_rows_, columns_ * element, column * element}, row, rows, bytes, {data, bytes});
+  const BandedLines lines{buffers_, band_rows_, columns_ * element, column * element};
+  check_unmapped(state_->api, "DeviceMatrix::download", lines, row, rows);
+  read_lines(*state_, lines, row, rows, bytes, {data, bytes});
 }
 
 void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::int64_t from_column, std::int64_t rows,
@@ -188,11 +192,14 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
   if (this == &from) check_apart("DeviceMatrix::copy", {from_row, from_column, rows, columns}, row, column);
   state_->check_context("DeviceMatrix::copy");
   const gl::Api& api = state_->api;
+  const std::int64_t element = element_bytes(type_);
+  const BandedLines source{from.buffers_, from.band_rows_, from.columns_ * element, from_column * element},
+      target{buffers_, band_rows_, columns_ * element, column * element};
+  check_unmapped(api, "DeviceMatrix::copy", source, from_row, rows);
+  check_unmapped(api, "DeviceMatrix::copy", target, row, rows);
   const gl::StateGuard guard(api, gl::copy_bindings);
   gl::barrier_before_transfers(api);
-  const std::int64_t element = element_bytes(type_);
-  copy_lines(api, {from.buffers_, from.band_rows_, from.columns_ * element, from_column * element}, from_row,
-             {buffers_, band_rows_, columns_ * element, column * element}, row, rows, columns * element);
+  copy_lines(api, source, from_row, target, row, rows, columns * element);
 }
 
 PackedOperand Engine::prepack(const BufferView& b, Op op) {

@@ -63,7 +63,9 @@ std::int64_t Engine::State::buffer_bytes(unsigned buffer) {
   if (!scoped) return gl::buffer_bytes(api, buffer);
   for (const auto& [known, bytes] : sizes)
     if (known == buffer) return bytes;
-  return sizes.emplace_back(buffer, gl::buffer_bytes(api, buffer)).second;
+  const std::int64_t bytes = gl::buffer_bytes(api, buffer);
+  if (bytes >= 0) sizes.emplace_back(buffer, bytes);
+  return bytes;
 }
 
 void Engine::State::begin_program(const ProgramKey& key) {

@@ -107,8 +107,7 @@ struct GLGEMM_HIDDEN Engine::State {
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard) const { save_bindings(what, guard, all_bindings()); }
   gl::Bindings all_bindings() const { return gl::all_bindings_of(limits.storage_blocks); }
   void log(const std::string& message) const;
-  /// The size of a buffer in bytes, or -1 if the name is none of a buffer. A scope asks OpenGL once. Leaves the copy-read binding
-  /// changed.
+  /// As gl::buffer_bytes(). A scope asks OpenGL once.
   std::int64_t buffer_bytes(unsigned buffer);
   /// The program; compiles it if that was not done before.
   gl::Program& program(const ProgramKey& key);

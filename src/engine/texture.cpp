@@ -10,6 +10,7 @@
 
 #include "base/rounding.hpp"
 #include "engine/state.hpp"
+#include "engine/validate.hpp"
 #include "gl/textures.hpp"
 #include "kernels/kernels.hpp"
 
@@ -32,6 +33,7 @@ class TextureCopy {
   }
   void check_texture();
   void check_tensor() const;
+  void copy();
   ProgramKey program() const;
   std::int64_t row_bytes() const { return level_.width * tensor_.channels * element_bytes(tensor_.type); }
 
@@ -89,7 +91,7 @@ void TextureCopy::check_tensor() const {
     refuse("the tensor starts at byte {}, which is no multiple of its element's {} bytes", tensor_.offset_bytes, element);
   const std::int64_t bytes = state_.buffer_bytes(tensor_.buffer),
                      needed = round_up(tensor_.offset_bytes + tensor_.batch * level_.height * row_bytes(), 4);
-  if (bytes < 0) refuse("{} is not the name of a buffer", tensor_.buffer);
+  if (bytes < 0) refuse("the tensor: {}", why_not_used(tensor_.buffer, bytes));
   if (needed > bytes)
     refuse("the tensor needs {} bytes from byte {} on and leaves its buffer of {}", needed - tensor_.offset_bytes,
            tensor_.offset_bytes, bytes);
@@ -112,6 +114,16 @@ ProgramKey TextureCopy::program() const {
 
 void TextureCopy::run() {
   if (tensor_.batch == 0) return;
+  const gl::LevelGuard guard(state_.api, texture_.texture, texture_.is_array, texture_.level, level_, texels_);
+  if (!guard.holds())
+    throw Unsupported(
+        fmt::format("{}: level {} of texture {} is none of those from {} to {} that OpenGL gives to shaders, and a "
+                    "bindless handle of the texture keeps them as they are",
+                    what_, texture_.level, texture_.texture, level_.base_level, level_.max_level));
+  copy();
+}
+
+void TextureCopy::copy() {
   const gl::Api& api = state_.api;
   const ProgramKey key = program();
   gl::Program& program = state_.program(key);

@@ -58,7 +58,20 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
   product.a = {.buffer = any, .rows = 0, .columns = stays ? view.rows : view.columns, .type = view.type};
   product.b = view;
   product.c = {.buffer = any, .rows = 0, .columns = stays ? view.columns : view.rows, .type = accumulator(view.type)};
-  validate_product(product, Engine::problem(product), 0, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+  try {
+    validate_product(product, Engine::problem(product), 0, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(what + std::string(error.what()).substr(std::string_view("gemm").size()));
+  }
+}
+
+void check_unmapped(const gl::Api& api, const char* what, const BandedLines& lines, std::int64_t line, std::int64_t count) {
+  const gl::StateGuard guard(api, gl::copy_bindings);
+  for (std::int64_t done = 0; done < count; done += lines.left(line + done)) {
+    const unsigned buffer = lines.from(line + done).buffer;
+    if (const std::string why = why_not_used(buffer, gl::buffer_bytes(api, buffer)); !why.empty())
+      throw std::invalid_argument(fmt::format("{}: {}", what, why));
+  }
 }
 
 void copy_lines(const gl::Api& api, const BandedLines& from, std::int64_t from_line, const BandedLines& to, std::int64_t to_line,

@@ -10,6 +10,7 @@
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "engine/offsets.hpp"
+#include "gl/buffers.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
@@ -169,8 +170,8 @@ void check_scalar(const Scalar& scalar, Type type, const char* name) {
   else if (!holds(type, x.real()) || !holds(type, x.imag()))
     why = is_integer(type) ? "which is no value of the type {}" : "more than the type {} can hold";
   if (!why) return;
-  const std::string imaginary = x.imag() == 0 ? "" : fmt::format(" {} {:f}i", x.imag() > 0 ? '+' : '-', std::abs(x.imag()));
-  refuse_product("{} is {:f}{}, {}", name, x.real(), imaginary, fmt::format(fmt::runtime(why), to_string(type)));
+  const std::string imaginary = x.imag() == 0 ? "" : fmt::format(" {} {}i", x.imag() > 0 ? '+' : '-', std::abs(x.imag()));
+  refuse_product("{} is {}{}, {}", name, x.real(), imaginary, fmt::format(fmt::runtime(why), to_string(type)));
 }
 
 /// The multiple of bytes at which codes begin: their blocks hold halves, or bytes alone.
@@ -193,7 +194,7 @@ void check_alignment(const Part& part) {
 template <class Who>
 void check_inside(const Who& who, unsigned buffer, std::int64_t buffer_size, std::int64_t offset, std::int64_t needed,
                   ElementFormat elements) {
-  if (buffer_size < 0) refuse_product("{}: {} is not the name of a buffer object", who(), buffer);
+  if (buffer_size < 0) refuse_product("{}: {}", who(), why_not_used(buffer, buffer_size));
   if ((elements.quantization || element_bytes(elements.type) < 4) && buffer_size % 4 != 0)
     refuse_product(
         "{} has elements of {} in a buffer of {} bytes, which is no multiple of 4: shaders could not reach the last ones", who(),
@@ -295,6 +296,13 @@ std::int64_t item_offset(const Batch& batch, Role role, std::int64_t item) {
 
 const BufferView& view_of(const Gemm& product, Role role) {
   return role == Role::d ? *product.epilogue.residual : of_role(role, product.a, product.b, product.c, product.c);
+}
+
+std::string why_not_used(unsigned buffer, std::int64_t bytes) {
+  if (bytes == gl::no_buffer) return fmt::format("{} is not the name of a buffer object", buffer);
+  if (bytes == gl::mapped_buffer)
+    return fmt::format("buffer {} is mapped, and not persistently: OpenGL does not use it before it is unmapped", buffer);
+  return {};
 }
 
 void check_numbers(const Gemm& product, Type acc) {

@@ -26,9 +26,12 @@ const BufferView& view_of(const Gemm& product, Role role);
 /// Checks the scalars.  @throws std::invalid_argument  with the numbers
 void check_numbers(const Gemm& product, Type acc);
 
+/// Why a buffer of that size, as gl::buffer_bytes() gives it, cannot be used; empty if it can.
+std::string why_not_used(unsigned buffer, std::int64_t bytes);
+
 /// Checks what a problem leaves open: the scalars, the items' offsets, the epilogue, alignment, that each view lies inside its
 /// buffer, and that C shares no element with what is read; where either lies in bands, no buffer.
-/// @param buffer_bytes  gives the size of a buffer, -1 for a name that is none
+/// @param buffer_bytes  as gl::buffer_bytes()
 /// @throws std::invalid_argument  with the numbers
 void validate_product(const Gemm& product, const Problem& problem, std::int64_t workspace_bytes,
                       const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);

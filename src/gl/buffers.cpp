@@ -12,38 +12,12 @@
 namespace glgemm::gl {
 namespace {
 
-/// Makes an error pending again that glGetError handed out.
-void raise(const Api& api, GLenum error) {
-  switch (error) {
-    case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
-      const StateGuard guard(api, draw_framebuffer_binding);
-      GLuint incomplete = 0;
-      api.GenFramebuffers(1, &incomplete);
-      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
-      api.Clear(GL_COLOR_BUFFER_BIT);
-      api.DeleteFramebuffers(1, &incomplete);
-      break;
-    }
-    case GL_INVALID_ENUM:
-      api.Enable(0xFFFFFFFF);
-      break;
-    case GL_INVALID_VALUE:
-      api.Viewport(0, 0, -1, -1);
-      break;
-    case GL_INVALID_OPERATION:
-      api.BindVertexArray(0xFFFFFFFF);
-      break;
-    default:
-      break;
-  }
-}
-
 /// Throws OutOfMemory for a buffer that the driver did not give, and clears the driver's error for it but no other.
 [[noreturn]] void refuse_memory(const Api& api, unsigned& buffer, std::int64_t bytes) {
   delete_buffer(api, buffer);
   check_reset(api);  // a lost context gives no buffers either
   // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
-  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise_error(api, error);
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
@@ -56,11 +30,22 @@ void check_memory(const Api& api, std::int64_t bytes) {
         bytes);
 }
 
+/// A parameter of the buffer that is bound to the target.
+std::int64_t parameter(const Api& api, GLenum target, GLenum name) {
+  GLint64 value = 0;
+  api.GetBufferParameteri64v(target, name, &value);
+  return value;
+}
 /// The size of the buffer that is bound to the target.
 std::int64_t bound_bytes(const Api& api, GLenum target) {
-  GLint64 bytes = 0;
-  api.GetBufferParameteri64v(target, GL_BUFFER_SIZE, &bytes);
-  return bytes;
+  return parameter(api, target, GL_BUFFER_SIZE);
+}
+
+/// Whether the buffer that is bound there to be read can be mapped for that.
+bool is_mappable(const Api& api) {
+  const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
+  return of_buffer(GL_BUFFER_MAPPED) == GL_FALSE && (!api.BufferStorage || of_buffer(GL_BUFFER_IMMUTABLE_STORAGE) == GL_FALSE ||
+                                                     (of_buffer(GL_BUFFER_STORAGE_FLAGS) & GL_MAP_READ_BIT) != 0);
 }
 
 }  // namespace
@@ -81,9 +66,12 @@ void delete_buffer(const Api& api, unsigned& buffer) noexcept {
 }
 
 std::int64_t buffer_bytes(const Api& api, unsigned buffer) {
-  if (buffer == 0 || !api.IsBuffer(buffer)) return -1;
+  if (buffer == 0 || !api.IsBuffer(buffer)) return no_buffer;
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
-  return bound_bytes(api, GL_COPY_READ_BUFFER);
+  const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
+  if (of_buffer(GL_BUFFER_MAPPED) != GL_FALSE && (of_buffer(GL_BUFFER_ACCESS_FLAGS) & GL_MAP_PERSISTENT_BIT) == 0)
+    return mapped_buffer;
+  return of_buffer(GL_BUFFER_SIZE);
 }
 
 void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
@@ -101,6 +89,12 @@ void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* dat
   const auto size = static_cast<GLsizeiptr>(bytes);
   if (api.GetBufferSubData) return api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
   if (bytes == 0) return;
+  if (!is_mappable(api)) {
+    unsigned copy = create_buffer(api, bytes);
+    copy_lines(api, {buffer, offset}, {copy}, bytes);
+    read_buffer(api, copy, 0, data, bytes);
+    return delete_buffer(api, copy);
+  }
   const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
   if (!mapped) {
     check_reset(api);

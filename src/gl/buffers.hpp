@@ -18,7 +18,10 @@ namespace glgemm::gl {
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data = nullptr);
 /// Deletes a buffer, or does nothing for 0; leaves 0.
 void delete_buffer(const Api& api, unsigned& buffer) noexcept;
-/// The size of a buffer, or -1 if the name is none of a buffer. Leaves the copy-read binding changed.
+/// What buffer_bytes() gives for a name that is none of a buffer, and for a buffer that is mapped and not persistently: OpenGL
+/// lets nothing read or write it, and some drivers do so without a word.
+constexpr std::int64_t no_buffer = -1, mapped_buffer = -2;
+/// The size of a buffer, or why it cannot be used. Leaves the copy-read binding changed.
 std::int64_t buffer_bytes(const Api& api, unsigned buffer);
 /// Names a buffer for debuggers such as RenderDoc.
 void label_buffer(const Api& api, unsigned buffer, std::string_view text);

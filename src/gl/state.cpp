@@ -95,6 +95,39 @@ void StateGuard::unbind_query_buffer() const {
   if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
 }
 
+void raise_error(const Api& api, unsigned error) {
+  switch (error) {
+    case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
+      const StateGuard guard(api, draw_framebuffer_binding);
+      GLuint incomplete = 0;
+      api.GenFramebuffers(1, &incomplete);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
+      api.Clear(GL_COLOR_BUFFER_BIT);
+      api.DeleteFramebuffers(1, &incomplete);
+      break;
+    }
+    case GL_INVALID_ENUM:
+      api.Enable(0xFFFFFFFF);
+      break;
+    case GL_INVALID_VALUE:
+      api.Viewport(0, 0, -1, -1);
+      break;
+    case GL_INVALID_OPERATION:
+      api.BindVertexArray(0xFFFFFFFF);
+      break;
+    default:
+      break;
+  }
+}
+
+ErrorGuard::ErrorGuard(const Api& api) : api_(api), pending_(api.GetError()) {}
+
+ErrorGuard::~ErrorGuard() {
+  // A few flags at most: of a context that is lost, the error stays.
+  for (int i = 0; i < 8 && api_.GetError() != GL_NO_ERROR; ++i) continue;
+  raise_error(api_, pending_);
+}
+
 void bind_storage(const Api& api, unsigned binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes) {
   api.BindBufferRange(GL_SHADER_STORAGE_BUFFER, binding, buffer, static_cast<GLintptr>(begin),
                       static_cast<GLsizeiptr>(size_bytes));

@@ -76,6 +76,22 @@ class StateGuard {
   std::array<Image, image_units> images_;
 };
 
+/// Makes an error pending again that glGetError handed out.
+void raise_error(const Api& api, unsigned error);
+
+/// While it lives, calls may fail that are tried: their errors are cleared at its end, and an error that was pending is so again.
+class ErrorGuard {
+ public:
+  explicit ErrorGuard(const Api& api);
+  ~ErrorGuard();
+  ErrorGuard(const ErrorGuard&) = delete;
+  ErrorGuard& operator=(const ErrorGuard&) = delete;
+
+ private:
+  const Api& api_;
+  unsigned pending_;
+};
+
 /// Binds a part of a buffer, or the whole, for shaders to read and write.
 void bind_storage(const Api& api, unsigned binding, unsigned buffer, std::int64_t begin, std::int64_t size_bytes);
 void bind_storage(const Api& api, unsigned binding, unsigned buffer);

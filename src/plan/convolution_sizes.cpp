@@ -27,6 +27,8 @@ struct Dimension {
   bool transposed;
 
   std::int64_t reach() const { return (filter - 1) * dilation + 1; }
+  /// How many elements more than output() a transposed one's output may have: as PyTorch and ONNX let it be padded.
+  std::int64_t most_more() const { return transposed ? std::max(stride, dilation) - 1 : 0; }
   /// The output's size; negative where the filter leaves the image.
   std::int64_t output() const {
     if (transposed) return (input - 1) * stride + reach() - before - after;
@@ -65,7 +67,12 @@ std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& 
       its.before = value(padding.before, 0);
       its.after = value(padding.after, 0);
     } else if (padding.kind != Padding::Kind::valid) {
-      const std::int64_t wanted = convolution.transposed ? input[d] * its.stride : ceil_div(input[d], its.stride);
+      // Transposed, each output of which a convolution makes the input belongs to it: the largest, or the one that is given.
+      const Extents& given = convolution.output.size;
+      const bool is_given = given.size() == count && given[d] > (input[d] - 1) * its.stride && given[d] <= input[d] * its.stride;
+      const std::int64_t wanted = !convolution.transposed ? ceil_div(input[d], its.stride)
+                                  : is_given              ? given[d]
+                                                          : input[d] * its.stride;
       const std::int64_t all =
           convolution.transposed ? its.output() - wanted : (wanted - 1) * its.stride + its.reach() - input[d];
       const std::int64_t less = std::max<std::int64_t>(all, 0) / 2, more = std::max<std::int64_t>(all, 0) - less;
@@ -73,8 +80,7 @@ std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& 
       its.after = padding.kind == Padding::Kind::same_upper ? more : less;
       if (convolution.transposed) its.after = all - its.before;  // an output may be larger than what filters reach
     }
-    // A transposed one's output may have up to stride - 1 elements more than this.
-    if (input[d] > 0 && its.output() + (convolution.transposed ? its.stride - 1 : 0) < 0)
+    if (input[d] > 0 && its.output() + its.most_more() < 0)
       refuse_convolution(
           "filters of {}{} leave images of {}", text_of(filter),
           std::all_of(convolution.dilation.begin(), convolution.dilation.end(), [](std::int64_t each) { return each == 1; })
@@ -146,11 +152,15 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
   bool is_right = output.size.size() == expected.size() && output.batch == input.batch;
   for (std::size_t d = 0; d < expected.size() && is_right; ++d) {
     const std::int64_t more = output.size[d] - (convolution.transposed ? dimensions[d].output() : expected[d]);
-    is_right = more == 0 || (convolution.transposed && more > 0 && more < dimensions[d].stride);
+    is_right = more == 0 || (more > 0 && more <= dimensions[d].most_more());
   }
-  if (!is_right)
-    refuse_convolution("{} images of {} make as many of {}, and the output is {} of {}", input.batch, text_of(input.size),
-                       text_of(expected), output.batch, text_of(output.size));
+  if (!is_right) {
+    Extents most = expected;
+    for (std::size_t d = 0; d < most.size(); ++d)
+      most[d] = std::max<std::int64_t>(0, dimensions[d].output() + dimensions[d].most_more());
+    refuse_convolution("{} images of {} make as many of {}{}, and the output is {} of {}", input.batch, text_of(input.size),
+                       text_of(expected), most == expected ? "" : " to " + text_of(most), output.batch, text_of(output.size));
+  }
   ConvolutionProblem problem{.batch = input.batch,
                              .input_channels = input.channels,
                              .output_channels = output.channels,

@@ -72,7 +72,7 @@ class ColumnSums : public Checksums {
   std::optional<ChecksumFailure> check(ChecksumReport& report) override;
 
  private:
-  static constexpr std::int64_t sum_bytes = sizeof(Wide) + sizeof(Real);
+  static constexpr std::int64_t sum_bytes = sizeof(Wide) + 2 * sizeof(Real);
   /// Steps of k whose sums of A are kept at a time: they take no more than the room.
   static std::int64_t block_k(std::int64_t room_bytes) { return std::clamp<std::int64_t>(room_bytes / sum_bytes, 1, 16384); }
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -102,10 +102,21 @@ class ColumnSums : public Checksums {
   }
   void expect_product(const Section& piece, std::int64_t k0, std::int64_t k);
   void expect_terms(const Section& piece);
-  void expect_term(std::size_t j, Wide value, Real size) {
+  void expect_term(std::size_t j, Wide value, Real size, Real flushed) {
     expected_[j] += value;
     size_[j] += size;
+    flushed_[j] += flushed;
   }
+  /// What is lost of an element that a device takes for zero since it is subnormal.
+  static Real lost(const Wide& x) {
+    if constexpr (is_complex_v<Wide>)
+      return lost_part(x.real()) + lost_part(x.imag());
+    else if constexpr (std::is_integral_v<Wide>)
+      return 0;
+    else
+      return lost_part(x);
+  }
+  static Real lost_part(Real x) { return std::fabs(x) < Sums<E>::min ? std::fabs(x) : Real(0); }
 
   const HostGemm& product_;
   Precision precision_;
@@ -116,22 +127,23 @@ class ColumnSums : public Checksums {
   Section piece_;
   std::vector<Wide> row_, expected_, got_;  ///< sums of op(A)'s columns, and of the piece's
   std::vector<Real> row_size_, size_;       ///< of magnitudes: for row_ and expected_
-  Real max_a_ = 0, max_b_ = 0, max_element_ = 0;
+  std::vector<Real> row_lost_, flushed_;    ///< of what subnormal elements add to those
+  Real max_element_ = 0;
 };
 
 template <class E>
 void ColumnSums<E>::expect_product(const Section& piece, std::int64_t k0, std::int64_t k) {
   row_.assign(index(k), Wide(0));
   row_size_.assign(index(k), 0);
+  row_lost_.assign(index(k), 0);
   const bool a_as_is = product_.op_a == Op::none, b_as_is = product_.op_b == Op::none;
   const Section of_a = stored_section(Role::a, product_.op_a, piece.row, piece.rows, k0, k);
   const Section of_b = stored_section(Role::b, product_.op_b, piece.column, piece.columns, k0, k);
   read(product_.a, of_a, [&](std::int64_t row, std::int64_t column, Wide x) {
     const std::size_t p = index((a_as_is ? column : row) - k0);
-    const Real size = size_of<Real>(x);
     row_[p] += x;
-    row_size_[p] += size;
-    max_a_ = std::max(max_a_, size);
+    row_size_[p] += size_of<Real>(x);
+    row_lost_[p] += lost(x);
   });
   if constexpr (is_complex_v<E>)
     if (product_.op_a == Op::conjugate_transpose)
@@ -141,8 +153,7 @@ void ColumnSums<E>::expect_product(const Section& piece, std::int64_t k0, std::i
     if constexpr (is_complex_v<E>)
       if (product_.op_b == Op::conjugate_transpose) x = std::conj(x);
     const Real size = size_of<Real>(x);
-    expect_term(j, row_[p] * x, row_size_[p] * size);
-    max_b_ = std::max(max_b_, size);
+    expect_term(j, row_[p] * x, row_size_[p] * size, row_lost_[p] * size + row_size_[p] * lost(x));
   });
 }
 
@@ -150,7 +161,8 @@ template <class E>
 void ColumnSums<E>::expect_terms(const Section& piece) {
   const auto add_columns = [&](const HostMatrix& matrix, const Section& section, Wide factor) {
     read(matrix, section, [&](std::int64_t, std::int64_t column, Wide x) {
-      expect_term(index(column - piece.column), factor * x, size_of<Real>(factor) * size_of<Real>(x));
+      const Real size = size_of<Real>(factor);
+      expect_term(index(column - piece.column), factor * x, size * size_of<Real>(x), size * lost(x));
     });
   };
   if (product_.beta.value != 0.0) add_columns(product_.c, piece, beta());
@@ -160,7 +172,7 @@ void ColumnSums<E>::expect_terms(const Section& piece) {
     add_columns(bias.values(), {0, piece.column, 1, piece.columns}, static_cast<Wide>(static_cast<Real>(piece.rows)));
   if (bias.kind() == Bias::for_each_row)
     read(bias.values(), {piece.row, 0, piece.rows, 1}, [&](std::int64_t, std::int64_t, Wide x) {
-      for (std::size_t j = 0; j < expected_.size(); ++j) expect_term(j, x, size_of<Real>(x));
+      for (std::size_t j = 0; j < expected_.size(); ++j) expect_term(j, x, size_of<Real>(x), lost(x));
     });
 }
 
@@ -170,11 +182,13 @@ void ColumnSums<E>::expect(const Section& piece) {
   expected_.assign(index(piece.columns), Wide(0));
   got_.assign(index(piece.columns), Wide(0));
   size_.assign(index(piece.columns), 0);
-  max_a_ = max_b_ = max_element_ = 0;
+  flushed_.assign(index(piece.columns), 0);
+  max_element_ = 0;
   if (product_.alpha.value != 0.0) {
     for (std::int64_t k0 = 0; k0 < k(); k0 += block_k_) expect_product(piece, k0, std::min(block_k_, k() - k0));
     for (Wide& x : expected_) x *= alpha();
-    for (Real& x : size_) x *= size_of<Real>(alpha());
+    for (std::vector<Real>* each : {&size_, &flushed_})
+      for (Real& x : *each) x *= size_of<Real>(alpha());
   }
   expect_terms(piece);
 }
@@ -218,7 +232,8 @@ std::optional<ChecksumFailure> ColumnSums<E>::check(ChecksumReport& report) {
   const auto rows = static_cast<double>(piece_.rows);
   const double own = (rows + operations + 8) * static_cast<double>(std::numeric_limits<Real>::epsilon());
   const Real alpha_size = size_of<Real>(alpha()), beta_size = size_of<Real>(beta());
-  const Real flushed = 2 * rows * (operations + 2) * Sums<E>::min * ((1 + alpha_size) * (1 + max_a_ + max_b_) + 1 + beta_size);
+  // Results that are subnormal may be taken for zero, too.
+  const Real least = 2 * rows * (operations + 2) * Sums<E>::min * (2 + alpha_size + beta_size);
   const Real scale = multiplies ? std::min<Real>(1, alpha_size) : Real(1);  // sums may be multiplied by alpha in the end
 
   std::optional<ChecksumFailure> failure;
@@ -229,7 +244,7 @@ std::optional<ChecksumFailure> ColumnSums<E>::check(ChecksumReport& report) {
         ++report.passed_over;
         continue;
       }
-      const Real beside = own * (2 + gamma) * size_[j] + 2 * std::min(flushed, size_[j]);
+      const Real beside = own * (2 + gamma) * size_[j] + 2 * std::min(least + 2 * flushed_[j], size_[j]);
       first = gamma_first * size_[j] + beside;
       bound = gamma * size_[j] + beside;
     }

@@ -13,14 +13,16 @@ struct Scan {
 };
 
 template <class R>
+void scan(Scan& s, R value) {
+  const double magnitude = std::fabs(static_cast<double>(value));
+  if (magnitude < infinity) s.largest = std::max(s.largest, magnitude);
+  s.subnormal |= magnitude > 0 && magnitude < static_cast<double>(std::numeric_limits<R>::min());
+  s.integers &= magnitude < infinity && std::trunc(value) == value;
+}
+template <class R>
 Scan scan(std::span<const R> x) {
   Scan s;
-  for (const R value : x) {
-    const double magnitude = std::fabs(static_cast<double>(value));
-    if (magnitude < infinity) s.largest = std::max(s.largest, magnitude);
-    s.subnormal |= magnitude > 0 && magnitude < static_cast<double>(std::numeric_limits<R>::min());
-    s.integers &= magnitude < infinity && std::trunc(value) == value;
-  }
+  for (const R value : x) scan(s, value);
   return s;
 }
 
@@ -63,20 +65,34 @@ class Judge {
     gamma_sqrt_ = 2 * std::sqrt(operations) * u;
     own_ = (operations + 2) * static_cast<double>(std::numeric_limits<D>::epsilon() / 2);
     constexpr double min_normal = static_cast<double>(std::numeric_limits<R>::min());
-    flushed_ = alpha_size * 2 * k * min_normal * (1 + (a.subnormal ? b.largest : 0) + (b.subnormal ? a.largest : 0)) +
-               2 * more * min_normal * (1 + (c0.subnormal ? beta_size : 0));
+    product_flushed_ = alpha_size * 2 * k * min_normal;
+    own_flushed_ = 2 * more * min_normal * (1 + (c0.subnormal ? beta_size : 0));
+    if (!a.subnormal && !b.subnormal) return;
+    rows_.resize(index(p.m()));
+    for (std::int64_t r = 0; r < p.m() * p.parts; ++r)
+      for (const R x : row(*p.a, r)) scan(rows_[index(r / p.parts)], x);
+    columns_.resize(index(p.n()));
+    for (std::int64_t q = 0; q < (*p.b).rows(); ++q)
+      for (std::int64_t j = 0; j < p.n(); ++j) scan(columns_[index(j)], (*p.b)(q, j));
   }
 
   bool exact() const { return exact_; }
   double gamma() const { return gamma_; }
-  double flushed() const { return flushed_; }
+  /// What subnormal numbers that are taken for zero may change an element by. A huge number counts in its own row or column
+  /// alone.
+  double flushed(std::int64_t i, std::int64_t j) const {
+    if (rows_.empty() || columns_.empty()) return product_flushed_ + own_flushed_;
+    const Scan &a = rows_[index(i)], &b = columns_[index(j)];
+    return product_flushed_ * (1 + (a.subnormal ? b.largest : 0) + (b.subnormal ? a.largest : 0)) + own_flushed_;
+  }
 
   Verdict operator()(std::int64_t i, std::int64_t j, const Element<D>& reference) const {
-    Verdict worst = judge(value(i, j, 0), reference[0]);
+    const double flushed = this->flushed(i, j);
+    Verdict worst = judge(value(i, j, 0), reference[0], flushed);
     if (p_.parts == 1) return worst;
     if (!std::isfinite(reference[0].value) || !std::isfinite(reference[1].value))
       return equal_or_not(!std::isfinite(value(i, j, 0)) || !std::isfinite(value(i, j, 1)));
-    Verdict other = judge(value(i, j, 1), reference[1]);
+    Verdict other = judge(value(i, j, 1), reference[1], flushed);
     other.part = 1;
     const bool ok = worst.ok && other.ok;
     if (other.ratio > worst.ratio || (worst.ok && !other.ok)) worst = other;
@@ -89,11 +105,11 @@ class Judge {
 
   R value(std::int64_t i, std::int64_t j, int part) const { return (*p_.c)(i * p_.parts + part, j); }
 
-  Verdict judge(R c, const Reference<D>& reference) const {
+  Verdict judge(R c, const Reference<D>& reference, double flushed) const {
     if (!std::isfinite(reference.value))
       return equal_or_not(std::isnan(reference.value) ? std::isnan(c) : static_cast<D>(c) == reference.value);
     const D error = std::fabs(static_cast<D>(c) - reference.value);
-    const D floor = 2 * std::min(static_cast<D>(flushed_), reference.magnitude);
+    const D floor = 2 * std::min(static_cast<D>(flushed), reference.magnitude);
     const auto widened = [&](double gamma) {
       const D bound = (static_cast<D>(gamma) + static_cast<D>(own_)) * reference.magnitude + floor;
       return p_.narrow.round ? bound + p_.narrow.roundoff * (std::fabs(reference.value) + bound) + p_.narrow.least : bound;
@@ -120,7 +136,8 @@ class Judge {
   double gamma_ = 0;
   double gamma_sqrt_ = 0;
   double own_ = 0;
-  double flushed_ = 0;
+  double product_flushed_ = 0, own_flushed_ = 0;
+  std::vector<Scan> rows_, columns_;  ///< of A and B, if either has subnormal numbers
 };
 
 /// Integers wrap, and must be equal.

@@ -173,11 +173,14 @@ std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, 
       if (!(x.magnitude < std::numeric_limits<R>::max() / 4)) continue;
       const std::span<const R> c = row(*p.c, i * p.parts + part);
       const D got = dot(c, t, t_magnitude).value;
-      const D flushed = 2 * std::min(static_cast<D>(judge.flushed()) * t_sum, x.magnitude);
+      D lost = 0;
+      for (std::int64_t j = 0; j < n; ++j)
+        if (t_magnitude[index(j)] != 0) lost += static_cast<D>(judge.flushed(i, j)) * t_magnitude[index(j)];
+      const D flushed = 2 * std::min(lost, x.magnitude);
       D bound = (gamma + own * (2 + gamma)) * x.magnitude + flushed;
       if (p.narrow.round) bound += p.narrow.roundoff * (x.magnitude + bound) + p.narrow.least * t_sum;
-      // An element of a narrower C may overflow where the row is so large; t's elements are 1/2 at least. Infinities of both signs
-      // add up to NaN, although no element is NaN.
+      // An element of a narrower C may overflow where the row is so large; t's elements are 1/2 at least. Infinities of both
+      // signs add up to NaN, although no element is NaN.
       if (p.narrow.round && !std::isfinite(got) && !has_nan(c) && 2 * (x.magnitude + bound) >= p.narrow.overflows) continue;
       if (!(std::fabs(got - x.value) <= bound)) return i;
     }

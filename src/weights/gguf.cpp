@@ -38,15 +38,26 @@ constexpr std::array gguf_types{numbers(0, "F32", Type::f32),
                                 blocks(13, "Q5_K", QuantizedFormat::q5_k),
                                 blocks(14, "Q6_K", QuantizedFormat::q6_k),
                                 GgufType{15, "Q8_K", 256, 292},
+                                GgufType{16, "IQ2_XXS", 256, 66},
+                                GgufType{17, "IQ2_XS", 256, 74},
+                                GgufType{18, "IQ3_XXS", 256, 98},
+                                GgufType{19, "IQ1_S", 256, 50},
                                 GgufType{20, "IQ4_NL", 32, 18},
+                                GgufType{21, "IQ3_S", 256, 110},
+                                GgufType{22, "IQ2_S", 256, 82},
                                 GgufType{23, "IQ4_XS", 256, 136},
                                 numbers(24, "I8", Type::i8),
                                 GgufType{25, "I16", 1, 2},
                                 numbers(26, "I32", Type::i32),
                                 GgufType{27, "I64", 1, 8},
                                 numbers(28, "F64", Type::f64),
+                                GgufType{29, "IQ1_M", 256, 56},
                                 numbers(30, "BF16", Type::bf16),
-                                blocks(39, "MXFP4", QuantizedFormat::mxfp4)};
+                                GgufType{34, "TQ1_0", 256, 54},
+                                GgufType{35, "TQ2_0", 256, 66},
+                                blocks(39, "MXFP4", QuantizedFormat::mxfp4),
+                                GgufType{40, "NVFP4", 64, 36},
+                                GgufType{41, "Q1_0", 128, 18}};
 
 /// Reads the header from its beginning on.
 class GgufReader {
@@ -164,10 +175,12 @@ std::vector<ModelTensor> read_gguf(std::span<const std::byte> contents) {
   for (ModelTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0)
       refuse("the tensor {} lies at {}, which is no multiple of {}", in_quotes(tensor.name), tensor.offset, alignment);
-    if (tensor.offset > size - begin || tensor.bytes > size - begin - tensor.offset)
+    // A tensor without elements may lie behind the end, where the last padding is left out.
+    const std::int64_t data = std::max<std::int64_t>(0, size - begin);
+    if (tensor.bytes > 0 && (tensor.offset > data || tensor.bytes > data - tensor.offset))
       refuse("the tensor {} has {} bytes from {} + {} on, beyond its end at {}", in_quotes(tensor.name), tensor.bytes, begin,
              tensor.offset, size);
-    tensor.offset += begin;
+    tensor.offset = tensor.bytes > 0 ? tensor.offset + begin : std::min(tensor.offset, data) + std::min(begin, size);
   }
   in_order(tensors);
   return tensors;

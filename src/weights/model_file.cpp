@@ -2,7 +2,13 @@
 #include <glgemm/model_file.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "base/system.hpp"
 #include "weights/header.hpp"
@@ -51,7 +57,40 @@ std::vector<const ModelTensor*> in_order(const std::vector<ModelTensor>& tensors
 
 }  // namespace model
 
-ModelFile::ModelFile(const std::string& path) : path_(path) {
+std::string_view kind_of_file(std::string_view beginning) {
+  using namespace std::string_view_literals;
+  struct Kind {
+    std::string_view begins, is;
+  };
+  static constexpr std::array kinds{
+      Kind{"version https://git-lfs"sv, "it is git-lfs's pointer to the file and not the file: 'git lfs pull' brings it"sv},
+      Kind{"\x1f\x8b"sv, "it is compressed by gzip: unpack it by 'gunzip' before"sv},
+      Kind{"BZh"sv, "it is compressed by bzip2: unpack it by 'bunzip2' before"sv},
+      Kind{"\xfd"
+           "7zXZ"sv,
+           "it is compressed by xz: unpack it by 'unxz' before"sv},
+      Kind{"\x28\xb5\x2f\xfd"sv, "it is compressed by zstd: unpack it by 'unzstd' before"sv},
+      Kind{"\x93NUMPY"sv, "it is a NumPy array: its name should end in .npy"sv},
+      Kind{"GGUF"sv, "it is a GGUF model: its name should end in .gguf"sv},
+      Kind{"PK\x03\x04"sv, "it is a zip archive: one of NumPy's arrays should end in .npz, and PyTorch's models are not read"sv},
+      Kind{"\x89HDF"sv, "it is an HDF5 file, which is not read: numpy.save writes its arrays as .npy"sv},
+      Kind{"MATLAB 5.0"sv, "it is a MATLAB file, which is not read: scipy.io.loadmat and numpy.save make .npy of it"sv},
+      Kind{"\x80\x02"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
+      Kind{"\x80\x03"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
+      Kind{"\x80\x04"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
+      Kind{"%%MatrixMarket"sv, "it is a Matrix Market file: its name should end in .mtx"sv},
+      Kind{"<!DOCTYPE"sv, "it is a page of the web and not the file"sv},
+      Kind{"<html"sv, "it is a page of the web and not the file"sv},
+      Kind{"{"sv, "it is JSON: an index of a model's files ends in .safetensors.index.json"sv}};
+  for (const Kind& kind : kinds)
+    if (beginning.starts_with(kind.begins)) return kind.is;
+  return {};
+}
+
+namespace {
+
+/// Contents that are mapped as long as the keeper lives.
+Mapping mapped(const std::string& path) {
   // Looked at before it is opened: opening a pipe would wait for its other end.
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(to_path(path), error);
@@ -60,22 +99,107 @@ ModelFile::ModelFile(const std::string& path) : path_(path) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) fail("it is no regular file");
   Mapping mapping;
   if (error = map_file(to_path(path), mapping); error) fail(error.message());
-  mapping_ = std::move(mapping.keeper);
-  read(mapping.bytes);
+  return mapping;
+}
+
+/// Another file of the folder that this one is in.
+std::string beside(const std::string& path, std::string_view name) {
+  return to_text(to_path(path).parent_path() / to_path(std::string(name)));
+}
+
+/// The files of which one has such a name, "a-00002-of-00003.gguf"; none for any other name.
+std::vector<std::string> parts_of(const std::string& path) {
+  const std::string name = to_text(to_path(path).filename());
+  const std::size_t of = name.rfind("-of-");
+  const auto digits = [&](std::size_t at) {
+    return at + 5 <= name.size() &&
+           std::all_of(name.begin() + static_cast<std::ptrdiff_t>(at), name.begin() + static_cast<std::ptrdiff_t>(at + 5),
+                       [](char c) { return '0' <= c && c <= '9'; });
+  };
+  if (of == name.npos || of < 6 || name[of - 6] != '-' || !digits(of - 5) || !digits(of + 4) || name.substr(of + 9, 1) != ".")
+    return {};
+  const int count = std::stoi(name.substr(of + 4, 5));
+  std::vector<std::string> parts;
+  for (int i = 1; i <= count; ++i)
+    parts.push_back(beside(path, name.substr(0, of - 5) + fmt::format("{:05}", i) + name.substr(of)));
+  return parts;
+}
+
+/// Which file has which tensor, by an index of .safetensors files.  @throws Malformed
+std::map<std::string, std::string> weight_map(std::span<const std::byte> contents) {
+  const auto* const text = reinterpret_cast<const char*>(contents.data());
+  const nlohmann::json index = nlohmann::json::parse(text, text + contents.size(), nullptr, false);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end() || !map->is_object()) model::refuse("as an index it has no weight_map");
+  std::map<std::string, std::string> result;
+  for (const auto& [name, file] : map->items()) {
+    if (!file.is_string()) model::refuse("its weight_map has no file for {}", model::in_quotes(name));
+    std::string part = file.get<std::string>();
+    if (part.find_first_of("/\\") != part.npos || part.empty() || part.front() == '.')
+      model::refuse("its weight_map has {}, which is no file beside it", model::in_quotes(part));
+    result.emplace(name, std::move(part));
+  }
+  return result;
+}
+
+}  // namespace
+
+ModelFile::ModelFile(const std::string& path) : path_(path) {
+  auto kept = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+  const auto open = [&](const std::string& file, bool is_part) {
+    Mapping mapping = mapped(file);
+    kept->push_back(std::move(mapping.keeper));
+    read(mapping.bytes, is_part ? file : "");
+  };
+  mapping_ = kept;
+  std::map<std::string, std::string> index;
+  std::vector<std::string> parts = parts_of(path);
+  if (path.ends_with(".index.json")) {
+    const Mapping mapping = mapped(path);
+    try {
+      index = weight_map(mapping.bytes);
+    } catch (const model::Malformed& error) {
+      throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path, error.what()));
+    }
+    std::set<std::string> files;
+    for (const auto& [name, file] : index) files.insert(beside(path, file));
+    parts.assign(files.begin(), files.end());
+  }
+  if (parts.empty()) open(path, false);
+  for (const std::string& part : parts)
+    if (std::filesystem::exists(to_path(part)))
+      open(part, true);
+    else
+      missing_ += (missing_.empty() ? "'" : ", '") + part + "'";
+  // A tensor that two files have is the one's that the index names.
+  std::erase_if(tensors_, [&](const ModelTensor& tensor) {
+    const auto named = index.find(tensor.name);
+    return named != index.end() && beside(path, named->second) != tensor.file;
+  });
+  std::set<std::string_view> names;
+  for (const ModelTensor& tensor : tensors_)
+    if (!names.insert(tensor.name).second)
+      throw std::invalid_argument(
+          fmt::format("'{}' cannot be read as a model: two of its files have a tensor {}", path, model::in_quotes(tensor.name)));
 }
 
 ModelFile::ModelFile(std::string name, std::span<const std::byte> contents) : path_(std::move(name)) {
-  read(contents);
+  read(contents, "");
 }
 
-void ModelFile::read(std::span<const std::byte> contents) {
+void ModelFile::read(std::span<const std::byte> contents, const std::string& file) {
+  std::vector<ModelTensor> found;
   try {
     const bool is_gguf = contents.size() >= 4 && std::memcmp(contents.data(), "GGUF", 4) == 0;
-    tensors_ = is_gguf ? model::read_gguf(contents) : model::read_safetensors(contents);
+    found = is_gguf ? model::read_gguf(contents) : model::read_safetensors(contents);
   } catch (const model::Malformed& error) {
-    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path_, error.what()));
+    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", file.empty() ? path_ : file, error.what()));
   }
-  for (ModelTensor& tensor : tensors_) tensor.data = contents.data() + tensor.offset;
+  for (ModelTensor& tensor : found) {
+    tensor.data = contents.data() + tensor.offset;
+    tensor.file = file;
+    tensors_.push_back(std::move(tensor));
+  }
 }
 
 const ModelTensor& ModelFile::tensor(std::string_view name) const {
@@ -84,8 +208,9 @@ const ModelTensor& ModelFile::tensor(std::string_view name) const {
   std::string some;
   for (const ModelTensor& each : tensors().first(std::min<std::size_t>(tensors_.size(), 8)))
     some += (some.empty() ? "" : ", ") + model::in_quotes(each.name);
-  throw std::invalid_argument(fmt::format("'{}' has no tensor {}: it has {}{}", path_, model::in_quotes(name),
-                                          some.empty() ? "none" : some, tensors_.size() > 8 ? ", ..." : ""));
+  throw std::invalid_argument(fmt::format("'{}' has no tensor {}: it has {}{}{}", path_, model::in_quotes(name),
+                                          some.empty() ? "none" : some, tensors_.size() > 8 ? ", ..." : "",
+                                          missing_.empty() ? "" : "; of its files, these are missing: " + missing_));
 }
 
 }  // namespace glgemm

@@ -33,12 +33,14 @@ constexpr std::array safetensors_types{SafetensorsType{"F64", 8, Type::f64},
                                        SafetensorsType{"BOOL", 1}};
 
 /// Takes the header's JSON as it is parsed, without a tree of values, whose size and depth the file would choose. The names of
-/// its functions are nlohmann's.
+/// its functions are nlohmann's. It takes what the reference reader takes: __metadata__ that is null, and keys of a tensor that
+/// are unknown, whatever their values.
 class JsonReader {
  public:
   std::vector<ModelTensor> tensors;  ///< offset and bytes: as the file has them
 
   bool start_object(std::size_t) {
+    if (skips()) return ++depth_, true;
     switch (in_) {
       case In::file:
         in_ = In::header;
@@ -47,6 +49,7 @@ class JsonReader {
         if (in_ = key_ == "__metadata__" ? In::metadata : In::tensor; in_ == In::tensor) {
           tensors.push_back({key_, {}});
           found_ = {};
+          unknown_ = false;
         }
         return true;
       default:
@@ -54,27 +57,31 @@ class JsonReader {
     }
   }
   bool key(std::string& key) {
+    if (depth_ > 0) return true;
     key_ = key;
     if (in_ != In::tensor) return true;
     const auto known = std::find(keys.begin(), keys.end(), key);
-    if (known == keys.end()) refuse("the tensor {} has the unknown key {}", in_quotes(tensors.back().name), in_quotes(key));
+    unknown_ = known == keys.end();
+    if (unknown_) return true;
     if (std::exchange(found_.at(static_cast<std::size_t>(known - keys.begin())), true))
       refuse("the tensor {} has {} twice", in_quotes(tensors.back().name), key);
     return true;
   }
   bool string(std::string& text) {
-    if (in_ == In::metadata) return true;
+    if (in_ == In::metadata || skips()) return true;
     if (in_ != In::tensor || key_ != keys[0]) unexpected("a text");
     tensors.back().type_name = text;
     return true;
   }
   bool start_array(std::size_t) {
+    if (skips()) return ++depth_, true;
     if (in_ != In::tensor || key_ == keys[0]) unexpected("an array");
     in_ = key_ == keys[1] ? In::shape : In::offsets;
     offsets_ = 0;
     return true;
   }
   bool number_unsigned(std::uint64_t number) {
+    if (skips()) return true;
     if (in_ != In::shape && in_ != In::offsets) unexpected("a number");
     ModelTensor& tensor = tensors.back();
     if (number > static_cast<std::uint64_t>(max_count)) refuse("the tensor {} has the number {}", in_quotes(tensor.name), number);
@@ -92,22 +99,24 @@ class JsonReader {
     return true;
   }
   bool end_array() {
+    if (depth_ > 0) return --depth_, true;
     if (in_ == In::offsets && offsets_ != 2)
       refuse("the tensor {} has {} data_offsets instead of 2", in_quotes(tensors.back().name), offsets_);
     in_ = In::tensor;
     return true;
   }
   bool end_object() {
+    if (depth_ > 0) return --depth_, true;
     if (in_ == In::tensor)
       for (std::size_t i = 0; i < keys.size(); ++i)
         if (!found_.at(i)) refuse("the tensor {} has no {}", in_quotes(tensors.back().name), keys.at(i));
     in_ = In::header;  // where the header itself ends, nothing may follow
     return true;
   }
-  bool null() { unexpected("null"); }
-  bool boolean(bool) { unexpected("a truth value"); }
-  bool number_integer(std::int64_t number) { unexpected(fmt::format("the number {}", number)); }
-  bool number_float(double, const std::string&) { unexpected("a fraction"); }
+  bool null() { return skips() || (in_ == In::header && key_ == "__metadata__") || (unexpected("null"), false); }
+  bool boolean(bool) { return skips() || (unexpected("a truth value"), false); }
+  bool number_integer(std::int64_t number) { return skips() || (unexpected(fmt::format("the number {}", number)), false); }
+  bool number_float(double, const std::string&) { return skips() || (unexpected("a fraction"), false); }
   template <class T>
   bool binary(T&) {
     unexpected("bytes");
@@ -124,7 +133,12 @@ class JsonReader {
     refuse("its header has {} where none may be, at or after {}", what, in_quotes(key_));
   }
 
+  /// Whether what comes is the value of an unknown key, or inside it.
+  bool skips() const { return in_ == In::tensor && unknown_; }
+
   In in_ = In::file;
+  bool unknown_ = false;
+  std::int64_t depth_ = 0;  ///< of objects and arrays in an unknown key's value
   std::string key_;
   std::array<bool, 3> found_{};
   int offsets_ = 0;
@@ -148,8 +162,10 @@ void take_type(ModelTensor& tensor) {
 std::vector<ModelTensor> read_safetensors(std::span<const std::byte> contents) {
   constexpr std::uint64_t max_header = 100'000'000;
   const auto size = contents.size();
-  if (size < 8) refuse("it has {} bytes, too few for .gguf and .safetensors", size);
-  const auto length = little_endian<std::uint64_t>(contents.data());
+  const std::string_view other = other_kind(contents);
+  if (size < 8 && other.empty()) refuse("it has {} bytes, too few for .gguf and .safetensors", size);
+  const auto length = size < 8 ? max_header : little_endian<std::uint64_t>(contents.data());
+  if (!other.empty() && (size < 8 || length > size - 8)) refuse("{}", other);
   if (length > max_header)
     refuse("it does not begin with \"GGUF\", and as .safetensors its header would have {} bytes, more than {}", length,
            max_header);

@@ -161,9 +161,9 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong shapes, types and scalars") 
       {[&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); }, "unsupported: gemm: activations"},
       // Scalars.
       {[](Gemm& g) { g.alpha = std::complex<double>(1, 2); },
-       "alpha is 1.000000 + 2.000000i, and the product is of the real type f32"},
-      {[](Gemm& g) { g.beta = 1e300; }, "can hold"},
-      {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; }, "alpha is 1.500000, which is no value of the type i32"},
+       "alpha is 1 + 2i, and the product is of the real type f32"},
+      {[](Gemm& g) { g.beta = 1e300; }, "beta is 1e+300, more than the type f32 can hold"},
+      {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; }, "alpha is 1.5, which is no value of the type i32"},
       {[&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
       {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 2147483648.0; }, "no value of the type i32"},
       {[&](Gemm& g) { type_all(g, Type::i32), g.beta = std::numeric_limits<double>::quiet_NaN(); }, "no value of the type i32"}};
@@ -244,7 +244,7 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: overlap and wrong batches") {
       {[&](Gemm& g) { g.batch = {.count = 3, .offsets_d = offsets(0, 20)}; }, "2 offsets of D for a batch of 3"},
       {[&](Gemm& g) { g.batch.alphas = scalars(1, 2); }, "2 alphas for a batch of 1"},
       {[&](Gemm& g) { g.batch = {.count = 2, .stride_c = 20, .betas = scalars(1)}; }, "1 betas for a batch of 2"},
-      {[&](Gemm& g) { type_all(g, Type::i32), g.batch.alphas = scalars(0.5); }, "alpha is 0.500000"}};
+      {[&](Gemm& g) { type_all(g, Type::i32), g.batch.alphas = scalars(0.5); }, "alpha is 0.5, which"}};
   check(wrong);
 }
 

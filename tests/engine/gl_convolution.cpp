@@ -295,6 +295,112 @@ TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy an
   }
 }
 
+namespace {
+
+/// Runs a convolution of floats, and checks it by its definition.
+Check checked(Engine& engine, Convolution conv, const Matrix<float>& input, const Matrix<float>& filters, Matrix<float>* output) {
+  conv = test::completed(conv);
+  const DeviceMatrix x(engine, input), w(engine, filters);
+  std::int64_t pixels = conv.output.batch;
+  for (const std::int64_t size : conv.output.size) pixels *= size;
+  DeviceMatrix y(engine, pixels, conv.output.channels);
+  conv.input.buffer = x.view().buffer, conv.filters.buffer = w.view().buffer, conv.output.buffer = y.view().buffer;
+  engine.convolve(conv);
+  const Matrix<float> got = y.download<float>();
+  if (output) *output = got;
+  return check_convolution(Engine::problem(conv), input.elements(), filters.elements(), got.elements());
+}
+
+}  // namespace
+
+TEST_CASE("convolutions: zeros outside the image are multiplied, by infinite and NaN weights too: one rule for all") {
+  Engine& engine = test::engine();
+  constexpr float infinite = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float odd : {infinite, -infinite, nan})
+    for (const bool transposed : {false, true})
+      for (const std::int64_t stride : {1, 2, 3})
+        for (const std::int64_t dilation : {1, 2})
+          for (const bool depthwise : {false, true})
+            for (const std::int64_t size : {2, 5}) {
+              CAPTURE(transposed);
+              CAPTURE(stride);
+              CAPTURE(dilation);
+              CAPTURE(depthwise);
+              CAPTURE(size);
+              Convolution conv{.input = {.size = {size, size}, .channels = depthwise ? 4 : 2},
+                               .filters = {.size = {3, 3}},
+                               .output = {.channels = depthwise ? 4 : 3},
+                               .stride = {stride, stride},
+                               .dilation = {dilation, dilation},
+                               .padding = {Padding::Kind::given, {2, 2}, {1, 2}},
+                               .groups = depthwise ? 4 : 1,
+                               .transposed = transposed};
+              Matrix<float> input = random_integer_matrix<float>(size * size, conv.input.channels, 3, 1),
+                            filters = random_integer_matrix<float>(depthwise ? 4 : 6, 9, 3, 2);
+              filters(2, 5) = odd;
+              const Check found = checked(engine, conv, input, filters, nullptr);
+              CHECK_RESULT(found.passed);
+              input(1, 1) = odd;
+              CHECK_RESULT(checked(engine, conv, input, filters, nullptr).passed);
+            }
+  // Of a line, by hand: the first weight meets nothing at the first element of the output, but a zero.
+  const auto line = [&](bool transposed, const Matrix<float>& filters) {
+    Matrix<float> result;
+    const Convolution conv{
+        .input = {.size = {2}}, .filters = {.size = {3}}, .output = {}, .padding = Padding::both({1}), .transposed = transposed};
+    CHECK_RESULT(checked(engine, conv, {{1}, {2}}, filters, &result).passed);
+    return result;
+  };
+  const Matrix<float> forward = line(false, {{infinite, 1, 1}}), backward = line(true, {{1, 1, infinite}});
+  for (const Matrix<float>& each : {forward, backward}) {
+    CHECK_RESULT(std::isnan(each(0, 0)));
+    CHECK_RESULT(each(1, 0) == infinite);
+  }
+}
+
+TEST_CASE("convolutions: transposed, outputs of all sizes that PyTorch, ONNX and TensorFlow let them have") {
+  Engine& engine = test::engine();
+  const auto convolution = [](std::int64_t stride, std::int64_t dilation, Padding padding, std::int64_t size) {
+    return Convolution{.input = {.size = {3}, .channels = 2},
+                       .filters = {.size = {2}},
+                       .output = {.size = {size}, .channels = 3},
+                       .stride = {stride},
+                       .dilation = {dilation},
+                       .padding = padding,
+                       .transposed = true};
+  };
+  // Output padding below the stride or the dilation.
+  for (const std::int64_t stride : {1, 2, 3})
+    for (const std::int64_t dilation : {1, 2, 4}) {
+      const std::int64_t least = 2 * stride + dilation + 1, most = least + std::max(stride, dilation) - 1;
+      for (std::int64_t size = least; size <= most; ++size)
+        CHECK(test::fault_of_convolution(engine, convolution(stride, dilation, {}, size), 7) == "");
+      for (const std::int64_t size : {least - 1, most + 1})
+        CHECK_THROWS_WITH_AS(
+            Engine::problem(convolution(stride, dilation, {}, size)),
+            doctest::Contains((most == least
+                                   ? fmt::format("make as many of {}, and the output is 1 of {}", least, size)
+                                   : fmt::format("make as many of {} to {}, and the output is 1 of {}", least, most, size))
+                                  .c_str()),
+            std::invalid_argument);
+    }
+  // SAME: any output of which a convolution with the stride would make the input, padded as that one.
+  for (const std::int64_t stride : {1, 2, 3})
+    for (std::int64_t size = 2 * stride + 1; size <= 3 * stride; ++size)
+      for (const Padding& padding : {Padding::same_upper(), Padding::same_lower()}) {
+        Convolution conv = convolution(stride, 1, padding, size);
+        conv.filters.size = {4};
+        CHECK(output_size(conv) == Extents{size});
+        Convolution back{
+            .input = {.size = {size}}, .filters = {.size = {4}}, .output = {.size = {3}}, .stride = {stride}, .padding = padding};
+        CHECK(Engine::problem(conv).before == Engine::problem(back).before);
+        CHECK(test::fault_of_convolution(engine, conv, 8) == "");
+      }
+  Convolution none = convolution(2, 1, Padding::same_upper(), 4);
+  CHECK_THROWS_WITH_AS(Engine::problem(none), doctest::Contains("make as many of 6 to 7, and the output is 1 of 4"),
+                       std::invalid_argument);
+}
+
 TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outputs") {
   const auto size = [](Extents input, Extents filter, Extents stride, Padding padding, bool transposed = false) {
     return output_size(

@@ -38,7 +38,7 @@ struct Generous {
   }
   static void GLAD_API_PTR GetBufferParameteri64v(GLenum target, GLenum name, GLint64* value) {
     get_parameter(target, name, value);
-    if (pretended != 0) *value = pretended;
+    if (pretended != 0 && name == GL_BUFFER_SIZE) *value = pretended;
   }
   template <class F>
   static auto in_place_of(const char* name, F& real, F mine) {

@@ -522,7 +522,7 @@ using test::text;
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
 /// Added outside a scope, whatever is bound:
 const CallCounts outside_scope{
-    {"glIsBuffer", 3},    {"glBindBuffer", 6},  {"glGetBufferParameteri64v", 3}, {"glPushDebugGroup", 1},  {"glPopDebugGroup", 1},
+    {"glIsBuffer", 3},    {"glBindBuffer", 6},  {"glGetBufferParameteri64v", 6}, {"glPushDebugGroup", 1},  {"glPopDebugGroup", 1},
     {"glGetBooleanv", 1}, {"glGetIntegerv", 5}, {"glGetIntegeri_v", 3},          {"glGetInteger64i_v", 6}, {"glUseProgram", 1}};
 /// Added outside a scope where nothing is bound:
 const CallCounts nothing_bound{{"glBindBufferBase", 3}};

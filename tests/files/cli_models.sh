@@ -19,7 +19,7 @@ tensor() {
 pad() { head -c $(($1 - $(stat -c %s "$2"))) /dev/zero >>"$2"; }
 {
   printf GGUF && le 4 3 && le 8 5 && le 8 1 && text general.name && le 4 8 && text tiny
-  tensor w.f16 1 0 3 2 && tensor w.bf16 30 32 3 2 && tensor w.q8 8 64 32 2 && tensor bias 0 160 2 && tensor odd 16 192 256 1
+  tensor w.f16 1 0 3 2 && tensor w.bf16 30 32 3 2 && tensor w.q8 8 64 32 2 && tensor bias 0 160 2 && tensor odd 99 192 256 1
 } >m.gguf
 pad $((($(stat -c %s m.gguf) + 31) / 32 * 32)) m.gguf
 data=$(stat -c %s m.gguf)
@@ -36,7 +36,7 @@ npy z.npy '<f4' '(2, 1)' '\0\0\300\100\0\0\200\101' # 6, 16
 # ---- inspect
 "$glgemm" inspect m.gguf >stdout 2>stderr || fail "inspect: status $?: $(cat stderr)"
 for line in 'm.gguf: 5 tensors, 100 bytes' 'F16               2x3                12  w.f16' 'Q8_0              2x32               68  w.q8' \
-  'F32               2                   8  bias' 'unknown type 16*  1x256               0  odd' '* 1 of a type that glgemm does not have'; do
+  'F32               2                   8  bias' 'unknown type 99*  1x256               0  odd' '* 1 of a type that glgemm does not have'; do
   grep -qxF -- "$line" stdout || fail "inspect has no '$line': $(cat stdout)"
 done
 "$glgemm" inspect m.gguf --json >stdout 2>stderr || fail "inspect --json: status $?: $(cat stderr)"
@@ -47,7 +47,7 @@ rows = [[each[key] for key in ("name", "shape", "type", "glgemm", "offset", "byt
 assert model["file"] == "m.gguf" and rows == [
     ["w.f16", [2, 3], "F16", "f16", data, 12], ["w.bf16", [2, 3], "BF16", "bf16", data + 32, 12],
     ["w.q8", [2, 32], "Q8_0", "q8_0", data + 64, 68], ["bias", [2], "F32", "f32", data + 160, 8],
-    ["odd", [1, 256], "unknown type 16", None, data + 192, 0]], rows
+    ["odd", [1, 256], "unknown type 99", None, data + 192, 0]], rows
 END
 "$glgemm" inspect m.safetensors | grep -q '^F8_E4M3  2x3 * 6  e4$' || fail "inspect m.safetensors: $("$glgemm" inspect m.safetensors 2>&1)"
 "$glgemm" inspect m.gguf --as nvidia-ampere --columns 5 >stdout 2>stderr || fail "inspect --as: status $?: $(cat stderr)"
@@ -97,7 +97,7 @@ npy q.npy '<f4' '(2, 2)' '\0\0\0\102\0\0\200\302\0\0\200\302\0\0\0\103' # 32, -6
 cp t.npy w.npy # the transpose of w.q8, as numbers
 "$glgemm" verify m.gguf:w.q8 m.gguf:w.q8 q.npy --op-b t >stdout 2>stderr || fail "verify of q8_0: $(cat stdout stderr)"
 grep -qF "note: 'm.gguf:w.q8' is converted from q8_0 to float32 in C order" stderr || fail "verify of q8_0 has no note: $(cat stderr)"
-bad 'an unknown type' "'m.gguf:odd' holds unknown type 16, a type that glgemm does not have" verify m.gguf:odd x.npy y.npy
+bad 'an unknown type' "'m.gguf:odd' holds unknown type 99, a type that glgemm does not have" verify m.gguf:odd x.npy y.npy
 bad 'no such tensor' "'m.gguf' has no tensor 'v': it has 'w.f16', 'w.bf16', 'w.q8', 'bias', 'odd'" verify m.gguf:v x.npy y.npy
 bad 'no tensor is named' "'m.gguf' has 5 tensors, of which one must be named, as in 'm.gguf:w.f16'; 'glgemm inspect' lists them" verify m.gguf x.npy y.npy
 
@@ -193,7 +193,7 @@ done
 "$glgemm" bench --shapes-of m.gguf --columns 5 --type f16 --kernel naive --repeats 1 --json bench.json >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"
 grep -q '2x5x3' stdout || fail "bench: $(cat stdout)"
 for note in "'m.gguf': 1 matrix is left out: BF16, --type bf16 measures them" "'m.gguf': 1 matrix is left out: Q8_0, --type q8_0 measures them" \
-  "'m.gguf': 1 matrix is left out: unknown type 16, a type that glgemm does not have"; do
+  "'m.gguf': 1 matrix is left out: unknown type 99, a type that glgemm does not have"; do
   grep -qF -- "glgemm bench: note: $note" stderr || fail "bench has no note '$note': $(cat stderr)"
 done
 finish

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "files/matrix_files.hpp"
+#include "support/messages.hpp"
 
 using namespace glgemm;
 using namespace glgemm::tools;
@@ -37,6 +38,18 @@ TEST_CASE("formats: what a path means") {
   CHECK(parse_matrix_path("A.safetensors:w").is_seekable());
   CHECK(message_of<FileError>([] { parse_output_path("A.gguf:w"); }) == "cannot write 'A.gguf:w': models are only read");
   CHECK(parse_matrix_path("A.npy").is_seekable());
+  CHECK(parse_matrix_path("a/model.safetensors.index.json:w").format == Format::model);
+  CHECK(parse_matrix_path("a/model.safetensors.index.json:w").array == "w");
+  for (const char* const path : {"c.txt", "a/c.TSV", "c.mtx.gz", "c.npy.xz", "c.pt"})
+    CHECK(contains(message_of<FileError>([&] { parse_output_path(path); }),
+                   " is another format, and .npy, .npz, .csv and .mtx are written"));
+  for (const char* const path : {"c", "c.dat", "c.out", "v1.0"}) CHECK(parse_output_path(path).format == Format::npy);
+  CHECK(parse_output_path("/dev/stdout").file == "-");
+  // A name may have an ending in it: the file that is there decides.
+  const TemporaryFolder folder;
+  const std::string model = folder.file("m.safetensors", "x");
+  CHECK(parse_matrix_path(model + ":a.safetensors:b").file == model);
+  CHECK(parse_matrix_path(model + ":a.safetensors:b").array == "a.safetensors:b");
   for (const char* path : {"-", "A.csv", "A.mtx", "A.npz:x"}) CHECK_FALSE(parse_matrix_path(path).is_seekable());
 }
 
@@ -48,20 +61,27 @@ TEST_CASE("formats: CSV is read as float64, each number to its nearest double") 
   CHECK(files.read<double>("A.csv", "5e-324,inf\n1.7976931348623157e308,-Infinity") ==
         Matrix<double>{{5e-324, std::numeric_limits<double>::infinity()},
                        {std::numeric_limits<double>::max(), -std::numeric_limits<double>::infinity()}});
+  const Matrix<double> small = files.read<double>("A.csv", "1e-400,-1e-400\n-4e-324,2.4e-324\n\"1.5\", \" -2 \"");
+  CHECK(small == Matrix<double>{{0, 0}, {-5e-324, 0}, {1.5, -2}});
+  CHECK(std::signbit(small(0, 1)));
+  CHECK(!std::signbit(small(0, 0)));
   CHECK(std::isnan(files.read<double>("A.csv", "nan")(0, 0)));
 }
 
 TEST_CASE("formats: CSV that cannot be read is told with its line") {
   Files files;
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"x,y\n1,2\n", "1: 'x' is not a number"},
+      {"x,y\n1,2\n", "1: 'x' is not a number; a line of titles is left out, or begins with '#'"},
+      {"\"a\",\"b\"\n1,2\n", "1: '\"a\"' is not a number; a line of titles is left out, or begins with '#'"},
+      {"1,\"2\n", "1: '\"2' is not a number"},
+      {"1,-1e999\n", "1: '-1e999' is beyond the range of float64"},
       {"1,2\n\n3\n", "3: 1 number instead of 2 as in the first row"},
       {"1,2\n3,4,5\n", "2: 3 numbers instead of 2 as in the first row"},
       {"1,2,\n", "1: '' is not a number"},
       {"1;2\n", "1: '1;2' is not a number"},
       {"1,+-2\n", "1: '+-2' is not a number"},
       {"1,1e999\n", "1: '1e999' is beyond the range of float64"},
-      {std::string(60, 'x'), "1: '" + std::string(40, 'x') + "...' is not a number"},
+      {"1," + std::string(60, 'x'), "1: '" + std::string(40, 'x') + "...' is not a number"},
       {"1,\x1b[31mred\n", "1: '\\x1b[31mred' is not a number"}};  // no sequence that a terminal would obey
   for (const auto& [contents, message] : cases) CHECK(files.error("A.csv", contents) == "'A.csv' line " + message);
   for (const char* nothing : {"", "# only this\n"}) CHECK(files.error("A.csv", nothing) == "'A.csv' holds no numbers");
@@ -83,6 +103,15 @@ TEST_CASE("formats: Matrix Market arrays, column by column") {
   CHECK(files.read<std::complex<double>>("A.mtx", array + "complex hermitian\n2 2\n1 0\n2 3\n4 0\n") ==
         Matrix<std::complex<double>>{{{1, 0}, {2, -3}}, {{2, 3}, {4, 0}}});
   CHECK(files.read<double>("A.mtx", array + "real general\n0 3\n") == Matrix<double>(0, 3));
+  // As Fortran writes numbers: a D, and none before an exponent of three digits. Too small ones are zeros with their sign.
+  CHECK(files.read<double>("A.mtx", array + "real general\n3 2\n1.0D+00\n-2.5d1\n1.5-100\n1.D+2\n.5+101\n1e-3\n") ==
+        Matrix<double>{{1, 100}, {-25, 0.5e101}, {1.5e-100, 1e-3}});
+  CHECK(files.read<std::complex<double>>("A.mtx", array + "complex general\n1 1\n-1e-400 1.0D-400\n") ==
+        Matrix<std::complex<double>>{{{-0.0, 0.0}}});
+  CHECK(std::signbit(files.read<std::complex<double>>("A.mtx", array + "complex general\n1 1\n-1e-400 1\n")(0, 0).real()));
+  // As SciPy writes unsigned ones.
+  CHECK(files.convert<double>("A.mtx", array + "unsigned-integer general\n1 2\n7\n18446744073709551615\n") ==
+        Matrix<double>{{7, 0x1p64}});
   CHECK(files.read<double>("A.mtx", array + "real general\n0 5757922623132532736\n").rows() == 0);  // at once
 }
 
@@ -94,6 +123,10 @@ TEST_CASE("formats: Matrix Market coordinates are expanded, and entries of one p
   CHECK(files.read<double>("A.mtx", coordinate + "pattern symmetric\n2 2 2\n1 1\n2 1\n") == Matrix<double>{{1, 1}, {1, 0}});
   CHECK(files.convert<std::int32_t>("A.mtx", coordinate + "integer skew-symmetric\n2 2 1\n2 1 5\n") ==
         Matrix<std::int32_t>{{0, -5}, {5, 0}});
+  CHECK(files.read<double>("A.mtx", coordinate + "real skew-symmetric\n2 2 2\n1 1 0\n2 1 3\n") ==
+        Matrix<double>{{0, -3}, {3, 0}});
+  CHECK(files.convert<double>("A.mtx", coordinate + "unsigned-integer symmetric\n2 2 2\n1 1 4\n2 1 3\n") ==
+        Matrix<double>{{4, 3}, {3, 0}});
   CHECK(files.read<std::complex<double>>("A.mtx", coordinate + "complex hermitian\n2 2 1\n2\t1  5 1\n") ==
         Matrix<std::complex<double>>{{{0, 0}, {5, -1}}, {{5, 1}, {0, 0}}});
   CHECK(files.read<double>("A.mtx", coordinate + "real general\n1 2 0\n") == Matrix<double>(1, 2));
@@ -107,7 +140,8 @@ TEST_CASE("formats: Matrix Market files that cannot be read are told with their 
     CHECK(files.error("A.mtx", text) == "'A.mtx' line 1: it does not begin with '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
   const std::vector<std::pair<std::string, std::string>> cases{
       {"list real general\n", "1: the format 'list' is none of array, coordinate"},
-      {"array rational general\n", "1: the field 'rational' is none of real, double, integer, complex, pattern"},
+      {"array rational general\n",
+       "1: the field 'rational' is none of real, double, integer, unsigned-integer, complex, pattern"},
       {"array real diagonal\n", "1: the symmetry 'diagonal' is none of general, symmetric, skew-symmetric, hermitian"},
       {"array pattern general\n1 1\n", "1: an array cannot be a pattern"},
       {"array real hermitian\n1 1\n1", "1: only a complex matrix can be hermitian"},
@@ -128,7 +162,13 @@ TEST_CASE("formats: Matrix Market files that cannot be read are told with their 
        "4: the sum of this place's entries is beyond the range of int64"},
       {"coordinate integer skew-symmetric\n2 2 1\n2 1 -9223372036854775808\n",
        "3: the negative of this number is beyond the range of int64"},
-      {"coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "3: a skew-symmetric matrix has no entry on its diagonal"}};
+      {"coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "3: a skew-symmetric matrix has zeros on its diagonal"},
+      {"array unsigned-integer skew-symmetric\n1 1\n", "1: a matrix of unsigned integers cannot be skew-symmetric"},
+      {"array unsigned-integer general\n1 1\n-1\n", "3: '-1' is not a whole number"},
+      {"array unsigned-integer general\n1 1\n18446744073709551616\n", "3: '18446744073709551616' is beyond the range of uint64"},
+      {"coordinate unsigned-integer general\n1 1 2\n1 1 18446744073709551615\n1 1 1\n",
+       "4: the sum of this place's entries is beyond the range of uint64"},
+      {"array real general\n1 1\n1.0D+999\n", "3: '1.0e+999' is beyond the range of float64"}};
   for (const auto& [text, message] : cases) CHECK(files.error("A.mtx", head + text) == "'A.mtx' line " + message);
   CHECK(files.error("A.mtx", head + coordinate + "9000000000000 9000000000000 1\n1 1 1\n")
             .starts_with("'A.mtx' line 2: a dense matrix of 9000000000000x9000000000000 needs "));
@@ -209,6 +249,73 @@ TEST_CASE("formats: archives, whose other arrays are kept" * doctest::skip(!npz_
   CHECK(TemporaryFolder::contents(path) == "no zip file");
 }
 
+namespace {
+
+/// A zip archive of stored entries, which may have equal names.
+std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+  const auto number = [](std::uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
+    return text;
+  };
+  const auto crc = [](const std::string& bytes) {
+    std::uint32_t result = ~0U;
+    for (const char byte : bytes) {
+      result ^= static_cast<unsigned char>(byte);
+      for (int bit = 0; bit < 8; ++bit) result = result >> 1 ^ (result & 1U ? 0xedb88320U : 0U);
+    }
+    return ~result;
+  };
+  std::string files, directory;
+  for (const auto& [name, data] : entries) {
+    const std::string common = number(20, 2) + std::string(4, '\0') + number(0, 2) + number(33, 2) + number(crc(data), 4) +
+                               number(data.size(), 4) + number(data.size(), 4) + number(name.size(), 2) + number(0, 2);
+    directory += "PK\1\2" + number(20, 2) + common + std::string(10, '\0') + number(files.size(), 4) + name;
+    files += "PK\3\4" + common + name + data;
+  }
+  return files + directory + "PK\5\6" + std::string(4, '\0') + number(entries.size(), 2) + number(entries.size(), 2) +
+         number(directory.size(), 4) + number(files.size(), 4) + number(0, 2);
+}
+
+std::string npy_of(float value) {
+  return npy_header(npy_type(Type::f32, "x"), {1, 1}) + std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+TEST_CASE("formats: of arrays in an archive whose names are alike, NumPy's is taken" * doctest::skip(!npz_supported())) {
+  Files files;
+  using Entries = std::vector<std::pair<std::string, std::string>>;
+  const Entries alike{{"x.npy", npy_of(1)},     {"x", npy_of(2)},         {"y.npy", npy_of(3)},
+                      {"y.npy.npy", npy_of(4)}, {"z.npy.npy", npy_of(5)}, {"w", npy_of(6)}};
+  const auto read = [&](const std::string& name, const std::string& array) {
+    return files.read<float>(NpyFile(open_matrix(files.folder.file(name) + ":" + array)))(0, 0);
+  };
+  files.folder.file("X.npz", zip_of(alike));
+  CHECK(read("X.npz", "x") == 2);
+  CHECK(read("X.npz", "x.npy") == 1);
+  CHECK(read("X.npz", "y") == 3);
+  CHECK(read("X.npz", "y.npy") == 3);
+  CHECK(read("X.npz", "y.npy.npy") == 4);
+  CHECK(read("X.npz", "z.npy") == 5);
+  CHECK(read("X.npz", "w") == 6);
+  files.folder.file("twice.npz",
+                    zip_of({{"x.npy", npy_of(1)}, {"x.npy", npy_of(2)}, {"a.npy", npy_of(3)}, {"x.npy", npy_of(4)}}));
+  CHECK(read("twice.npz", "x") == 4);
+  // What is written under a name is read under it, and nothing else is lost.
+  for (const char* const array : {"x", "x.npy", "y", "w", "new"}) {
+    CAPTURE(array);
+    files.folder.file("X.npz", zip_of(alike));
+    files.write(std::string("X.npz:") + array, Matrix<float>{{9}});
+    CHECK(read("X.npz", array) == 9);
+    int others = 0;
+    for (const auto& [name, data] : alike) others += read("X.npz", name) != 9;
+    CHECK(others == (std::string_view(array) == "new" ? 6 : 5));
+  }
+  CHECK(contains(message_of<FileError>([&] { files.write("twice.npz:a", Matrix<float>{{9}}); }),
+                 "it has several arrays 'x', and an archive is written with one of each name"));
+}
+
 TEST_CASE("formats: of an array in an archive no more is read than its header says" * doctest::skip(!npz_supported())) {
   std::string array = npy_header(npy_type(Type::f64, "x"), {2, 2});
   const std::size_t header = array.size(), bytes = std::size_t{8} << 20;
@@ -237,6 +344,22 @@ TEST_CASE("formats: without libzip, archives are refused by name" * doctest::ski
   Files files;
   CHECK(files.error("A.npz", "") ==
         "cannot read 'A.npz': this glgemm was built without libzip; numpy.save writes an array of it as .npy");
+}
+
+TEST_CASE("formats: a file of another kind is told by its first bytes, with what to do") {
+  Files files;
+  for (const auto& [begin, why] : std::vector<std::pair<std::string, std::string>>{
+           {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs's pointer to the file"},
+           {"\x1f\x8b\x08", "compressed by gzip: unpack it by 'gunzip'"},
+           {"PK\x03\x04 and more", "a zip archive"},
+           {"{\"a\": 1}", "it is JSON"},
+           {"<!DOCTYPE html>", "a page of the web"}}) {
+    CAPTURE(why);
+    for (const char* const name : {"A.npy", "A", "A.csv", "A.mtx", "A.safetensors", "A.gz"})
+      CHECK_MESSAGE(contains(files.error(name, begin), why), files.error(name, begin));
+  }
+  CHECK(contains(files.error("A.csv", "\x93NUMPY\1"), "it is a NumPy array: its name should end in .npy"));
+  CHECK(contains(files.error("A.npy", "%%MatrixMarket matrix"), "it is a Matrix Market file: its name should end in .mtx"));
 }
 
 TEST_CASE("formats: an output that is an input's file is found by the file, not by its name") {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
 
@@ -416,6 +416,36 @@ TEST_CASE("npy: every truncation is told") {
   }
 }
 
+TEST_CASE("npy: bfloat16 as ml_dtypes writes it") {
+  Reader reader;
+  const Matrix<bfloat16> read = reader.read<bfloat16>(npy("<V2", "(1, 2)", std::string("\x80\x3f\x20\xc0", 4)));
+  CHECK(static_cast<float>(read(0, 0)) == 1);
+  CHECK(static_cast<float>(read(0, 1)) == -2.5f);
+}
+
+TEST_CASE("npy: images in Fortran order are those in C order") {
+  Reader reader;
+  const std::vector<std::vector<std::int64_t>> shapes{{2, 3, 4}, {2, 3, 4, 5}, {3, 1, 2, 2, 4}, {1, 5, 1}};
+  for (const std::vector<std::int64_t>& shape : shapes) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape) count *= size;
+    std::vector<float> in_c, in_fortran(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      in_c.push_back(static_cast<float>(i));
+      std::int64_t rest = i, at = 0;
+      for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) {
+        std::int64_t step = 1;
+        for (std::size_t before = 0; before < d; ++before) step *= shape[before];
+        at += rest % shape[d] * step;
+      }
+      in_fortran[static_cast<std::size_t>(at)] = static_cast<float>(i);
+    }
+    const std::string sizes = fmt::format("({})", fmt::join(shape, ", "));
+    CHECK(reader.read(npy("<f4", sizes, bytes_of(in_fortran), "True"), {.images = true}) ==
+          reader.read(npy("<f4", sizes, bytes_of(in_c)), {.images = true}));
+  }
+}
+
 TEST_CASE("npy: what is no matrix is told by its header, each with one sentence") {
   Reader reader;
   const auto shape = [](const std::string& text) { return npy("<f4", text, bytes_of(six)); };
@@ -427,7 +457,8 @@ TEST_CASE("npy: what is no matrix is told by its header, each with one sentence"
       // Files that are not .npy
       {"", "nothing: it is empty"},
       {"hello", other},
-      {"PK\x03\x04 an .npz archive", other},
+      {"PK\x03\x04 an .npz archive",
+       "no .npy array: it is a zip archive: one of NumPy's arrays should end in .npz, and PyTorch's models are not read"},
       {"\x93NUMPX\x01\x00\x01\x00 "s, other},
       {"\x93NUMPY\x04\x00\x10\x00\x00\x00 {}"s, "an .npy array in the format's version 4.0; 1.0, 2.0 and 3.0 can be read"},
       // Headers that lie about the size
@@ -457,6 +488,9 @@ TEST_CASE("npy: what is no matrix is told by its header, each with one sentence"
       {type("<c32", 64), "complex256" + known},
       {type("<f16", 32), "float128" + known},
       {type("<i3", 6), "int24" + known},
+      {type("|V2", 4),
+       "elements of the type '|V2', bytes that have no meaning in the file: ml_dtypes' small floats become numbers by "
+       "x.astype('float32')"},
       {type("|O", 6), "Python objects, not numbers"},
       {npy("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1, 2), }", std::string(8, '\0')),
        "records of several fields, not numbers"}};

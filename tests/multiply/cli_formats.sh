@@ -115,6 +115,8 @@ cat B23.npy | "$glgemm" multiply A_f4.npy - -o - 2>stderr | cat >C.npy
 cmp -s C.npy right.npy || fail "a pipe as B and as C: $(cat stderr)"
 grep -q '^- = A_f4.npy \* -: ' stderr && grep -q 'elements compared' stderr || fail "messages of a pipe: $(cat stderr)"
 "$glgemm" multiply A_f4.npy B23.npy -o - >C.npy 2>stderr && cmp -s C.npy right.npy || fail "to a file by the shell: $(cat stderr)"
+"$glgemm" multiply A_f4.npy B23.npy -o /dev/stdout 2>stderr | cat >C.npy && cmp -s C.npy right.npy || fail "by its name into a pipe: $(cat stderr)"
+"$glgemm" multiply -o C.npy --force -- A_f4.npy B23.npy >stdout 2>stderr && cmp -s C.npy right.npy || fail "behind --: $(cat stderr)"
 [ ! -e - ] || fail 'there is a file named -'
 "$glgemm" transpose A_f4.npy -o - 2>stderr | "$glgemm" transpose - -o - 2>>stderr >C.npy
 is 'transpose there and back' '<f4' '(2, 2)' f4 '1 2 3 4'

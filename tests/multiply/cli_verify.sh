@@ -86,7 +86,13 @@ verdict 'int64, one less' 1 'is 1.09951163e+12' one.mtx many.mtx fewer.mtx
 verdict 'int64, far off' 1 'wrong: ' one.mtx many.mtx huge.mtx
 bad 'int64 that cannot be exact' 'is exact only below 2^53: --type f64' huge.mtx huge.mtx one.mtx
 npy T.npy '|b1' '(1, 1)' '\1'
-bad 'bool' "'T.npy' and 'T.npy' hold bool: --type i8 checks a product that counts" T.npy T.npy T.npy
+npy TF.npy '|b1' '(2, 2)' '\1\1\0\1'  # of truths the sum is another one: 1 2 / 0 1
+verdict 'bool' 0 'right: ' TF.npy TF.npy TF.npy
+npy wrong.npy '|b1' '(2, 2)' '\1\1\1\1'
+verdict 'bool, a wrong one' 1 'element (1, 0) is 1, expected 0' TF.npy TF.npy wrong.npy
+npy wrong.npy '|b1' '(2, 2)' '\1\0\0\1'
+verdict 'bool, a lost one' 1 'element (0, 1) is 0, expected 2' TF.npy TF.npy wrong.npy
+bad 'bool, scaled' "'T.npy' holds bool, and a product of 'T.npy' and 'T.npy' is int32" T.npy T.npy T.npy --alpha 2
 verdict 'bool, counted' 0 'right: ' T.npy T.npy one.mtx --type i8
 
 # Vectors and batches.

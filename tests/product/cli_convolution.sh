@@ -38,6 +38,9 @@ verdict 'not the same' 1 'wrong: ' X.npy W.npy same.npy --convolution padding=sa
 verdict 'strides' 0 'right: ' X.npy W.npy strided.npy --convolution stride=2,padding=0:1 --check full
 verdict 'NCHW' 0 'right: ' X_nchw.npy W_hwio.npy small.npy --convolution layout=nchw,filter_layout=hwio
 verdict 'transposed' 0 'right: ' X.npy W.npy transposed.npy --convolution transposed --check probe
+npy fortran.npy '|i1' '(1, 3, 3, 1)' '\1\2\3\4\5\6\7\10\11' True
+ints of_fortran.npy '(1, 2, 2, 1)' 12 24 16 28
+verdict 'Fortran order' 0 'right: ' fortran.npy W.npy of_fortran.npy --convolution ''
 verdict 'JSON' 1 '"right": false' X.npy W.npy wrong.npy --convolution '' --json
 grep -q '"convolution": "1x3x3x1,1x2x2",' stdout && grep -q '"k": 4,' stdout || fail "JSON: $(cat stdout)"
 
@@ -50,10 +53,8 @@ tool=("$glgemm" verify)
 npy flat.npy '|i1' '(3, 3)' '\1\2\3\4\5\6\7\10\11'
 npy line.npy '|i1' '(1, 2, 1)' '\1\1'
 npy deep.npy '|i1' '(1, 2, 1, 2)' '\1\1\1\1'
-npy fortran.npy '|i1' '(1, 3, 3, 1)' '\1\2\3\4\5\6\7\10\11' True
 npy long.npy '<i8' '(1, 2, 2, 1)' '\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0'
 bad 'a matrix' 'an array of 2 dimensions: images and filters have three to five' flat.npy W.npy Y.npy --convolution ''
-bad 'Fortran order' 'in Fortran order: images and filters are read in C order' fortran.npy W.npy Y.npy --convolution ''
 bad 'other dimensions' "'X.npy' is 1x3x3x1, and 'line.npy' is 1x2x1: they differ in the number of dimensions" X.npy line.npy Y.npy --convolution ''
 bad 'other channels' "'deep.npy' is 1x2x1x2, which is filters of 2 channels, and 'X.npy' is 1x3x3x1, which has 1" X.npy deep.npy Y.npy --convolution ''
 bad 'another output' 'make as many of 2x2, and the output is 1 of 3x3' X.npy W.npy same.npy --convolution ''

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -108,13 +110,20 @@ TEST_CASE("scalars on the command line") {
   CHECK(parse_scalar("4294967295", Type::u32, "x") == Number(4294967295.0));
   CHECK(parse_scalar("-2147483648", Type::i8, "x") == Number(-2147483648.0));
   for (const char* bad :
-       {"", "x", "1x", "nan", "inf", "1e999", "--1", "+-1", "1+", "1+2", "i", "1+i2", "1 2", "0x10", "1,2", "1+2i3"}) {
+       {"", "x", "1x", "infx", "-", "1e999", "-1e999", "--1", "+-1", "1+", "1+2", "i", "1+i2", "1 2", "0x10", "1,2", "1+2i3"}) {
     CAPTURE(std::string(bad));
     CHECK_THROWS_WITH_AS(parse_scalar(bad, Type::c128, "--alpha"), doctest::Contains("is not a number"), std::invalid_argument);
   }
   CHECK_THROWS_WITH(parse_scalar("2i", Type::f16, "--beta"), "--beta: '2i' is no value of the type f32");
   CHECK_THROWS_AS(parse_scalar("1e39", Type::f32, "x"), std::invalid_argument);
   CHECK_NOTHROW(parse_scalar("1e39", Type::f64, "x"));
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(parse_scalar("inf", Type::f32, "x") == Number(infinity));
+  CHECK(parse_scalar("-infinity", Type::f16, "x") == Number(-infinity));
+  CHECK(std::isnan(parse_scalar("nan", Type::c64, "x").real()));
+  CHECK(parse_scalar("1+infi", Type::c64, "x") == Number(1, infinity));
+  CHECK(parse_scalar("1e-400", Type::f64, "x") == Number(0));
+  for (const char* bad : {"inf", "nan"}) CHECK_THROWS_AS(parse_scalar(bad, Type::i32, "x"), std::invalid_argument);
   for (const char* bad : {"0.5", "2147483648", "-2147483649"})
     CHECK_THROWS_AS(parse_scalar(bad, Type::i8, "x"), std::invalid_argument);
   CHECK_THROWS_AS(parse_scalar("-1", Type::u32, "x"), std::invalid_argument);

@@ -217,6 +217,48 @@ TEST_CASE("checksums: columns that are not finite or could overflow are passed o
   CHECK(report.max_bound == 0);
 }
 
+/// How many of the columns of a product with one element of B, or of A, changed are found when they are lost, and how many are
+/// passed over.
+template <class T>
+void one_element_hides_no_other_column(T element) {
+  CAPTURE(to_string(type_of<T>()));
+  CAPTURE(std::abs(element));
+  constexpr std::int64_t m = 40, n = 24, k = 50;
+  const Matrix<T> a = random_matrix<T>(m, k, 21);
+  Matrix<T> b = random_matrix<T>(k, n, 22);
+  b(5, 7) = element;
+  const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = {.rows = m, .columns = n}};
+  const Matrix<T> right = multiply_serial(a, b);
+  const ChecksumReport report = check_all(product, right, m, n);
+  CHECK(report.failures.empty());
+  CHECK(report.columns + report.passed_over == n);
+  CHECK(report.passed_over <= 1);
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (j == 7) continue;
+    CAPTURE(j);
+    Matrix<T> lost = right, flipped = right;
+    for (std::int64_t i = 0; i < m; ++i) lost(i, j) = 0;
+    flipped(3, j) += T(100);
+    CHECK(check_all(product, lost, m, n).failures.size() == 1);
+    CHECK(check_all(product, flipped, m, n).failures.size() == 1);
+  }
+}
+
+TEST_CASE("checksums: an infinite, NaN or huge element of B, or a part of one, makes no other column's error pass") {
+  const auto of_real = []<class T>(T) {
+    using Limits = std::numeric_limits<T>;
+    for (const T element : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::max(), -Limits::max() / 2})
+      one_element_hides_no_other_column<T>(element);
+  };
+  of_real(float());
+  of_real(double());
+  const double huge = std::numeric_limits<double>::infinity();
+  for (const std::complex<double> element : {std::complex<double>{huge, 0}, {0, -huge}, {1, std::nan("")}, {1e300, 1}}) {
+    one_element_hides_no_other_column<std::complex<double>>(element);
+    one_element_hides_no_other_column<std::complex<float>>(std::complex<float>(element));
+  }
+}
+
 TEST_CASE("checksums: with alpha or beta 0 what is not multiplied is not read") {
   const Matrix<float> c0 = random_matrix<float>(8, 9, 1);
   HostGemm product{.alpha = 0, .beta = 1, .c = host_matrix(c0)};

@@ -331,6 +331,20 @@ TEST_CASE("flushed denormals pass, and only they") {
   CHECK_FALSE(check_full({{0}}, {{0.5F}}, {{tiny}}).passed);
 }
 
+TEST_CASE("a subnormal number beside a huge one in another row or column lets no wrong element pass") {
+  Matrix<float> a = random_matrix<float>(40, 30, 5), b = random_matrix<float>(30, 50, 6);
+  a(3, 4) = 1e-40f;
+  b(5, 7) = 1e38f;
+  const Matrix<float> right = multiply_serial(a, b);
+  CHECK(check_full(a, b, right).passed);
+  CHECK(check_probe(a, b, right, 1, 4).passed);
+  for (const auto& [row, column] : {std::pair{3, 8}, {4, 8}, {20, 30}}) {
+    Matrix<float> wrong = right;
+    wrong(row, column) += 100;
+    CHECK(!check_full(a, b, wrong).passed);
+  }
+}
+
 TEST_CASE("the two ratios") {
   const Matrix<float> third{{1.0F / 3}};
   const Check one = check_full(third, third, multiply_serial(third, third));

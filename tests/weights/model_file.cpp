@@ -88,7 +88,24 @@ TEST_CASE("model file: the types of .gguf files") {
                               {28, "F64", 2048, Type::f64, none},
                               {30, "BF16", 512, Type::bf16, none},
                               {39, "MXFP4", 8 * 17, {}, QuantizedFormat::mxfp4},
-                              {16, "unknown type 16", 0, {}, none},
+                              {9, "Q8_1", 8 * 36, {}, none},
+                              {11, "Q3_K", 110, {}, none},
+                              {15, "Q8_K", 292, {}, none},
+                              {16, "IQ2_XXS", 66, {}, none},
+                              {17, "IQ2_XS", 74, {}, none},
+                              {18, "IQ3_XXS", 98, {}, none},
+                              {19, "IQ1_S", 50, {}, none},
+                              {20, "IQ4_NL", 8 * 18, {}, none},
+                              {21, "IQ3_S", 110, {}, none},
+                              {22, "IQ2_S", 82, {}, none},
+                              {23, "IQ4_XS", 136, {}, none},
+                              {25, "I16", 512, {}, none},
+                              {29, "IQ1_M", 56, {}, none},
+                              {34, "TQ1_0", 54, {}, none},
+                              {35, "TQ2_0", 66, {}, none},
+                              {40, "NVFP4", 4 * 36, {}, none},
+                              {41, "Q1_0", 2 * 18, {}, none},
+                              {4, "unknown type 4", 0, {}, none},
                               {4000000000, "unknown type 4000000000", 0, {}, none}};
   for (const auto& [number, name, size, type, quantization] : rows) {
     const std::string bytes = Gguf{{{"w", {256}, number, std::string(static_cast<std::size_t>(size), 'w')}}}.bytes();
@@ -133,6 +150,8 @@ TEST_CASE("model file: .gguf files that are refused") {
   Gguf many{{good}}, apart{{good, {"v", {8}, 24, "12345678"}}}, twice{{good, good}}, unaligned{{good}}, far{{good}}, huge{{good}};
   many.more_tensors = std::int64_t{1} << 60;
   apart.offsets = {0, 0};
+  Gguf overlapping{{{"v", {256}, 16, std::string(66, 'v')}, good}};  // of a type that glgemm has no format for
+  overlapping.offsets = {0, 32};
   unaligned.offsets = {4};
   far.offsets = {std::uint64_t{1} << 62};
   huge.offsets = {~std::uint64_t{0} - 31};
@@ -158,13 +177,14 @@ TEST_CASE("model file: .gguf files that are refused") {
       {Gguf{{good}}.key("k", 7, "1").key("k", 7, "1").bytes(), "it has the key 'k' twice"},
       {tensor({1, 1, 1, 1, 1}, 24, "1"), "the tensor 'w' has 5 dimensions, and the most are 4"},
       {tensor({most, most}, 24), "the tensor 'w' has more elements than 64 bits count"},
-      {tensor({most, most}, 16), "the tensor 'w' has more elements than 64 bits count"},
+      {tensor({most, most}, 99), "the tensor 'w' has more elements than 64 bits count"},
       {tensor({most, most / 4}, 28), "the tensor 'w' has more bytes than 64 bits count"},
       {tensor({~std::uint64_t{0}}, 24), "the tensor 'w' has a size of 18446744073709551615"},
       {tensor({40}, 2), "the tensor 'w' of Q4_0 has rows of 40 elements, and a block has 32"},
       {tensor({}, 12), "the tensor 'w' of Q4_K has rows of 1 elements, and a block has 256"},
       {twice.bytes(), "two tensors have the name 'w'"},
       {apart.bytes(), "the tensor 'v' has the bytes from 96 to 104, and 'w' those from 96 on"},
+      {overlapping.bytes(), "the tensor 'v' has the bytes from 96 to 162, and 'w' those from 128 on"},
       {unaligned.bytes(), "the tensor 'w' lies at 4, which is no multiple of 32"},
       {far.bytes(), "the tensor 'w' has 8 bytes from 64 + 4611686018427387904 on, beyond its end at 72"},
       {huge.bytes(), "the tensor 'w' lies at 18446744073709551584"},
@@ -190,6 +210,13 @@ TEST_CASE("model file: what a .safetensors file holds") {
   CHECK((e.type == Type::f64 && e.bytes == 0));
   CHECK(!model.tensor("\xc3\xa4\0"s).type);
   CHECK(model_of(safetensors("{}")).tensors().empty());
+  // What the reference reader passes over.
+  const std::string with_more = safetensors(
+      R"({"__metadata__":null,"w":{"more":{"dtype":[1,{"shape":2.5}],"x":null},"dtype":"U8","note":"t","shape":[2],"n":-1,"b":true,)"
+      R"("data_offsets":[0,2],"f":1.5,"u":[[]]},"v":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+      "wwv");
+  CHECK(data_of(model_of(with_more).tensor("w")) == "ww");
+  CHECK(data_of(model_of(with_more).tensor("v")) == "v");
 
   for (const auto& [name, type] : {std::pair{"F64", Type::f64},
                                    {"F32", Type::f32},
@@ -221,7 +248,11 @@ TEST_CASE("model file: .safetensors files that are refused") {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "it has 0 bytes, too few for .gguf and .safetensors"},
       {"1234567", "it has 7 bytes, too few"},
-      {"\x93NUMPY\1\0"s, "it does not begin with \"GGUF\", and as .safetensors its header would have "},
+      {"\x93NUMPY\1\0"s, "it is a NumPy array: its name should end in .npy"},
+      {"version https://git-lfs.github.com/spec/v1\n", "it is git-lfs's pointer to the file and not the file: 'git lfs pull'"},
+      {"\x1f\x8b\x08\0\0\0\0\0"s, "it is compressed by gzip: unpack it by 'gunzip' before"},
+      {R"({"metadata":{},"weight_map":{}})", "it is JSON: an index of a model's files ends in .safetensors.index.json"},
+      {"abcdefgh12345678", "it does not begin with \"GGUF\", and as .safetensors its header would have "},
       {little_endian(100'000'001, 8), "its header would have 100000001 bytes, more than 100000000"},
       {little_endian(3, 8) + "{}", "as .safetensors its header has 3 bytes, and 2 follow"},
       {json(""), "its header is no JSON: what is wrong ends at byte 1"},
@@ -239,7 +270,10 @@ TEST_CASE("model file: .safetensors files that are refused") {
       {json(R"({"w":{"shape":{}}})"), "its header has an object where none may be"},
       {json(R"({"__metadata__":{"a":{"b":"c"}}})"), "its header has an object where none may be, at or after 'a'"},
       {json(R"({"__metadata__":{"a":1}})"), "its header has a number where none may be"},
-      {json(R"({"w":{"colour":"red"}})"), "the tensor 'w' has the unknown key 'colour'"},
+      {json(R"({"w":{"colour":"red"}})"), "the tensor 'w' has no dtype"},
+      {json(R"({"__metadata__":null,"w":null})"), "its header has null where none may be, at or after 'w'"},
+      {json(R"({"w":{"more":[{"dtype":"U8"}],"shape":null}})"), "its header has null where none may be, at or after 'shape'"},
+      {safetensors("{\"w\":{\"more\":" + std::string(1000, '[')), "its header is no JSON"},
       {json(R"({"w":{"dtype":"U8","dtype":"I8"}})"), "the tensor 'w' has dtype twice"},
       {json(R"({"w":{"dtype":"U8","shape":[8]}})"), "the tensor 'w' has no data_offsets"},
       {json(R"({"w":{"data_offsets":[0,8],"shape":[8]}})"), "the tensor 'w' has no dtype"},
@@ -264,6 +298,63 @@ TEST_CASE("model file: .safetensors files that are refused") {
   std::string shape = "[1";
   for (int i = 0; i < 32; ++i) shape += ",1";
   CHECK(refusal(one("U8", (shape + "]").c_str(), "[0,8]")) == "the tensor 'w' has more than 32 dimensions");
+}
+
+TEST_CASE("model file: a last tensor without elements needs no padding before it") {
+  for (const std::vector<std::uint64_t>& sizes : {std::vector<std::uint64_t>{0}, {0, 7}}) {
+    const std::string padded = Gguf{{{"w", sizes, 0, ""}}}.bytes();
+    const std::string bytes = padded.substr(0, 24 + 9 + 4 + 8 * sizes.size() + 12);  // no more than the header
+    for (const std::string& one : {padded, bytes}) {
+      const ModelFile model = model_of(one);
+      CHECK(model.tensor("w").bytes == 0);
+      CHECK(model.tensor("w").offset <= std::ssize(one));
+    }
+  }
+}
+
+TEST_CASE("model file: a model in several files is one") {
+  const TemporaryFolder folder;
+  const auto gguf = [](const char* name, const std::string& data) { return Gguf{{{name, {data.size()}, 24, data}}}.bytes(); };
+  folder.file("m-00001-of-00003.gguf", gguf("a", "first"));
+  folder.file("m-00003-of-00003.gguf", gguf("c", "third"));
+  for (const char* const any : {"m-00001-of-00003.gguf", "m-00003-of-00003.gguf", "m-00002-of-00003.gguf"}) {
+    const ModelFile model(folder.file(any));
+    REQUIRE(model.tensors().size() == 2);
+    CHECK(data_of(model.tensor("a")) == "first");
+    CHECK(data_of(model.tensor("c")) == "third");
+    CHECK(model.tensor("a").file == folder.file("m-00001-of-00003.gguf"));
+    CHECK(contains(message_of<std::invalid_argument>([&] { model.tensor("b"); }),
+                   "; of its files, these are missing: '" + folder.file("m-00002-of-00003.gguf") + "'"));
+  }
+  folder.file("m-00002-of-00003.gguf", gguf("a", "again"));
+  CHECK(contains(message_of<std::invalid_argument>([&] { ModelFile{folder.file("m-00001-of-00003.gguf")}; }),
+                 "two of its files have a tensor 'a'"));
+
+  const auto part = [&](const char* name, const char* tensor, const std::string& data) {
+    folder.file(
+        name, safetensors(entry(tensor, "U8", "[" + std::to_string(data.size()) + "]", "[0," + std::to_string(data.size()) + "]"),
+                          data));
+  };
+  part("s1.safetensors", "x", "one");
+  part("s2.safetensors", "y", "two");
+  const auto index = [&](const std::string& json) { return folder.file("s.safetensors.index.json", json); };
+  const ModelFile model(index(R"({"metadata":{"total_size":6},"weight_map":{"x":"s1.safetensors","y":"s2.safetensors"}})"));
+  CHECK(data_of(model.tensor("x")) == "one");
+  CHECK(data_of(model.tensor("y")) == "two");
+  part("s2.safetensors", "x", "not this one");
+  CHECK(data_of(ModelFile(index(R"({"weight_map":{"x":"s1.safetensors","y":"s2.safetensors"}})")).tensor("x")) == "one");
+  CHECK(contains(
+      message_of<std::invalid_argument>([&] { ModelFile(index(R"({"weight_map":{"x":"s3.safetensors"}})")).tensor("x"); }),
+      "these are missing: '" + folder.file("s3.safetensors") + "'"));
+  for (const auto& [json, why] : {std::pair{R"({"weight_map":{"x":"../s1.safetensors"}})", "no file beside it"},
+                                  {R"({"weight_map":{"x":"a/s1.safetensors"}})", "no file beside it"},
+                                  {R"({"weight_map":{"x":1}})", "has no file for 'x'"},
+                                  {R"({"weight_map":[]})", "it has no weight_map"},
+                                  {"{", "it has no weight_map"},
+                                  {"[]", "it has no weight_map"}}) {
+    CAPTURE(json);
+    CHECK(contains(message_of<std::invalid_argument>([&] { ModelFile{index(json)}; }), why));
+  }
 }
 
 TEST_CASE("model file: files are mapped, and a name that is not there is told with those that are") {

@@ -92,9 +92,10 @@ Target target_of(const std::string& path) {
   if (target.exists) {
     if (fs::is_directory(status)) throw cannot_write(path, "it is a folder");
     if (const int reason = check_writable(path)) throw cannot_write(path, reason);
-    target.path = to_text(fs::canonical(to_path(path), error));
-    if (error) throw cannot_write(path, error.value());
     target.regular = fs::is_regular_file(status);
+    target.path = to_text(fs::canonical(to_path(path), error));
+    if (error && target.regular) throw cannot_write(path, error.value());
+    if (error) target.path = path;  // a pipe that is open has no name that links could lead to
     target.permissions = status.permissions();
     return target;
   }

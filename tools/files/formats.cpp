@@ -41,9 +41,16 @@ std::int64_t elements(const std::vector<std::int64_t>& shape) {
 
 MatrixPath parse_matrix_path(const std::string& path) {
   MatrixPath result{path, {}};
-  std::size_t end = 0;  // of the file's part and the colon
-  for (const std::string_view several : {".npz:", ".gguf:", ".safetensors:"})
-    if (const std::size_t at = path.rfind(several); at != path.npos) end = std::max(end, at + several.size());
+  // Where the file's part and the colon may end: a name may have such an ending in it, too. The file that is there decides.
+  std::vector<std::size_t> ends;
+  for (const std::string_view several : {".npz:", ".gguf:", ".safetensors:", ".index.json:"})
+    for (std::size_t at = path.find(several); at != path.npos; at = path.find(several, at + 1))
+      ends.push_back(at + several.size());
+  std::sort(ends.begin(), ends.end());
+  const auto there = std::find_if(ends.begin(), ends.end(), [&](std::size_t each) {
+    return std::filesystem::is_regular_file(to_path(path.substr(0, each - 1)));
+  });
+  const std::size_t end = there != ends.end() ? *there : ends.empty() ? 0 : ends.back();
   if (end > 0 && !std::filesystem::exists(to_path(path))) {
     result.file = path.substr(0, end - 1);
     result.array = path.substr(end);
@@ -58,12 +65,21 @@ MatrixPath parse_matrix_path(const std::string& path) {
                                                                         {".safetensors", Format::model}}};
   for (const auto& [name, format] : formats)
     if (ending == name) result.format = format;
+  if (result.file.ends_with(".index.json")) result.format = Format::model;
   return result;
 }
 
 MatrixPath parse_output_path(const std::string& path) {
-  MatrixPath result = parse_matrix_path(path);
+  MatrixPath result = parse_matrix_path(path == "/dev/stdout" ? "-" : path);
   if (result.format == Format::model) throw cannot_write(path, "models are only read");
+  std::string ending = to_text(to_path(result.file).extension());
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  // What is none of the formats is written as .npy, but not under a name that says another one.
+  for (const std::string_view other : {".txt", ".tsv", ".gz", ".bz2", ".xz", ".zst", ".zip", ".mat", ".h5", ".hdf5", ".json",
+                                       ".xlsx", ".parquet", ".pt", ".pth", ".pkl"})
+    if (result.format == Format::npy && ending == other)
+      throw cannot_write(path, fmt::format("{} is another format, and .npy, .npz, .csv and .mtx are written", other));
   return result;
 }
 
@@ -79,9 +95,14 @@ ArrayFile open_matrix(const std::string& path) {
     case Format::npz:
       return InputFile(path, read_npz(parsed.file, parsed.array));
     case Format::csv:
-      return InputFile(path, npy_of_csv(contents_of(path), path));
-    case Format::mtx:
-      return InputFile(path, npy_of_mtx(contents_of(path), path));
+    case Format::mtx: {
+      const std::string contents = contents_of(path);
+      const bool is_mtx = parsed.format == Format::mtx;
+      if (const std::string_view other = kind_of_file(contents);
+          !other.empty() && !(is_mtx && contents.starts_with("%%MatrixMarket")))
+        throw cannot_read(path, other);
+      return InputFile(path, is_mtx ? npy_of_mtx(contents, path) : npy_of_csv(contents, path));
+    }
     case Format::model:
       return open_tensor(parsed.file, parsed.array);
     case Format::npy:

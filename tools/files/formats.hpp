@@ -74,7 +74,8 @@ class MatrixOutput {
 /// @throws FileError  something is no number, the rows differ in length, or there are none; the message has the line
 std::string npy_of_csv(std::string_view text, const std::string& name);
 
-/// npy_of_csv() for a Matrix Market file: float64 for real, int64 for integer, complex128 for complex elements, and float64 ones
+/// npy_of_csv() for a Matrix Market file: float64 for real, int64 for integer, uint64 for unsigned-integer (as SciPy writes),
+/// complex128 for complex elements, and float64 ones
 /// for a pattern. Coordinates are expanded to a dense matrix, where entries of one place are added up; symmetric, skew-symmetric
 /// and hermitian halves are completed.
 /// @throws FileError  it is malformed, or too large for the main memory; the message has the line
@@ -102,13 +103,14 @@ ArrayFile open_tensor(const std::string& path, const std::string& name);
 /// Whether glgemm was built with libzip. Without it, the functions below throw what to do instead.
 bool npz_supported() noexcept;
 
-/// An array of an archive as an .npy file, in memory. Without a name: the only one. More than its header says is not read.
+/// An array of an archive as an .npy file, in memory: the one that NumPy takes for that name. Without a name: the only one. More
+/// than its header says is not read.
 /// @throws FileError  the archive cannot be read, has no such array, or several and no name was given; the message lists them
 std::string read_npz(const std::string& path, const std::string& array);
 
 /// An archive with `array`.npy of these contents, not compressed, as numpy.savez writes it, and with all other arrays of the
-/// archive at the path `kept` (empty: of none).
-/// @throws FileError  `path`, which is named, cannot be written, or `kept` not read
+/// archive at the path `kept` (empty: of none). An array that has the name already is replaced under its own entry's name.
+/// @throws FileError  `path`, which is named, cannot be written, or `kept` not read, or an array would be lost
 std::string npz_with(const std::string& path, const std::string& kept, const std::string& array, std::string_view npy);
 
 /// @throws FileError  the file is there and is no archive that an array can be added to

@@ -51,7 +51,6 @@ std::optional<ElementFormat> format_of(const ModelTensor& tensor) {
 }
 
 ArrayFile open_tensor(const std::string& path, const std::string& name) {
-  InputFile file(path);
   const ModelFile model = open_model(path);
   const ModelTensor& tensor = [&]() -> const ModelTensor& {
     if (name.empty()) return only_tensor(model);
@@ -61,6 +60,7 @@ ArrayFile open_tensor(const std::string& path, const std::string& name) {
       throw FileError(visible(error.what()));
     }
   }();
+  InputFile file(tensor.file.empty() ? path : tensor.file);
   file.rename(path + ":" + tensor.name);
   if (!tensor.type && !tensor.quantization)
     throw FileError(fmt::format("{} holds {}, a type that glgemm does not have", quote(file.path()), visible(tensor.type_name)));

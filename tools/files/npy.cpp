@@ -19,6 +19,7 @@
 #include <utility>
 
 #include <glgemm/engine.hpp>
+#include <glgemm/model_file.hpp>
 #include <glgemm/streaming.hpp>
 
 #include <fmt/core.h>
@@ -51,6 +52,11 @@ NpyType parse_descr(const std::string& descr) {
     if (error == std::errc() && stop == end && type.bytes >= 1 && type.bytes <= 32 && (descr[0] != '|' || type.bytes == 1))
       return type;
   }
+  // NumPy's own types of no kind have no byte order: this is how it writes ml_dtypes' bfloat16.
+  if (descr == "<V2") return {'f', 2, false, Type::bf16};
+  if (descr.size() >= 2 && descr[1] == 'V')
+    throw Content("elements of the type '" + descr +
+                  "', bytes that have no meaning in the file: ml_dtypes' small floats become numbers by x.astype('float32')");
   throw Content("elements of the type '" + descr + "', which are not numbers that this tool knows");
 }
 
@@ -158,8 +164,13 @@ NpyArray array_of(const InputFile& file) {
   std::array<unsigned char, 12> start{};
   file.read(0, start.data(), static_cast<std::size_t>(std::min<std::int64_t>(size, start.size())));
   const auto magic_bytes = std::min<std::int64_t>(size, magic.size());
-  if (std::memcmp(start.data(), magic.data(), static_cast<std::size_t>(magic_bytes)) != 0)
+  if (std::memcmp(start.data(), magic.data(), static_cast<std::size_t>(magic_bytes)) != 0) {
+    std::string beginning(static_cast<std::size_t>(std::min<std::int64_t>(size, 64)), '\0');
+    file.read(0, beginning.data(), beginning.size());
+    if (const std::string_view other = kind_of_file(beginning); !other.empty())
+      throw Content(fmt::format("no .npy array: {}", other));
     throw Content("something else than an .npy array: it does not begin with \"\\x93NUMPY\"");
+  }
   const int version = start[6];
   const std::int64_t length_offset = 8;
   const std::int64_t text_offset = length_offset + (version == 1 ? 2 : 4);
@@ -213,7 +224,6 @@ NpyHeader header_of(const InputFile& file, const std::optional<NpyArray>& known,
     if (shape.size() < 3 || shape.size() > 5)
       throw Content(fmt::format("an array of {} dimensions: images and filters have three to five", shape.size()));
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) throw Content("an array without elements");
-    if (array.fortran_order) throw Content("an array in Fortran order: images and filters are read in C order");
   } else if (shape.size() != 2 && !(accepted.batch && shape.size() == 3) && !(accepted.vector && shape.size() == 1))
     throw Content((shape.empty() ? "a single number" : fmt::format("a {}-dimensional array", shape.size())) +
                   ", not a matrix: it must have two dimensions" +
@@ -425,13 +435,21 @@ void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
   const std::int64_t rows = is_empty ? 0 : items * header_.rows;
   const Section whole{0, 0, rows, is_empty ? 0 : header_.columns};
   const std::int64_t row_bytes = whole.columns * element_bytes(type_);
-  if (header_.fortran_order && items > 1 && !is_empty) {
-    // Row z + items * i of the file is row i of matrix z.
+  const std::vector<std::int64_t>& shape = header_.shape;
+  if (header_.fortran_order && shape.size() > 2 && !is_empty) {
+    // All indices but the last count rows, in the file the first of them fastest, and in C order the last but one.
     std::vector<std::byte> mixed(static_cast<std::size_t>(rows * row_bytes));
     read(whole, mixed.data(), Layout::row_major);
-    for (std::int64_t row = 0; row < rows; ++row)
-      std::memcpy(static_cast<std::byte*>(to) + (row % items * header_.rows + row / items) * row_bytes,
-                  mixed.data() + row * row_bytes, static_cast<std::size_t>(row_bytes));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t target = 0, rest = row, step = rows;
+      for (std::size_t d = 0; d + 1 < shape.size(); ++d) {
+        step /= shape[d];
+        target += rest % shape[d] * step;
+        rest /= shape[d];
+      }
+      std::memcpy(static_cast<std::byte*>(to) + target * row_bytes, mixed.data() + row * row_bytes,
+                  static_cast<std::size_t>(row_bytes));
+    }
   } else {
     read(whole, to, Layout::row_major);
   }
@@ -453,10 +471,10 @@ std::string NpyFile::conversion() const {
 }
 
 std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {
-  const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<';
+  const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<', kind = type.beyond_numpy == Type::bf16 ? 'V' : type.kind;
   std::string sizes;
   for (const std::int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-  std::string dictionary = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", order, type.kind,
+  std::string dictionary = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", order, kind,
                                        type.bytes, sizes, shape.size() == 1 ? "," : "");
   constexpr std::size_t prefix = 10;
   constexpr std::size_t alignment = 64;

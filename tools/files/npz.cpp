@@ -27,8 +27,7 @@ using Archive = std::unique_ptr<zip_t, Discard>;
 using Entry = std::unique_ptr<zip_file_t, Discard>;
 using Source = std::unique_ptr<zip_source_t, Discard>;
 
-std::string array_name(const char* entry) {
-  std::string name = entry;
+std::string array_name(std::string name) {
   if (name.ends_with(".npy")) name.resize(name.size() - 4);
   return name;
 }
@@ -48,17 +47,32 @@ Archive open_archive(const std::string& path) {
   return archive;
 }
 
-zip_uint64_t find(zip_t* archive, const std::string& path, const std::string& array) {
-  const zip_int64_t count = zip_get_num_entries(archive, 0);
-  if (array.empty() && count == 1) return 0;
-  std::vector<std::string> names;
-  for (zip_int64_t i = 0; i < count; ++i) {
+std::vector<std::string> entries_of(zip_t* archive) {
+  std::vector<std::string> result;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
     const char* const entry = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
-    const std::string name = array_name(entry ? entry : "");
-    if (!array.empty() && name == array) return static_cast<zip_uint64_t>(i);
-    if (i < 16) names.push_back(visible(name));
-    if (i == 16) names.emplace_back("...");
+    result.emplace_back(entry ? entry : "");
   }
+  return result;
+}
+
+/// The entry that NumPy takes for an array of that name: the one with the very name, else with ".npy" behind it; of entries with
+/// equal names the last. None: `entries.size()`.
+std::size_t find_entry(const std::vector<std::string>& entries, const std::string& array) {
+  for (const std::string& name : {array, array + ".npy"})
+    for (std::size_t i = entries.size(); i-- > 0;)
+      if (entries[i] == name) return i;
+  return entries.size();
+}
+
+zip_uint64_t find(zip_t* archive, const std::string& path, const std::string& array) {
+  const std::vector<std::string> entries = entries_of(archive);
+  const std::size_t count = entries.size();
+  if (array.empty() && count == 1) return 0;
+  if (const std::size_t found = find_entry(entries, array); !array.empty() && found < count) return found;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, 16); ++i) names.push_back(visible(array_name(entries[i])));
+  if (count > 16) names.emplace_back("...");
   if (count == 0) throw FileError(quote(path) + " is an archive without arrays");
   const std::string list = fmt::format("{}", fmt::join(names, ", "));
   if (!array.empty()) throw FileError(fmt::format("{} has no array {}: it has {}", quote(path), quote(array), list));
@@ -123,18 +137,23 @@ std::string npz_with(const std::string& path, const std::string& kept, const std
   require(opened != nullptr, &error);
   const Archive old = kept.empty() ? nullptr : open_archive(kept);  // read until zip_close is done
   Archive archive(opened);
-  const zip_int64_t count = old ? zip_get_num_entries(old.get(), 0) : 0;
-  for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(count); ++i) {
-    const char* const entry = zip_get_name(old.get(), i, 0);
-    if (!entry || array_name(entry) == array) continue;
+  const std::vector<std::string> entries = old ? entries_of(old.get()) : std::vector<std::string>();
+  const std::size_t replaced = find_entry(entries, array);
+  const std::string written = replaced < entries.size() ? entries[replaced] : array + ".npy";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string& entry = entries[i];
+    if (i == replaced) continue;
+    if (std::count(entries.begin(), entries.end(), entry) > 1)
+      throw cannot_write(path, fmt::format("it has several arrays {}, and an archive is written with one of each name",
+                                           quote(array_name(entry))));
     Source copy(zip_source_zip(opened, old.get(), i, 0, 0, -1));  // as it is, compressed or not
     require(copy != nullptr, zip_get_error(opened));
-    require(zip_file_add(opened, entry, copy.get(), ZIP_FL_ENC_GUESS) >= 0, zip_get_error(opened));
+    require(zip_file_add(opened, entry.c_str(), copy.get(), ZIP_FL_ENC_GUESS) >= 0, zip_get_error(opened));
     static_cast<void>(copy.release());  // the archive's
   }
   Source data(zip_source_buffer(opened, npy.data(), npy.size(), 0));
   require(data != nullptr, zip_get_error(opened));
-  const zip_int64_t index = zip_file_add(opened, (array + ".npy").c_str(), data.get(), ZIP_FL_ENC_UTF_8);
+  const zip_int64_t index = zip_file_add(opened, written.c_str(), data.get(), ZIP_FL_ENC_UTF_8);
   require(index >= 0, zip_get_error(opened));
   static_cast<void>(data.release());  // the archive's
   require(zip_set_file_compression(opened, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) == 0, zip_get_error(opened));

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <complex>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -67,15 +69,22 @@ T number(const Lines& lines, std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + (plus ? 1 : 0), end, value);
   const char* const kind = std::is_integral_v<T> ? "a whole number" : "a number";
-  if (error == std::errc::result_out_of_range)
-    lines.fail(in_quotes(text) + " is beyond the range of " + (std::is_integral_v<T> ? "int64" : "float64"));
+  if (error == std::errc::result_out_of_range) {
+    // Of floating-point numbers that are too small, strtod gives what is nearest; the text's form is right already.
+    if constexpr (std::is_floating_point_v<T>)
+      if (value = std::strtod(std::string(text).c_str(), nullptr); std::isfinite(value) && stop == end) return value;
+    lines.fail(in_quotes(text) + " is beyond the range of " +
+               (std::is_floating_point_v<T> ? "float64"
+                : std::is_signed_v<T>       ? "int64"
+                                            : "uint64"));
+  }
   if (error != std::errc() || stop != end || text.empty()) lines.fail(in_quotes(text) + " is not " + kind);
   return value;
 }
 
 template <class T>
 NpyType npy_type_of() {
-  NpyType type{std::is_same_v<T, double> ? 'f' : std::is_integral_v<T> ? 'i' : 'c', sizeof(T)};
+  NpyType type{std::is_same_v<T, double> ? 'f' : !std::is_integral_v<T> ? 'c' : std::is_signed_v<T> ? 'i' : 'u', sizeof(T)};
   type.big_endian = std::endian::native == std::endian::big;
   return type;
 }
@@ -94,6 +103,18 @@ std::vector<std::string_view> words(std::string_view line) {
     const std::size_t end = std::min(line.find_first_of(blank, begin), line.size());
     result.push_back(line.substr(begin, end - begin));
     begin = end;
+  }
+  return result;
+}
+
+/// A number as Fortran writes it, as other languages do: "1.0D+00", and "1.0-100", which has no letter before an exponent of
+/// three digits.
+std::string fortran_number(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const bool behind_digits = !result.empty() && (('0' <= result.back() && result.back() <= '9') || result.back() == '.');
+    if (behind_digits && (c == '+' || c == '-')) result += 'e';
+    result += behind_digits && (c == 'D' || c == 'd') ? 'e' : c;
   }
   return result;
 }
@@ -118,10 +139,12 @@ MtxHeader read_mtx_header(Lines& lines) {
     lines.fail(fmt::format("the {} {} is none of {}", what, in_quotes(word), fmt::join(known, ", ")));
   };
   require(header.format, {"array", "coordinate"}, "format");
-  require(header.field, {"real", "double", "integer", "complex", "pattern"}, "field");
+  require(header.field, {"real", "double", "integer", "unsigned-integer", "complex", "pattern"}, "field");
   require(header.symmetry, {"general", "symmetric", "skew-symmetric", "hermitian"}, "symmetry");
   if (header.format == "array" && header.field == "pattern") lines.fail("an array cannot be a pattern");
   if (header.symmetry == "hermitian" && header.field != "complex") lines.fail("only a complex matrix can be hermitian");
+  if (header.symmetry == "skew-symmetric" && header.field == "unsigned-integer")
+    lines.fail("a matrix of unsigned integers cannot be skew-symmetric");
   return header;
 }
 
@@ -168,9 +191,11 @@ class MtxReader {
 
   T value(const std::vector<std::string_view>& fields, std::size_t at) {
     if constexpr (std::is_same_v<T, std::complex<double>>)
-      return {number<double>(lines_, fields[at]), number<double>(lines_, fields[at + 1])};
+      return {number<double>(lines_, fortran_number(fields[at])), number<double>(lines_, fortran_number(fields[at + 1]))};
+    else if constexpr (std::is_same_v<T, double>)
+      return header_.field == "pattern" ? T(1) : number<T>(lines_, fortran_number(fields[at]));
     else
-      return header_.field == "pattern" ? T(1) : number<T>(lines_, fields[at]);
+      return number<T>(lines_, fields[at]);
   }
   std::size_t fields_of_value() const { return header_.field == "complex" ? 2 : header_.field == "pattern" ? 0 : 1; }
 
@@ -180,10 +205,12 @@ class MtxReader {
       return values_[static_cast<std::size_t>(i * columns_ + j)];
     };
     const auto add_to = [&](T& sum, T summand) {
+      if (header_.format == "array") return static_cast<void>(sum = summand);  // a zero keeps its sign
       if constexpr (std::is_integral_v<T>) {
         using Limits = std::numeric_limits<T>;
         if (summand > 0 ? sum > Limits::max() - summand : sum < Limits::min() - summand)
-          lines_.fail("the sum of this place's entries is beyond the range of int64");
+          lines_.fail(
+              fmt::format("the sum of this place's entries is beyond the range of {}", std::is_signed_v<T> ? "int64" : "uint64"));
       }
       sum += summand;
     };
@@ -219,8 +246,10 @@ class MtxReader {
       const auto i = number<std::int64_t>(lines_, parts[0]), j = number<std::int64_t>(lines_, parts[1]);
       if (i < 1 || i > rows_ || j < 1 || j > columns_)
         lines_.fail(fmt::format("row {}, column {} is outside of {} (both count from 1)", i, j, size_text(rows_, columns_)));
-      if (header_.symmetry == "skew-symmetric" && i == j) lines_.fail("a skew-symmetric matrix has no entry on its diagonal");
-      add(i - 1, j - 1, value(parts, 2));
+      const T element = value(parts, 2);
+      if (header_.symmetry == "skew-symmetric" && i == j && element != T(0))
+        lines_.fail("a skew-symmetric matrix has zeros on its diagonal");
+      add(i - 1, j - 1, element);
     }
   }
 
@@ -276,6 +305,17 @@ class Writer {
   std::string buffer_;
 };
 
+/// A number without the quotes that spreadsheets put around it.
+std::string_view unquoted(std::string_view field) {
+  const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+  return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
+}
+/// Whether a word is a number without digits.
+bool is_special(std::string_view field) {
+  double value = 0;
+  return std::from_chars(field.data() + (field.starts_with('+') ? 1 : 0), field.data() + field.size(), value).ec == std::errc();
+}
+
 /// Rows and columns of what is no batch.
 std::pair<std::int64_t, std::int64_t> matrix_sizes(const OutputFile& file, const ArrayView& array) {
   if (array.shape.size() > 2) throw cannot_write(file.path(), "a file of text holds one matrix; write several to an .npy file");
@@ -295,7 +335,10 @@ std::string npy_of_csv(std::string_view text, const std::string& name) {
     if (rows == 0) columns = count;
     if (count != columns)
       lines.fail(fmt::format("{} {} instead of {} as in the first row", count, count == 1 ? "number" : "numbers", columns));
-    for (const std::string_view field : fields) values.push_back(number<double>(lines, field));
+    const auto is_word = [](std::string_view field) { return field.find_first_of("0123456789") == field.npos; };
+    if (rows == 0 && std::all_of(fields.begin(), fields.end(), is_word) && !is_special(unquoted(fields.front())))
+      lines.fail(in_quotes(fields.front()) + " is not a number; a line of titles is left out, or begins with '#'");
+    for (const std::string_view field : fields) values.push_back(number<double>(lines, unquoted(field)));
     ++rows;
   }
   if (rows == 0) throw FileError(quote(name) + " holds no numbers");
@@ -307,6 +350,7 @@ std::string npy_of_mtx(std::string_view text, const std::string& name) {
   const MtxHeader header = read_mtx_header(first);
   Lines lines(text, name, '%');
   if (header.field == "complex") return MtxReader<std::complex<double>>(lines, header).read();
+  if (header.field == "unsigned-integer") return MtxReader<std::uint64_t>(lines, header).read();
   if (header.field == "integer") return MtxReader<std::int64_t>(lines, header).read();
   return MtxReader<double>(lines, header).read();
 }

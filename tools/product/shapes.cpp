@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -21,14 +22,16 @@ Op parse_transposed(std::string_view text, const std::string& what) {
   throw std::invalid_argument(fmt::format("{}: {} is neither N nor T", what, quote(text)));
 }
 
-/// Takes a finite number off the beginning of `text`; a sign may precede it.
+/// Takes a number off the beginning of `text`; a sign may precede it. One that is too small is 0, or subnormal.
 std::optional<double> take_number(std::string_view& text) {
   const bool plus = text.starts_with('+');
   const char* const begin = text.data() + (plus ? 1 : 0);
   const char* const end = text.data() + text.size();
   double value = 0;
   const auto [rest, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || !std::isfinite(value) || (plus && *begin == '-')) return std::nullopt;
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(begin, rest).c_str(), nullptr);
+  const bool is_known = error == std::errc() || (error == std::errc::result_out_of_range && std::isfinite(value));
+  if (!is_known || (plus && *begin == '-')) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
   return value;
 }
@@ -126,8 +129,7 @@ std::complex<double> parse_scalar(std::string_view text, Type type, std::string_
     value = {*first, *second};
   }
   const Type sums = accumulator(type);
-  const auto fits = [&](double x) { return holds(sums, x) && (std::isfinite(x) || needs_f64(sums)); };
-  if (!fits(value.real()) || !fits(value.imag()) || (value.imag() != 0 && !is_complex(sums)))
+  if (!holds(sums, value.real()) || !holds(sums, value.imag()) || (value.imag() != 0 && !is_complex(sums)))
     refuse(fmt::format("no value of the type {}", to_string(sums)));
   return value;
 }
