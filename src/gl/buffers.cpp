@@ -71,9 +71,14 @@ void delete_buffer(const Api& api, unsigned& buffer) noexcept {
 }
 
 std::int64_t buffer_bytes(const Api& api, unsigned buffer) {
-  if (buffer == 0 || !api.IsBuffer(buffer)) return -1;
-  api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
-  return bound_bytes(api, GL_COPY_READ_BUFFER);
+  if (buffer == 0) return -1;
+  std::int64_t bytes = -1;
+  if (api.IsBuffer(buffer)) {
+    api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
+    bytes = bound_bytes(api, GL_COPY_READ_BUFFER);
+  }
+  if (bytes <= 0) check_reset(api);  // a lost context has no buffers, and does not tell their sizes
+  return bytes;
 }
 
 void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
@@ -89,15 +94,16 @@ void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* dat
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
   const auto from = static_cast<GLintptr>(offset);
   const auto size = static_cast<GLsizeiptr>(bytes);
-  if (api.GetBufferSubData) return api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
-  if (bytes == 0) return;
-  const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
-  if (!mapped) {
-    check_reset(api);
-    throw GlError(fmt::format("the driver cannot map {} bytes of a buffer to read them", bytes));
+  if (api.GetBufferSubData) {
+    api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
+  } else if (bytes > 0) {
+    const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
+    if (!mapped) check_reset(api);
+    if (!mapped) throw GlError(fmt::format("the driver cannot map {} bytes of a buffer to read them", bytes));
+    std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
+    api.UnmapBuffer(GL_COPY_READ_BUFFER);
   }
-  std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
-  api.UnmapBuffer(GL_COPY_READ_BUFFER);
+  check_reset(api);  // a lost context leaves `data` as it was
 }
 
 void copy_lines(const Api& api, const Lines& from, const Lines& to, std::int64_t bytes, std::int64_t count) {

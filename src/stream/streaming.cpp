@@ -261,7 +261,6 @@ bool Streamer::read_c(const Section& piece, const std::function<bool(const Secti
     if (!goes_on) return;
     const std::int64_t bytes = section.rows * section.columns * acc;
     gl::read_buffer(api, c_, offset * acc, staging_.data(), bytes);
-    gl::check_reset(api);  // before anything is written that may not be C
     report_.bytes_from_device += bytes;
     goes_on = f(section, bytes);
   });
