@@ -20,6 +20,7 @@
 #include "support/convolutions.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/random.hpp"
+#include "support/stream_checks.hpp"
 
 using namespace glgemm;
 
@@ -95,7 +96,8 @@ std::int64_t check_walls(Engine& engine) {
 struct Arguments {
   std::int64_t cases = 10000, tiles = 0;
   std::uint64_t seed = 1;
-  std::int64_t storage_block = 0, groups = 0, memory_limit = 0;
+  std::int64_t storage_block = 0, groups = 0, memory_limit = 0, stream_plans = 0;
+  bool stream = false;
   bool walls = false;
   double budget = 0;
   std::string accelerators, only, kernel, digest;
@@ -134,6 +136,24 @@ std::int64_t check_convolutions(Engine& engine, const Arguments& x) {
   return wrong;
 }
 
+/// Plans so many streamed products for each class of devices and each kernel. Returns how many of the plans are wrong.
+std::int64_t check_stream_plans(const Arguments& x) {
+  test::StreamChecks checks;
+  std::int64_t wrong = 0;
+  for (const DeviceClassInfo& each : device_classes())
+    for (const Kernel& kernel : test::sampled_kernels())
+      for (std::int64_t i = 0; i < x.stream_plans; ++i) {
+        const std::string fault =
+            test::fault_of_stream_plan(each.device_class, &kernel, x.seed + static_cast<std::uint64_t>(i), checks);
+        if (fault.empty()) continue;
+        std::cout << "FAILED " << fault << std::endl;
+        ++wrong;
+      }
+  std::cout << checks.planned << " planned, " << checks.refused << " refused with the least that works, " << checks.unsupported
+            << " not supported, " << wrong << " wrong" << std::endl;
+  return wrong;
+}
+
 /// What has been run so far; in memory that processes share.
 struct Outcome {
   std::int64_t done = 0, failed = 0;
@@ -160,6 +180,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   }
   test::Way way;
   way.memory_limit = x.memory_limit;
+  way.any_memory = x.stream;
   way.any_precision = true;
   way.indexed = x.indexed;
   std::optional<Limits> small;
@@ -282,7 +303,11 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option(
          "--memory-limit", x.memory_limit,
-         "Stream the products from the host, with buffers of at most this many bytes (twice that where no piece is small enough)")
+         "Stream the products from the host, with buffers of at most this many bytes (the least where no piece is small enough)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--stream", x.stream, "The same within 100 bytes to 1 MiB, which the seed draws")->excludes("--memory-limit");
+  app.add_option("--stream-plans", x.stream_plans,
+                 "Plan this many streamed products for each class of devices and each kernel, in place of running any")
       ->check(CLI::PositiveNumber);
   app.add_option("--accelerators", x.accelerators, "The same on these devices together, as in 0,1,1")->needs("--memory-limit");
   app.add_flag("--convolutions", x.convolutions, "Convolutions in place of products");
@@ -310,6 +335,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  if (x.stream_plans > 0) return check_stream_plans(x) > 0 ? 1 : 0;
   if (soaks) {
     if (soak.minutes == 0 && soak.steps == 0) {
       std::cerr << "full: --soak without --minutes N or --steps N would not end\n";

@@ -53,6 +53,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.api = gl::load(get_proc_address);
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
+  gl::check_reset(state.api);  // a lost context has no limits
   gl::probe_arithmetic(state.api, state.device, state.limits);
   state.options = std::move(options);
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
@@ -206,7 +207,6 @@ void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Typ
   const DeviceMatrix device_c(*this, m, n, sum_type(type_a, type_b));
   gemm({.a = device_a.view(), .b = device_b.view(), .c = device_c.view()}, options, report);
   device_c.read(c, 0, 0, m, n);
-  gl::check_reset(state_->api);
   if (report) report->total_time = std::chrono::steady_clock::now() - begin;
 }
 

@@ -44,7 +44,9 @@ void Engine::State::check_context(const char* what) const {
   constexpr bool by_default = true;
 #endif
   if (!options.check_context.value_or(by_default)) return;
-  if (!is_current()) throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
+  if (is_current()) return;
+  gl::check_reset(api);  // in a lost context the mark is gone
+  throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
 }
 
 void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {

@@ -29,6 +29,7 @@ class TextureCopy {
  private:
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
+    gl::check_reset(state_.api);  // a lost context has no textures
     throw std::invalid_argument(fmt::format("{}: {}", what_, fmt::format(text, std::forward<Args>(args)...)));
   }
   void check_texture();

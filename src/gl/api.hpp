@@ -17,6 +17,8 @@ struct Api : GladGLContext {
   std::int64_t memory_bytes = 0;
   /// When queries were recorded, where only the host has a clock; see record_time().
   mutable std::unordered_map<GLuint, std::uint64_t> host_times{};
+  /// What check_reset() was told first. A driver that has recovered says no more that the context is lost, which it stays.
+  mutable GLenum reset_status = GL_NO_ERROR;
 };
 
 inline GLint integer(const Api& api, GLenum name, GLuint index) {

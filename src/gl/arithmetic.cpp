@@ -58,9 +58,9 @@ double seconds(const Api& api, Program& program, int own, int others) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Whether a number of another invocation takes less than twice the time of one's own. On llvmpipe the quotient is 3.4 to 6 where a
-/// loop finds the other invocation's number, and at most 1.1 where an instruction does. The least times of several runs count: other
-/// work on the machine makes some of them longer, and none shorter.
+/// Whether a number of another invocation takes less than twice the time of one's own. On llvmpipe the quotient is 3.4 to 6 where
+/// a loop finds the other invocation's number, and at most 1.1 where an instruction does. The least times of several runs count:
+/// other work on the machine makes some of them longer, and none shorter.
 bool shares_fast(const Api& api, Program& program) {
   constexpr int runs = 8, turns = 2048;
   double own = std::numeric_limits<double>::infinity(), others = own;
@@ -77,6 +77,8 @@ Arithmetic run(const Api& api) {
   Program program(api, name, program_text);
   try {
     program.check(api, name, {64, 1, 1});
+  } catch (const DeviceLost&) {
+    throw;
   } catch (const GlError&) {  // then nothing is known
     program.destroy(api);
     return {};
@@ -91,6 +93,7 @@ Arithmetic run(const Api& api) {
   const bool is_fast = shares_fast(api, program);
   delete_buffer(api, buffer);
   program.destroy(api);
+  check_reset(api);  // what a lost context says would be taken for the driver's
   return {found.fused == 0x1p-24f, is_fast ? found.lanes : 0};
 }
 

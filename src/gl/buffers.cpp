@@ -66,12 +66,17 @@ void delete_buffer(const Api& api, unsigned& buffer) noexcept {
 }
 
 std::int64_t buffer_bytes(const Api& api, unsigned buffer) {
-  if (buffer == 0 || !api.IsBuffer(buffer)) return no_buffer;
-  api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
-  const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
-  if (of_buffer(GL_BUFFER_MAPPED) != GL_FALSE && (of_buffer(GL_BUFFER_ACCESS_FLAGS) & GL_MAP_PERSISTENT_BIT) == 0)
-    return mapped_buffer;
-  return of_buffer(GL_BUFFER_SIZE);
+  if (buffer == 0) return no_buffer;
+  std::int64_t bytes = no_buffer;
+  if (api.IsBuffer(buffer)) {
+    api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
+    const auto of_buffer = [&](GLenum name) { return parameter(api, GL_COPY_READ_BUFFER, name); };
+    if (of_buffer(GL_BUFFER_MAPPED) != GL_FALSE && (of_buffer(GL_BUFFER_ACCESS_FLAGS) & GL_MAP_PERSISTENT_BIT) == 0)
+      return mapped_buffer;
+    bytes = of_buffer(GL_BUFFER_SIZE);
+  }
+  if (bytes <= 0) check_reset(api);  // a lost context has no buffers, and does not tell their sizes
+  return bytes;
 }
 
 void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
@@ -87,21 +92,22 @@ void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* dat
   api.BindBuffer(GL_COPY_READ_BUFFER, buffer);
   const auto from = static_cast<GLintptr>(offset);
   const auto size = static_cast<GLsizeiptr>(bytes);
-  if (api.GetBufferSubData) return api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
-  if (bytes == 0) return;
-  if (!is_mappable(api)) {
-    unsigned copy = create_buffer(api, bytes);
-    copy_lines(api, {buffer, offset}, {copy}, bytes);
-    read_buffer(api, copy, 0, data, bytes);
-    return delete_buffer(api, copy);
+  if (api.GetBufferSubData) {
+    api.GetBufferSubData(GL_COPY_READ_BUFFER, from, size, data);
+  } else if (bytes > 0) {
+    if (!is_mappable(api)) {
+      unsigned copy = create_buffer(api, bytes);
+      copy_lines(api, {buffer, offset}, {copy}, bytes);
+      read_buffer(api, copy, 0, data, bytes);
+      return delete_buffer(api, copy);
+    }
+    const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
+    if (!mapped) check_reset(api);
+    if (!mapped) throw GlError(fmt::format("the driver cannot map {} bytes of a buffer to read them", bytes));
+    std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
+    api.UnmapBuffer(GL_COPY_READ_BUFFER);
   }
-  const void* const mapped = api.MapBufferRange(GL_COPY_READ_BUFFER, from, size, GL_MAP_READ_BIT);
-  if (!mapped) {
-    check_reset(api);
-    throw GlError(fmt::format("the driver cannot map {} bytes of a buffer to read them", bytes));
-  }
-  std::memcpy(data, mapped, static_cast<std::size_t>(bytes));
-  api.UnmapBuffer(GL_COPY_READ_BUFFER);
+  check_reset(api);  // a lost context leaves `data` as it was
 }
 
 void copy_lines(const Api& api, const Lines& from, const Lines& to, std::int64_t bytes, std::int64_t count) {

@@ -28,7 +28,7 @@ void label_buffer(const Api& api, unsigned buffer, std::string_view text);
 
 /// Writes bytes of the host's to a buffer; they may be changed when it returns. Leaves the copy-write binding changed.
 void write_buffer(const Api& api, unsigned buffer, std::int64_t offset, const void* data, std::int64_t bytes);
-/// Waits for what was enqueued and reads. Leaves the copy-read binding changed.
+/// Waits for what was enqueued and reads. Leaves the copy-read binding changed.  @throws DeviceLost
 void read_buffer(const Api& api, unsigned buffer, std::int64_t offset, void* data, std::int64_t bytes);
 
 /// Lines in a buffer: where the first begins, and the distance from each to the next.

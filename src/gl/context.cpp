@@ -64,16 +64,46 @@ std::int64_t query_memory_bytes(const Api& api) {
   return (std::int64_t{free[0]} + free[2]) * 1024;
 }
 
+/// The name of an extension. glad reads its letters, and a context that is lost gives null.
+thread_local PFNGLGETSTRINGIPROC get_name = nullptr;
+const GLubyte* GLAD_API_PTR name_or_empty(GLenum list, GLuint index) {
+  const GLubyte* const name = get_name(list, index);
+  return name ? name : reinterpret_cast<const GLubyte*>("");
+}
+
+/// For glad: the function of that name by the GetProcAddress.
+GLADapiproc find_function(void* get_proc_address, const char* name) {
+  const auto found = (*static_cast<GetProcAddress*>(get_proc_address))(name);
+  if (!found || name != std::string_view("glGetStringi")) return found;
+  get_name = reinterpret_cast<PFNGLGETSTRINGIPROC>(found);
+  return reinterpret_cast<GLADapiproc>(&name_or_empty);
+}
+
+/// check_reset() for a context that has no version: none is current, or it is lost.
+void check_reset(GetProcAddress get_proc_address) {
+  Api api{};
+  for (const char* const name : {"glGetGraphicsResetStatus", "glGetGraphicsResetStatusARB", "glGetGraphicsResetStatusKHR"})
+    if (!api.GetGraphicsResetStatus)
+      api.GetGraphicsResetStatus = reinterpret_cast<decltype(api.GetGraphicsResetStatus)>(get_proc_address(name));
+  check_reset(api);
+}
+
 }  // namespace
 
 Context load(GetProcAddress get_proc_address) {
   auto api = std::make_shared<Api>();
   const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(get_proc_address("glGetString"));
   const GLubyte* const version_text = get_string ? get_string(GL_VERSION) : nullptr;
-  if (!version_text) throw Unsupported("Engine: no OpenGL context is current on this thread");
+  if (!version_text) {
+    check_reset(get_proc_address);
+    throw Unsupported("Engine: no OpenGL context is current on this thread");
+  }
   const std::string found = reinterpret_cast<const char*>(version_text);
   api->es = found.starts_with("OpenGL ES");
-  const int version = (api->es ? gladLoadGLES2Context : gladLoadGLContext)(api.get(), get_proc_address);
+  const int version =
+      (api->es ? gladLoadGLES2ContextUserPtr : gladLoadGLContextUserPtr)(api.get(), find_function, &get_proc_address);
+  if (api->GetStringi) api->GetStringi = get_name;
+  if (version == 0) check_reset(get_proc_address);
   if (version < (api->es ? GLAD_MAKE_VERSION(3, 1) : GLAD_MAKE_VERSION(4, 3)))
     throw Unsupported(fmt::format("Engine: the context has {}{}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed",
                                   api->es ? "" : "OpenGL ", found));
@@ -96,7 +126,9 @@ bool has_extension(const Api& api, std::string_view name) {
   GLint count = 0;
   api.GetIntegerv(GL_NUM_EXTENSIONS, &count);
   for (GLint i = 0; i < count; ++i)
-    if (name == reinterpret_cast<const char*>(api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)))) return true;
+    if (const GLubyte* const found = api.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i));
+        found && name == reinterpret_cast<const char*>(found))
+      return true;
   return false;
 }
 
@@ -174,7 +206,9 @@ void check_reset(const Api& api) {
   const auto status = api.GetGraphicsResetStatus      ? api.GetGraphicsResetStatus()
                       : api.GetGraphicsResetStatusARB ? api.GetGraphicsResetStatusARB()
                                                       : GLenum{GL_NO_ERROR};
-  if (status != GL_NO_ERROR) throw DeviceLost(fmt::format("the OpenGL context was reset (status {})", status));
+  if (api.reset_status == GL_NO_ERROR) api.reset_status = status;
+  if (api.reset_status != GL_NO_ERROR)
+    throw DeviceLost(fmt::format("the OpenGL context was reset (status {})", api.reset_status));
 }
 
 void ContextMark::place(const Api& api) {

@@ -106,6 +106,7 @@ void Program::check(const Api& api, std::string_view name, std::array<int, 3> wo
   }
   if (log.empty()) return;
   destroy(api);
+  check_reset(api);  // a lost context compiles nothing either
   throw GlError(fmt::format("kernel {}: {}", name, log));
 }
 

@@ -34,6 +34,27 @@ std::string text_of(const StreamMemory& limits, const StreamMemory& least) {
 MemoryTooSmall::MemoryTooSmall(const StreamMemory& too_small, const StreamMemory& needed)
     : std::invalid_argument("multiply: " + text_of(too_small, needed)), limits(too_small), least(needed) {}
 
+std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const PlanOptions& options, std::int64_t m, std::int64_t n,
+                                               std::int64_t k, bool last) {
+  Problem problem = plan.problem;
+  problem.residual = false;
+  if (!last) {
+    problem.bias = Bias::none;
+    problem.activation = ActivationKind::none;
+  }
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.c.format.type = sum_type(problem);
+  PlanOptions plan_options = options;
+  plan_options.kernel = plan.window.kernel;
+  plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
+  plan_options.transposed = plan.window.transposed;
+  plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
+  plan_options.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
+  return {problem, plan_options};
+}
+
 namespace {
 
 /// What work costs in seconds. `along` and `across`: to move and pack a byte of an operand whose elements lie in the order of
@@ -119,7 +140,7 @@ class Cutter {
       if (!cut) return {};
       StreamPlan plan = made(*cut);
       const std::int64_t too_many = excess(plan, memory_);
-      if (too_many <= 0) return plan;
+      if (too_many <= 0 && fits_at_edges(plan)) return plan;
       room -= std::max(too_many, room / 8);
     }
     return {};
@@ -204,6 +225,9 @@ class Cutter {
   }
 
   std::optional<Cut> choose(double bound_bytes, std::int64_t room) const;
+  /// Whether windows at the edges have room in the workspace of whole ones. They may take more where a whole one is cut, and they
+  /// are not.
+  bool fits_at_edges(const StreamPlan& plan) const;
   StreamPlan made(const Cut& cut) const;
 
   const Problem& problem_;
@@ -290,6 +314,22 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
   const double max_moved = std::max(1.45 * bound_bytes, 1.02 * min_moved);
   std::erase_if(cuts, [&](const Cut& cut) { return cut.moved > max_moved; });
   return std::ranges::min(cuts, {}, &Cut::seconds);
+}
+
+bool Cutter::fits_at_edges(const StreamPlan& plan) const {
+  const std::int64_t last_k = problem_.k - (plan.windows() - 1) * plan.piece_k;
+  for (const std::int64_t m : {plan.piece_m, problem_.m % plan.piece_m})
+    for (const std::int64_t n : {plan.piece_n, problem_.n % plan.piece_n})
+      for (const std::int64_t k : {plan.piece_k, last_k}) {
+        if (m == 0 || n == 0) continue;
+        const auto [window, options] = window_problem(plan, options_, m, n, k, k == last_k);
+        try {
+          make_plan(window, limits_, options);
+        } catch (const Unsupported&) {
+          return false;
+        }
+      }
+  return true;
 }
 
 StreamPlan Cutter::made(const Cut& cut) const {
@@ -427,8 +467,9 @@ StreamPlan least_plan(const Request& x) {
     limits.both = x.memory.both;
     needed.both = all;
   }
-  const bool is_given = x.options.device_memory_limit > 0 || limits.both == 0;
-  if (is_given && least.device_bytes > x.memory.device) {
+  // To raise one number for both is enough.
+  const bool is_given = x.options.device_memory_limit > 0 && x.options.device_memory_limit != limits.both;
+  if ((is_given || limits.both == 0) && least.device_bytes > x.memory.device) {
     limits.device = x.memory.device;
     needed.device = least.device_bytes;
   }

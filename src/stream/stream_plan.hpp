@@ -1,8 +1,11 @@
-// Why a product is not streamed: the memory that there may be is too small.
+// What a plan of a stream is made of: the windows of its pieces; and why there is none.
 #pragma once
 
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
+
+#include <glgemm/streaming.hpp>
 
 namespace glgemm {
 
@@ -18,5 +21,9 @@ class MemoryTooSmall : public std::invalid_argument {
 
   StreamMemory limits, least;
 };
+
+/// How a window of m rows and n columns of C and k steps of k is planned. `last`: it is the last one of its piece.
+std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const PlanOptions& options, std::int64_t m, std::int64_t n,
+                                               std::int64_t k, bool last);
 
 }  // namespace glgemm

@@ -15,6 +15,7 @@
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
+#include "stream/stream_plan.hpp"
 
 namespace glgemm {
 namespace {
@@ -142,27 +143,6 @@ void Streamer::destroy() noexcept {
   work_.destroy(api);
 }
 
-std::pair<Problem, PlanOptions> Streamer::window_problem(const StreamPlan& plan, const StreamOptions& options, std::int64_t m,
-                                                         std::int64_t n, std::int64_t k, bool last) {
-  Problem problem = plan.problem;
-  problem.residual = false;
-  if (!last) {
-    problem.bias = Bias::none;
-    problem.activation = ActivationKind::none;
-  }
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.c.format.type = sum_type(problem);
-  PlanOptions plan_options = options.plan;
-  plan_options.kernel = plan.window.kernel;
-  plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
-  plan_options.transposed = plan.window.transposed;
-  plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
-  plan_options.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
-  return {problem, plan_options};
-}
-
 void Streamer::through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
                              const std::function<void(const StripBuffer&)>& then_use) {
   const gl::Api& api = state_.api;
@@ -261,7 +241,6 @@ bool Streamer::read_c(const Section& piece, const std::function<bool(const Secti
     if (!goes_on) return;
     const std::int64_t bytes = section.rows * section.columns * acc;
     gl::read_buffer(api, c_, offset * acc, staging_.data(), bytes);
-    gl::check_reset(api);  // before anything is written that may not be C
     report_.bytes_from_device += bytes;
     goes_on = f(section, bytes);
   });
@@ -292,7 +271,7 @@ bool Streamer::fetch_c(const Section& piece) {
 }
 
 std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::int64_t k, bool last) {
-  const auto [problem, plan_options] = window_problem(plan_, options_, piece.rows, piece.columns, k, last);
+  const auto [problem, plan_options] = window_problem(plan_, options_.plan, piece.rows, piece.columns, k, last);
   std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
   if (!make_ready(state_, *prepared)) throw GlError("multiply: " + state_.struck_off.back().reason);
   return prepared;
@@ -493,7 +472,7 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
       return std::array{piece, all % std::max<std::int64_t>(1, piece)};
     };
     const auto is_ready = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
-      const auto [window, plan_options] = window_problem(plan, options, m, n, k, last);
+      const auto [window, plan_options] = window_problem(plan, options.plan, m, n, k, last);
       return make_ready(state, *prepared_for(state, window, plan_options));
     };
     const std::int64_t last_k = problem.k - (plan.windows() - 1) * plan.piece_k;

@@ -61,10 +61,6 @@ class Streamer {
   /// @throws  as make_stream_plan
   static StreamPlan ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options);
 
-  /// How the engine runs a window of m rows and n columns of C and k steps of k. `last`: it is the last one of its piece.
-  static std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const StreamOptions& options, std::int64_t m,
-                                                        std::int64_t n, std::int64_t k, bool last);
-
  private:
   /// The part of an operand that a window needs: rows (B: columns) and steps of k; and where its panels begin in the workspace.
   struct OperandPart {

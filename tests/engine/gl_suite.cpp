@@ -165,6 +165,15 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   CHECK(run(programs, 8, seed, way).streamed_pieces >= whole * 40);
   CHECK(run(codes, 8, seed_of_codes, way).streamed_pieces >= whole * 10);
 
+  way = {};
+  way.any_memory = true;
+  test::Seen seen = run(programs, 4, seed, way);
+  seen += run(codes, 4, seed_of_codes, way);
+  CHECK(seen.streamed_pieces > 100);
+  CHECK(seen.raised > 10);
+
+  way = {};
+  way.memory_limit = 64 << 10;
   AcceleratorsOptions options;
   options.engine.self_check = false;
   options.min_piece = std::chrono::nanoseconds(0);

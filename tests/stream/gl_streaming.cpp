@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "stream/stream_plan.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/messages.hpp"
@@ -99,18 +100,21 @@ class Case {
 };
 
 template <class T, class C = accumulator_t<T>>
-int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
+void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
   test::Random random(seed);
   const auto one_in = [&](int chances) { return random.below(chances) == 0; };
   const auto size = [&] { return 1 + random.below(one_in(5) ? 3 : 90); };
   std::int64_t pieces = 0, windows = 0;
-  int max_strips = 0;  // of a plan
+  int refused = 0;
   for (int i = 0; i < count; ++i) {
-    const std::int64_t m = size(), n = size(), k = one_in(12) ? 0 : one_in(4) ? 5 * size() : size();
+    const bool any_limit = one_in(3);  // also one that is too small for any piece
+    const auto length = [&] { return any_limit ? 1 + random.below(8) : size(); };
+    const std::int64_t m = length(), n = length(), k = one_in(12) ? 0 : one_in(4) ? 5 * length() : length();
     Case<T, C> one(random, m, n, k);
     StreamOptions options;
     if (kernel) options.plan.kernel = parse_kernel(kernel);
-    options.device_memory_limit = (9 + random.below(one_in(4) ? 60 : 24)) << 10;
+    options.device_memory_limit =
+        any_limit ? 1 + random.below(100 << random.below(8)) : (9 + random.below(one_in(4) ? 60 : 24)) << 10;
     options.checksums = i % 2 == 0 && one.product.epilogue.activation == Activation{};
     if (random.coin()) options.memory_limit = options.device_memory_limit + (options.checksums ? 24 << 10 : 16 << 10);
     if (one_in(3)) {
@@ -123,7 +127,15 @@ int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
       options.plan.limits->cpu = false;
     }
     StreamReport report;
-    multiply(engine, one.product, options, &report);
+    try {
+      multiply(engine, one.product, options, &report);
+    } catch (const MemoryTooSmall& refusal) {
+      CHECK(any_limit);
+      if (refusal.least.device > 0) options.device_memory_limit = refusal.least.device;
+      if (refusal.least.both > 0) options.memory_limit = refusal.least.both;
+      multiply(engine, one.product, options, &report);
+      ++refused;
+    }
     const StreamPlan& plan = report.plan;
     INFO("case ", i, ": ", m, "x", n, "x", k, " by ", to_string(plan.window.program()), " in pieces of ", plan.piece_m, "x",
          plan.piece_n, "x", plan.piece_k, ", strips of ", plan.strip_bytes);
@@ -134,16 +146,15 @@ int run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     CHECK(report.pieces == plan.pieces());
     CHECK(report.windows == report.pieces * plan.windows());
     CHECK(plan.device_bytes <= options.device_memory_limit);
-    max_strips = std::max(max_strips, plan.strips);
     if (options.memory_limit > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit);
     windows += report.windows;
     pieces += report.pieces;
-    if (!equal) return 0;
+    if (!equal) return;
   }
   CAPTURE(seed);
   CHECK(pieces > count);
   CHECK(windows > pieces);
-  return max_strips;
+  CHECK(refused > 0);
 }
 
 /// Elements that are small integers, none of them zero-sum with its neighbours.
@@ -177,7 +188,7 @@ struct Streamed {
 
 TEST_CASE("streamed products of every kind are exact") {
   Engine engine = test::own_engine(test::unchecked_options(), HeadlessContext::get_proc_address);  // the cases are checks
-  CHECK(run_cases<float>(engine, 40, 11, "naive") > 2);
+  run_cases<float>(engine, 60, 11, "naive");
   run_cases<float>(engine, 40, 2, "tiled:tile=8");
   run_cases<float>(engine, 60, 3, wide_panels);
   if (engine.limits().image_buffer_bytes > 0)
@@ -187,6 +198,16 @@ TEST_CASE("streamed products of every kind are exact") {
   run_cases<std::int8_t>(engine, 20, 7, wide_panels);
   if (engine.limits().f64) run_cases<double>(engine, 20, 8, "tiled:tile=8");
   run_cases<std::complex<float>>(engine, 20, 9, "naive");
+}
+
+TEST_CASE("the next window's strips are filled while the device computes: exact as well") {
+  for (const char* const kernel : {"naive", wide_panels}) {
+    Streamed x(150 << 10, kernel);
+    x.options.plan.limits = test::engine().limits();
+    x.options.plan.limits->cpu = false;  // where they are filled by the CPU that computes, there is one
+    CHECK(x.run().plan.strips > 2);
+    CHECK(x.is_right());
+  }
 }
 
 TEST_CASE("a panel that is on the device already is not sent again") {
@@ -397,10 +418,17 @@ TEST_CASE("a lost context: without a factory DeviceLost; with one the product go
   // A context that is lost again and again does not go on for ever.
   x.options.piece_done = {};
   losing.made = 0;
-  x.options.new_engine = [&]() -> Engine& { return losing.make(); };
+  x.options.new_engine = [&]() -> Engine& {
+    test::pretend_reset(0);
+    Engine& made = losing.make();
+    test::pretend_reset(guilty_context_reset);
+    return made;
+  };
   test::pretend_reset(guilty_context_reset);
   CHECK_THROWS_AS(x.run(*losing.engine), DeviceLost);
   CHECK(losing.made == 3);
+  // In a context that is lost there is no engine.
+  CHECK_THROWS_AS(losing.make(), DeviceLost);
 }
 
 TEST_CASE("a context that is lost while the product is planned: a new engine plans it again") {
@@ -418,7 +446,9 @@ TEST_CASE("a context that is lost while the product is planned: a new engine pla
     test::limit_buffers(no_limit);
     return losing.make();
   };
-  Engine& lost = losing.make();
+  Engine& lost = x.options.new_engine();
+  test::pretend_reset(guilty_context_reset);
+  test::limit_buffers(0);
   const StreamReport report = x.run(lost);
   CHECK(losing.made == 2);
   CHECK(report.contexts_lost == 1);

@@ -25,7 +25,7 @@ namespace {
   X(DeleteProgram) X(DeleteProgramPipelines) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Finish) X(Flush) X(GenBuffers) \
   X(GenFramebuffers) X(GenProgramPipelines) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
   X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
-  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
+  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) X(GetTexLevelParameteriv) X(GetTexParameteriv) X(GetTextureParameteriv) \
   X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsProgramPipeline) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
   X(DebugMessageCallback) X(DebugMessageControl) X(Disable) X(GetPointerv) X(IsEnabled) X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
   X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UnmapBuffer) X(UseProgram) X(Viewport)
@@ -39,7 +39,11 @@ constexpr std::size_t max_unknown = 2000;
 std::array<std::atomic<std::int64_t>, known_functions + max_unknown> counts;
 std::atomic<std::int64_t> max_bytes = std::numeric_limits<std::int64_t>::max();
 std::atomic<GLenum> status = GL_NO_ERROR;
-std::atomic<bool> busy = false, out_of_memory = false;
+std::atomic<bool> busy = false;
+std::atomic<bool> out_of_memory = false;  ///< an error that a refused buffer has left
+std::atomic<std::int64_t> calls_left = never;
+std::atomic<bool> told_of_loss = false;
+std::atomic<GLenum> wait_of_lost = 0;
 std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
@@ -60,6 +64,26 @@ void flip(unsigned char* bytes) {
   bytes[bit_to_flip / 8] ^= static_cast<unsigned char>(1U << (bit_to_flip % 8));
 }
 
+/// What a function gives in a context that is lost.
+template <Index I, class R, class... Arguments>
+R as_lost([[maybe_unused]] Arguments... arguments) {
+  if constexpr (I == at_GetGraphicsResetStatus || I == at_GetGraphicsResetStatusARB) {
+    return told_of_loss.exchange(true) ? GLenum{GL_NO_ERROR} : GLenum{GL_GUILTY_CONTEXT_RESET};
+  } else if constexpr (I == at_GetError) {
+    return GL_CONTEXT_LOST;
+  } else if constexpr (I == at_ClientWaitSync) {
+    return wait_of_lost.load();
+  } else {
+    if constexpr (I == at_GetQueryObjectui64v) {
+      const auto is_available = [](GLuint, GLenum what, GLuint64* value) {
+        if (what == GL_QUERY_RESULT_AVAILABLE) *value = GL_TRUE;
+      };
+      is_available(arguments...);
+    }
+    return R();
+  }
+}
+
 template <Index I, class F>
 struct Counted;
 
@@ -68,15 +92,17 @@ struct Counted<I, R (*)(Arguments...)> {
   static inline std::atomic<R (*)(Arguments...)> real = nullptr;
   static R call(Arguments... arguments) {
     ++counts[I];
+    if (calls_left != never && --calls_left < 0) return as_lost<I, R>(arguments...);
     if constexpr (I == at_BufferData || I == at_BufferStorage) {
-      const auto make = [](auto first, GLsizeiptr size, auto... rest) {
-        if (size <= max_bytes) return real.load()(first, size, rest...);
-        out_of_memory = true;
+      const auto give = [](auto first, GLsizeiptr size, auto... rest) {
+        if (size > max_bytes)
+          out_of_memory = true;
+        else
+          real.load()(first, size, rest...);
       };
-      return make(arguments...);
+      return give(arguments...);
     } else if constexpr (I == at_GetError) {
-      const GLenum error = real.load()();
-      return error == GL_NO_ERROR && out_of_memory.exchange(false) ? GLenum{GL_OUT_OF_MEMORY} : error;
+      return out_of_memory.exchange(false) ? GLenum{GL_OUT_OF_MEMORY} : real.load()(arguments...);
     } else if constexpr (I == at_GetGraphicsResetStatus || I == at_GetGraphicsResetStatusARB) {
       return status != GL_NO_ERROR ? status.load() : real.load()(arguments...);
     } else if constexpr (I == at_ClientWaitSync) {
@@ -205,6 +231,16 @@ void pretend_busy(bool is) {
 
 void pretend_reset(unsigned as) {
   status = as;
+}
+
+void lose_context_after(std::int64_t calls, unsigned wait) {
+  told_of_loss = false;
+  wait_of_lost = wait;
+  calls_left = calls;
+}
+
+bool context_is_lost() {
+  return calls_left < 0;
 }
 
 }  // namespace glgemm::test

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <glgemm/engine.hpp>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -27,7 +28,8 @@ void reset_calls();
 /// The calls of all functions together.
 std::int64_t all_calls();
 
-/// Buffers of more bytes are refused by the driver, with its GL_OUT_OF_MEMORY, from now on.
+/// Buffers of more bytes are refused from now on, with GL_OUT_OF_MEMORY, which only engines that use the loader hear of. The
+/// driver is not asked: one that gives any size would read as much from where the data are.
 void limit_buffers(std::int64_t bytes);
 
 /// How often buffers were read, by glGetBufferSubData or by mapping them for that, since the last reset_calls().
@@ -40,5 +42,13 @@ void pretend_busy(bool is);
 
 /// What glGetGraphicsResetStatus says from now on; GL_NO_ERROR (0): what the driver does.
 void pretend_reset(unsigned status);
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+/// After so many more calls the context is lost, in the way that GL_KHR_robustness describes: functions do nothing, give 0 or
+/// null and write nothing; glGetGraphicsResetStatus tells it once, as a driver does that has recovered. `wait` is what
+/// glClientWaitSync gives. Until lose_context_after(never).
+void lose_context_after(std::int64_t calls, unsigned wait = 0);
+/// Whether it has been.
+bool context_is_lost();
 
 }  // namespace glgemm::test

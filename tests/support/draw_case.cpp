@@ -330,7 +330,7 @@ class Draw {
     bool reads_c = false;
     for (std::int64_t z = 0; z < x_.batch; ++z) reads_c = reads_c || x_.beta_of(z) != Number(0);
     if ((!info(x_.activation.kind()).is_reproducible && x_.promise == Precision::reproducible) ||
-        (way_.memory_limit > 0 && x_.has_d && reads_c && !integers_))  // refused, as the documentation says
+        (way_.streams() && x_.has_d && reads_c && !integers_))  // refused, as the documentation says
       x_.promise = Precision::standard;
     x_.options.precision = x_.promise;
     if (integers_ || x_.promise == Precision::fast) x_.promise = Precision::standard;
@@ -338,7 +338,7 @@ class Draw {
 
   void draw_bands() {
     Random random(x_.seed ^ 0x62616e64);
-    if (way_.memory_limit > 0 || x_.batch != 1 || x_.key.items || random.below(3) != 0) return;
+    if (way_.streams() || x_.batch != 1 || x_.key.items || random.below(3) != 0) return;
     for (CaseMatrix* const matrix : {&x_.a, &x_.b, &x_.c, &x_.d})
       if (matrix->view.rows > 0 && matrix->view.columns > 0 && matrix->row_offsets.empty() && random.coin())
         cut_into_bands(*matrix, random);

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "kernels/kernels.hpp"
+#include "stream/stream_plan.hpp"
 #include "support/context.hpp"
 #include "support/functions.hpp"
 #include "support/gemm_cases.hpp"
+#include "support/random.hpp"
 
 namespace glgemm::test {
 
@@ -264,13 +266,37 @@ HostGemm host_product(const Case& x, std::int64_t z, Bytes& c) {
   return product;
 }
 
-/// Streams the product, with a higher memory limit where this one is too small for any piece.
-void stream(Engine& engine, const HostGemm& product, const PlanOptions& plan, const Way& way, Ran& ran) {
+/// How a product is streamed.
+StreamOptions draw_stream(Engine& engine, const HostGemm& product, const PlanOptions& plan, const Way& way, Random& random) {
   StreamOptions options;
   options.plan = plan;
   options.memory_limit = way.memory_limit;
-  options.checksums = ran.pieces % 2 == 0 && product.epilogue.activation == Activation{};  // a false alarm would end the product
-  for (;;) {
+  options.checksums = random.coin() && product.epilogue.activation == Activation{};  // a false alarm would end the product
+  if (!way.any_memory) return options;
+  const std::int64_t which = random.below(3);
+  const auto draw = [&] { return 100 + random.below(100 << random.below(14)); };
+  if (which != 0) options.device_memory_limit = draw();
+  if (which != 1) options.memory_limit = draw();
+  // No more than some hundred windows, as far as that is for the memory to say.
+  const Problem problem = glgemm::problem(product);
+  while (std::max(options.device_memory_limit, options.memory_limit) < 4 << 20) {
+    try {
+      const StreamPlan made = make_stream_plan(problem, engine.limits(), engine.device_memory_bytes(), options);
+      if (made.pieces() * made.windows() <= 300) return options;
+    } catch (const MemoryTooSmall&) {
+      if (product.c.rows * product.c.columns * std::max<std::int64_t>(1, problem.k) <= 300) return options;
+    } catch (const Unsupported&) {
+      return options;
+    }
+    options.device_memory_limit *= 4;
+    options.memory_limit *= 4;
+  }
+  return options;
+}
+
+/// Streams the product. A limit that is too small for any piece is raised to the least that the refusal names, which works.
+void stream(Engine& engine, const HostGemm& product, StreamOptions options, const Way& way, Ran& ran) {
+  for (bool raised = false;;) {
     try {
       if (way.accelerators) {
         AcceleratorsReport report;
@@ -281,16 +307,16 @@ void stream(Engine& engine, const HostGemm& product, const PlanOptions& plan, co
         multiply(engine, product, options, &report);
         ran.pieces += report.pieces;
       }
-      ran.raised = ran.raised || options.memory_limit > way.memory_limit;
+      ran.raised = ran.raised || raised;
       return;
-    } catch (const std::invalid_argument& error) {
-      const std::string_view message = error.what();
-      if (message.find("is too small for any piece; the least is ") == std::string_view::npos || options.memory_limit > 1 << 24)
-        throw;
-      options.memory_limit *= 2;
+    } catch (const MemoryTooSmall& refusal) {
+      if (std::exchange(raised, true)) throw;
+      if (refusal.least.device > 0) options.device_memory_limit = refusal.least.device;
+      if (refusal.least.both > 0) options.memory_limit = refusal.least.both;
     } catch (const Unsupported&) {  // the limits are too small for this kernel
       if (!options.plan.limits) throw;
       options.plan.limits.reset();
+      raised = false;
     }
   }
 }
@@ -306,7 +332,11 @@ Ran run_streamed(Engine& engine, const Gemm& gemm, Case& x, const Way& way, Byte
     x.options.limits.reset();
     ran.report.plan = plan();
   }
-  for (std::int64_t z = 0; z < x.batch; ++z) stream(engine, host_product(x, z, c), x.options, way, ran);
+  Random random(x.seed ^ 0x6d656d6f7279);
+  for (std::int64_t z = 0; z < x.batch; ++z) {
+    const HostGemm product = host_product(x, z, c);
+    stream(engine, product, draw_stream(engine, product, x.options, way, random), way, ran);
+  }
   return ran;
 }
 
@@ -329,7 +359,7 @@ std::string check_plan(const Case& x, const Ran& ran, const Way& way, std::int64
   const ProgramKey last = plan.program(plan.stages().back());
   if (plan.kernel != x.key.kernel || last.epilogue != x.key.epilogue || last.c_type != x.key.c_type)
     return "another program ran: " + to_string(plan.program());
-  if (way.memory_limit > 0) return {};
+  if (way.streams()) return {};
   // What may take long is cut finer, by the rates that were measured.
   const std::int64_t planned = size(plan).dispatches, ran_dispatches = ran.report.dispatches;
   const bool may_be_more = x.long_k || way.learnt;
@@ -370,7 +400,7 @@ std::string description(const Case& x) {
 /// What is wrong with the case on the device, without which case it is.
 std::string run(Engine& engine, const DeviceCase& device, Case& x, std::int64_t workspace_bytes, Seen* seen, const Way& way) {
   Bytes streamed_c = x.memory[x.c.memory];
-  const bool streamed = way.memory_limit > 0;
+  const bool streamed = way.streams();
   const Ran ran =
       streamed ? run_streamed(engine, device.gemm(), x, way, streamed_c) : run_on_device(engine, device.gemm(), x, way);
   if (std::string wrong = check_plan(x, ran, way, workspace_bytes); !wrong.empty()) return wrong;

@@ -9,7 +9,6 @@
 
 #include "kernels/kernels.hpp"
 #include "stream/stream_plan.hpp"
-#include "stream/streaming.hpp"
 #include "support/quantised.hpp"
 #include "support/random.hpp"
 #include "support/samples.hpp"
@@ -111,7 +110,7 @@ std::string StreamCase::fault() const {
     for (const std::int64_t n : {plan.piece_n, problem.n % plan.piece_n})
       for (const std::int64_t k : {plan.piece_k, last_k}) {
         if (m == 0 || n == 0) continue;
-        const auto [window, with] = Streamer::window_problem(plan, options, m, n, k, k == last_k);
+        const auto [window, with] = window_problem(plan, options.plan, m, n, k, k == last_k);
         const Plan at_edge = make_plan(window, limits, with);
         if (at_edge.workspace.size_bytes > plan.window.workspace.size_bytes + kernels::workspace_padding)
           return fmt::format("a window of {}x{}x{} takes a workspace of {} bytes, and the whole one {}", m, n, k,
