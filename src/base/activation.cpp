@@ -7,7 +7,7 @@
 namespace glgemm {
 
 Activation Activation::clamp(double low, double high) {
-  if (!(low <= high)) throw std::invalid_argument(fmt::format("Activation::clamp: from {:f} to {:f} lies no number", low, high));
+  if (!(low <= high)) throw std::invalid_argument(fmt::format("Activation::clamp: from {} to {} lies no number", low, high));
   return {ActivationKind::clamp, low, high};
 }
 

@@ -50,6 +50,9 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
   if (view.indexing)
     throw std::invalid_argument(
         fmt::format("{}: the matrix of {}x{} is indexed, and elements in lines alone are moved", what, view.rows, view.columns));
+  for (const unsigned buffer : view.bands.empty() ? std::span(&view.buffer, 1) : view.bands)
+    if (const std::string why = why_not_used(buffer, gl::buffer_bytes(state.api, buffer)); !why.empty())
+      throw std::invalid_argument(fmt::format("{}: {}", what, why));
   // As B of a product without rows.
   const bool stays = op == Op::none;
   const unsigned any = view.bands.empty() ? view.buffer : view.bands.front();

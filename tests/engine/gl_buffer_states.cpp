@@ -84,8 +84,10 @@ void unmap(unsigned buffer) {
 
 unsigned make(const BufferState& state, const Bytes& content) {
   const gl::Api& gl = gl_functions();
-  unsigned buffer = 0;
-  gl.GenBuffers(1, &buffer);
+  // Some drivers give the least name that is free: those of buffers that are made later are other ones than a deleted one's.
+  std::vector<unsigned> free_later(state.deleted ? 64 : 1);
+  gl.GenBuffers(static_cast<GLsizei>(free_later.size()), free_later.data());
+  const unsigned buffer = free_later.back();
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
   if (state.immutable)
     gl.BufferStorage(GL_COPY_WRITE_BUFFER, state.size, content.data(), state.flags);
@@ -93,10 +95,7 @@ unsigned make(const BufferState& state, const Bytes& content) {
     gl.BufferData(GL_COPY_WRITE_BUFFER, state.size, content.data(), GL_STATIC_DRAW);
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
   if (state.mapped != 0) map(buffer, state.mapped);
-  if (state.deleted) {
-    unsigned name = buffer;
-    gl.DeleteBuffers(1, &name);
-  }
+  if (state.deleted) gl.DeleteBuffers(static_cast<GLsizei>(free_later.size()), free_later.data());
   return buffer;
 }
 

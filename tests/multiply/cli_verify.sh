@@ -92,7 +92,7 @@ npy wrong.npy '|b1' '(2, 2)' '\1\1\1\1'
 verdict 'bool, a wrong one' 1 'element (1, 0) is 1, expected 0' TF.npy TF.npy wrong.npy
 npy wrong.npy '|b1' '(2, 2)' '\1\0\0\1'
 verdict 'bool, a lost one' 1 'element (0, 1) is 0, expected 2' TF.npy TF.npy wrong.npy
-bad 'bool, scaled' "'T.npy' holds bool, and a product of 'T.npy' and 'T.npy' is int32" T.npy T.npy T.npy --alpha 2
+verdict 'bool, scaled' 1 'element (0, 0) is 1, expected 2 exactly' T.npy T.npy T.npy --alpha 2
 verdict 'bool, counted' 0 'right: ' T.npy T.npy one.mtx --type i8
 
 # Vectors and batches.

@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("codes by a scale that is not rounded", "src/weights/quantize.cpp",
            "const float factor = reciprocal(store_scale(scale_at, quantization.scales, scale));",
            "store_scale(scale_at, quantization.scales, scale); const float factor = reciprocal(scale);", (WEIGHTS,)),
-    Mutant("a .gguf tensor may end beyond its file", "src/weights/gguf.cpp", "tensor.bytes > size - begin - tensor.offset",
+    Mutant("a .gguf tensor may end beyond its file", "src/weights/gguf.cpp", "tensor.bytes > data - tensor.offset",
            "tensor.offset + tensor.bytes < 0", (WEIGHTS,)),
     Mutant("sizes of a model's tensor overflow", "src/weights/model_file.cpp", "if (count > max_count / size)", "if (false)", (WEIGHTS,)),
     Mutant("tensors of a model overlap in a byte", "src/weights/model_file.cpp", "if (second.offset < first.offset + first.bytes)",

@@ -129,13 +129,13 @@ std::string npz_with(const std::string& path, const std::string& kept, const std
   const auto require = [&](bool good, zip_error_t* why) {
     if (!good) throw cannot_write(path, zip_error_strerror(why));
   };
+  const Archive old = kept.empty() ? nullptr : open_archive(kept);  // read until zip_close is done
   Source result(zip_source_buffer_create(nullptr, 0, 0, &error));
   require(result != nullptr, &error);
   zip_source_keep(result.get());  // zip_close gives up the archive's hold on it
   zip_t* const opened = zip_open_from_source(result.get(), ZIP_TRUNCATE, &error);
   if (!opened) zip_source_free(result.get());
   require(opened != nullptr, &error);
-  const Archive old = kept.empty() ? nullptr : open_archive(kept);  // read until zip_close is done
   Archive archive(opened);
   const std::vector<std::string> entries = old ? entries_of(old.get()) : std::vector<std::string>();
   const std::size_t replaced = find_entry(entries, array);
