@@ -157,10 +157,10 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
 
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
   const bool has_images = test::engine().limits().image_buffer_bytes > 0;
-  // Loads along k are kept as if they were along the rows or columns.
-  for (const char* const kept_along_k : {"pitch_a, A_ALONG_K)", "pitch_b, B_ALONG_K)"})
+  // All that is read along k is kept in one place.
+  for (const std::string from : {"KEEP_ELEMENTS(As, VALUE_A(t), ", "KEEP_ELEMENTS(Bs, VALUE_B(t), "})
     for (const bool splits : {false, true}) {
-      Engine engine = broken(of_family("blocked"), {kept_along_k, std::string(kept_along_k).substr(0, 9) + "0)"});
+      Engine engine = broken(of_family("blocked"), {from, from + "0 * "});
       PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
       options.limits = engine.limits();
       options.limits->splits_storage_loads = splits;

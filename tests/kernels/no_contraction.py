@@ -4,12 +4,11 @@ a driver from fusing or reordering it, and what `precise` in GLSL stands for.
 
 usage: no_contraction.py GLGEMM GLSLANG_VALIDATOR
 """
-import struct
-import subprocess
 import sys
 import tempfile
 
 import programs
+import spirv
 
 # Opcodes of SPIR-V that round, and that drivers could fuse.
 ARITHMETIC = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 136: "OpFDiv", 142: "OpVectorTimesScalar", 148: "OpDot"}
@@ -46,28 +45,16 @@ def sources(glgemm):
     return found
 
 
-def compile_shader(validator, path):
-    binary = path.with_suffix(".spv")
-    command = [validator, "-G", "-o", str(binary), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
-    return binary.read_bytes()
-
-
-def operations(binary):
+def operations(words):
     """The name and the result of each operation on floats, and the set of results that are decorated."""
-    words = struct.unpack(f"<{len(binary) // 4}I", binary)
-    found, decorated, at = [], set(), 5
-    while at < len(words):
-        opcode, length = words[at] & 0xFFFF, words[at] >> 16
-        if opcode == DECORATE and words[at + 2] == NO_CONTRACTION:
-            decorated.add(words[at + 1])
+    found, decorated = [], set()
+    for opcode, its in spirv.instructions(words):
+        if opcode == DECORATE and its[1] == NO_CONTRACTION:
+            decorated.add(its[0])
         elif opcode in ARITHMETIC:
-            found.append((ARITHMETIC[opcode], words[at + 2]))
-        elif opcode == EXTENDED_INSTRUCTION and words[at + 4] == FMA:
-            found.append(("fma()", words[at + 2]))
-        at += length
+            found.append((ARITHMETIC[opcode], its[1]))
+        elif opcode == EXTENDED_INSTRUCTION and its[3] == FMA:
+            found.append(("fma()", its[1]))
     return found, decorated
 
 
@@ -78,7 +65,7 @@ def main():
     standard = next(iter(programs.programs(glgemm, programs.kernels(glgemm)[-1], "f32")[0].values()))
     with tempfile.TemporaryDirectory() as folder:
         for name, path in programs.write(folder, {**texts, "standard": standard}).items():
-            found, decorated = operations(compile_shader(validator, path))
+            found, decorated = operations(spirv.module(validator, path))
             free = [f"{operation} %{result}" for operation, result in found if result not in decorated or operation == "fma()"]
             if name == "standard":  # a standard program is free to: this script sees it
                 if not free:
