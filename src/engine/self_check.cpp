@@ -265,7 +265,7 @@ std::optional<Fault> SmallProduct::check() {
     prepared->plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
   if (prepared->plan.program() != key_) return {};     // no small product runs this program: it can't be checked
   plan_ = prepared->plan;
-  make_ready(state_, *prepared);
+  make_ready(state_, *prepared, true);
   const Call call = legal_call(state_, product, std::move(prepared), state_.work);
   Enqueuer enqueuer(state_, call);
   enqueuer.upload_items();

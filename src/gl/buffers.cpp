@@ -42,8 +42,7 @@ void raise(const Api& api, GLenum error) {
 [[noreturn]] void refuse_memory(const Api& api, unsigned& buffer, std::int64_t bytes) {
   delete_buffer(api, buffer);
   check_reset(api);  // a lost context gives no buffers either
-  // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
-  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  is_out_of_memory(api);
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
@@ -55,6 +54,13 @@ std::int64_t bound_bytes(const Api& api, GLenum target) {
 }
 
 }  // namespace
+
+bool is_out_of_memory(const Api& api) {
+  // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
+  const GLenum error = api.GetError();
+  if (error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise(api, error);
+  return error == GL_OUT_OF_MEMORY;
+}
 
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data) {
   GLuint buffer = 0;
