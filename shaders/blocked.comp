@@ -135,8 +135,27 @@ const int vectors_a = BM / PER_VECTOR, vectors_b = BN / PER_VECTOR;      // of o
 const int pitch_a = vectors_a + PAD, pitch_b = vectors_b + PAD;        // from p to p + 1 in shared memory
 const int strip = 8;
 
+// Elements that are stored one by one, see blocked_wide.glsl, go to arrays, since it depends on the invocation which of a vector's elements
+// they are. Most compilers make one load of a vector's.
+#if PER_VECTOR == 4
+#define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1], s[at][2], s[at][3])
+#else
+#define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1])
+#endif
+#if WIDE && A_ALONG_K
+shared ACC As[(1 + DOUBLE_BUFFER) * BK * pitch_a][PER_VECTOR];
+#define VECTOR_OF_A(at) VECTOR_OF_ELEMENTS(As, at)
+#else
 shared VECTOR As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
+#define VECTOR_OF_A(at) As[at]
+#endif
+#if WIDE && B_ALONG_K
+shared ACC Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b][PER_VECTOR];
+#define VECTOR_OF_B(at) VECTOR_OF_ELEMENTS(Bs, at)
+#else
 shared VECTOR Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
+#define VECTOR_OF_B(at) Bs[at]
+#endif
 
 // How a step comes into shared memory. There are three ways, a file each; the last two share what they know of places. They define
 //   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
@@ -195,8 +214,8 @@ ivec2 place_of(int lane) {
   memoryBarrierShared();                       \
   barrier();
 
-#define READ_A(i) if ((i) % PER_VECTOR == 0) a[(i) / PER_VECTOR] = As[at_a + (i) / PER_VECTOR * lanes_m];
-#define READ_B(i, j) b[j] = Bs[at_b + (j) * lanes_n];
+#define READ_A(i) if ((i) % PER_VECTOR == 0) a[(i) / PER_VECTOR] = VECTOR_OF_A(at_a + (i) / PER_VECTOR * lanes_m);
+#define READ_B(i, j) b[j] = VECTOR_OF_B(at_b + (j) * lanes_n);
 #define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_VECTOR], (i) % PER_VECTOR, b[j]);
 #define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY, i)
 #define MULTIPLY_STEP(i, j, s)                                         \
@@ -210,14 +229,8 @@ ivec2 place_of(int lane) {
 
 #define ROW(i) (row + ELEMENT((i) / PER_VECTOR * lanes_m + lane_m, (i) % PER_VECTOR, vectors_a))
 #define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, vectors_b))
-#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), element(sum[i][j], e));
-#if PER_VECTOR == 4
-#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1) STORE_ONE(i, j, 2) STORE_ONE(i, j, 3)
-#elif PER_VECTOR == 2
-#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0) STORE_ONE(i, j, 1)
-#else
-#define STORE_VECTOR(i, j) STORE_ONE(i, j, 0)
-#endif
+#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), ELEMENT_OF_SUM(sum[i][j], e));
+#define STORE_VECTOR(i, j) FOR_ELEMENTS(STORE_ONE, i, j)
 #define STORE_ROW(i) FOR_VECTORS(STORE_VECTOR, i)
 #define ADVANCE(i, j) sum[(i)][j] = sum[((i) * VECTORS + j + 1) % (TM * VECTORS) / VECTORS][(j + 1) % VECTORS];
 #define ADVANCE_ROW(i) FOR_VECTORS(ADVANCE, i)

@@ -29,7 +29,7 @@
 #define VALUE_B(t) vector_of_read(TYPE_B, next_b[t])
 #endif
 
-// Along k each element of a load goes to a vector of its own.
+// Along k each element of a load goes to a vector of its own, and shared memory has vectors as arrays of elements.
 #define KEEP_ONE(s, e, value, to, pitch) s[int(uint(to) / uint(PER_VECTOR)) + e * pitch][uint(to) % uint(PER_VECTOR)] = value[e];
 #if PER_VECTOR == 4
 #define KEEP_EACH(s, value, to, pitch)                                                       \
@@ -38,12 +38,21 @@
 #else
 #define KEEP_EACH(s, value, to, pitch) KEEP_ONE(s, 0, value, to, pitch) KEEP_ONE(s, 1, value, to, pitch)
 #endif
-#define KEEP(s, value, to, pitch, along_k)                                                   \
-  {                                                                                          \
-    int at = phase * (BK * pitch * PER_VECTOR) + to;                                          \
-    VECTOR vector = value;                                                                     \
-    if ((along_k) != 0) { KEEP_EACH(s, vector, at, pitch) } else s[uint(at) / uint(PER_VECTOR)] = vector; \
+#define KEEP_ELEMENTS(s, value, to, pitch)          \
+  {                                                 \
+    int at = phase * (BK * pitch * PER_VECTOR) + to; \
+    VECTOR vector = value;                            \
+    KEEP_EACH(s, vector, at, pitch)                 \
   }
-#define KEEP_A(t) KEEP(As, VALUE_A(t), TO_A(t), pitch_a, A_ALONG_K)
-#define KEEP_B(t) KEEP(Bs, VALUE_B(t), TO_B(t), pitch_b, B_ALONG_K)
+#define KEEP_VECTOR(s, value, to, pitch) s[uint(phase * (BK * pitch * PER_VECTOR) + to) / uint(PER_VECTOR)] = value;
+#if A_ALONG_K
+#define KEEP_A(t) KEEP_ELEMENTS(As, VALUE_A(t), TO_A(t), pitch_a)
+#else
+#define KEEP_A(t) KEEP_VECTOR(As, VALUE_A(t), TO_A(t), pitch_a)
+#endif
+#if B_ALONG_K
+#define KEEP_B(t) KEEP_ELEMENTS(Bs, VALUE_B(t), TO_B(t), pitch_b)
+#else
+#define KEEP_B(t) KEEP_VECTOR(Bs, VALUE_B(t), TO_B(t), pitch_b)
+#endif
 #endif

@@ -125,7 +125,7 @@ bool has_chunks() {
     uint all[(count) + 9], later[(count) + 1];                                           \
     for (int i = 0; i < (count) + 3; i += 4) {                                           \
       uvec4 vector = VECTOR_A(((word) + i) >> 2);                                        \
-      for (int j = 0; j < 4; ++j) all[i + j] = vector[j];                                \
+      all[i] = vector.x, all[i + 1] = vector.y, all[i + 2] = vector.z, all[i + 3] = vector.w; \
     }                                                                                    \
     for (int i = 0; i <= (count); ++i) later[i] = ((word) & 2) != 0 ? all[i + 2] : all[i]; \
     for (int i = 0; i < (count); ++i) words[i] = ((word) & 1) != 0 ? later[i + 1] : later[i]; \
@@ -148,8 +148,9 @@ uvec4 words_from(Row row, int word) {
 }
 #endif
 float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : word & 0xffffu); }
-// The word between the middles of these.
+// The word between the middles of these, and one of the two that a condition asks for.
 uint middle(uint low, uint next) { return low >> 16 | next << 16; }
+uint choose(bool first, uint x, uint y) { return first ? x : y; }
 
 #if CHUNK_IS_BLOCK
 #define BLOCK_WORDS ((BLOCK_BYTES + BLOCK_BYTES % 4 + 3) / 4)
@@ -165,8 +166,13 @@ Chunk load_chunk(Row row, int p, int number) {
   at = number * BLOCK_BYTES;
   int from = (at >> 2) % per_vector;
   uint all[per_vector * (vectors + 2)], words[BLOCK_WORDS];
-  for (int i = 0; i < vectors; ++i)
-    for (int j = 0; j < per_vector; ++j) all[per_vector * i + j] = VECTOR_A(vector + i)[j];
+  for (int i = 0; i < vectors; ++i) {
+    WIDE_A read = VECTOR_A(vector + i);
+    all[per_vector * i] = read.x, all[per_vector * i + 1] = read.y;
+#if CODES_IN_VECTORS == 4
+    all[4 * i + 2] = read.z, all[4 * i + 3] = read.w;
+#endif
+  }
   for (int i = 0; i < BLOCK_WORDS; ++i) words[i] = later ? all[from + i + 2] : all[from + i];
 #else
   READ_WORDS(BLOCK_WORDS, words, at >> 2)
@@ -177,26 +183,29 @@ Chunk load_chunk(Row row, int p, int number) {
 #if FORMAT == Q5_1
   chunk.high[0].x = words[1];
 #endif
-  for (int i = 0; i < 4; ++i) chunk.codes[0][i] = words[BLOCK_WORDS - 4 + i];
+  chunk.codes[0] = uvec4(words[BLOCK_WORDS - 4], words[BLOCK_WORDS - 3], words[BLOCK_WORDS - 2], words[BLOCK_WORDS - 1]);
 #elif FORMAT == MXFP4
   int shift = (at & 3) * 8;
   uint e = words[0] >> shift & 255u;
   chunk.scales[0] = uintBitsToFloat((((e + 1u) >> 1) + 63u) << 23);
   chunk.others[0] = uintBitsToFloat(((e >> 1) + 63u) << 23);
-  for (int i = 0; i < 4; ++i) {
-    uint both = words[i] >> (shift + 8 & 31) | words[i + 1] << 24 - shift;
-    chunk.codes[0][i] = shift == 24 ? words[i + 1] : both;
-  }
+#define WORD(i) choose(shift == 24, words[i + 1], words[i] >> (shift + 8 & 31) | words[i + 1] << 24 - shift)
+  chunk.codes[0] = uvec4(WORD(0), WORD(1), WORD(2), WORD(3));
 #else
   // The scale is a half of the first word.
   bool whole = (at & 2) != 0;
   chunk.scales[0] = half_of(words[0], whole);
-  const int first = FORMAT == Q5_0 ? 1 : 0;
+  uint codes[BLOCK_WORDS - 1];
   for (int i = 0; i < BLOCK_WORDS - 1; ++i) {
-    uint both = middle(words[i], words[i + 1]), word = whole ? words[i + 1] : both;
-    if (i < first) chunk.high[0].x = word;
-    else chunk.codes[(i - first) / 4][(i - first) % 4] = word;
+    uint both = middle(words[i], words[i + 1]);
+    codes[i] = whole ? words[i + 1] : both;
   }
+  const int first = FORMAT == Q5_0 ? 1 : 0;
+  if (first > 0) chunk.high[0].x = codes[0];
+  chunk.codes[0] = uvec4(codes[first], codes[first + 1], codes[first + 2], codes[first + 3]);
+#if CODE_VECTORS == 2
+  chunk.codes[1] = uvec4(codes[4], codes[5], codes[6], codes[7]);
+#endif
 #endif
   return chunk;
 }
@@ -205,12 +214,8 @@ Chunk load_chunk(Row row, int p, int number) {
 // 16 bytes that begin at the even byte `at`.
 uvec4 read_across(int at) {
   READ_WORDS(5, words, at >> 2)
-  uvec4 result;
-  for (int i = 0; i < 4; ++i) {
-    uint both = middle(words[i], words[i + 1]);
-    result[i] = (at & 2) != 0 ? both : words[i];
-  }
-  return result;
+#define WORD(i) choose((at & 2) != 0, middle(words[i], words[i + 1]), words[i])
+  return uvec4(WORD(0), WORD(1), WORD(2), WORD(3));
 }
 #endif
 
@@ -245,7 +250,7 @@ Chunk load_chunk(Row row, int p, int number) {
   uvec2 both = uvec2(middle(words[0], words[1]), middle(words[1], words[2]));
   uvec2 scales = ((at & 2) != 0 ? both : uvec2(words[0], words[1])) >> (from >> 1);
   float scale = half_at(block + 208);
-  for (int i = 0; i < 4; ++i) chunk.scales[i] = scale * float(bitfieldExtract(int(scales[i / 2]), i % 2 * 16, 8));
+  for (int i = 0; i < 4; ++i) chunk.scales[i] = scale * float(bitfieldExtract(int(word_of(scales, i / 2)), i % 2 * 16, 8));
 #else
   for (int i = 0; i < CODE_VECTORS; ++i) chunk.codes[i] = words_from(row, (p >> 3) * CODE_VECTORS + 4 * i);
   for (int i = 0; i < GROUPS; ++i) {
@@ -280,38 +285,40 @@ Chunk load_chunk(Row row, int p, int number) {
 #define CODE_BIT(q) NIBBLE_BIT(q)
 #endif
 
-// The word that holds the codes of quad q.
-uint quad_of(Chunk chunk, int q) {
+// The word that holds the codes of quad q, a constant, of the words that have parts of them.
 #if HAS_BYTES
-#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8
-  return chunk.codes[q / 4][q % 4] ^ 0x80808080u;
-#else
-  return chunk.codes[q / 4][q % 4];
-#endif
+#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4][(q) % 4], 0u)
 #elif FORMAT == NBITS
-  return chunk.codes[0][q >> 1];
+#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[0][(q) >> 1], 0u)
+#elif FORMAT == Q5_0 || FORMAT == Q5_1
+#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[0][(q) & 3], chunk.high[0].x)
+#elif FORMAT == Q5_K || FORMAT == Q6_K
+#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4 % 2][(q) & 3], chunk.high[FORMAT == Q5_K ? (q) / 4 % 2 : 0][(q) & 3])
+#else
+#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4 % CODE_VECTORS][(q) & 3], 0u)
+#endif
+uint quad_of(int q, uint word, uint high) {
+#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8
+  return word ^ 0x80808080u;
 #elif FORMAT == MXFP4
   // Of a code's 3 lower bits to twice the number: 0, 1, 2, 3, 4, 6, 8, 12. With the sign that is added to 12, or taken from it.
-  uint bits = chunk.codes[0][q & 3] >> NIBBLE_BIT(q), code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u,
+  uint bits = word >> NIBBLE_BIT(q), code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u,
        second = bits >> 2 & bits >> 1 & 0x01010101u, minus = bits >> 3 & 0x01010101u;
   uint twice = code + first + 2u * (second + (first & second));
   return twice + 0x0c0c0c0cu - 2u * (twice & 255u * minus);
-#else
-  // The lower nibbles of all words come before the upper ones.
-  uint word = chunk.codes[q / 4 % CODE_VECTORS][q & 3];
-#if !HAS_HIGH_BITS
+#elif !HAS_HIGH_BITS
   return word;
 #else
+  // The lower nibbles of all words come before the upper ones.
   uint nibbles = word >> NIBBLE_BIT(q) & 0x0f0f0f0fu;
 #if FORMAT == Q5_0 || FORMAT == Q5_1
   // Successive bits of `high` become bit 4 of successive bytes.
-  return nibbles | ((chunk.high[0].x >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
+  return nibbles | ((high >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
 #elif FORMAT == Q5_K
-  return nibbles | chunk.high[q / 4 % 2][q & 3] << (4 - q / 8) & 0x10101010u;
+  return nibbles | high << (4 - q / 8) & 0x10101010u;
 #elif FORMAT == Q6_K
-  uint high = q < 8 ? chunk.high[0][q & 3] << (4 - q / 4 * 2) : chunk.high[0][q & 3] >> (q / 4 * 2 - 4);
-  return nibbles | high & 0x30303030u;
-#endif
+  uint bits = q < 8 ? high << (4 - q / 4 * 2) : high >> (q / 4 * 2 - 4);
+  return nibbles | bits & 0x30303030u;
 #endif
 #endif
 }
@@ -333,8 +340,8 @@ uint quad_of(Chunk chunk, int q) {
 #define ZERO_OF(chunk, q) 0.0
 #endif
 
-vec4 numbers_of(Chunk chunk, int q) {
-  uint codes = quad_of(chunk, q);
+// The numbers for which the codes of quad q stand, which QUAD_OF(chunk, q) holds.
+vec4 numbers_of(Chunk chunk, int q, uint codes) {
 #if HAS_OFFSETS
   // GPUs of some vendors have an instruction that makes a float of any byte of a word. 16 times the code is one, too.
   codes &= CODE_MASK * 0x01010101u << CODE_BIT(q);

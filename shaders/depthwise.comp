@@ -94,12 +94,9 @@ layout(location = 29) uniform ivec4 task;
 #endif
 #define ELEMENT VECTOR
 #if WIDE == 2 && WORD_SHIFT_A == 2
-ELEMENT load_input(int at) { return vector_of_read(TYPE_A, imageLoad(A, at >> 2)[at & 3]); }
+ELEMENT load_input(int at) { return vector_of_read(TYPE_A, word_of(imageLoad(A, at >> 2), at)); }
 #elif WIDE == 2 && WORD_SHIFT_A == 1
-ELEMENT load_input(int at) {
-  uvec4 bits = imageLoad(A, at >> 1);
-  return vector_of_read(TYPE_A, (at & 1) != 0 ? bits.zw : bits.xy);
-}
+ELEMENT load_input(int at) { return vector_of_read(TYPE_A, pair_of(imageLoad(A, at >> 1), at)); }
 #else
 ELEMENT load_input(int at) { return vector_of_read(TYPE_A, VECTOR_A(at)); }
 #endif
@@ -172,7 +169,8 @@ void store(int image, int pixel, int channel, VECTOR value) {
   C[at >> 1] = to_16_bits(value[0]) | to_16_bits(value[1]) << 16;
   C[(at >> 1) + 1] = to_16_bits(value[2]) | to_16_bits(value[3]) << 16;
 #else
-  for (int e = 0; e < PER_VECTOR; ++e) C[at + e] = value[e];
+#define STORE_ELEMENT(i, j, e) C[at + (e)] = value[e];
+  FOR_ELEMENTS(STORE_ELEMENT, 0, 0)
 #endif
 }
 // Ends an element without a residual whose activation has only bounds.

@@ -134,6 +134,13 @@
 precision highp float;
 precision highp int;
 
+// Pair i & 1 of four words, and word i & 1 of two or i & 3 of four. No component is chosen by an index that is no constant: NVIDIA's compiler
+// makes a branch for each component of that, and refuses it of doubles.
+uvec2 pair_of(uvec4 words, int i) { return (i & 1) != 0 ? words.zw : words.xy; }
+uint word_of(uint word, int i) { return word; }
+uint word_of(uvec2 words, int i) { return (i & 1) != 0 ? words.y : words.x; }
+uint word_of(uvec4 words, int i) { return word_of(pair_of(words, i >> 1), i); }
+
 // A buffer of A is made of elements, or of words of 1 << WORD_SHIFT_A elements of 16 or 8 bits; B likewise.
 #define IS_16_BITS(type) (type == F16 || type == BF16)
 #define IS_8_BITS(type) (type == F8E4M3 || type == F8E5M2 || type == I8 || type == U8)
@@ -325,10 +332,9 @@ layout(std430, binding = BINDING_B) readonly buffer BufferB { WIDE_B B[]; };
 #elif WIDE == 2 && (defined READS_B_WIDE || READS_QUADS_OF_B)
 layout(rgba32ui, binding = 0) readonly uniform highp uimageBuffer B;
 #if WORD_SHIFT_B == 1
-#define VECTOR_B(at) quad_of_vector(imageLoad(B, (at) >> 1), at)
-uvec2 quad_of_vector(uvec4 vector, int number) { return (number & 1) != 0 ? vector.zw : vector.xy; }
+#define VECTOR_B(at) pair_of(imageLoad(B, (at) >> 1), at)
 #elif WORD_SHIFT_B == 2
-#define VECTOR_B(at) imageLoad(B, (at) >> 2)[(at) & 3]
+#define VECTOR_B(at) word_of(imageLoad(B, (at) >> 2), at)
 #else
 #define VECTOR_B(at) imageLoad(B, at)
 #endif
@@ -402,25 +408,29 @@ dvec4 exact(dvec4 x) { return dvec4(exact(x.xy), exact(x.zw)); }
 #define ADD_TO(to, x) to += x
 #endif
 
-// A vector: PER_VECTOR elements in 16 bytes. SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
+// A vector: PER_VECTOR elements in 16 bytes. ELEMENT_OF(x, e) is element e of x, and e a constant; element(x, e) selects it, where e is none.
+// SCALE(x, e, y) and scale(x, y) are element e of x, or x, times each element of y.
 #if SUM == C64
 #define VECTOR vec4
 #define PER_VECTOR 2
 vec4 scale(vec2 x, vec4 y) { RETURN(vec4, EXACT(x.x * y) + EXACT(x.y * vec4(-y.y, y.x, -y.w, y.z))); }
-#define SCALE(x, e, y) scale(vec2(x[2 * (e)], x[2 * (e) + 1]), y)
-vec2 element(vec4 vector, int e) { return e == 0 ? vector.xy : vector.zw; }
+#define ELEMENT_OF(x, e) vec2((x)[2 * (e)], (x)[2 * (e) + 1])
+vec2 element(vec4 x, int e) { return e == 0 ? x.xy : x.zw; }
+#define SCALE(x, e, y) scale(ELEMENT_OF(x, e), y)
 #define VECTOR_OF(get) vec4(get(0), get(1))
 #elif SUM == C128
 #define VECTOR dvec2
 #define PER_VECTOR 1
 dvec2 scale(dvec2 x, dvec2 y) { RETURN(dvec2, EXACT(x.x * y) + EXACT(x.y * dvec2(-y.y, y.x))); }
+#define ELEMENT_OF(x, e) (x)
+dvec2 element(dvec2 x, int e) { return x; }
 #define SCALE(x, e, y) scale(x, y)
-dvec2 element(dvec2 vector, int e) { return vector; }
 #define VECTOR_OF(get) get(0)
 #else
 #if SUM == F64
 #define VECTOR dvec2
 #define PER_VECTOR 2
+#define SELECTED(v, e) ((e) < 1 ? (v).x : (v).y)
 #define VECTOR_OF(get) dvec2(get(0), get(1))
 #else
 #if SUM == U32
@@ -431,11 +441,13 @@ dvec2 element(dvec2 vector, int e) { return vector; }
 #define VECTOR vec4
 #endif
 #define PER_VECTOR 4
+#define SELECTED(v, e) ((e) < 2 ? (e) < 1 ? (v).x : (v).y : (e) < 3 ? (v).z : (v).w)
 #define VECTOR_OF(get) VECTOR(get(0), get(1), get(2), get(3))
 #endif
 VECTOR scale(ACC x, VECTOR y) { RETURN(VECTOR, x * y); }
+#define ELEMENT_OF(x, e) (x)[e]
+ACC element(VECTOR x, int e) { return SELECTED(x, e); }
 #define SCALE(x, e, y) (x)[e] * (y)
-ACC element(VECTOR vector, int e) { return vector[e]; }
 #endif
 
 VECTOR vector_of_bits(uvec4 bits) {
@@ -561,19 +573,17 @@ VECTOR vector_of_read(int type, uint word) {
 
 #if READS_A
 #if WIDE && QUANTIZED != 1
-// The elements in 16 bytes, and element e of those. BITS_A(index) are those that begin with element `index`.
+// The elements in 16 bytes, and element e of those, a constant. BITS_A(index) are those that begin with element `index`.
 #if WORD_SHIFT_A > 0
 #define PER_16_BYTES (4 << WORD_SHIFT_A)
 #else
 #define PER_16_BYTES PER_VECTOR
 #endif
-ACC element_a(uvec4 bits, int e) {
 #if WORD_SHIFT_A > 0
-  return from_word(TYPE_A, bits[e >> WORD_SHIFT_A], e);
+#define ELEMENT_OF_A(bits, e) from_word(TYPE_A, (bits)[(e) >> WORD_SHIFT_A], e)
 #else
-  return conjugate_if(CONJUGATE_A, element(vector_of_bits(bits), e));
+#define ELEMENT_OF_A(bits, e) conjugate_if(CONJUGATE_A, ELEMENT_OF(vector_of_bits(bits), e))
 #endif
-}
 #else
 ACC load_a(int index) {
 #if QUANTIZED == 1
@@ -594,8 +604,10 @@ int a_row(int z, int row) { return a_at.x + row_of_a(row) + OFFSET(z, a, a_at); 
 ACC load_b(int index) {
 #if QUANTIZED == 2
   return dequantize(index);
+#elif READS_QUADS_OF_B && WORD_SHIFT_B > 0
+  return from_word(TYPE_B, word_of(VECTOR_B(index >> 2), index >> WORD_SHIFT_B), index);
 #elif READS_QUADS_OF_B
-  return vector_of_read(TYPE_B, VECTOR_B(index >> 2))[index & 3];
+  return vector_of_bits(uvec4(word_of(VECTOR_B(index >> 2), index))).x;
 #elif WORD_SHIFT_B > 0
   return from_word(TYPE_B, B[index >> WORD_SHIFT_B], index);
 #else

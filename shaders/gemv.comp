@@ -84,7 +84,7 @@
 #if WIDE_ELEMENTS
 #define STEP PER_16_BYTES
 #define LOAD_A(i) as[i] = BITS_A(a[i] + p);
-#define ELEMENT_A(i, e) element_a(as[i], e)
+#define ELEMENT_A(i, e) ELEMENT_OF_A(as[i], e)
 #else
 #define STEP 1
 #define LOAD_A(i) as[i] = load_a(a[i] + column_of_a(p));
@@ -109,7 +109,7 @@ const int panel_vectors = (TN + PER_VECTOR - 1) / PER_VECTOR;
 #if TN < PER_VECTOR
 #define OF_VECTORS(vectors, j) element(vectors[0], shift + (j))
 #else
-#define OF_VECTORS(vectors, j) element(vectors[(j) / PER_VECTOR], (j) % PER_VECTOR)
+#define OF_VECTORS(vectors, j) ELEMENT_OF(vectors[(j) / PER_VECTOR], (j) % PER_VECTOR)
 #endif
 #endif
 
@@ -131,7 +131,7 @@ shared ACC sums[LANES_K * elements];
 #elif READS_QUADS_OF_B && !(QUANTIZED == 1)
 #define LOAD_VECTOR(i, j) vectors[j] = vector_of_read(TYPE_B, VECTOR_B((b[j] + p + first) / PER_VECTOR));
 #define LOAD_VECTORS VECTOR vectors[TN]; FOR_VECTORS(LOAD_VECTOR, 0)
-#define LOAD_B(i, j, e) bs[j][e] = conjugate_if(CONJUGATE_B, element(vectors[j], e));
+#define LOAD_B(i, j, e) bs[j][e] = conjugate_if(CONJUGATE_B, ELEMENT_OF(vectors[j], e));
 #elif INDEXED_B
 #define LOAD_VECTORS
 #define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + row_of_b(p + first + (e)));
@@ -202,7 +202,7 @@ shared ACC sums[LANES_K * elements];
 #define END_GROUP if (q % GROUP_QUADS == GROUP_QUADS - 1) { FOR_ROWS(ADD_GROUPS) }
 #define MULTIPLY_NUMBERS(i, j) in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, xs[j]);
 #endif
-#define MULTIPLY_QUAD(i) { vec4 numbers = numbers_of(chunks[i], q); FOR_VECTORS(MULTIPLY_NUMBERS, i) }
+#define MULTIPLY_QUAD(i) { vec4 numbers = numbers_of(chunks[i], q, QUAD_OF(chunks[i], q)); FOR_VECTORS(MULTIPLY_NUMBERS, i) }
 #define ADD_GROUP(i, j) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
 #define ADD_GROUPS(i) FOR_VECTORS(ADD_GROUP, i)
 #if BROADCAST > 1 && READS_QUADS_OF_B

@@ -110,7 +110,9 @@ void main() {
     MULTIPLY_ROW(i)
     // finish() is compiled once. The sums move up each turn: most GPUs keep an array that is indexed at run time in memory.
     ACC sums[TN];
-    for (int q = 0; q < TN; ++q) sums[q] = element(sum[q / PER_VECTOR], q % PER_VECTOR);
+#define COPY_ONE(i, j, e) sums[(j) * PER_VECTOR + (e)] = ELEMENT_OF(sum[j], e);
+#define COPY(i, j) FOR_ELEMENTS(COPY_ONE, i, j)
+    FOR_VECTORS(COPY, 0)
     for (int q = 0; q < TN; ++q) {
       int c_column = COLUMN(q / PER_VECTOR) + q % PER_VECTOR;
       if (c_column < size.y) finish(z, i, c_column, sums[0]);

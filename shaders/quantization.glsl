@@ -64,9 +64,9 @@ layout(location = 18) uniform ivec4 codes_at;
 
 #if QUANTIZED == 1
 #if CODES_IN_VECTORS == 4
-#define WORD_OF_CODES(i) VECTOR_A((i) >> 2)[(i) & 3]
+#define WORD_OF_CODES(i) word_of(VECTOR_A((i) >> 2), i)
 #elif CODES_IN_VECTORS == 2
-#define WORD_OF_CODES(i) A[(i) >> 1][(i) & 1]
+#define WORD_OF_CODES(i) word_of(A[(i) >> 1], i)
 #else
 #define WORD_OF_CODES(i) A[i]
 #endif

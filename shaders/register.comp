@@ -91,6 +91,7 @@ layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
 #define LOADED(at) panel(a_at_p + (at))
 #endif
 #define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = LOADED(PLACE(i, s));
+#define COPY_ONE(i, j, e) sums[(i) * TN + (j) * PER_VECTOR + (e)] = ELEMENT_OF_SUM(sum[i][j], e);
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -161,14 +162,14 @@ void main() {
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
-  RUNNING_VECTOR sums[TM * VECTORS];
-#define COPY(i, j) sums[(i) * VECTORS + j] = sum[i][j];
+  RUNNING sums[TM * TN];
+#define COPY(i, j) FOR_ELEMENTS(COPY_ONE, i, j)
 #define COPY_ROW(i) FOR_VECTORS(COPY, i)
   FOR_ROWS(COPY_ROW)
   for (int q = 0; q < TM * TN; ++q) {
     int i = q / TN, j = q % TN;
     int c = COLUMN(j / PER_VECTOR) + j % PER_VECTOR;
-    if (row + i < size.x && c < size.y) finish(layer, row + i, c, element(sums[i * VECTORS + j / PER_VECTOR], j % PER_VECTOR));
+    if (row + i < size.x && c < size.y) finish(layer, row + i, c, sums[q]);
   }
 #endif
 }

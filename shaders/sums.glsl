@@ -32,7 +32,8 @@ struct RunningVector {
 #define ZERO_VECTOR RunningVector(vec4(0), vec4(0))
 #define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
 #define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
-vec2 element(RunningVector vector, int e) { return vec2(vector.sum[e], vector.rest[e]); }
+#define ELEMENT_OF_SUM(x, e) vec2((x).sum[e], (x).rest[e])
+vec2 element(RunningVector x, int e) { return vec2(SELECTED(x.sum, e), SELECTED(x.rest, e)); }
 
 vec2 multiply_add(vec2 sum, float a, float b) {
   add_product(sum.x, sum.y, a, b);
@@ -57,13 +58,15 @@ float rounded(vec2 sum) {
 #define ZERO_VECTOR dvec4(0)
 #define ADD_SCALED(to, x, e, y) ADD_TO(to, double((x)[e]) * dvec4(y))
 #define ADD_SCALED_BY(to, x, y) ADD_TO(to, double(x) * dvec4(y))
-double element(dvec4 vector, int e) { return vector[e]; }
+#define ELEMENT_OF_SUM(x, e) (x)[e]
+double element(dvec4 x, int e) { return SELECTED(x, e); }
 double multiply_add(double sum, float a, float b) { RETURN(double, sum + EXACT(double(a) * double(b))); }
 #define ADD_SUM(to, x) ADD_TO(to, x)
 #define ROUNDED(sum) float(sum)
 #else
 #define RUNNING_VECTOR VECTOR
 #define ZERO_VECTOR VECTOR(0)
+#define ELEMENT_OF_SUM(x, e) ELEMENT_OF(x, e)
 #if defined FUSES && SUM == F32 && PRECISION == 0
 #define ADD_SCALED(to, x, e, y) to = fma(VECTOR((x)[e]), y, to)
 float multiply_add(float sum, float a, float b) { return fma(a, b, sum); }

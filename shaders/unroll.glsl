@@ -3,6 +3,7 @@
 // FOR_ROWS(M)        M(0) ... M(ROWS - 1); ROWS is 1, 2, or a multiple of 4 up to 32
 // FOR_VECTORS(M, i)   M(i, 0) ... M(i, VECTORS - 1); VECTORS is a power of two up to 16
 // FOR_STEPS(M, i, j) M(i, j, 0) ... M(i, j, STEPS - 1); STEPS is a power of two up to 16
+// FOR_ELEMENTS(M, i, j)  M(i, j, 0) ... M(i, j, PER_VECTOR - 1)
 
 #define ROWS_1(M) M(0)
 #define ROWS_2(M) M(0) M(1)
@@ -68,4 +69,12 @@
 #define FOR_STEPS(M, i, j) STEPS_8(M, i, j)
 #else
 #define FOR_STEPS(M, i, j) STEPS_16(M, i, j)
+#endif
+
+#if PER_VECTOR == 1
+#define FOR_ELEMENTS(M, i, j) STEPS_1(M, i, j)
+#elif PER_VECTOR == 2
+#define FOR_ELEMENTS(M, i, j) STEPS_2(M, i, j)
+#else
+#define FOR_ELEMENTS(M, i, j) STEPS_4(M, i, j)
 #endif

@@ -112,10 +112,11 @@ struct EngineOptions {
   bool release_on_destruction = false;
 };
 
-/// A program that gave a wrong result, see EngineOptions::self_check.
+/// A program that gave a wrong result, see EngineOptions::self_check, or that the driver refused.
 struct StruckOff {
   ProgramKey program;
-  std::string reason;
+  std::string reason;    ///< of a refused one with the first line of the driver's log
+  bool refused = false;  ///< the driver did not compile or link it
 };
 
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
@@ -275,7 +276,8 @@ class GLGEMM_EXPORT Engine {
   /// self-check. Where `why` is given, it gets the reasons. Throws as make_plan. Any thread, while no other uses the engine.
   Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
 
-  /// The programs that failed their self-check and are not run by this engine, and what was wrong.
+  /// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. This engine's
+  /// plans do without them. Where PlanOptions names a kernel whose program is refused, the call throws GlError with the driver's log.
   std::vector<StruckOff> struck_off() const;
 
   /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.

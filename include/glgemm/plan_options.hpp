@@ -94,8 +94,8 @@ struct PlanOptions {
   /// model prefers. An engine fills it from its own table unless `untuned`.
   std::vector<TunedChoice> tuning{};
   bool untuned = false;
-  /// Programs that must not run: an engine fills it with those that failed their self-check. Where the program of a precision
-  /// other than the standard one is struck off, ProgramKey::sealed takes its place.
+  /// Programs that must not run: an engine adds those that it has struck off, see Engine::struck_off. Where the program of a
+  /// precision other than the standard one is struck off, ProgramKey::sealed takes its place.
   std::vector<ProgramKey> struck_off{};
   /// For plans that share a workspace: B's panels go there if they and all else have room then, so that they stay where they are
   /// whatever the size of A's. By default they lie behind A's.

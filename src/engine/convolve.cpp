@@ -247,7 +247,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   return made;
 }
 
-/// Compiles and checks all programs. Returns false if one failed its self-check, and the convolution must be planned again.
+/// Compiles and checks all programs. Returns false if one is struck off now, and the convolution must be planned again.
 bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
   prepared.work = 0;
   if (prepared.plan.depthwise) return make_depthwise_ready(state, *prepared.plan.program);
@@ -258,7 +258,7 @@ bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
   for (PreparedConvolution::Shape& shape : prepared.shapes)
     for (std::size_t i = 0; i < shape.products.size(); ++i) {
       PreparedConvolution::Product& product = shape.products[i];
-      if (!make_ready(state, *product.prepared)) return false;
+      if (!make_ready(state, *product.prepared, prepared.options.kernel.has_value())) return false;
       const Call call =
           make_call(product_without_buffers(prepared.problem, shape.piece.products[i]), product.prepared, state.work);
       if (!product.offsets) product.offsets = offsets_on_device(state, call.product, product.prepared->plan.problem);

@@ -20,11 +20,7 @@ using namespace kernels;  // the numbers of interface.hpp
 class DepthwiseRun {
  public:
   DepthwiseRun(Engine::State& state, const Convolution& convolution, const DepthwiseWork& work, const ProgramKey& key)
-      : state_(state),
-        convolution_(convolution),
-        key_(key),
-        work_(work),
-        program_(state.program(key)) {}
+      : state_(state), convolution_(convolution), key_(key), work_(work), program_(state.program(key)) {}
 
   void run();
 
@@ -265,7 +261,12 @@ gl::Bindings depthwise_bindings(const ProgramKey& program) {
 bool make_depthwise_ready(Engine::State& state, const ProgramKey& program) {
   const auto is_program = [&](const StruckOff& each) { return each.program == program; };
   if (std::any_of(state.struck_off.begin(), state.struck_off.end(), is_program)) return false;
-  state.program(program);
+  try {
+    state.program(program);
+  } catch (const RefusedProgram& refused) {
+    state.strike_off({program, refused.reason, true});
+    return false;
+  }
   if (!state.options.self_check || state.self_checked(program)) return true;
   // A program for all filters that reads vectors takes those with channels innermost.
   const bool hwio_alone = program.vector_reads != VectorReads::none && parameter(program.kernel, "filter_h") == 0;
@@ -276,11 +277,8 @@ bool make_depthwise_ready(Engine::State& state, const ProgramKey& program) {
     state.sizes.clear();  // other buffers may get the names of its buffers
     state.forget_images();
     if (is_right) continue;
-    std::string why = fmt::format("a convolution of {}x{} with filters of {}x{} in integers is wrong", problem.input[1],
-                                  problem.input[2], problem.filter[1], problem.filter[2]);
-    state.log(fmt::format("{} failed its self-check: {}", to_string(program), why));
-    state.struck_off.push_back({program, std::move(why)});
-    state.convolutions.clear();
+    state.strike_off({program, fmt::format("a convolution of {}x{} with filters of {}x{} in integers is wrong", problem.input[1],
+                                           problem.input[2], problem.filter[1], problem.filter[2])});
     return false;
   }
   state.remember_self_check(program);

@@ -229,7 +229,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
     do {
       prepared = std::make_shared<Prepared>();
       prepared->plan = plan(problem, options);
-    } while (!make_ready(*state_, *prepared));
+    } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
     if (state_->options.self_check) continue;
     for (const Stage stage : prepared->plan.stages())
       run_on_nothing(*state_, prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);

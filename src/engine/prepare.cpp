@@ -118,12 +118,18 @@ bool passes(Engine::State& state, const Plan& plan) {
     for (const Stage stage : stages) state.remember_self_check(plan.program(stage));
     return true;
   }
-  const ProgramKey wrong = plan.program(fault->stage);
-  state.log(fmt::format("{} failed its self-check: {}", to_string(wrong), fault->why));
-  state.struck_off.push_back({wrong, std::move(fault->why)});
-  state.prepared.clear();
-  state.convolutions.clear();
+  state.strike_off({plan.program(fault->stage), std::move(fault->why)});
   return false;
+}
+
+/// Compiles the programs of the plan and checks them. Returns false if one is struck off now.
+bool compiles_and_passes(Engine::State& state, Prepared& prepared) {
+  const Plan& plan = prepared.plan;
+  for (const Stage stage : plan.stages()) {
+    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
+    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
+  }
+  return passes(state, plan);
 }
 
 }  // namespace
@@ -142,8 +148,8 @@ Problem problem_to_plan(const Gemm& product) {
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
   if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
-  if (result.struck_off.empty())
-    for (const StruckOff& each : state.struck_off) result.struck_off.push_back(each.program);
+  for (const StruckOff& each : state.struck_off)
+    if (!each.refused || !options.kernel) result.struck_off.push_back(each.program);  // who names a kernel gets the driver's log
   return result;
 }
 
@@ -164,15 +170,20 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
   return made;
 }
 
-bool make_ready(Engine::State& state, Prepared& prepared) {
+bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced) {
   gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
   if (multiply) return true;
-  const Plan& plan = prepared.plan;
-  for (const Stage stage : plan.stages()) {
-    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
-    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
+  try {
+    if (compiles_and_passes(state, prepared)) return true;
+  } catch (const RefusedProgram& refused) {
+    multiply = nullptr;
+    if (is_forced) throw;
+    // The self-check's small product may run other programs that pack and reduce: then this one cannot be checked.
+    const std::vector<Stage> stages = prepared.plan.stages();
+    const bool has_it =
+        std::any_of(stages.begin(), stages.end(), [&](Stage stage) { return prepared.plan.program(stage) == refused.program; });
+    state.strike_off({has_it ? refused.program : prepared.plan.program(), refused.reason, true});
   }
-  if (passes(state, plan)) return true;
   multiply = nullptr;
   return false;
 }
@@ -202,11 +213,11 @@ Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const
 Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
              std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
-  for (;;) {  // until all programs pass their self-checks: without those that do not, the plan is another
+  for (;;) {  // until all programs compile and pass their self-checks: without those that do not, the plan is another
     std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
     guard.reset();
     state.save_bindings(what, guard, prepared->bindings);
-    if (make_ready(state, *prepared)) return legal_call(state, product, std::move(prepared), work);
+    if (make_ready(state, *prepared, options.kernel.has_value())) return legal_call(state, product, std::move(prepared), work);
   }
 }
 
@@ -222,7 +233,8 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
     }
     guard.reset();
     state.save_bindings(what, guard, bindings);
-    ready = std::all_of(prepared.begin(), prepared.end(), [&](const auto& one) { return make_ready(state, *one); });
+    ready = std::all_of(prepared.begin(), prepared.end(),
+                        [&](const auto& one) { return make_ready(state, *one, options.kernel.has_value()); });
   }
   std::vector<Call> calls;
   calls.reserve(products.size());

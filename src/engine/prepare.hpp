@@ -63,16 +63,17 @@ bool gives_items(const Batch& batch);
 /// The problem that is planned for a product: with k = 0 where every alpha is 0, since A and B are then not read.
 Problem problem_to_plan(const Gemm& product);
 
-/// The options and what the engine adds to them: its tuning table, and the programs that failed their self-check.
+/// The options and what the engine adds to them: its tuning table, and the programs that it has struck off.
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options);
 
 /// The plan for a problem, from the engine's cache if the same problem was planned before.
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options);
 
-/// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check: it is
-/// struck off, and the caller must plan the product again. Leaves bindings changed.
-/// @throws GlError  the driver refused a program
-bool make_ready(Engine::State& state, Prepared& prepared);
+/// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check, or if the
+/// driver refused it and no other kernel is wanted than the planner's choice: it is struck off, and the caller must plan the
+/// product again. Leaves bindings changed.
+/// @throws RefusedProgram  the driver refused a program, and `is_forced`: the caller of the engine names the kernel
+bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced);
 
 /// A product that needs no check.
 Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work);

@@ -340,7 +340,7 @@ std::optional<Fault> SmallProduct::check() {
   if (prepared->plan.program() != key_) return {};     // no small product runs this program: it can't be checked
   if (rounds_ && prepared->plan.program(Stage::reduce) != last_) return {};  // without what is left out there is no epilogue
   plan_ = prepared->plan;
-  make_ready(state_, *prepared);
+  make_ready(state_, *prepared, true);
   const Call call = legal_call(state_, product, std::move(prepared), state_.work);
   Enqueuer enqueuer(state_, call);
   enqueuer.upload_items();

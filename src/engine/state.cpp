@@ -160,6 +160,9 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
   if (found.ready) return found.program;
   try {
     found.program.check(api, to_string(key), workgroup(key.kernel));
+  } catch (const gl::RefusedProgram& refused) {
+    programs.erase(key);
+    throw RefusedProgram(key, refused);
   } catch (...) {
     programs.erase(key);
     throw;
@@ -171,6 +174,16 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
     cache().store(found.cache_key, {binary.format, false, std::move(binary.bytes)});
   }
   return found.program;
+}
+
+void Engine::State::strike_off(StruckOff wrong) {
+  prepared.clear();
+  convolutions.clear();
+  if (std::any_of(struck_off.begin(), struck_off.end(), [&](const StruckOff& each) { return each.program == wrong.program; }))
+    return;
+  log(fmt::format("{} {}: {}", to_string(wrong.program), wrong.refused ? "is struck off" : "failed its self-check",
+                  wrong.reason));
+  struck_off.push_back(std::move(wrong));
 }
 
 std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std::function<gl::Program&()>& make) {

@@ -41,6 +41,14 @@ struct WorkBuffers {
   void destroy(const gl::Api& api) noexcept;
 };
 
+/// The driver refuses a program, see gl::RefusedProgram.
+struct RefusedProgram : GlError {
+  RefusedProgram(const ProgramKey& refused, const gl::RefusedProgram& error)
+      : GlError(error.what()), program(refused), reason(error.first_line()) {}
+  ProgramKey program;
+  std::string reason;  ///< with the first line of the driver's log
+};
+
 struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
@@ -80,7 +88,7 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<std::shared_ptr<PreparedConvolution>> convolutions;
   /// The tables of the last products with indexed operands, the oldest first; as many at most as plans.
   std::vector<std::shared_ptr<Offsets>> offsets;
-  /// Programs that failed their self-check; they are not run again.
+  /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
   bool checking = false;  ///< a self-check is under way
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
@@ -110,7 +118,10 @@ struct GLGEMM_HIDDEN Engine::State {
   /// As gl::buffer_bytes(). A scope asks OpenGL once.
   std::int64_t buffer_bytes(unsigned buffer);
   /// The program; compiles it if that was not done before.
+  /// @throws RefusedProgram  the driver does not compile or link it
   gl::Program& program(const ProgramKey& key);
+  /// Has no plan of the planner's choice take the program again, and tells the log.
+  void strike_off(StruckOff wrong);
   /// The speed of a program that program() has returned.
   Rate& rate(const ProgramKey& key) { return programs.at(key).rate; }
   /// What the driver says of the program. Compiles it, another time if nobody listened before.

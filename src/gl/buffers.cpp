@@ -16,8 +16,7 @@ namespace {
 [[noreturn]] void refuse_memory(const Api& api, unsigned& buffer, std::int64_t bytes) {
   delete_buffer(api, buffer);
   check_reset(api);  // a lost context gives no buffers either
-  // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
-  if (const GLenum error = api.GetError(); error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise_error(api, error);
+  is_out_of_memory(api);
   throw OutOfMemory(fmt::format("the driver cannot give a buffer of {} bytes", bytes), bytes);
 }
 
@@ -49,6 +48,13 @@ bool is_mappable(const Api& api) {
 }
 
 }  // namespace
+
+bool is_out_of_memory(const Api& api) {
+  // An error of the caller's that was pending comes out first, on drivers that have one flag for all errors: it is made again.
+  const GLenum error = api.GetError();
+  if (error != GL_NO_ERROR && error != GL_OUT_OF_MEMORY) raise_error(api, error);
+  return error == GL_OUT_OF_MEMORY;
+}
 
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data) {
   check_memory(api, bytes);

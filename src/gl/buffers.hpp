@@ -13,6 +13,8 @@
 
 namespace glgemm::gl {
 
+/// Whether the driver's last error is that it has no memory. Clears that error, and no other.
+bool is_out_of_memory(const Api& api);
 /// Makes a buffer of that many bytes, with `data` in it if not null. Leaves the copy-write binding changed.
 /// @throws OutOfMemory
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data = nullptr);

@@ -8,6 +8,7 @@
 
 #include "base/elements.hpp"
 #include "gl/api.hpp"
+#include "gl/buffers.hpp"
 
 namespace glgemm::gl {
 namespace {
@@ -24,6 +25,9 @@ std::string log_of(GLuint object, Get get, Log log) {
 }
 
 }  // namespace
+
+RefusedProgram::RefusedProgram(std::string_view name, std::string why)
+    : GlError(fmt::format("kernel {}: {}", name, why)), why_(std::move(why)) {}
 
 std::vector<unsigned> binary_formats(const Api& api) {
   GLint count = 0;
@@ -105,9 +109,12 @@ void Program::check(const Api& api, std::string_view name, std::array<int, 3> wo
       log = fmt::format("the shader's workgroup is {} and not {}", size_text(linked), size_text(workgroup));
   }
   if (log.empty()) return;
+  const bool made = id_ != 0;
   destroy(api);
   check_reset(api);  // a lost context compiles nothing either
-  throw GlError(fmt::format("kernel {}: {}", name, log));
+  if (is_out_of_memory(api)) throw OutOfMemory(fmt::format("kernel {}: out of memory: {}", name, log), 0);
+  if (!made) throw GlError(fmt::format("kernel {}: the driver makes no program", name));
+  throw RefusedProgram(name, std::move(log));
 }
 
 void Program::use(const Api& api) const {

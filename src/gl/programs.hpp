@@ -11,10 +11,24 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/error.hpp>
+
 #include "gl/context.hpp"
 #include "kernels/interface.hpp"
 
 namespace glgemm::gl {
+
+/// The driver did not compile or link a program, or made another one. The fault is the program's or its compiler's.
+class RefusedProgram : public GlError {
+ public:
+  /// `why`: a few words and the driver's log.
+  RefusedProgram(std::string_view name, std::string why);
+  /// The reason with the first line of the log.
+  std::string first_line() const { return why_.substr(0, why_.find('\n')); }
+
+ private:
+  std::string why_;
+};
 
 /// A linked program in the driver's own form.
 struct Binary {
@@ -39,7 +53,9 @@ class Program {
 
   /// Whether the program can be used without a wait for the compiler. True where the driver can't be asked.
   bool done(const Api& api) const;
-  /// Waits for the compiler.  @throws GlError  the driver refused the source, with its log, or its workgroup is not of that size
+  /// Waits for the compiler.
+  /// @throws RefusedProgram  the driver refused the source, with its log, or its workgroup is not of that size
+  /// @throws DeviceLost, OutOfMemory, GlError  the context was lost, or the driver has no memory or no program
   void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);
 
   unsigned id() const noexcept { return id_; }

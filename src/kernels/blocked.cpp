@@ -120,6 +120,11 @@ double decoding(const ElementFormat& format, DeviceClass device) {
   return element_bytes(format.type) == 1 || moves ? 8 : 1;
 }
 
+/// Whether the elements of an operand that lie beside each other are of one row of op(A), or of one column of op(B).
+bool runs_along_k(const Problem& problem, Role role) {
+  return (role == Role::a) == (strides(problem, role).column == 1);
+}
+
 constexpr About about{.name = "blocked",
                       .summary = "for GPUs: blocks in shared memory, tiles in registers",
                       .vector_operands = VectorOperands::a_and_b,
@@ -179,7 +184,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
                      std::int64_t k) const override {
     if (read(kernel).panels != 0 || is_complex(sum_type(problem))) return false;
     for (const Role role : {Role::a, Role::b}) {
-      const bool is_a = role == Role::a, along_k = is_a == (strides(problem, role).column == 1);
+      const bool is_a = role == Role::a, along_k = runs_along_k(problem, role);
       const std::int64_t length = along_k ? k : is_a ? m : n, all = along_k ? problem.k : is_a ? problem.m : problem.n;
       const Quantization& its = format_of(problem, role).quantization;
       if (its ? !reads_codes_by_vector(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all))
@@ -223,7 +228,14 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
                       : 0;
     const double load =
         by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
-    return {.step = elements * terms.multiply_add + (b.tile_m + b.tile_n) / terms.per_vector * price.shared_vector +
+    // Of what was stored by elements, the compiler for Apple's GPUs loads each element by itself.
+    const auto shared_loads = [&](Role role, int tile) {
+      const bool by_elements =
+          b.panels == 0 && by_vector && runs_along_k(problem, role) && limits.device_class == DeviceClass::apple_m1;
+      return by_elements ? tile : tile / terms.per_vector;
+    };
+    return {.step = elements * terms.multiply_add +
+                    (shared_loads(Role::a, b.tile_m) + shared_loads(Role::b, b.tile_n)) * price.shared_vector +
                     loads * (load + price.shared_vector) + (2 - b.double_buffer) * price.barrier / b.block_k,
             .elements = elements,
             .finish = price.finish,

@@ -132,7 +132,10 @@ class Chooser {
       }
       refused_.push_back({choice.kernel, std::move(reason)});
     }
-    throw Unsupported("gemm: no kernel can run this: " + refused_.back().reason);
+    std::string tried;
+    for (const Choice& choice : choices_) tried += fmt::format("{}{}", tried.empty() ? "" : "; ", to_string(choice.kernel));
+    throw Unsupported(fmt::format("gemm: no kernel can run this: {}{}", refused_.back().reason,
+                                  choices_.size() > 1 ? "; tried: " + tried : ""));
   }
 
  private:
@@ -189,9 +192,15 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   choice.parts = parts_for(as_run, kernel, limits_, split_k);
   if (precision_ != Precision::standard) choice.parts = parts_in_blocks(as_run, choice.parts);
-  choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-                   expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
-  choices_.push_back(std::move(choice));
+  const auto add = [&](std::int64_t parts) {
+    choice.parts = parts;
+    choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
+                     expected_seconds(as_run, kernel, limits_, parts, std::max(1.0, options_.runs));
+    choices_.push_back(choice);
+  };
+  add(choice.parts);
+  // The program that sums a part, or the one that adds parts up, may be struck off.
+  if (choice.parts > 1 && split_k == 0 && precision_ == Precision::standard && !options_.struck_off.empty()) add(1);
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
@@ -199,7 +208,7 @@ std::string Chooser::why_struck_off(const Plan& plan) const {
   if (list.empty()) return {};
   for (const Stage stage : plan.stages())
     if (const ProgramKey key = plan.program(stage); std::find(list.begin(), list.end(), key) != list.end())
-      return fmt::format("{} failed its self-check{}", to_string(key.kernel),
+      return fmt::format("{} failed its self-check, or the driver refuses it{}", to_string(key.kernel),
                          precision_ == Precision::standard ? ""
                                                            : fmt::format(": this driver has no {} products of {} of it",
                                                                          to_string(precision_), to_string(sum_type(problem_))));

@@ -273,7 +273,8 @@ bool Streamer::fetch_c(const Section& piece) {
 std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::int64_t k, bool last) {
   const auto [problem, plan_options] = window_problem(plan_, options_.plan, piece.rows, piece.columns, k, last);
   std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
-  if (!make_ready(state_, *prepared)) throw GlError("multiply: " + state_.struck_off.back().reason);
+  if (!make_ready(state_, *prepared, options_.plan.kernel.has_value()))
+    throw GlError("multiply: " + state_.struck_off.back().reason);
   return prepared;
 }
 
@@ -461,9 +462,11 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
 StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options) {
   Engine::State& state = *engine.state_;
   state.check_usable("multiply");
-  for (;;) {  // until the programs of a plan pass their self-check
+  std::vector<ProgramKey> passed_over;  // whose kernels have no program for a window at an edge
+  for (;;) {                            // until the programs of a plan compile and pass their self-check
     StreamOptions with = options;
     with.plan = with_own(state, options.plan);
+    with.plan.struck_off.insert(with.plan.struck_off.end(), passed_over.begin(), passed_over.end());
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
     state.save_bindings("multiply", guard);
@@ -473,7 +476,12 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     };
     const auto is_ready = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
       const auto [window, plan_options] = window_problem(plan, options.plan, m, n, k, last);
-      return make_ready(state, *prepared_for(state, window, plan_options));
+      try {
+        return make_ready(state, *prepared_for(state, window, plan_options), options.plan.kernel.has_value());
+      } catch (const Unsupported&) {  // its program was struck off before
+        if (options.plan.kernel) throw;
+        return false;
+      }
     };
     const std::int64_t last_k = problem.k - (plan.windows() - 1) * plan.piece_k;
     bool all_ready = true;
@@ -482,8 +490,7 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
         all_ready = all_ready && (m == 0 || n == 0 ||
                                   ((plan.windows() == 1 || is_ready(m, n, plan.piece_k, false)) && is_ready(m, n, last_k, true)));
     if (all_ready) return plan;
-    if (!options.plan.struck_off.empty())
-      throw GlError("multiply: " + state.struck_off.back().reason);  // the caller's list stays as it is
+    passed_over.push_back(plan.window.program());
   }
 }
 

@@ -1,7 +1,13 @@
 // The self-check: a program that computes something else is found before it is relied on, and another is taken.
+#include <array>
+#include <glgemm/convolution_plan.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/job.hpp>
+#include <glgemm/streaming.hpp>
 #include <utility>
 
+#include "support/convolutions.hpp"
+#include "support/counting_loader.hpp"
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
@@ -180,10 +186,10 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
 
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
   const bool has_images = test::engine().limits().image_buffer_bytes > 0;
-  // Loads along k are kept as if they were along the rows or columns.
-  for (const char* const kept_along_k : {"pitch_a, A_ALONG_K)", "pitch_b, B_ALONG_K)"})
+  // All that is read along k is kept in one place.
+  for (const std::string from : {"KEEP_ELEMENTS(As, VALUE_A(t), ", "KEEP_ELEMENTS(Bs, VALUE_B(t), "})
     for (const bool splits : {false, true}) {
-      Engine engine = broken(of_family("blocked"), {kept_along_k, std::string(kept_along_k).substr(0, 9) + "0)"});
+      Engine engine = broken(of_family("blocked"), {from, from + "0 * "});
       PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
       options.limits = engine.limits();
       options.limits->splits_storage_loads = splits;
@@ -193,4 +199,198 @@ TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie
       CHECK(engine.struck_off().front().program.vector_reads ==
             (splits && has_images ? VectorReads::image : VectorReads::storage));
     }
+}
+
+namespace {
+
+/// What a driver refuses: it does not compile, does not link, or takes more shared memory than any has.
+const Fault refused[] = {
+    {"void main() {", "void main() { int nothing = not_declared;"},
+    {"void main() {", "int not_defined(int x);\nvoid main() { if (size.x < not_defined(size.y)) return;"},
+    {"void main() {",
+     "shared uint too_much[1 << 26];\nvoid main() { too_much[size.x] = uint(size.y); if (too_much[0] == 7u) return;"}};
+
+/// That all that is struck off is what the driver refused, of that family; and that the log tells of it.
+void check_refused(const Engine& engine, const std::string& family, const std::vector<std::string>& log = {}) {
+  CHECK(!engine.struck_off().empty());
+  for (const StruckOff& each : engine.struck_off()) {
+    CAPTURE(each.reason);
+    CHECK(each.refused);
+    CHECK(name(each.program.kernel) == family);
+    CHECK(contains(each.reason, "the driver "));
+    CHECK(each.reason.find('\n') == std::string::npos);
+    if (!log.empty())
+      CHECK(std::ranges::any_of(log, [&](const auto& line) { return contains(line, "is struck off: " + each.reason); }));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("refused: a kernel whose program does not compile or link is struck off, and the next is taken") {
+  const Matrix<float> a = ones(130, 90), b = ones(90, 110);
+  const Problem problem{.m = 130, .n = 110, .k = 90};
+  const PlanOptions any{.runs = 1e9};
+  const std::string picked(name(test::engine().plan(problem, any).kernel));
+  for (const Fault& fault : refused)
+    for (const bool self_check : {true, false}) {
+      CAPTURE(fault.to);
+      std::vector<std::string> log;
+      Engine engine = broken(of_family(picked), fault, self_check, &log);
+      const Kernel kernel = engine.plan(problem, any).kernel;
+      // Who names the kernel is told, each time, and nothing is struck off.
+      for (int i = 0; i < 2; ++i) try {
+          engine.multiply(a, b, {.kernel = kernel, .runs = 1e9});
+          CHECK(false);
+        } catch (const GlError& error) {
+          CHECK(contains(error.what(), "kernel " + to_string(kernel)));
+          CHECK(contains(error.what(), "the driver "));
+        }
+      CHECK(engine.struck_off().empty());
+      Report report;
+      CHECK_RESULT(all_are(engine.multiply(a, b, any, &report), 90.0f));
+      CHECK(name(report.plan->kernel) != picked);
+      check_refused(engine, picked, log);
+      const std::size_t before = engine.struck_off().size();
+      CHECK_RESULT(all_are(engine.multiply(a, b, any), 90.0f));
+      CHECK(engine.struck_off().size() == before);
+      CHECK_THROWS_AS(engine.multiply(a, b, {.kernel = kernel, .runs = 1e9}), GlError);
+    }
+}
+
+TEST_CASE("refused: by prepare, jobs, several products, streams, and with programs that compile in the background") {
+  const Matrix<float> a = ones(130, 90), b = ones(90, 110);
+  const Problem problem{.m = 130, .n = 110, .k = 90};
+  const std::string picked(name(test::engine().plan(problem).kernel));
+  const auto engine_with = [&] { return broken(of_family(picked), refused[0]); };
+  {
+    Engine engine = engine_with();
+    engine.prepare({&problem, 1});
+    check_refused(engine, picked);
+    CHECK(name(engine.plan(problem).kernel) != picked);
+  }
+  const auto product_of = [&](Engine& engine, const auto& run) {
+    const DeviceMatrix device_a(engine, a), device_b(engine, b), c(engine, 130, 110);
+    run(Gemm{.a = device_a.view(), .b = device_b.view(), .c = c.view()});
+    CHECK_RESULT(all_are(c.download(), 90.0f));
+    check_refused(engine, picked);
+  };
+  {
+    Engine engine = engine_with();
+    product_of(engine, [&](const Gemm& product) {
+      Job job = engine.start(product);
+      while (!job.advance(std::chrono::seconds(1))) {
+      }
+    });
+  }
+  {
+    Engine engine = engine_with();
+    product_of(engine, [&](const Gemm& product) { engine.gemm(std::array{product, product}); });
+  }
+  {
+    Engine engine = engine_with();
+    Matrix<float> c(130, 110);
+    const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
+    multiply(engine, product, {.device_memory_limit = 64 << 10});
+    CHECK_RESULT(all_are(c, 90.0f));
+    check_refused(engine, picked);
+  }
+  EngineOptions options = test::engine_options();
+  options.program_cache = "";
+  options.use_ready_programs = true;
+  options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    return name(key.kernel) == picked ? source + "\nnonsense" : source;
+  };
+  Engine engine = test::own_engine(options);
+  for (int i = 0; i < 20 && engine.struck_off().empty(); ++i) CHECK_RESULT(all_are(engine.multiply(a, b), 90.0f));
+  check_refused(engine, picked);
+}
+
+TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
+  {
+    const PlanOptions any{.runs = 1e9};
+    const Matrix<float> a = ones(300, 200), b = ones(200, 310);
+    const Problem problem{.m = 300, .n = 310, .k = 200};
+    Engine engine = broken(of_family("pack"), refused[1]);
+    if (engine.plan(problem, any).stages().size() > 1) {
+      CHECK_RESULT(all_are(engine.multiply(a, b, any), 200.0f));
+      check_refused(engine, "pack");
+      CHECK(engine.plan(problem, any).stages().size() == 1);
+    }
+  }
+  // As on a GPU, where few elements are summed in parts.
+  const Problem few{
+      .m = 64, .n = 64, .k = 20000, .a = {.format = {Type::f64}}, .b = {.format = {Type::f64}}, .c = {.format = {Type::f64}}};
+  for (const bool reduces : {true, false}) {
+    EngineOptions options = test::engine_options();
+    options.program_cache = "";
+    options.adjust_limits = [](Limits& its) {
+      its.cpu = false;
+      its.device_class = DeviceClass::nvidia_hopper;
+      its.concurrent_groups = 264;
+      its.subgroup_size = 0;
+    };
+    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+      const bool is_it = reduces ? name(key.kernel) == "reduce" : name(key.kernel) == "blocked" && key.parts;
+      return is_it ? source.replace(source.find("void main()"), 0, "nonsense ") : source;
+    };
+    Engine engine = test::own_engine(options);
+    if (!engine.limits().f64) return;
+    const PlanOptions tuned{
+        .tuning = {{few, parse_kernel("blocked:block_m=64,block_n=64,block_k=16,tile_m=4,tile_n=4,step_k=4"), 4, 100}}};
+    const Plan plan = engine.plan(few, tuned);
+    REQUIRE(name(plan.kernel) == "blocked");
+    REQUIRE(plan.reduces());
+    const Matrix<double> a(64, 20000, std::vector<double>(64 * 20000, 1.0)), b(20000, 64, std::vector<double>(64 * 20000, 1.0));
+    Report report;
+    const Matrix<double> c = engine.multiply(a, b, tuned, &report);
+    CHECK_RESULT(std::ranges::all_of(c.elements(), [](double x) { return x == 20000.0; }));
+    check_refused(engine, reduces ? "reduce" : "blocked");
+    CHECK(report.plan->program() != plan.program());
+    CHECK((!reduces || !report.plan->reduces()));
+  }
+}
+
+TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left; engines apart; a lost context is none") {
+  {
+    const Convolution conv{.input = {.batch = 2, .size = {9, 13}, .channels = 8},
+                           .filters = {.size = {3, 3}},
+                           .output = {.channels = 8},
+                           .padding = Padding::both({1, 1}),
+                           .groups = 8};
+    const Convolution depthwise = test::completed(conv);
+    Engine engine = broken(of_family("depthwise"), refused[0]);
+    REQUIRE(engine.plan(Engine::problem(depthwise)).depthwise);
+    CHECK(test::fault_of_convolution(engine, depthwise, 1) == "");
+    check_refused(engine, "depthwise");
+    Convolution whole = depthwise;
+    whole.groups = 1;
+    const std::string family(name(test::engine().plan(Engine::problem(whole)).products.front().kernel));
+    Engine other = broken(of_family(family), refused[0]);
+    CHECK(test::fault_of_convolution(other, whole, 1) == "");
+    check_refused(other, family);
+  }
+  const auto all = [](const ProgramKey&) { return true; };
+  Engine none = broken(all, refused[0]);
+  const Matrix<float> a = ones(20, 30), b = ones(30, 10);
+  try {
+    none.multiply(a, b);
+    CHECK(false);
+  } catch (const Unsupported& error) {
+    CHECK(contains(error.what(), "no kernel can run this"));
+    CHECK(contains(error.what(), "tried: "));
+    CHECK(contains(error.what(), "naive:"));
+  }
+  const std::size_t before = test::engine().struck_off().size();
+  CHECK_RESULT(all_are(test::engine().multiply(a, b), 30.0f));  // another engine's list is its own
+  CHECK(test::engine().struck_off().size() == before);
+
+  EngineOptions options = test::engine_options();
+  options.program_cache = "";
+  options.rewrite_source = [](const ProgramKey&, std::string source) { return source + "\nnonsense"; };
+  Engine lost = test::own_engine(options, test::counting_loader);
+  const Problem problem{.m = 20, .n = 10, .k = 30};
+  test::pretend_reset(0x8253);  // GL_GUILTY_CONTEXT_RESET
+  CHECK_THROWS_AS(lost.prepare({&problem, 1}), DeviceLost);
+  test::pretend_reset(0);
+  CHECK(lost.struck_off().empty());
 }

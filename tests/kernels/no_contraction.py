@@ -6,12 +6,11 @@ For drivers that take that lightly programs have a sealed form: there no sum tak
 
 usage: no_contraction.py GLGEMM GLSLANG_VALIDATOR
 """
-import struct
-import subprocess
 import sys
 import tempfile
 
 import programs
+import spirv
 
 # Opcodes of SPIR-V that round, and that drivers could fuse.
 ARITHMETIC = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 136: "OpFDiv", 142: "OpVectorTimesScalar", 148: "OpDot"}
@@ -20,7 +19,7 @@ SUMS = {129, 131}
 DECORATE, NO_CONTRACTION = 71, 42
 EXTENDED_INSTRUCTION, FMA = 12, 50
 # What hands numbers on as they are, by the place of the first of them: conversions, negations, vectors and their elements, choices.
-HANDS_ON = {115: 3, 127: 3, 79: 3, 80: 3, 81: 3, 82: 3, 83: 3, 169: 4, 245: 3}
+HANDS_ON = {115: 2, 127: 2, 79: 2, 80: 2, 81: 2, 82: 2, 83: 2, 169: 3, 245: 2}
 FUNCTION, PARAMETER, CALL, LOAD, STORE, ACCESS_CHAIN, RETURN_VALUE = 54, 55, 57, 61, 62, 65, 254
 
 
@@ -53,68 +52,51 @@ def sources(glgemm):
     return found
 
 
-def compile_shader(validator, path):
-    binary = path.with_suffix(".spv")
-    command = [validator, "-G", "-o", str(binary), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
-    return binary.read_bytes()
-
-
-def instructions(binary):
-    words, at = struct.unpack(f"<{len(binary) // 4}I", binary), 5
-    while at < len(words):
-        length = words[at] >> 16
-        yield words[at] & 0xFFFF, words[at:at + length]
-        at += length
-
-
-def operations(binary):
+def operations(words):
     """The name and the result of each operation on floats, and the set of results that are decorated."""
     found, decorated = [], set()
-    for opcode, words in instructions(binary):
-        if opcode == DECORATE and words[2] == NO_CONTRACTION:
-            decorated.add(words[1])
+    for opcode, its in spirv.instructions(words):
+        if opcode == DECORATE and its[1] == NO_CONTRACTION:
+            decorated.add(its[0])
         elif opcode in ARITHMETIC:
-            found.append((ARITHMETIC[opcode], words[2]))
-        elif opcode == EXTENDED_INSTRUCTION and words[4] == FMA:
-            found.append(("fma()", words[2]))
+            found.append((ARITHMETIC[opcode], its[1]))
+        elif opcode == EXTENDED_INSTRUCTION and its[3] == FMA:
+            found.append(("fma()", its[1]))
     return found, decorated
 
 
-def sums_of_products(binary):
+def sums_of_products(words):
     """The sums that take in a product as it is: by way of variables, parameters and results of functions too."""
-    code, products, before = list(instructions(binary)), set(), -1
+    code, products, before = list(spirv.instructions(words)), set(), -1
     parameters, whole, function = {}, {}, 0  # of each function; what a pointer leads into
-    for opcode, words in code:
+    for opcode, its in code:
         if opcode == FUNCTION:
-            function = words[2]
+            function = its[1]
         elif opcode == PARAMETER:
-            parameters.setdefault(function, []).append(words[2])
+            parameters.setdefault(function, []).append(its[1])
         elif opcode == ACCESS_CHAIN:
-            whole[words[2]] = whole.get(words[3], words[3])
+            whole[its[1]] = whole.get(its[2], its[2])
     while len(products) != before:  # until nothing is found that is one
         before = len(products)
-        for opcode, words in code:
+        for opcode, its in code:
             if opcode == FUNCTION:
-                function = words[2]
-            elif opcode in PRODUCTS or opcode in HANDS_ON and products & set(words[HANDS_ON[opcode]:]):
-                products.add(words[2])
-            elif opcode == LOAD and whole.get(words[3], words[3]) in products:
-                products.add(words[2])
-            elif opcode == STORE and words[2] in products:
-                products.add(whole.get(words[1], words[1]))
-            elif opcode == RETURN_VALUE and words[1] in products:
+                function = its[1]
+            elif opcode in PRODUCTS or opcode in HANDS_ON and products & set(its[HANDS_ON[opcode]:]):
+                products.add(its[1])
+            elif opcode == LOAD and whole.get(its[2], its[2]) in products:
+                products.add(its[1])
+            elif opcode == STORE and its[1] in products:
+                products.add(whole.get(its[0], its[0]))
+            elif opcode == RETURN_VALUE and its[0] in products:
                 products.add(function)
             elif opcode == CALL:
-                if words[3] in products:
-                    products.add(words[2])
-                for given, parameter in zip(words[4:], parameters.get(words[3], [])):
+                if its[2] in products:
+                    products.add(its[1])
+                for given, parameter in zip(its[3:], parameters.get(its[2], [])):
                     given = whole.get(given, given)
                     if given in products or parameter in products:
                         products |= {given, parameter}
-    return [words[2] for opcode, words in code if opcode in SUMS and products & set(words[3:])]
+    return [its[1] for opcode, its in code if opcode in SUMS and products & set(its[2:])]
 
 
 def main():
@@ -125,16 +107,16 @@ def main():
     sealed = {f"{name}, sealed": programs.with_macros(text, SEALED=1) for name, text in texts.items()}
     with tempfile.TemporaryDirectory() as folder:
         for name, path in programs.write(folder, {**texts, **sealed, "standard": standard}).items():
-            binary = compile_shader(validator, path)
+            words = spirv.module(validator, path)
             if name in sealed:
-                if sums := sums_of_products(binary):
+                if sums := sums_of_products(words):
                     wrong += 1
                     print(f"{name}: {len(sums)} sums take in a product as it is: {', '.join(f'%{sum}' for sum in sums)}")
                 continue
-            found, decorated = operations(binary)
+            found, decorated = operations(words)
             free = [f"{operation} %{result}" for operation, result in found if result not in decorated or operation == "fma()"]
             if name == "standard":  # a standard program is free to: this script sees it
-                if not free or not sums_of_products(binary):
+                if not free or not sums_of_products(words):
                     sys.exit("no_contraction.py finds no operation that may be contracted in a standard program")
                 continue
             count += len(found)

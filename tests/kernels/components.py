@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Asserts that no program chooses a component of a vector by an index that is no constant, in registers, in shared memory or in a buffer:
+NVIDIA's compiler makes a branch for each component of that, and refuses it of doubles (docs/drivers.md). It looks at the programs' SPIR-V,
+and first whether it finds what is planted.
+
+usage: components.py PROGRAM_SOURCES GLSLANG_VALIDATOR FILE...    FILE: another shader, or a file of C++ that has some
+"""
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import spirv
+
+NAME, MEMBER_NAME, TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER = 5, 6, 23, 24, 28, 29, 30, 32
+CONSTANTS = {41, 42, 43, 44, 46}
+FUNCTION_PARAMETER, VARIABLE, ACCESS_CHAIN, IN_BOUNDS_ACCESS_CHAIN = 55, 59, 65, 66
+DYNAMIC = {77: "OpVectorExtractDynamic", 78: "OpVectorInsertDynamic"}
+
+# What is found, in a statement of the shader below; nothing is allowed.
+PLANTED = {
+    "x[0] = v[1][i];": "an access chain into v",
+    "s[3][i] = 2.0LF;": "an access chain into s",
+    "vec4 r = v[2]; r[i] = 1.0; v[3] = r;": "an access chain into r",
+    "mat3 m = mat3(x[1]); x[2] = m[1][i];": "an access chain into m",
+    "x[2] = (v[2] + 1.0)[i];": "OpVectorExtractDynamic",
+    "mat3 m = mat3(x[1]); x[i] = v[i].y + t[i][i] + m[i][1];": "",
+}
+SHADER = """#version 430 core
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer Floats { int count; float x[]; };
+layout(std430, binding = 1) buffer Vectors { vec4 v[]; };
+shared dvec2 s[8];
+shared float t[8][4];
+layout(location = 0) uniform int i;
+"""
+# glslangValidator makes no such instruction of GLSL.
+INSERTS = [0] * 5 + [6 << 16 | 78, 1, 2, 3, 4, 5]
+
+# It has no SPIR-V for what comes from GL_ARB_shader_ballot. Which invocation's number it is does not matter here.
+SUBSTITUTES = {"gl_SubGroupInvocationARB": "gl_LocalInvocationIndex", "gl_SubGroupSizeARB": "64u", "readInvocationARB": "of_invocation"}
+OF_INVOCATION = "#define of_invocation(value, lane) (value)\n"
+
+
+def chosen_at_run_time(words):
+    """What the module has of such choices."""
+    element_of, vectors, members, pointers, constants, names, found = {}, set(), {}, {}, {}, {}, []
+    for opcode, its in spirv.instructions(words):
+        if opcode in (ACCESS_CHAIN, IN_BOUNDS_ACCESS_CHAIN):
+            at = element_of[pointers[its[2]]]
+            for depth, index in enumerate(its[3:]):
+                if at in members:  # a struct's
+                    name = names.get((at, constants[index]), "a member")
+                    at = members[at][constants[index]]
+                    continue
+                if depth == 0:
+                    name = names.get(its[2], "a value")
+                if at in vectors and index not in constants:
+                    found.append(f"an access chain into {name}")
+                at = element_of[at]
+            pointers[its[1]] = its[0]
+        elif opcode in DYNAMIC:
+            found.append(DYNAMIC[opcode])
+        elif opcode in (FUNCTION_PARAMETER, VARIABLE):
+            pointers[its[1]] = its[0]
+        elif opcode in CONSTANTS:
+            constants[its[1]] = its[2] if len(its) > 2 else 0
+        elif opcode in (TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY, TYPE_RUNTIME_ARRAY):
+            element_of[its[0]] = its[1]
+            if opcode == TYPE_VECTOR:
+                vectors.add(its[0])
+        elif opcode == TYPE_STRUCT:
+            members[its[0]] = its[1:]
+        elif opcode == TYPE_POINTER:
+            element_of[its[0]] = its[2]
+        elif opcode in (NAME, MEMBER_NAME):
+            text = its[1 if opcode == NAME else 2:].tobytes().split(b"\0")[0].decode()
+            names[its[0] if opcode == NAME else (its[0], its[1])] = text
+    return found
+
+
+def found_in(validator, path):
+    return chosen_at_run_time(spirv.module(validator, path))
+
+
+def check_planted(validator, folder):
+    for statement, expected in PLANTED.items():
+        path = pathlib.Path(folder, "planted.comp")
+        path.write_text(f"{SHADER}void main() {{ {statement} }}\n")
+        if found_in(validator, path) != ([expected] if expected else []):
+            sys.exit(f"components.py finds {found_in(validator, path)} and not {expected or 'nothing'} in {statement}")
+    if chosen_at_run_time(INSERTS) != ["OpVectorInsertDynamic"]:
+        sys.exit("components.py does not find OpVectorInsertDynamic")
+
+
+def main():
+    sources, validator, *files = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        check_planted(validator, folder)
+        listed = subprocess.run([sources, folder], check=True, capture_output=True, text=True).stdout.splitlines()
+        names = {pathlib.Path(folder, line.split(" ", 1)[0]): line.split(" ", 1)[1] for line in listed}
+        for file in files:
+            text = pathlib.Path(file).read_text()
+            for shader in re.findall(r'R"\((#version .*?)\)"', text, re.S) if file.endswith(".cpp") else [text]:
+                path = pathlib.Path(folder, f"other{len(names)}.comp")
+                path.write_text(shader)
+                names[path] = file
+
+        def check(path):
+            text = path.read_text()
+            if "ARB" in text:
+                for name, instead in SUBSTITUTES.items():
+                    text = text.replace(name, instead)
+                path.write_text(text.replace("\n", "\n" + OF_INVOCATION, 1))
+            return found_in(validator, path)
+
+        wrong = {path: found for path, found in zip(names, pool.map(check, names)) if found}
+    for path, found in wrong.items():
+        print(f"{names[path]}: {len(found)} components are chosen at run time: {', '.join(sorted(set(found)))}")
+    print(f"{len(names)} programs, {len(wrong)} of which choose components of vectors at run time")
+    sys.exit(1 if wrong else 0)
+
+
+main()
