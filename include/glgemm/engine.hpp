@@ -212,9 +212,10 @@ class GLGEMM_EXPORT Engine {
   /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
   ///                                persistently (GL_MAP_PERSISTENT_BIT), C overlaps an input
   ///                                or another item's C; the message has the numbers
-  /// @throws Unsupported            options.kernel cannot run this, the driver lacks the type, or transform feedback is active
+  /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks the
+  ///                                type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
-  /// @throws GlError                the driver refused to compile the kernel; the message has its log
+  /// @throws GlError                the driver refused to compile the kernel that options.kernel names; the message has its log
   /// @throws DeviceLost             it waited, and the context was reset
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 

@@ -675,7 +675,7 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 ///                                  or another item's C; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
-/// @return GLGEMM_GL_ERROR          the driver refused to compile the kernel; the message has its log
+/// @return GLGEMM_GL_ERROR          the driver refused to compile the named kernel; the message has its log
 /// In each case nothing has been enqueued.
 /// @return GLGEMM_DEVICE_LOST       it waited, and the context was reset
 GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,

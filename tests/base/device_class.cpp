@@ -197,7 +197,7 @@ TEST_CASE("device classes: each has a name, traits that can be, and usual limits
   CHECK(as_hopper.groups == std::array<std::int64_t, 3>{70000, 1000, 65535});
   CHECK(limits_as(cpu, here) == [&] {
     Limits same = here;
-    same.groups[2] = 65535;
+    same.groups = {65535, 1000, 65535};
     return same;
   }());
   CHECK(traits(Limits{.cpu = true, .device_class = amd_vega}).info.device_class == cpu);

@@ -422,7 +422,10 @@ TEST_CASE("C: other codes") {
   glgemm_engine_options broken = initialised(glgemm_engine_options_init);
   broken.rewrite_source = [](const char*, const char*, void*) { return "#version 430\nnonsense"; };
   CEngine other(&broken);
-  refused(glgemm_multiply(other, GLGEMM_F32, 1, 1, 1, x, x, x, nullptr, nullptr), "", GLGEMM_GL_ERROR);
+  refused(glgemm_multiply(other, GLGEMM_F32, 1, 1, 1, x, x, x, nullptr, nullptr), "no kernel can run this", GLGEMM_UNSUPPORTED);
+  glgemm_options named = initialised(glgemm_options_init);
+  named.kernel = "naive";
+  refused(glgemm_multiply(other, GLGEMM_F32, 1, 1, 1, x, x, x, &named, nullptr), "kernel naive", GLGEMM_GL_ERROR);
   broken.check_context = 2;
   glgemm_engine* none = nullptr;
   refused(glgemm_engine_create(glgemm_headless_get_proc_address, &broken, &none), "check_context is 2");
