@@ -13,7 +13,7 @@ namespace glgemm::gl {
 struct Api : GladGLContext {
   bool es = false;  ///< OpenGL ES
   GLint max_debug_groups = 0;
-  /// The memory that the device has for all buffers, in bytes; 0: the driver does not tell.
+  /// The memory that the device has for all buffers, in bytes; 0: the driver does not tell, or computes on a CPU.
   std::int64_t memory_bytes = 0;
   /// When queries were recorded, where only the host has a clock; see record_time().
   mutable std::unordered_map<GLuint, std::uint64_t> host_times{};

@@ -108,7 +108,8 @@ Context load(GetProcAddress get_proc_address) {
     throw Unsupported(fmt::format("Engine: the context has {}{}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed",
                                   api->es ? "" : "OpenGL ", found));
   if (api->es) adopt_extensions(*api);
-  api->memory_bytes = query_memory_bytes(*api);
+  // A driver that computes on a CPU has the machine's memory, whatever it says.
+  if (!device_info(*api).software) api->memory_bytes = query_memory_bytes(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
   return Context(std::move(api));
 }

@@ -38,7 +38,7 @@ int context_flags(const Api& api);
 bool compiles_in_background(const Api& api);
 /// Whether transform feedback is active and not paused. OpenGL then lets no program be bound.
 bool captures_vertices(const Api& api);
-/// Bytes of memory that the device has for all buffers; 0 if the driver does not say.
+/// Bytes of memory that the device has for all buffers; 0 if the driver does not say, or computes on a CPU.
 std::int64_t memory_bytes(const Api& api);
 /// Bytes of device memory that the driver reports as free; 0 if it does not say.
 std::int64_t free_memory_bytes(const Api& api);

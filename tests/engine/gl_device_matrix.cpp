@@ -17,6 +17,7 @@ struct Generous {
   static inline GLsizeiptr pretended = 0;  ///< the size of the buffer that was made last, if it was too large to be made
   static inline decltype(gl::Api::GetIntegerv) get_integer = nullptr;
   static inline decltype(gl::Api::GetStringi) get_string = nullptr;
+  static inline decltype(gl::Api::GetString) get_text = nullptr;
   static inline decltype(gl::Api::BufferData) make_buffer = nullptr;
   static inline decltype(gl::Api::GetBufferParameteri64v) get_parameter = nullptr;
 
@@ -30,7 +31,13 @@ struct Generous {
     get_integer(GL_NUM_EXTENSIONS, &count);
     if (name == GL_EXTENSIONS && index == static_cast<GLuint>(count))
       return reinterpret_cast<const GLubyte*>("GL_NVX_gpu_memory_info");
-    return get_string(name, index);
+    const GLubyte* const real = get_string(name, index);
+    const std::string_view text = reinterpret_cast<const char*>(real);
+    const bool tells_itself = text == "GL_NVX_gpu_memory_info" || text == "GL_ATI_meminfo";
+    return tells_itself ? reinterpret_cast<const GLubyte*>("") : real;
+  }
+  static const GLubyte* GLAD_API_PTR GetString(GLenum name) {
+    return name == GL_RENDERER ? reinterpret_cast<const GLubyte*>("a GPU") : get_text(name);
   }
   static void GLAD_API_PTR BufferData(GLenum target, GLsizeiptr size, const void* data, GLenum usage) {
     pretended = size > (1 << 24) ? size : 0;
@@ -48,6 +55,7 @@ struct Generous {
   static void (*load(const char* name))() {
     const std::string_view wanted = name;
     if (wanted == "glGetIntegerv") return in_place_of(name, get_integer, &GetIntegerv);
+    if (wanted == "glGetString") return in_place_of(name, get_text, &GetString);
     if (wanted == "glGetStringi") return in_place_of(name, get_string, &GetStringi);
     if (wanted == "glBufferData") return in_place_of(name, make_buffer, &BufferData);
     if (wanted == "glGetBufferParameteri64v") return in_place_of(name, get_parameter, &GetBufferParameteri64v);
