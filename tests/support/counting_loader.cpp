@@ -43,6 +43,7 @@ std::atomic<bool> busy = false;
 std::atomic<bool> out_of_memory = false;  ///< an error that a refused buffer has left
 std::atomic<std::int64_t> calls_left = never;
 std::atomic<bool> told_of_loss = false;
+std::atomic<int> open_groups = 0;  ///< debug groups that were pushed and not popped
 std::atomic<GLenum> wait_of_lost = 0;
 std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
@@ -93,6 +94,8 @@ struct Counted<I, R (*)(Arguments...)> {
   static R call(Arguments... arguments) {
     ++counts[I];
     if (calls_left != never && --calls_left < 0) return as_lost<I, R>(arguments...);
+    if constexpr (I == at_PushDebugGroup) ++open_groups;
+    if constexpr (I == at_PopDebugGroup) --open_groups;
     if constexpr (I == at_BufferData || I == at_BufferStorage) {
       const auto give = [](auto first, GLsizeiptr size, auto... rest) {
         if (size > max_bytes)
@@ -234,6 +237,8 @@ void pretend_reset(unsigned as) {
 }
 
 void lose_context_after(std::int64_t calls, unsigned wait) {
+  // Mesa forgets to free the groups of a context that ends.
+  for (; calls == never && open_groups > 0; --open_groups) gl_functions().PopDebugGroup();
   told_of_loss = false;
   wait_of_lost = wait;
   calls_left = calls;
