@@ -454,9 +454,11 @@ TEST_CASE("no dispatch is longer than it may be") {
     CHECK(engine.start(sample.gemm, sample.options).report().rate > 0);
   } else {
     MESSAGE("LEFT OUT: the first slices of a long product: the cost model, which is of another device, takes it for a short one");
-    Job job = engine.start(sample.gemm, sample.options);
-    finish(job);
-    sample.c.download();
+    for (int i = 0; i < 2; ++i) {  // the second job learns what the first one took
+      Job job = engine.start(sample.gemm, sample.options);
+      finish(job);
+      sample.c.download();
+    }
   }
   // A product is cut by the rate of the last one, which is another where other programs took the processor: one of a few has to
   // fit.
