@@ -34,7 +34,7 @@ struct Option {
   std::vector<std::string_view> values;
 };
 
-/// A GPU's class, another one each day.
+/// A class of GPUs, another one each day.
 std::string_view class_of_today() {
   const auto classes = glgemm::device_classes();
   const auto days = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
@@ -44,8 +44,8 @@ std::string_view class_of_today() {
 
 std::vector<Option> options() {
   std::vector<Option> result{{"--api", "GLGEMM_API", {"gl", "es"}}, {"--limits", "GLGEMM_TEST_LIMITS", {"least"}}};
-  Option& as = result.emplace_back("--as", "GLGEMM_PLAN_AS");
-  for (const glgemm::DeviceClassInfo& device : glgemm::device_classes()) as.values.push_back(device.name);
+  result.push_back({"--as", "GLGEMM_PLAN_AS", {}});
+  for (const glgemm::DeviceClassInfo& device : glgemm::device_classes()) result.back().values.push_back(device.name);
   return result;
 }
 
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     std::string_view value = i + 1 < argc ? argv[++i] : "";
     if (option->name == "--as" && value == "today") {
       value = class_of_today();
-      std::cout << "today is the turn of: --as " << value << '\n';
+      std::cout << "the class of today: --as " << value << '\n';
     }
     if (std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
       std::cerr << option->name << " is one of";
