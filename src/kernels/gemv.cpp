@@ -196,7 +196,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * 4};
+            .written_out = elements * 4,
+            .waits = 0.25 / g.lanes_k};
   }
   /// On a CPU: how much longer reads of A take where a line of its cache is read by an invocation alone, in four turns. Lines
   /// that lie a multiple of 4 KiB apart displace each other meanwhile.
@@ -229,7 +230,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
                     idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
+            .written_out = elements * (limits.cpu ? 4 * 32 : 4),
+            .waits = 1.0 / 32 / g.lanes_k};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
