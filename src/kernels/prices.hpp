@@ -3,7 +3,7 @@
 // Every kernel is counted in one unit: the time that one step along k takes a group of invocations that run in step (a CPU's
 // vector of 8, a GPU's of 32) where a compute unit has enough of them. It is the sum of the loads, multiply-adds and barriers of
 // its inner loop. Prices are nanoseconds. The CPU's were measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a
-// load from a storage buffer is a loop over the invocations and one from an image is not. The GPU's are fitted to 388 products on
+// load from a storage buffer is a loop over the invocations and one from an image is not. The GPU's are fitted to 324 products on
 // an NVIDIA H200 (tests/data/h200.csv; driver 580.159.04), and other classes of devices scale them. There a program takes
 // 20 ms to compile and each multiply-add of it 0.2 ms more; it counts as a hundredth, since programs are kept on the disk. The
 // model decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide
@@ -34,10 +34,12 @@ struct Prices {
   double shared_latency = 0;             ///< the same of one from shared memory
   double memory = 0;                     ///< a byte from the device's memory, for one compute unit
   double groups = 1;                     ///< what Limits::concurrent_groups counts for one compute unit
+  double alone = 1;                      ///< how many times as long a group in step takes that a compute unit has no other of
 };
 
 inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
-inline constexpr Prices gpu_prices{32, 0.126, 1.26, 4.66, 4.66, 0.43, 0.42, 0.1, 21, 0, 3300, 2e5, 2e3, 2800, 200, 16, 0, 2};
+inline constexpr Prices gpu_prices{32,   0.126, 1.18, 4.47, 4.47, 0.4, 0.35, 0.9, 15.6, 100,
+                                   3100, 2e5,   2e3,  3600, 150,  2.4, 0,    2,   2};
 
 /// The prices of a device, by its class.
 inline Prices prices(const Limits& limits) {

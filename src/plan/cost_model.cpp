@@ -54,22 +54,20 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const Block block = block_of(kernel);
   double groups = std::ceil(m / number(block.rows)) * std::ceil(n / number(block.columns)) * batch;
   if (family.packs_items()) groups = std::ceil(groups / invocations);
-  const double k_of_part = k / number(parts);
-  const double group_time = price.group + vectors * (k_of_part * (cost.step + spills) + cost.elements * cost.finish) * waiting;
-  // A compute unit that has many groups is as fast as its instructions. One that has few waits for their loads in between; and
-  // none is faster than the device's memory. Times add up as cubes: the longest counts, and those near it.
+  const double k_of_part = k / number(parts), ending = cost.elements * cost.finish;
+  const double group_time = price.group + vectors * (k_of_part * (cost.step + spills) + ending) * waiting;
+  // A compute unit that has many groups is as fast as its instructions. Where it has few, each waits for its loads and for its
+  // own instructions; and none is faster than the device's memory. All three count, the longest most.
   const double units = std::max(1.0, number(limits.concurrent_groups) / price.groups);
   const double of_unit = std::ceil(groups * number(parts) / units);
-  const double at_once = std::max(
-      1.0,
-      std::floor(std::min(roomy_at_once * number(device.registers) / number(std::max<std::int64_t>(32, registers)), max_at_once) /
-                 invocations));
-  const double busy = of_unit * group_time;
-  const double idle =
-      std::ceil(of_unit / at_once) * k_of_part * (cost.waits * price.load_latency + cost.shared_waits * price.shared_latency);
+  const double with_registers = roomy_at_once * number(device.registers) / number(std::max<std::int64_t>(32, registers));
+  const double at_once = std::max(1.0, std::floor(std::min(with_registers, max_at_once) / invocations));
+  const double alone =
+      k_of_part * (cost.waits * price.load_latency + cost.shared_waits * price.shared_latency + price.alone * cost.step) +
+      price.alone * ending;
+  const double busy = of_unit * group_time, idle = std::ceil(of_unit / at_once) * alone;
   const double reading = bytes_of_operands(problem) * price.memory / units;
-  const double running =
-      idle + reading > 0 ? std::cbrt(busy * busy * busy + idle * idle * idle + reading * reading * reading) : busy;
+  const double running = limits.cpu ? busy : std::hypot(busy, idle, reading);
   double time = price.start + price.dispatch + running;
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
