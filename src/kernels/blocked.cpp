@@ -260,16 +260,18 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     // Products of many instructions. Intel's compiler mixes those of several that are written out, and spills.
     const bool has_long_products =
         precision == Precision::extended || (precision == Precision::reproducible && is_complex(sum_type(problem)));
+    const bool nvidia = is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
     for (const int panels : {0, 1}) {
       bool has_largest = false;
       for (Blocked k :
-           {Blocked{128, 128, 16, 16, 8}, Blocked{128, 128, 16, 8, 8}, Blocked{64, 128, 8, 8, 8}, Blocked{64, 128, 16, 4, 8},
-            Blocked{64, 64, 16, 4, 8}, Blocked{64, 64, 16, 4, 4}, Blocked{32, 64, 16, 4, 8}, Blocked{32, 64, 32, 4, 4},
-            Blocked{32, 32, 16, 4, 4}, Blocked{32, 32, 32, 4, 4}}) {
-        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
+           {Blocked{128, 128, 16, 16, 8, 16, 0}, Blocked{128, 128, 16, 8, 8, 16, 0}, Blocked{64, 128, 8, 8, 8, 8, 0},
+            Blocked{64, 128, 16, 4, 8, 16, 0}, Blocked{64, 64, 16, 4, 8}, Blocked{64, 64, 16, 4, 4}, Blocked{32, 64, 16, 4, 8},
+            Blocked{32, 64, 32, 4, 4}, Blocked{32, 32, 16, 4, 4}, Blocked{32, 32, 32, 4, 4}}) {
+        if (k.block_m == 64 && k.tile_m == 8 && !nvidia) continue;  // measured there alone
         k.panels = panels;
-        k.pad = panels == 0 ? 1 : 0;
+        if (nvidia) k.pad = panels == 0 ? 1 : 0;
         k.turn = panels == 0 && limits.device_class == DeviceClass::apple_m1 ? 1 : 0;
+        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         if ((k.block_m == 128 && has_largest) || !make_fit(k, problem, precision == Precision::extended, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
         k.step_k = fit.turns > 1 && has_long_products ? 1 : std::min(16, k.block_k / fit.turns);

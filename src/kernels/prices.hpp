@@ -1,14 +1,24 @@
 // What the parts of a kernel's inner loop cost.
 //
 // Every kernel is counted in one unit: the time that one step along k takes a group of invocations that run in step (a CPU's
-// vector of 8, a GPU's of 32) where a compute unit has enough of them. It is the sum of the loads, multiply-adds and barriers of
-// its inner loop. Prices are nanoseconds. The CPU's were measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a
-// load from a storage buffer is a loop over the invocations and one from an image is not. The GPU's are fitted to 324 products on
-// an NVIDIA H200 (tests/data/h200.csv; driver 580.159.04), and other classes of devices scale them. There a program takes
-// 20 ms to compile and each multiply-add of it 0.2 ms more; it counts as a hundredth, since programs are kept on the disk. The
-// model decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide
+// vector of 8, a GPU's of 32). It is the sum of the loads, multiply-adds and barriers of its inner loop. Prices are nanoseconds.
+//
+// CPU      measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over the
+//          invocations and one from an image is not.
+// NVIDIA   fitted to 324 products on an H200 (tests/data/h200.csv; NVIDIA's driver 580.159.04), for a compute unit that has
+// enough
+//          groups. Other NVIDIA GPUs take the same, scaled by what their units read from shared memory, and by what the device
+//          reads from its memory, while they multiply. A program takes 20 ms to compile there and each multiply-add of it 0.2 ms
+//          more; that counts as a hundredth, since programs are kept on the disk.
+// Others   rough ones, for a device that reads, in the time of a multiply-add, a byte of shared memory and a twentieth of a byte
+// of its
+//          memory; classes of devices scale them.
+//
+// The model decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide
 // small products.
 #pragma once
+
+#include <algorithm>
 
 #include <glgemm/plan.hpp>
 
@@ -38,15 +48,23 @@ struct Prices {
 };
 
 inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
-inline constexpr Prices gpu_prices{32,   0.126, 1.18, 4.47, 4.47, 0.4, 0.35, 0.9, 15.6, 100,
-                                   3100, 2e5,   2e3,  3600, 150,  2.4, 0,    2,   2};
+inline constexpr Prices nvidia_prices{32,   0.126, 1.18, 4.47, 4.47, 0.4, 0.35, 0.9, 15.6, 100,
+                                      3100, 2e5,   2e3,  3600, 150,  2.4, 0,    2,   2};
+inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1e8, 4e5};
 
 /// The prices of a device, by its class.
 inline Prices prices(const Limits& limits) {
   if (limits.cpu) return cpu_prices;
   const DeviceTraits& device = traits(limits);
-  Prices result = gpu_prices;
-  result.memory = result.multiply_add / result.lanes / device.memory_bytes;
+  const bool nvidia = is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+  Prices result = nvidia ? nvidia_prices : gpu_prices;
+  if (nvidia) {
+    result.memory = result.multiply_add / result.lanes / device.memory_bytes;
+  } else {
+    // Caches give a part of what memory cannot, so that memory's rate counts within limits.
+    const double memory = std::clamp(0.05 / device.memory_bytes, 0.5, 2.0);
+    for (double* const price : {&result.storage_load, &result.storage_vector, &result.image_vector}) *price *= memory;
+  }
   for (double* const price : {&result.shared_load, &result.shared_vector}) *price /= device.shared_bytes;
   return result;
 }

@@ -67,7 +67,7 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
       price.alone * ending;
   const double busy = of_unit * group_time, idle = std::ceil(of_unit / at_once) * alone;
   const double reading = bytes_of_operands(problem) * price.memory / units;
-  const double running = limits.cpu ? busy : std::hypot(busy, idle, reading);
+  const double running = price.load_latency > 0 ? std::hypot(busy, idle, reading) : busy;
   double time = price.start + price.dispatch + running;
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
