@@ -365,6 +365,13 @@ std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const P
 }  // namespace
 
 std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
+  if (is_library(plan.kernel)) {  // it takes a product whole, whatever a binding or a grid has room for
+    const Problem& all = plan.problem;
+    plan.piece_m = all.m, plan.piece_n = all.n, plan.piece_k = plan.part_k = all.k, plan.piece_batch = all.batch;
+    plan.vector_reads = VectorReads::storage;
+    plan.largest_dispatch = {1, 1, {1, 1, 1}, 1};
+    return {};
+  }
   std::string reason = cut_in(parts, plan, limits, options);
   // Parts that are blocks of k cannot become fewer; blocks one after the other take less memory.
   if (!reason.empty() && parts > 1 && plan.precision != Precision::standard) reason = cut_in(1, plan, limits, options);

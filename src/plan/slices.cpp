@@ -57,6 +57,10 @@ void reduce_grid(Grid& grid, const Plan& plan, const Piece& piece) {
 
 /// Tiles of C.
 void multiply_grid(Grid& grid, const Plan& plan, const Piece& piece) {
+  if (is_library(plan.kernel)) {  // all of it is one step
+    grid = {1, 1, 1, piece.n, piece.m, static_cast<double>(piece.m * piece.n) * static_cast<double>(piece.k * piece.batch)};
+    return;
+  }
   const Block block = block_of(plan.kernel);
   const std::int64_t parts = plan.parts > 1 ? ceil_div(padded_k(plan.kernel, piece.k), plan.part_k) : 1;
   grid.columns = block.columns;
