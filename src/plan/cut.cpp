@@ -120,7 +120,7 @@ class PieceCutter {
   /// far; else each is a piece of its own.
   void cut_to_windows() {
     if (!problem_.items) return shrink_to_windows(piece_);
-    const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
+    const Piece pair{piece_.m, piece_.n, piece_.k, problem_.batch > 0 ? 2 : 0};  // one of them at the largest offset
     Piece fitting = pair;
     shrink_to_windows(fitting);
     // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items; and what reads codes

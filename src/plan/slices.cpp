@@ -185,7 +185,7 @@ void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece
   const std::int64_t rows = piece.m, columns = piece.n;
   // Items that share no window are the executor's to find; their windows are those of the first.
   const std::int64_t item = problem.items ? 0 : cursor.batch0;
-  if (problem.items) piece.batch = plan.items_in_buffer ? std::min<std::int64_t>(problem.batch, 2) : 1;
+  if (problem.items) piece.batch = plan.items_in_buffer && problem.batch > 0 ? 2 : 1;  // with the largest offset
   const bool multiplies = step.stage == Stage::multiply;
   if (step.stage == Stage::pack_a || (multiplies && !plan.packs(Role::a)))
     step.a = window(problem, Role::a, cursor.m0, cursor.k0, item, piece);
