@@ -38,7 +38,8 @@ vendor::Matrix matrix_of(const Problem& problem, const Gemm& product, Role role,
   const Strides stride = strides(problem, role);
   const bool rows_follow = (operand(problem, role).layout == Layout::row_major) != is_transposed(problem, role);
   const std::int64_t of_item = problem.items ? item_offset(product.batch, role, item) * element_bytes(view.type) : 0;
-  return {view.buffer, view.offset_bytes + of_item, rows_follow ? stride.row : stride.column, stride.item, rows_follow, view.type};
+  return {view.buffer, view.offset_bytes + of_item, rows_follow ? stride.row : stride.column, stride.item, rows_follow,
+          view.type};
 }
 
 /// The product of one item, or of all items that lie at equal distances. Where C's rows follow each other, that is the transposed
@@ -88,9 +89,9 @@ void go(Engine::State& state, std::span<const unsigned> buffers) {
 Gemm without_first(const Gemm& product, std::int64_t items) {
   Gemm rest = product;
   Batch& batch = rest.batch;
-  for (const auto& [view, offsets, stride] : {std::tuple{&rest.a, &batch.offsets_a, batch.stride_a},
-                                              std::tuple{&rest.b, &batch.offsets_b, batch.stride_b},
-                                              std::tuple{&rest.c, &batch.offsets_c, batch.stride_c}}) {
+  for (const auto& [view, offsets, stride] :
+       {std::tuple{&rest.a, &batch.offsets_a, batch.stride_a}, std::tuple{&rest.b, &batch.offsets_b, batch.stride_b},
+        std::tuple{&rest.c, &batch.offsets_c, batch.stride_c}}) {
     if (offsets->empty())
       view->offset_bytes += items * stride * element_bytes(view->type);
     else

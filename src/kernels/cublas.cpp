@@ -1,5 +1,5 @@
-// NVIDIA's cuBLAS, which is no program of ours: it multiplies by matrix cores where the device has them, which OpenGL does not reach.
-// src/vendor/ calls it.
+// NVIDIA's cuBLAS, which is no program of ours: it multiplies by matrix cores where the device has them, which OpenGL does not
+// reach. src/vendor/ calls it.
 #include <limits>
 #include <tuple>
 
@@ -13,8 +13,8 @@ constexpr About about{.name = "cublas",
                       .summary = "NVIDIA's cuBLAS on OpenGL's buffers, with matrix cores; where it is allowed",
                       .vector_operands = VectorOperands::a_and_b};
 
-/// Multiply-adds of a class's matrix cores for each f32 multiply-add of its shaders, with sums in f32: the makers' product pages. Where
-/// boards of a class differ, those of the lesser ones.
+/// Multiply-adds of a class's matrix cores for each f32 multiply-add of its shaders, with sums in f32: the makers' product pages.
+/// Where boards of a class differ, those of the lesser ones.
 struct MatrixRates {
   double f16, tf32, i8, f64;  ///< f64: for each multiply-add of doubles
 };
@@ -83,16 +83,17 @@ class CublasFamily final : public ProductFamily {
                                          {Role::c, problem.c, 'C'}}) {
       if (x.addressing != Addressing::lines || x.band > 0)
         return fmt::format("cublas takes matrices whose elements lie in lines in one buffer, and {} {}", which,
-                           x.band > 0                              ? "lies in bands"
+                           x.band > 0                            ? "lies in bands"
                            : x.addressing == Addressing::indexed ? "is indexed"
-                                                                   : "has strides along rows and columns");
+                                                                 : "has strides along rows and columns");
       const Strides stride = strides(problem, role);
       if (const std::int64_t ld = std::max(stride.row, stride.column); ld > most)
         return fmt::format("cublas takes lines that are at most {} elements apart, and those of {} are {}", most, which, ld);
       if (type == Type::i8 && role != Role::c && !lies_in_words(problem, x, stride))
-        return fmt::format("cublas takes i8 in whole words: k, and ld and the distance of items of {}, a multiple of 4, and no offsets; "
-                           "{} does not lie so",
-                           which, which);
+        return fmt::format(
+            "cublas takes i8 in whole words: k, and ld and the distance of items of {}, a multiple of 4, and no offsets; "
+            "{} does not lie so",
+            which, which);
     }
     return {};
   }
@@ -139,7 +140,8 @@ class CublasFamily final : public ProductFamily {
   static constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(), tile = 64;
   static double number_of_bytes(Type type) { return static_cast<double>(element_bytes(type)); }
   static bool lies_in_words(const Problem& problem, const Operand& x, const Strides& stride) {
-    return !problem.items && x.aligned && problem.k % 4 == 0 && std::max(stride.row, stride.column) % 4 == 0 && stride.item % 4 == 0;
+    return !problem.items && x.aligned && problem.k % 4 == 0 && std::max(stride.row, stride.column) % 4 == 0 &&
+           stride.item % 4 == 0;
   }
 };
 

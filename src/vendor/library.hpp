@@ -1,7 +1,8 @@
 // A vendor's library that multiplies on OpenGL's own buffers: CUDA's driver and cuBLAS, looked for when a program runs.
 //
-// Buffers are mapped to the vendor's side, products are enqueued there, and the buffers are given back. Both crossings are in OpenGL's
-// order: what OpenGL was told before comes before the products, and what it is told later comes after them. Nothing waits.
+// Buffers are mapped to the vendor's side, products are enqueued there, and the buffers are given back. Both crossings are in
+// OpenGL's order: what OpenGL was told before comes before the products, and what it is told later comes after them. Nothing
+// waits.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ struct Failed {
   bool is_done = false;
 };
 
-/// The two libraries, a stream of their own, and the buffers that they know. Needs the OpenGL context that was current when it was
-/// made, but for its destructor. The thread's own context of the vendor's is current again after each call.
+/// The two libraries, a stream of their own, and the buffers that they know. Needs the OpenGL context that was current when it
+/// was made, but for its destructor. The thread's own context of the vendor's is current again after each call.
 class Library {
  public:
   /// @param path   of the library that multiplies, or of its folder; none: where the system looks
@@ -56,7 +57,8 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  bool is_away() const noexcept { return away_ > 0; }
+  /// Whether any buffer is mapped; whether this one is; whether this one is registered.
+  bool is_away() const noexcept;
   bool is_mapped(unsigned buffer) const noexcept;
   bool knows(unsigned buffer) const noexcept;
   /// The buffers that are registered.
@@ -77,23 +79,20 @@ class Library {
   struct Functions;
   class Current;
   struct Registered {
-    unsigned buffer;
-    void* resource;
-    unsigned long long address;
-    bool mapped;
+    unsigned buffer = 0;
+    void* resource = nullptr;
+    unsigned long long address = 0;
+    bool is_mapped = false;
   };
-  explicit Library(std::unique_ptr<const Functions> functions);
-  void check_driver(const char* what, int status) const;
-  Registered* find(unsigned buffer) noexcept;
-  std::vector<void*> mapped() const;
+  Library();
+  /// Makes what products need, by the first of those libraries that works.  @throws Failed
+  bool start(const std::vector<std::string>& places, std::string& said);
+  Registered* find(unsigned buffer) const noexcept;
 
-  std::unique_ptr<const Functions> functions_;
+  std::unique_ptr<Functions> functions_;
   int device_ = 0;
-  void* context_ = nullptr;
-  void* stream_ = nullptr;
-  void* handle_ = nullptr;
-  std::vector<Registered> registered_;  ///< the oldest first
-  std::size_t away_ = 0;                ///< how many are mapped
+  void *context_ = nullptr, *stream_ = nullptr, *handle_ = nullptr;
+  std::vector<std::unique_ptr<Registered>> registered_;  ///< the oldest first
 };
 
 }  // namespace glgemm::vendor

@@ -1,5 +1,5 @@
-// What tests ask and tell the stand-ins for CUDA's driver and cuBLAS: libcuda.so.1 and libcublas.so.13 of this folder, which do with
-// OpenGL's buffers what those do, on a CPU.
+// What tests ask and tell the stand-ins for CUDA's driver and cuBLAS: libcuda.so.1 and libcublas.so.13 of this folder, which do
+// with OpenGL's buffers what those do, on a CPU.
 #pragma once
 
 extern "C" {
@@ -11,6 +11,8 @@ void stand_in_fail(const char* function, int status, int calls, int skipped);
 long stand_in_calls(const char* function);
 /// Forgets calls and failures.
 void stand_in_reset();
+/// The buffer was deleted, and another one has its name: what is registered of it is neither read nor written any more.
+void stand_in_orphan(unsigned buffer);
 int stand_in_registered();
 int stand_in_mapped();
 /// Retained contexts and handles that have not been given back.

@@ -45,14 +45,16 @@ Sum get(const void* data, std::ptrdiff_t index, bool fast) {
 }
 
 template <class AB, class C, class Sum>
-void loop(int m, int n, int k, const void* alpha, const Operand& a, const Operand& b, const void* beta, void* c, int ldc, bool fast) {
+void loop(int m, int n, int k, const void* alpha, const Operand& a, const Operand& b, const void* beta, void* c, int ldc,
+          bool fast) {
   using Wide = std::conditional_t<std::is_same_v<Sum, std::int32_t>, std::int64_t, double>;
   const auto by_alpha = get<Sum, Sum>(alpha, 0, false), by_beta = get<Sum, Sum>(beta, 0, false);
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < m; ++i) {
       Wide sum = 0;
       for (int p = 0; p < k; ++p)
-        sum += static_cast<Wide>(get<AB, Sum>(a.data, a.at(i, p), fast)) * static_cast<Wide>(get<AB, Sum>(b.data, b.at(p, j), fast));
+        sum +=
+            static_cast<Wide>(get<AB, Sum>(a.data, a.at(i, p), fast)) * static_cast<Wide>(get<AB, Sum>(b.data, b.at(p, j), fast));
       const std::ptrdiff_t at = i + std::ptrdiff_t{j} * ldc;
       Wide value = static_cast<Wide>(by_alpha) * sum;
       if (by_beta != 0) value += static_cast<Wide>(by_beta) * static_cast<Wide>(get<C, Sum>(c, at, false));
@@ -67,8 +69,8 @@ void loop(int m, int n, int k, const void* alpha, const Operand& a, const Operan
     }
 }
 
-int multiply(int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, const void* b, int type_b,
-             int ldb, const void* beta, void* c, int type_c, int ldc, int compute, int algorithm) {
+int multiply(int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, const void* b,
+             int type_b, int ldb, const void* beta, void* c, int type_c, int ldc, int compute, int algorithm) {
   if (m < 0 || n < 0 || k < 0 || op_a > 1 || op_b > 1 || lda < std::max(1, op_a ? k : m) || ldb < std::max(1, op_b ? n : k) ||
       ldc < std::max(1, m) || algorithm != -1)
     return invalid_value;
@@ -86,7 +88,9 @@ int multiply(int op_a, int op_b, int m, int n, int k, const void* alpha, const v
   if (is(f16, f32, compute_f32)) return run(loop<half, float, float>);
   if (is(bf16, bf16, compute_f32)) return run(loop<bfloat16, bfloat16, float>);
   if (is(bf16, f32, compute_f32)) return run(loop<bfloat16, float, float>);
-  const auto whole = [](const void* pointer, int ld) { return reinterpret_cast<std::uintptr_t>(pointer) % 4 == 0 && ld % 4 == 0; };
+  const auto whole = [](const void* pointer, int ld) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % 4 == 0 && ld % 4 == 0;
+  };
   if (is(i8, i32, compute_i32) && whole(a, lda) && whole(b, ldb) && k % 4 == 0)
     return run(loop<std::int8_t, std::int32_t, std::int32_t>);
   return not_supported;
@@ -98,7 +102,7 @@ std::ptrdiff_t bytes(int type) {
 
 }  // namespace
 
-#define ENTER                                               \
+#define ENTER \
   if (const int status = stand_in_enter(__func__)) return status
 
 extern "C" {
@@ -129,17 +133,18 @@ int cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const vo
   if (handle != &mode || !stream || mode != 16) return not_initialized;
   return multiply(op_a, op_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c, type_c, ldc, compute, algorithm);
 }
-int cublasGemmStridedBatchedEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a,
-                               int lda, long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta,
-                               void* c, int type_c, int ldc, long long stride_c, int items, int compute, int algorithm) {
+int cublasGemmStridedBatchedEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a,
+                               int type_a, int lda, long long stride_a, const void* b, int type_b, int ldb, long long stride_b,
+                               const void* beta, void* c, int type_c, int ldc, long long stride_c, int items, int compute,
+                               int algorithm) {
   ENTER;
   if (handle != &mode || !stream || mode != 16) return not_initialized;
   for (long long i = 0; i < items; ++i) {
     const auto* const of_a = static_cast<const std::byte*>(a) + i * stride_a * bytes(type_a);
     const auto* const of_b = static_cast<const std::byte*>(b) + i * stride_b * bytes(type_b);
     auto* const of_c = static_cast<std::byte*>(c) + i * stride_c * bytes(type_c);
-    if (const int status = multiply(op_a, op_b, m, n, k, alpha, of_a, type_a, lda, of_b, type_b, ldb, beta, of_c, type_c, ldc, compute,
-                                    algorithm))
+    if (const int status = multiply(op_a, op_b, m, n, k, alpha, of_a, type_a, lda, of_b, type_b, ldb, beta, of_c, type_c, ldc,
+                                    compute, algorithm))
       return status;
   }
   return 0;

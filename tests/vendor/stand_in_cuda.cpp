@@ -1,6 +1,6 @@
-// A stand-in for libcuda.so.1. A buffer is mapped as a copy in the host's memory, which is written back when the buffer is unmapped or
-// the stream is waited for. A registered buffer is the object that had the name then, as with CUDA: where the application deletes it
-// and makes another of the name, the old one is still what is read and written.
+// A stand-in for libcuda.so.1. A buffer is mapped as a copy in the host's memory, which is written back when the buffer is
+// unmapped or the stream is waited for. A registered buffer is the object that had the name then, as with CUDA: where the
+// application deletes it and makes another of the name, the old one is still what is read and written.
 #include "vendor/stand_in.hpp"
 
 #include <EGL/egl.h>
@@ -23,17 +23,19 @@ int held = 0;
 thread_local std::vector<void*> contexts;  // the last is current
 
 struct Resource {
-  GLuint array = 0;  // whose element buffer keeps the object
+  GLuint buffer = 0, array = 0;  // whose element buffer keeps the object
+  bool is_orphan = false;
   std::vector<std::byte> copy{};
   bool mapped = false;
 };
 int registered = 0, mapped = 0;
+std::vector<Resource*> all_resources;
 std::vector<Resource*> of_stream;
 
 template <class F>
 F gl(const char* name) {
-  static const auto find = reinterpret_cast<void (*(*)(const char*))()>(
-      ::dlsym(::dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL), "eglGetProcAddress"));
+  static const auto find =
+      reinterpret_cast<void (*(*)(const char*))()>(::dlsym(::dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL), "eglGetProcAddress"));
   return reinterpret_cast<F>(find(name));
 }
 
@@ -53,6 +55,7 @@ class Bound {
 };
 
 void write_back(const Resource& resource) {
+  if (resource.is_orphan) return;
   const Bound bound(resource);
   gl<PFNGLBUFFERSUBDATAPROC>("glBufferSubData")(GL_ELEMENT_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(resource.copy.size()),
                                                 resource.copy.data());
@@ -62,7 +65,7 @@ constexpr int invalid_value = 1, invalid_context = 201, not_mapped = 211;
 
 }  // namespace
 
-#define ENTER                                               \
+#define ENTER \
   if (const int status = stand_in_enter(__func__)) return status
 #define ENTER_WITH_CONTEXT \
   ENTER;                   \
@@ -92,6 +95,9 @@ long stand_in_calls(const char* function) {
 void stand_in_reset() {
   failures.clear();
   counts.clear();
+}
+void stand_in_orphan(unsigned buffer) {
+  for (Resource* const each : all_resources) each->is_orphan = each->is_orphan || each->buffer == buffer;
 }
 int stand_in_registered() {
   return registered;
@@ -168,6 +174,8 @@ int cuGraphicsGLRegisterBuffer(void** result, unsigned buffer, unsigned) {
   gl<PFNGLGENVERTEXARRAYSPROC>("glGenVertexArrays")(1, &resource->array);
   const Bound bound(*resource);
   gl<PFNGLBINDBUFFERPROC>("glBindBuffer")(GL_ELEMENT_ARRAY_BUFFER, buffer);
+  resource->buffer = buffer;
+  all_resources.push_back(resource);
   ++registered;
   *result = resource;
   return 0;
@@ -177,6 +185,7 @@ int cuGraphicsUnregisterResource(void* it) {
   auto* const resource = static_cast<Resource*>(it);
   if (resource->mapped) --mapped, std::erase(of_stream, resource);
   gl<PFNGLDELETEVERTEXARRAYSPROC>("glDeleteVertexArrays")(1, &resource->array);
+  std::erase(all_resources, resource);
   delete resource;
   --registered;
   return 0;
@@ -217,9 +226,5 @@ int cuGraphicsResourceGetMappedPointer_v2(unsigned long long* address, std::size
   *address = reinterpret_cast<unsigned long long>(resource.copy.data());
   *bytes = resource.copy.size();
   return 0;
-}
-int cuGetErrorName(int status, const char** name) {
-  *name = status == 999 ? "CUDA_ERROR_UNKNOWN" : nullptr;
-  return *name ? 0 : invalid_value;
 }
 }
